@@ -1,0 +1,30 @@
+# make plan: install and watch an agent solve a household game · make test: install and run the tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
+
+.PHONY: plan test clean
+
+plan: $(VENV)/installed
+	$(BIN)/constrained plan "put a clean mug in the coffeemachine"
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Stamps: a second call installs nothing unless the requirements changed. The install is editable,
+# so changed code needs none either.
+$(VENV)/installed: setup.py constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/installed-test: setup.py constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e ".[test]"
+	touch $(VENV)/installed $@

@@ -1,0 +1,45 @@
+"""Packaging: one distribution, whose data (grammars, the embedded model) travels inside the package.
+
+The folders `grammars/` and `benchmarks/` stand beside `constrained/` in the checkout. In a wheel the grammars
+become `constrained/grammars/`; code looks for them there first and beside the package second, so that an
+installed copy, an editable one and a bare checkout all find the same files.
+"""
+
+from setuptools import find_packages, setup
+
+EXTRAS = {
+    "gguf": ["gguf>=0.10", "sentencepiece>=0.2"],
+    "plot": ["matplotlib>=3.8"],
+    "peers": ["xgrammar", "llguidance", "outlines_core"],
+    "mistral": ["mistral-common>=1.8"],
+}
+EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100"] + EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"]
+EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
+
+setup(
+    name="constrained",
+    version="0.1.0",
+    description="Language-model agents whose every action token is admitted by written action knowledge",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    python_requires=">=3.10",
+    packages=find_packages(include=["constrained", "constrained.*", "benchmarks", "benchmarks.*"])
+    + ["constrained.grammars"],
+    package_dir={"constrained.grammars": "grammars"},
+    package_data={
+        "constrained": ["models/embedded/*"],
+        "constrained.grammars": ["*.lark", "*/*.lark"],
+    },
+    install_requires=[
+        "torch>=2.4",
+        "transformers>=4.50",
+        "outlines>=1.0",
+        "lark>=1.2",
+        "peft>=0.12",
+        "numpy>=1.26",
+        "safetensors>=0.4",
+        "tqdm>=4.60",
+    ],
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["constrained = constrained.cli:main"]},
+)
