@@ -1,0 +1,222 @@
+"""Replay published transcripts of ALFWorld and count the observations that are identical.
+
+    python -m benchmarks.replay [--limit N] [--json FILE]
+
+Three sets, all played in ALFWorld's training games: the expert's 3,554 transcripts
+and the 510 + 510 games that KnowAgent's Llama-2-13b played before (D0) and after (D1)
+a round of tuning.  Every action is given to our game and its answer compared with the
+transcript's, word for word; the first observation counts too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterator
+
+from tqdm import tqdm
+
+from constrained.environments.household import Game, HouseholdEnv, load_games
+from constrained.environments.household.archive import data_file, members
+from constrained.environments.household.text import WELCOME
+from constrained.errors import ConstrainedError
+
+SETS = {
+    "expert": "alfworld/expert_gt_traj_train.tar.xz",
+    "knowagent D0": "knowagent/KnowAgentALFWorld_llama-2-13b_D0.jsonl.gz",
+    "knowagent D1": "knowagent/KnowAgentALFWorld_llama-2-13b_D1.jsonl.gz",
+}
+# The original engine's speed on two cores, measured on these games.
+ORIGINAL_STEPS_PER_SECOND = (12.0, 19.0)
+
+
+@dataclass
+class Transcript:
+    """A game somebody played.
+
+    Attributes
+    ----------
+    name : str
+        The game's name, "TASK/TRIAL".
+    first : str
+        The first observation.
+    turns : list of (str, str)
+        Each action with its observation.
+    won : bool or None
+        Whether the goal was reached, where recorded.
+    """
+
+    name: str
+    first: str
+    turns: list[tuple[str, str]]
+    won: bool | None
+
+
+@dataclass
+class Tally:
+    """What replaying a set of transcripts came to."""
+
+    transcripts: int = 0
+    observations: int = 0
+    identical: int = 0
+    whole: int = 0
+    outcome_agrees: int = 0
+    missing_games: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    kinds: Counter = field(default_factory=Counter)
+    differences: list[dict] = field(default_factory=list)
+
+    def to_json(self) -> dict:
+        """Return the figures as plain data; the listed differences stop at 50."""
+        return {
+            "transcripts": self.transcripts,
+            "observations": self.observations,
+            "identical": self.identical,
+            "identical_transcripts": self.whole,
+            "outcome_agrees": self.outcome_agrees,
+            "missing_games": self.missing_games,
+            "steps_per_second": round(self.steps / self.seconds) if self.seconds else None,
+            "differences_by_kind": dict(self.kinds.most_common()),
+            "differences": self.differences[:50],
+        }
+
+
+def read_expert() -> Iterator[Transcript]:
+    """Yield the expert's transcripts; every one ends with the goal reached."""
+    for folder, content in members(data_file(SETS["expert"]), "gt_traj.json"):
+        said = [turn["value"] for turn in json.loads(content)]
+        yield Transcript("/".join(folder.split("/")[-2:]), said[0], list(zip(said[1::2], said[2::2])), True)
+
+
+def read_knowagent(name: str) -> Iterator[Transcript]:
+    """Yield KnowAgent's games: the lines after "> " that aren't thoughts or paths are actions."""
+    with gzip.open(data_file(SETS[name]), "rt", encoding="utf-8") as lines:
+        for line in lines:
+            run = json.loads(line)
+            yield Transcript(run["name"], *_split_text(run["traj"]), run["result"])
+
+
+def _split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
+    first, *blocks = trajectory.split("\n> ")
+    turns = []
+    for block in blocks:
+        action, _, observation = block.partition("\n")
+        if not action.startswith(("Think:", "ActionPath:")):
+            turns.append((action, observation.rstrip("\n")))
+    return first, turns
+
+
+def replay(transcript: Transcript, game: Game, tally: Tally) -> None:
+    """Play a transcript's actions in its game and add the comparison to the tally."""
+    env = HouseholdEnv(game)
+    first = env.reset()
+    started = time.perf_counter()
+    answers = []
+    won = False
+    for action, _ in transcript.turns:
+        if won:
+            break
+        answer, _, won = env.step(action)
+        answers.append(answer)
+    tally.seconds += time.perf_counter() - started
+    tally.steps += len(answers)
+
+    pairs = [("", _plain(transcript.first), _plain(first))]
+    pairs += [(a, theirs, ours) for (a, theirs), ours in zip(transcript.turns, answers)]
+    # Turns that the transcript has after our game was won are differences too.
+    pairs += [(a, theirs, "(game over)") for a, theirs in transcript.turns[len(answers) :]]
+    different = [pair for pair in pairs if pair[1] != pair[2]]
+    tally.transcripts += 1
+    tally.observations += len(pairs)
+    tally.identical += len(pairs) - len(different)
+    tally.whole += not different
+    tally.outcome_agrees += transcript.won is None or transcript.won == won
+    for action, theirs, ours in different:
+        tally.kinds[action.partition(" ")[0] or "first observation"] += 1
+        tally.differences.append({"game": transcript.name, "action": action, "theirs": theirs, "ours": ours})
+
+
+def _plain(first: str) -> str:
+    """Reduce a first observation to its words: some transcripts drop the greeting and blank lines."""
+    return "\n".join(line for line in first.split("\n") if line and line != WELCOME)
+
+
+def run(limit: int | None = None, progress: bool = True) -> dict[str, dict]:
+    """Replay all sets, or the first `limit` training games' transcripts of them.
+
+    Parameters
+    ----------
+    limit : int, optional
+        How many games to read; by default all 3,553.
+    progress : bool, optional
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    dict of str to dict
+        The figures of each set; see `Tally.to_json`.
+    """
+    waiting: dict[str, list[tuple[str, Transcript]]] = {}
+    tallies = {name: Tally() for name in SETS}
+    for set_name in SETS:
+        transcripts = read_expert() if set_name == "expert" else read_knowagent(set_name)
+        for transcript in transcripts:
+            waiting.setdefault(transcript.name, []).append((set_name, transcript))
+    bar = tqdm(load_games("train"), total=limit or 3553, unit="game", disable=not progress)
+    for number, game in enumerate(bar, 1):
+        for set_name, transcript in waiting.pop(game.name, []):
+            replay(transcript, game, tallies[set_name])
+        if number == limit:
+            break
+    else:
+        for left in waiting.values():
+            for set_name, _ in left:
+                tallies[set_name].missing_games += 1
+    return {name: tally.to_json() for name, tally in tallies.items()}
+
+
+def table(figures: dict[str, dict]) -> str:
+    """Lay the figures out as a small table in Markdown."""
+    lines = [
+        "| transcripts | games | observations | identical | whole games identical | outcome agrees | steps/s |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, f in figures.items():
+        speed = f"{f['steps_per_second']:,}" if f["steps_per_second"] else "–"
+        lines.append(
+            f"| {name} | {f['transcripts']:,} | {f['observations']:,} | {f['identical']:,} "
+            f"| {f['identical_transcripts']:,} | {f['outcome_agrees']:,} | {speed} |"
+        )
+    low, high = ORIGINAL_STEPS_PER_SECOND
+    return "\n".join(lines) + f"\n\nThe original engine makes {low:.0f} to {high:.0f} steps a second."
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line: print the table, write the JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description=__doc__.split("\n")[0])
+    parser.add_argument("--limit", type=int, help="read only the first N training games")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    options = parser.parse_args(arguments)
+    try:
+        figures = run(options.limit)
+    except ConstrainedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(table(figures))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    for name, f in figures.items():
+        for difference in f["differences"][:5]:
+            print(f"{name}: {json.dumps(difference)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

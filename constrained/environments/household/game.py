@@ -1,0 +1,139 @@
+"""A game: a household at its start, a goal, and the sentence that states it.
+
+Games come from ALFWorld's own files (``game.tw-pddl``: JSON with a PDDL problem
+and a text grammar), one at a time or out of the archives of a whole split.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Callable, Iterator
+
+from constrained.environments.household.archive import data_file, members
+from constrained.environments.household.goal import compile_goal
+from constrained.environments.household.pddl import Problem, read_problem
+from constrained.environments.household.world import World, build_world
+from constrained.errors import GameError
+
+TASK_TYPES = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+SPLITS = ("train", "valid_seen")
+
+_TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
+
+
+@dataclass(frozen=True)
+class Game:
+    """One game, ready to be played any number of times.
+
+    Attributes
+    ----------
+    name : str
+        "TASK/TRIAL" for ALFWorld's games.
+    task : str
+        The task sentence, as in "put a clean mug in coffeemachine."
+    problem : Problem
+        Objects, initial facts and goal, under the planning domain's identifiers.
+    world : World
+        The household at the start; copy it before playing in it.
+    solved : callable
+        Whether a world meets the goal.
+    """
+
+    name: str
+    task: str
+    problem: Problem
+    world: World = field(repr=False)
+    solved: Callable[[World], bool] = field(repr=False)
+
+    @classmethod
+    def from_problem(cls, name: str, task: str, problem: Problem) -> "Game":
+        """Set up a game from a planning problem and its task sentence."""
+        world = build_world(problem)
+        return cls(name, task, problem, world, compile_goal(problem.goal, world))
+
+    @classmethod
+    def from_json(cls, text: str | bytes, name: str = "game") -> "Game":
+        """Read a game from the text of a ``game.tw-pddl``.
+
+        Raises
+        ------
+        GameError
+            When the text isn't a whole game; the message says where it fails.
+        """
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:  # bad JSON, or bytes that aren't UTF-8
+            raise GameError(
+                f"{name} is not a whole JSON file: {error}",
+                hint="the file is cut short or not a game.tw-pddl; fetch it again",
+            ) from error
+        problem, grammar = (
+            (data.get("pddl_problem"), data.get("grammar")) if isinstance(data, dict) else (None, None)
+        )
+        if not isinstance(problem, str) or not isinstance(grammar, str):
+            raise GameError(
+                f"{name} has no 'pddl_problem' and 'grammar'",
+                hint="a game file of ALFWorld 2.1.1 (game.tw-pddl) has both",
+            )
+        task = _TASK.search(grammar)
+        if task is None:
+            raise GameError(f"the text grammar of {name} has no 'Your task is to: ...'")
+        try:
+            return cls.from_problem(name, task.group(1), read_problem(problem))
+        except GameError as error:
+            raise GameError(f"{name}: {error.message}", hint=error.hint) from error
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Game":
+        """Read a game from a ``game.tw-pddl`` file."""
+        path = Path(path)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise GameError(f"the game file {path} can't be read: {error.strerror}") from error
+        name = "/".join(path.parts[-3:-1]) if path.name == "game.tw-pddl" else path.stem
+        return cls.from_json(content, name)
+
+
+def load_games(split: str = "valid_seen") -> Iterator[Game]:
+    """Yield the games of a split of ALFWorld, one at a time, in the archive's order.
+
+    Parameters
+    ----------
+    split : {"train", "valid_seen"}
+
+    Raises
+    ------
+    GameError
+        For another split.
+    DataError
+        When the data folder has no such archive.
+    """
+    for name, content in _game_files(split):
+        yield Game.from_json(content, name)
+
+
+def load_game(name: str, split: str = "valid_seen") -> Game:
+    """Return one game of a split by its name, "TASK/TRIAL"; its task's folder alone gives the first trial."""
+    for found, content in _game_files(split):
+        if found == name or found.partition("/")[0] == name:
+            return Game.from_json(content, found)
+    raise GameError(f"no game {name!r} in {split}", hint="names read TASK/TRIAL, as in the archive's folders")
+
+
+def _game_files(split: str) -> Iterator[tuple[str, bytes]]:
+    if split not in SPLITS:
+        raise GameError(f"no split {split!r}", hint=f"the splits are {', '.join(SPLITS)}")
+    archive = data_file(f"alfworld/games_2.1.1_{split}.tar.xz")
+    for folder, content in members(archive, "game.tw-pddl"):
+        yield "/".join(folder.split("/")[-2:]), content

@@ -1,0 +1,329 @@
+"""What an agent may remember of a household game, as a few short lines.
+
+The memory is built from the texts alone (the first observation, the actions
+written and the answers to them), so it is as true of the original ALFWorld as
+of our own player, and it never peeks at the game's state. It keeps a small
+language model's prompt short and its decisions local: what is wanted, what is
+held, what is here, where things that matter were seen, and where nobody has
+looked yet.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+NAME = r"[a-z]+ \d+"
+ARRIVAL = re.compile(r"You arrive at loc \d+\. ")
+CONTENTS = re.compile(rf"(?:On the ({NAME})|The ({NAME}) is open\. In it), you see ([^.]*)\.")
+CLOSED = re.compile(rf"(?:The ({NAME}) is closed|You close the ({NAME}))\.")
+TAKEN = re.compile(rf"You pick up the ({NAME}) from the ({NAME})\.")
+PUT = re.compile(rf"You (?:put the ({NAME}) in/on|move the ({NAME}) to) the ({NAME})\.")
+CHANGED = re.compile(rf"You (clean|heat|cool) the ({NAME}) using the ({NAME})\.")
+FACING = re.compile(r"You are facing the ([^.]*)\.")
+CARRYING = re.compile(rf"You are carrying: an? ({NAME})\.")
+ROOM = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
+TASK = re.compile(r"Your task is to: ([^\n]+)")
+
+BECOMES = {"clean": "clean", "heat": "hot", "cool": "cool"}
+TOOLS = {"clean": "sinkbasin", "hot": "microwave", "cool": "fridge"}
+
+# The sentences of ALFWorld's text grammar: twelve forms, six kinds of task.
+_ADJECTIVE = r"(?P<state>clean|hot|cool|cold)"
+_INTO = r"(?:in/on|in|into|on|onto|to) (?:the |a |an )?(?P<goal>[a-z]+)"
+SENTENCES = [
+    re.compile(rf"(?:find|put|place) (?P<two>two) (?P<kind>[a-z]+) (?:and put them )?{_INTO}"),
+    re.compile(rf"(?P<verb>clean|heat|cool) (?:some |a |an |the )?(?P<kind>[a-z]+) and (?:put|place) it {_INTO}"),
+    re.compile(rf"(?:put|place) (?:a |an |some |the )?{_ADJECTIVE} (?P<kind>[a-z]+) {_INTO}"),
+    re.compile(rf"(?:put|place) (?:a |an |some |the )?(?P<kind>[a-z]+) {_INTO}"),
+    re.compile(r"(?:look at|examine) (?:a |an |some |the )?(?P<kind>[a-z]+) (?:under|with|by) (?:a |an |the )?(?P<lamp>[a-z]+)"),
+]
+
+SHOWN_NUMBERS = 3  # of a receptacle type not looked into yet
+SHOWN_PLACES = 4  # of things seen elsewhere
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a task sentence asks for.
+
+    Attributes
+    ----------
+    kind : str
+        Object type wanted (``"mug"``); empty when the sentence is not understood.
+    place : str
+        Receptacle type it must end in; empty for "look at" tasks.
+    state : str
+        ``"clean"``, ``"hot"``, ``"cool"`` or empty.
+    lamp : str
+        Lamp type to look at it under; empty for the other tasks.
+    count : int
+        How many objects of the kind (1 or 2).
+    """
+
+    kind: str = ""
+    place: str = ""
+    state: str = ""
+    lamp: str = ""
+    count: int = 1
+
+
+def read_goal(task: str) -> Goal:
+    """Read one of ALFWorld's task sentences; an empty `Goal` for any other."""
+    for sentence in SENTENCES:
+        found = sentence.match(task.strip().lower())
+        if found:
+            part = found.groupdict()
+            state = BECOMES.get(part.get("verb") or "", part.get("state") or "")
+            return Goal(
+                kind=part["kind"],
+                place=part.get("goal") or "",
+                state="cool" if state == "cold" else state,
+                lamp=part.get("lamp") or "",
+                count=2 if part.get("two") else 1,
+            )
+    return Goal()
+
+
+def kind_of(name: str) -> str:
+    """The type in a name: ``"desk 10"`` -> ``"desk"``."""
+    return name.rpartition(" ")[0]
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition(" ")[2])
+
+
+class Memory:
+    """The facts an agent has read so far.
+
+    Parameters
+    ----------
+    first_observation : str
+        The text that opens a game: what is in the room and the task.
+
+    Attributes
+    ----------
+    task : str
+        The task sentence, without its full stop.
+    goal : Goal
+        The same, understood.
+    receptacles : list of str
+        Everything one can go to, by type, then by rising number.
+    place : str or None
+        Where the last effective ``go to`` led.
+    held, origin : str or None
+        The object in hand, and the receptacle it came from.
+    contents : dict of str to list of str
+        What was in each receptacle that was looked into, when last seen.
+    shut : dict of str to bool
+        Whether a receptacle that can be opened was closed, when last seen.
+    states : dict of str to set of str
+        What was done to objects: clean, hot, cool.
+    mates : dict of str to set of str
+        Receptacles known to share a place: there ``go to`` has no effect.
+    """
+
+    def __init__(self, first_observation: str):
+        task = TASK.search(first_observation)
+        room = ROOM.search(first_observation)
+        self.task = task.group(1).strip().rstrip(".") if task else ""
+        self.goal = read_goal(self.task)
+        names = re.findall(NAME, room.group(1)) if room else []
+        self.receptacles = sorted(names, key=lambda name: (kind_of(name), _number(name)))
+        self.place: str | None = None
+        self.held: str | None = None
+        self.origin: str | None = None
+        self.contents: dict[str, list[str]] = {}
+        self.shut: dict[str, bool] = {}
+        self.states: dict[str, set[str]] = {}
+        self.mates: dict[str, set[str]] = {}
+        self.last = ""
+        self.had_effect = True
+
+    # -- reading ---------------------------------------------------------
+
+    def update(self, action: str, observation: str) -> None:
+        """Take in one action and the answer to it."""
+        answer = ARRIVAL.sub("", observation.strip(), count=1)
+        self.last = action.strip()
+        self.had_effect = not answer.startswith("Nothing happens")
+        target = self.last[len("go to ") :] if self.last.startswith("go to ") else ""
+        if not self.had_effect:
+            # Going where one stands already is the one way a move can fail.
+            if target in self.receptacles and self.place:
+                self._together([self.place, target])
+            return
+        if target:
+            self.place = target
+        self._read_receptacles(answer)
+        self._read_hand(answer)
+
+    def _read_receptacles(self, answer: str) -> None:
+        for flat, openable, listing in CONTENTS.findall(answer):
+            name = flat or openable
+            self.contents[name] = re.findall(NAME, listing)
+            if openable:
+                self.shut[name] = False
+            self._near(name)
+        for name, closed in CLOSED.findall(answer):
+            self.shut[name or closed] = True
+            self._near(name or closed)
+        facing = FACING.search(answer)
+        if facing:
+            self._together(re.findall(NAME, facing.group(1)))
+
+    def _read_hand(self, answer: str) -> None:
+        taken = TAKEN.search(answer)
+        if taken:
+            self.held, self.origin = taken.groups()
+            listed = self.contents.get(self.origin, [])
+            self.contents[self.origin] = [name for name in listed if name != self.held]
+            self._near(self.origin)
+        put = PUT.search(answer)
+        if put:
+            name, receptacle = put.group(1) or put.group(2), put.group(3)
+            self.contents.setdefault(receptacle, []).append(name)
+            self.held = self.origin = None
+            self._near(receptacle)
+        changed = CHANGED.search(answer)
+        if changed:
+            verb, name, receptacle = changed.groups()
+            opposite = {"heat": "cool", "cool": "hot"}.get(verb)
+            self.states[name] = (self.states.get(name, set()) - {opposite}) | {BECOMES[verb]}
+            self._near(receptacle)
+        carrying = CARRYING.search(answer)
+        if carrying:
+            self.held = carrying.group(1)
+
+    def _near(self, receptacle: str) -> None:
+        if self.place and receptacle != self.place and receptacle in self.receptacles:
+            self._together([self.place, receptacle])
+
+    def _together(self, names: list[str]) -> None:
+        group = set(names).union(*(self.mates.get(name, set()) for name in names))
+        for name in group:
+            self.mates[name] = group
+
+    # -- asking ----------------------------------------------------------
+
+    def here(self) -> list[str]:
+        """Receptacles known to be within reach, the one gone to first."""
+        if not self.place:
+            return []
+        return [self.place, *sorted(self.mates.get(self.place, set()) - {self.place})]
+
+    def unseen(self) -> list[str]:
+        """Receptacles whose contents were never seen."""
+        return [name for name in self.receptacles if name not in self.contents]
+
+    def find(self, kind: str) -> dict[str, str]:
+        """Objects of a type and the receptacles where they were last seen."""
+        return {
+            name: receptacle
+            for receptacle, listed in self.contents.items()
+            for name in listed
+            if kind_of(name) == kind
+        }
+
+    def ready(self, name: str) -> bool:
+        """Whether an object is of the wanted kind and in the wanted state."""
+        wanted = self.goal.state
+        return kind_of(name) == self.goal.kind and (
+            not wanted or wanted in self.states.get(name, set())
+        )
+
+    def destination(self) -> str | None:
+        """The receptacle to fill: the fullest so far, then the handiest."""
+        options = [name for name in self.receptacles if kind_of(name) == self.goal.place]
+        here = self.here()
+        return max(
+            options,
+            key=lambda name: (
+                sum(map(self.ready, self.contents.get(name, []))),
+                name in here,
+                name in self.contents,
+                -_number(name),
+            ),
+            default=None,
+        )
+
+    def tool(self) -> str | None:
+        """Where the wanted state is made: a sinkbasin, microwave or fridge."""
+        kind = TOOLS.get(self.goal.state)
+        return next((name for name in self.receptacles if kind_of(name) == kind), None)
+
+    def done(self) -> dict[str, str]:
+        """Wanted objects that are where they belong."""
+        destination = self.destination()
+        listed = self.contents.get(destination, []) if destination else []
+        return {name: destination for name in listed if self.ready(name)}
+
+    # -- writing ---------------------------------------------------------
+
+    def text(self) -> str:
+        """The memory as a prompt: a line a fact, 40 to 90 tokens.
+
+        Long lists are cut, with ``+n`` for the rest, so the length is bounded
+        whatever the room. ``?`` marks a receptacle whose contents are unknown.
+        """
+        lines = [
+            f"Task: {self.task}",
+            f"Hold: {self._hand()}",
+            f"At: {'; '.join(map(self._receptacle, self.here())) or 'start'}",
+            f"Seen: {self._elsewhere()}",
+            f"Goal: {self._goals()}",
+        ]
+        done = self.done()
+        if done:
+            lines.append("Done: " + ", ".join(f"{name} at {place}" for name, place in done.items()))
+        lines.append(f"Unseen: {self._unlooked()}")
+        lines.append(f"Last: {self.last or 'none'}{'' if self.had_effect else ', no effect'}")
+        return "\n".join(lines)
+
+    def _matters(self, name: str) -> bool:
+        return kind_of(name) in (self.goal.kind, self.goal.lamp)
+
+    def _hand(self) -> str:
+        if not self.held:
+            return "none"
+        states = sorted(self.states.get(self.held, set()))
+        if states:
+            return f"{self.held}, {' '.join(states)}"
+        return self.held if self._matters(self.held) or not self.origin else f"{self.held} from {self.origin}"
+
+    def _receptacle(self, name: str) -> str:
+        if self.shut.get(name):
+            return f"{name} closed"
+        if name not in self.contents:
+            return f"{name} ?"
+        done = self.done()
+        listed = [thing for thing in self.contents[name] if thing not in done]
+        shown = [thing for thing in listed if self._matters(thing)][:SHOWN_PLACES]
+        rest = len(listed) - len(shown)
+        return f"{name}: {', '.join(shown) or 'none'}{f' +{rest}' if rest else ''}"
+
+    def _elsewhere(self) -> str:
+        here, done = self.here(), self.done()
+        seen = [
+            f"{name} at {place}"
+            for kind in dict.fromkeys([self.goal.kind, self.goal.lamp])
+            for name, place in self.find(kind).items()
+            if name not in done and (place not in here or self.shut.get(place))
+        ]
+        rest = len(seen) - SHOWN_PLACES
+        return (", ".join(seen[:SHOWN_PLACES]) or "none") + (f" +{rest}" if rest > 0 else "")
+
+    def _goals(self) -> str:
+        place = self.goal.lamp or self.destination() or self.goal.place
+        return ", ".join(filter(None, [place, self.tool()])) or "none"
+
+    def _unlooked(self) -> str:
+        groups: dict[str, list[str]] = {}
+        for name in self.unseen():
+            groups.setdefault(kind_of(name), []).append(str(_number(name)))
+        shown = []
+        for kind, numbers in groups.items():
+            rest = len(numbers) - SHOWN_NUMBERS
+            shown.append(" ".join([kind, *numbers[:SHOWN_NUMBERS], *([f"+{rest}"] if rest > 0 else [])]))
+        return ", ".join(shown) or "none"
