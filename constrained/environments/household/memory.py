@@ -67,6 +67,13 @@ class Goal:
     lamp: str = ""
     count: int = 1
 
+    def sentence(self) -> str:
+        """The plainest of ALFWorld's sentences that asks for this."""
+        if self.lamp:
+            return f"look at {self.kind} under the {self.lamp}"
+        number = "two" if self.count == 2 else "a"
+        return " ".join(filter(None, ["put", number, self.state, self.kind, "in", self.place]))
+
 
 def read_goal(task: str) -> Goal:
     """Read one of ALFWorld's task sentences; an empty `Goal` for any other."""
@@ -268,7 +275,7 @@ class Memory:
         whatever the room. ``?`` marks a receptacle whose contents are unknown.
         """
         lines = [
-            f"Task: {self.task}",
+            f"Task: {self.goal.sentence() if self.goal.kind else self.task}",
             f"Hold: {self._hand()}",
             f"At: {'; '.join(map(self._receptacle, self.here())) or 'start'}",
             f"Seen: {self._elsewhere()}",

@@ -1,0 +1,59 @@
+"""The texts of one step: what a model is shown, and what it answers.
+
+One generation call makes one step. The prompt is the memory, then the step's
+own lines up to where the model takes over; the answer ends with the action and
+an end-of-sequence token. The trainer of the embedded model and the agents share
+these texts, so they cannot drift apart.
+
+The formats are KnowAgent's (ActionPath, Thought, Action; its section 3.2),
+ReAct's (Thought, Action) and the bare action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+STRATEGIES = ("act", "react", "knowagent")
+
+
+def action_path(path: Sequence[str]) -> str:
+    """The actions done so far as KnowAgent writes them: ``Start->go to desk 1``."""
+    return "->".join(["Start", *path])
+
+
+def step_prompt(memory_text: str, strategy: str, n: int, path: Sequence[str] = ()) -> str:
+    """What the model reads before it writes step `n`.
+
+    Parameters
+    ----------
+    memory_text : str
+        The memory's lines (`constrained.environments.household.memory.Memory.text`).
+    strategy : {"act", "react", "knowagent"}
+        The step format.
+    n : int
+        Number of the step, from 1.
+    path : sequence of str
+        The effective actions so far, verbatim; only ``knowagent`` shows them.
+
+    Returns
+    -------
+    str
+        Ends right before the first text that the model writes itself.
+
+    Raises
+    ------
+    ValueError
+        When the strategy is none of the three.
+    """
+    if strategy == "act":
+        return f"{memory_text}\nAction {n}: "
+    if strategy == "react":
+        return f"{memory_text}\nThought {n}: "
+    if strategy == "knowagent":
+        return f"{memory_text}\nActionPath {n}: {action_path(path)}\nThought {n}: "
+    raise ValueError(f"unknown strategy {strategy!r}: use one of {', '.join(STRATEGIES)}")
+
+
+def step_answer(strategy: str, n: int, thought: str, action: str) -> str:
+    """What the model should write after `step_prompt`, without the end token."""
+    return action if strategy == "act" else f"{thought}\nAction {n}: {action}"

@@ -1,0 +1,1 @@
+"""Teaching models: expert play, examples, training of the embedded model."""

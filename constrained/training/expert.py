@@ -1,0 +1,152 @@
+"""A rule-based expert for household games, to teach the embedded model.
+
+It decides from the memory alone, as an agent must: no look at the game's state.
+What it knows beforehand is a prior, counted over the training games: how many
+objects of a type one receptacle of a type holds. It looks where that number,
+divided by the steps it takes to look, is highest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from constrained.environments.household.memory import Memory, kind_of
+
+# Usually closed: two steps to look into instead of one.
+OPENABLE = {"cabinet", "drawer", "fridge", "microwave", "safe", "box", "laundryhamper"}
+VERB = {"clean": "clean", "hot": "heat", "cool": "cool"}
+
+
+@dataclass(frozen=True)
+class Move:
+    """One decision: why, and what."""
+
+    thought: str
+    action: str
+
+
+class Prior:
+    """Where objects tend to be: objects of a type per receptacle of a type.
+
+    Parameters
+    ----------
+    rooms : iterable of mapping
+        For each game, its receptacles and the objects in each at the start.
+    """
+
+    def __init__(self, rooms: Iterable[Mapping[str, Iterable[str]]] = ()):
+        self.objects: Counter[tuple[str, str]] = Counter()
+        self.receptacles: Counter[tuple[str, str]] = Counter()
+        for room in rooms:
+            present = {kind_of(name) for listed in room.values() for name in listed}
+            for receptacle, listed in room.items():
+                place = kind_of(receptacle)
+                # Only rooms that have the object say where it is kept.
+                self.receptacles.update((kind, place) for kind in present)
+                self.objects.update({(kind_of(name), place) for name in listed})
+
+    def __call__(self, kind: str, receptacle: str) -> float:
+        """Chance that a receptacle holds an object of a type (add-one, weak)."""
+        pair = kind, kind_of(receptacle)
+        return (self.objects[pair] + 0.02) / (self.receptacles[pair] + 1.0)
+
+
+def decide(memory: Memory, prior: Prior) -> Move:
+    """The expert's next action for what the memory says, with its reason."""
+    goal = memory.goal
+    if memory.held and kind_of(memory.held) != goal.kind:
+        return _return_held(memory)
+    if memory.held and goal.lamp:
+        return _light(memory, prior)
+    if memory.held and not memory.ready(memory.held):
+        return _change(memory, prior)
+    if memory.held:
+        return _deliver(memory, prior)
+    return _fetch(memory, prior)
+
+
+def _reach(memory: Memory, receptacle: str, thought: str) -> Move | None:
+    """The action that brings an open receptacle in reach; None when it is."""
+    if receptacle not in memory.here():
+        return Move(f"{thought} I go to {receptacle}.", f"go to {receptacle}")
+    if memory.shut.get(receptacle):
+        return Move(f"{thought} {receptacle} is closed: I open it.", f"open {receptacle}")
+    return None
+
+
+def _fetch(memory: Memory, prior: Prior) -> Move:
+    kind, done, here = memory.goal.kind, memory.done(), memory.here()
+    found = {name: at for name, at in memory.find(kind).items() if name not in done}
+    if not found:
+        return _search(memory, prior, kind)
+    name, receptacle = min(
+        found.items(), key=lambda pair: (pair[1] not in here, bool(memory.shut.get(pair[1])))
+    )
+    return _reach(memory, receptacle, f"{name} is at {receptacle}.") or Move(
+        f"I see {name}. I take it.", f"take {name} from {receptacle}"
+    )
+
+
+def _search(memory: Memory, prior: Prior, kind: str) -> Move:
+    unseen, here = memory.unseen(), memory.here()
+    for receptacle in here:
+        if receptacle in unseen:
+            closed = memory.shut.get(receptacle, kind_of(receptacle) in OPENABLE)
+            verb = "open" if closed and memory.last != f"open {receptacle}" else "examine"
+            return Move(f"I need a {kind}. I look into {receptacle}.", f"{verb} {receptacle}")
+    if not unseen:
+        return _again(memory, kind)
+
+    def worth(receptacle: str) -> float:
+        steps = 1 if memory.shut.get(receptacle) is None and kind_of(receptacle) not in OPENABLE else 2
+        return prior(kind, receptacle) / steps
+
+    # max keeps the first of equals: the lowest number of a type.
+    best = max(unseen, key=worth)
+    return Move(f"I need a {kind}. I look at {best}.", f"go to {best}")
+
+
+def _again(memory: Memory, kind: str) -> Move:
+    """Everything was looked into: walk on, as objects may have been moved."""
+    others = [name for name in memory.receptacles if name not in memory.here()]
+    following = [name for name in others if name > (memory.place or "")] or others
+    return Move(f"I need a {kind}. I look again.", f"go to {following[0]}" if following else "look")
+
+
+def _change(memory: Memory, prior: Prior) -> Move:
+    name, state, tool = memory.held, memory.goal.state, memory.tool()
+    if tool is None:
+        return _deliver(memory, prior)
+    if tool not in memory.here():
+        return Move(f"{name} must be {state}. I go to {tool}.", f"go to {tool}")
+    verb = VERB[state]
+    return Move(f"{name} must be {state}. I {verb} it.", f"{verb} {name} with {tool}")
+
+
+def _deliver(memory: Memory, prior: Prior) -> Move:
+    name, receptacle = memory.held, memory.destination()
+    if receptacle is None:
+        return _search(memory, prior, memory.goal.kind)
+    return _reach(memory, receptacle, f"{name} is ready.") or Move(
+        f"{name} is ready. I put it here.", f"put {name} in/on {receptacle}"
+    )
+
+
+def _light(memory: Memory, prior: Prior) -> Move:
+    lamps, here = memory.find(memory.goal.lamp), memory.here()
+    if not lamps:
+        return _search(memory, prior, memory.goal.lamp)
+    lamp, receptacle = min(lamps.items(), key=lambda pair: pair[1] not in here)
+    return _reach(memory, receptacle, f"I have {memory.held}. {lamp} is at {receptacle}.") or Move(
+        f"I have {memory.held}. I use {lamp}.", f"use {lamp}"
+    )
+
+
+def _return_held(memory: Memory) -> Move:
+    name = memory.held
+    receptacle = memory.origin or memory.place
+    return _reach(memory, receptacle, f"I don't need {name}.") or Move(
+        f"I don't need {name}. I put it back.", f"put {name} in/on {receptacle}"
+    )

@@ -1,0 +1,51 @@
+"""A byte-level BPE of our own for the embedded model.
+
+Small enough that its embedding costs next to nothing, and complete: every byte
+is an entry, so any text can be written and none is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+END = "<|end|>"
+
+
+def train_tokenizer(texts: Iterable[str], entries: int = 1024) -> PreTrainedTokenizerFast:
+    """Learn a byte-pair encoding (Sennrich et al., 2016) over bytes.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        What the model will read and write.
+    entries : int
+        Size of the vocabulary, the 256 bytes and the end token included.
+
+    Returns
+    -------
+    PreTrainedTokenizerFast
+        End-of-sequence and padding are both ``<|end|>``, entry 0.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    # GPT-2's split keeps a number whole and apart from its noun, so that
+    # "desk 1" and "desk 10" differ in one token.
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=entries,
+        min_frequency=2,
+        special_tokens=[END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=END,
+        pad_token=END,
+        clean_up_tokenization_spaces=False,
+        model_max_length=1024,
+    )

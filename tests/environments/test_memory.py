@@ -1,0 +1,161 @@
+"""The memory holds what the texts said, and nothing that they didn't."""
+
+import pytest
+
+from constrained.environments.household.memory import Goal, Memory, read_goal
+
+KITCHEN = (
+    "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
+    "you see a cabinet 2, a cabinet 1, a coffeemachine 1, a countertop 1, a fridge 1, a microwave 1, "
+    "and a sinkbasin 1.\n\nYour task is to: clean some mug and put it in coffeemachine."
+)
+
+
+def lines(memory):
+    return dict(line.split(": ", 1) for line in memory.text().splitlines())
+
+
+def after(*moves, start=KITCHEN):
+    memory = Memory(start)
+    for action, answer in moves:
+        memory.update(action, answer)
+    return memory
+
+
+LOOKED = [
+    ("go to cabinet 1", "The cabinet 1 is closed."),
+    ("open cabinet 1", "You open the cabinet 1. The cabinet 1 is open. In it, you see a mug 2, and a plate 1."),
+]
+TAKEN = [*LOOKED, ("take mug 2 from cabinet 1", "You pick up the mug 2 from the cabinet 1.")]
+CLEANED = [
+    *TAKEN,
+    ("go to sinkbasin 1", "On the sinkbasin 1, you see a fork 1, and a mug 1."),
+    ("clean mug 2 with sinkbasin 1", "You clean the mug 2 using the sinkbasin 1."),
+]
+
+
+@pytest.mark.parametrize(
+    "sentence, goal",
+    [
+        ("put two candle in drawer", Goal("candle", "drawer", count=2)),
+        ("find two soapbar and put them in cabinet", Goal("soapbar", "cabinet", count=2)),
+        ("put some vase on safe", Goal("vase", "safe")),
+        ("put a pen in desk", Goal("pen", "desk")),
+        ("cool some pot and put it in diningtable", Goal("pot", "diningtable", "cool")),
+        ("heat some egg and put it in garbagecan", Goal("egg", "garbagecan", "hot")),
+        ("put a clean mug in the coffeemachine", Goal("mug", "coffeemachine", "clean")),
+        ("look at cd under the desklamp", Goal("cd", lamp="desklamp")),
+        ("examine the book with the desklamp.", Goal("book", lamp="desklamp")),
+        ("sing a song", Goal()),
+    ],
+)
+def test_task_sentences_are_understood(sentence, goal):
+    assert read_goal(sentence) == goal
+
+
+def test_start_knows_the_room_and_nothing_in_it():
+    assert lines(after()) == {
+        "Task": "put a clean mug in coffeemachine",
+        "Hold": "none",
+        "At": "start",
+        "Seen": "none",
+        "Goal": "coffeemachine 1, sinkbasin 1",
+        "Unseen": "cabinet 1 2, coffeemachine 1, countertop 1, fridge 1, microwave 1, sinkbasin 1",
+        "Last": "none",
+    }
+
+
+def test_closed_receptacle_stays_unseen_until_opened():
+    shown = lines(after(LOOKED[0]))
+    assert shown["At"] == "cabinet 1 closed"
+    assert shown["Unseen"].startswith("cabinet 1 2,")
+    shown = lines(after(*LOOKED))
+    assert shown["At"] == "cabinet 1: mug 2 +1"
+    assert shown["Unseen"].startswith("cabinet 2,")
+
+
+def test_held_object_leaves_its_place_and_shows_its_state():
+    assert lines(after(*TAKEN))["At"] == "cabinet 1: none +1"
+    shown = lines(after(*CLEANED))
+    assert shown["Hold"] == "mug 2, clean"
+    assert shown["At"] == "sinkbasin 1: mug 1 +1"
+
+
+def test_cooling_undoes_heat():
+    memory = after(
+        *TAKEN,
+        ("heat mug 2 with microwave 1", "You heat the mug 2 using the microwave 1."),
+        ("cool mug 2 with fridge 1", "You cool the mug 2 using the fridge 1."),
+    )
+    assert lines(memory)["Hold"] == "mug 2, cool"
+
+
+def test_things_that_matter_are_remembered_from_afar():
+    memory = after(*LOOKED, ("go to countertop 1", "On the countertop 1, you see a mug 3, and a mug 1."))
+    shown = lines(memory)
+    assert shown["Seen"] == "mug 2 at cabinet 1"
+    assert shown["At"] == "countertop 1: mug 3, mug 1"
+
+
+def test_wrong_object_shows_where_it_came_from():
+    memory = after(*LOOKED, ("take plate 1 from cabinet 1", "You pick up the plate 1 from the cabinet 1."))
+    assert lines(memory)["Hold"] == "plate 1 from cabinet 1"
+
+
+def test_failed_move_tells_that_two_receptacles_share_a_place():
+    memory = after(LOOKED[0], ("go to cabinet 2", "Nothing happens."))
+    shown = lines(memory)
+    assert shown["At"] == "cabinet 1 closed; cabinet 2 ?"
+    assert shown["Last"] == "go to cabinet 2, no effect"
+
+
+def test_unknown_commands_change_nothing():
+    memory = after(*LOOKED, ("go to narnia 1", "Nothing happens."))
+    assert memory.here() == ["cabinet 1"]
+
+
+def test_arrival_sentence_makes_no_difference():
+    plain = after(("go to countertop 1", "On the countertop 1, you see a mug 3."))
+    arriving = after(("go to countertop 1", "You arrive at loc 12. On the countertop 1, you see a mug 3."))
+    assert plain.text() == arriving.text()
+
+
+def test_desk_1_and_desk_10_are_different_places():
+    desks = ", ".join(f"a desk {n}" for n in range(10, 0, -1))
+    memory = after(
+        ("go to desk 10", "On the desk 10, you see a pen 1."),
+        start=f"You are in the middle of a room. Looking quickly around you, you see {desks}.\n\n"
+        "Your task is to: put a pen in desk.",
+    )
+    assert memory.contents == {"desk 10": ["pen 1"]}
+    assert lines(memory)["Unseen"] == "desk 1 2 3 +6"
+    assert lines(memory)["At"] == "desk 10: none"  # pen 1 is where it belongs
+
+
+def test_second_object_goes_where_the_first_one_went():
+    room = (
+        "You are in the middle of a room. Looking quickly around you, you see a drawer 2, a drawer 1, and a toilet 1."
+        "\n\nYour task is to: put two candle in drawer."
+    )
+    memory = after(
+        ("go to toilet 1", "On the toilet 1, you see a candle 2, and a candle 1."),
+        ("take candle 2 from toilet 1", "You pick up the candle 2 from the toilet 1."),
+        ("go to drawer 2", "On the drawer 2, you see nothing."),
+        ("put candle 2 in/on drawer 2", "You put the candle 2 in/on the drawer 2."),
+        start=room,
+    )
+    shown = lines(memory)
+    assert shown["Goal"] == "drawer 2"
+    assert shown["Done"] == "candle 2 at drawer 2"
+    assert shown["Seen"] == "candle 1 at toilet 1"
+
+
+def test_text_stays_short_in_the_largest_room():
+    names = ", ".join(f"a {kind} {n}" for kind in ("cabinet", "drawer", "shelf") for n in range(50, 0, -1))
+    memory = after(
+        ("go to shelf 1", "On the shelf 1, you see " + ", ".join(f"a mug {n}" for n in range(40, 0, -1)) + "."),
+        start=f"You are in the middle of a room. Looking quickly around you, you see {names}.\n\n"
+        "Your task is to: put a mug in cabinet.",
+    )
+    assert lines(memory)["Unseen"] == "cabinet 1 2 3 +47, drawer 1 2 3 +47, shelf 2 3 4 +46"
+    assert len(memory.text()) < 300
