@@ -68,6 +68,7 @@ def take(world: World, thing: str, receptacle: str) -> str | None:
     if not possible:
         return None
     world.contents[receptacle].discard(thing)
+    world.removed.add((thing, receptacle))
     world.spots.get(thing, set()).discard(world.location)
     world.held = thing
     return f"You pick up the {thing} from the {receptacle}."
@@ -78,6 +79,7 @@ def put(world: World, thing: str, receptacle: str) -> str | None:
     if world.held != thing or not can_put(world, receptacle):
         return None
     world.contents[receptacle].add(thing)
+    world.removed.discard((thing, receptacle))
     world.spots.setdefault(thing, set()).add(world.location)
     world.held = None
     return f"You put the {thing} in/on the {receptacle}."
@@ -149,10 +151,14 @@ def can_slice(world: World, thing: str) -> bool:
 
 
 def examine(world: World, name: str) -> str | None:
-    """Look closely at a receptacle here, or at an object in view or in hand."""
+    """Look closely at a receptacle here, or at the object in hand.
+
+    The planning domain would allow any object in view, but the original program
+    answers only for the held one: its other branch never becomes a command.
+    """
     if world.reachable(name):
         return describe(world, name)
-    if not can_examine(world, name):
+    if name != world.held:
         return None
     if name in world.house.traits["isReceptacleObject"]:
         return f"This is a normal {name}. In it, you see {text.listing(world.house.inner.get(name, ()))}."
@@ -162,28 +168,25 @@ def examine(world: World, name: str) -> str | None:
         hot=name in world.states["isHot"],
         cool=name in world.states["isCool"],
         sliced=name in world.states["isSliced"],
-        switch=name in world.states["isToggled"] if name in world.house.traits["toggleable"] else None,
-    )
-
-
-def can_examine(world: World, thing: str) -> bool:
-    """Whether the object is in hand, or in a receptacle here that lets it be seen."""
-    return thing == world.held or any(
-        thing in world.contents[receptacle] and world.accessible(receptacle)
-        for receptacle in world.here()
+        toggled=name in world.states["isToggled"],
     )
 
 
 def look(world: World) -> str:
-    """Look around from where the agent stands."""
+    """Look around from where the agent stands.
+
+    What lies "next to" a receptacle is an object put down here that was once taken
+    out of another receptacle here: only then does the original program know that it
+    isn't in that one.  It names the object once for each such receptacle.
+    """
     here = world.here()
     if not here:
         return text.middle_of_room(world.house.receptacles)
-    beside = {
+    beside = [
         thing
-        for thing, where in world.spots.items()
-        if world.location in where and any(thing not in world.contents[r] for r in here)
-    }
+        for thing, receptacle in world.removed
+        if receptacle in here and world.location in world.spots.get(thing, ())
+    ]
     return text.facing(here, sorted(beside, key=world.house.order.__getitem__))
 
 
@@ -195,12 +198,15 @@ def inventory(world: World) -> str:
 
 
 _ONE: dict[str, Callable[[World, str], str | None]] = {
-    "go to ": go, "open ": open_, "close ": close, "use ": use, "examine ": examine,
-}  # fmt: skip
+    "open": open_,
+    "close": close,
+    "use": use,
+    "examine": examine,
+}
 _TWO: dict[str, tuple[str, Callable[[World, str, str], str | None]]] = {
-    "take ": (" from ", take),
-    "put ": (" in/on ", put),
-    "slice ": (" with ", slice_),
+    "take": (" from ", take),
+    "put": (" in/on ", put),
+    "slice": (" with ", slice_),
 }
 
 
@@ -223,9 +229,9 @@ def act(world: World, command: str) -> str | None:
     if verb in TREATMENTS:
         thing, _, receptacle = rest.partition(" with ")
         return treat(verb, world, thing, receptacle)
-    if (one := _ONE.get(verb + " ")) is not None:
+    if (one := _ONE.get(verb)) is not None:
         return one(world, rest)
-    if (two := _TWO.get(verb + " ")) is not None:
+    if (two := _TWO.get(verb)) is not None:
         between, action = two
         first, _, second = rest.partition(between)
         return action(world, first, second)

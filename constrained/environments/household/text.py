@@ -30,25 +30,24 @@ def name_things(identifiers: Iterable[str]) -> dict[str, str]:
         kind and then by falling number.
     """
     counts: dict[str, int] = defaultdict(int)
-    names: list[tuple[str, int, str]] = []
-    for identifier in sorted(identifiers, reverse=True):
-        kind, _, rest = identifier.partition("_bar_")
-        kind = kind.lower()
-        if "basin" in rest.lower() and "basin" not in kind:
+    names = {}
+    for identifier in sorted(identifiers, key=str.lower, reverse=True):
+        kind, _, place = identifier.lower().partition("_bar_")
+        if "basin" in place:
             kind += "basin"
         counts[kind] += 1
-        names.append((kind, -counts[kind], identifier))
-    return {identifier: f"{kind} {-number}" for kind, number, identifier in sorted(names)}
+        names[identifier] = f"{kind} {counts[kind]}"
+    return dict(reversed(names.items()))
 
 
 def listing(names: Sequence[str]) -> str:
     """Return "a mug 2, a mug 1, and a pen 1"; the game says "a" whatever follows."""
-    if not names:
-        return "nothing"
-    articled = [f"a {name}" for name in names]
-    if len(articled) == 1:
-        return articled[0]
-    return ", ".join(articled[:-1]) + ", and " + articled[-1]
+    return _joined([f"a {name}" for name in names]) or "nothing"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    # The game puts a comma before "and" even between two.
+    return ", and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def introduction(receptacles: Sequence[str], task: str) -> str:
@@ -66,7 +65,7 @@ def middle_of_room(receptacles: Sequence[str]) -> str:
 
 def facing(receptacles: Sequence[str], beside: Sequence[str]) -> str:
     """Return what `look` answers in front of receptacles: they, and what lies next to them."""
-    return f"You are facing the {', '.join(receptacles)}. Next to it, you see {listing(beside)}."
+    return f"You are facing the {_joined(receptacles)}. Next to it, you see {listing(beside)}."
 
 
 def receptacle(name: str, contents: Sequence[str], openable: bool, opened: bool) -> str:
@@ -78,33 +77,18 @@ def receptacle(name: str, contents: Sequence[str], openable: bool, opened: bool)
     return f"The {name} is closed."
 
 
-def condition(
-    name: str,
-    *,
-    clean: bool,
-    hot: bool,
-    cool: bool,
-    sliced: bool,
-    switch: bool | None,
-) -> str:
-    """Return what examining an object answers.
-
-    Parameters
-    ----------
-    switch : bool or None
-        Whether the object was switched on; None if it has no switch.
-    """
+def condition(name: str, *, clean: bool, hot: bool, cool: bool, sliced: bool, toggled: bool) -> str:
+    """Return what examining the held object answers."""
     temperature = "hot" if hot else "cool" if cool else ""
-    if clean or sliced:
-        # Hot objects that are clean are called "hot and clean"; an object that is
-        # only sliced gets its own sentence after the lamp's, below.
-        words = " and ".join(word for word in (temperature, "clean" if clean else "") if word)
-        if words:
-            return f"This is a {words} {'sliced ' if sliced else ''}{name}."
-    elif temperature:
-        return f"This is a {'hot' if hot else 'cold'} {name}."
-    if switch is not None:
-        return f"This {name} is {'on' if switch else 'off'}."
+    words = " and ".join(word for word in (temperature, "clean" if clean else "") if word)
+    if sliced and words:
+        return f"This is a {words} sliced {name}."
+    if words == "cool":
+        return f"This is a cold {name}."
+    if words:
+        return f"This is a {words} {name}."
+    if toggled:
+        return f"This {name} is on."
     if sliced:
         return f"This is a sliced {name}."
     return f"There's nothing special about {name}."

@@ -81,14 +81,12 @@ def _at_place(world: World) -> dict[str, list[str]]:
     here = world.here()
     opened = world.states["opened"]
     inside = {thing for receptacle in here for thing in world.contents[receptacle]}
-    seen = {thing for receptacle in here if world.accessible(receptacle) for thing in world.contents[receptacle]}
-    seen |= {world.held} if world.held is not None else set()
     in_order = world.house.order.__getitem__
     slots = {
         "REACH": list(here),
         "CLOSED": [r for r in here if not world.accessible(r)],
         "OPENED": [r for r in here if r in opened],
-        "EXAMINABLE": [*here, *sorted(seen, key=in_order)],
+        "EXAMINABLE": [*here] if world.held is None else [*here, world.held],
         "LAMP": sorted((thing for thing in inside if rules.can_use(world, thing)), key=in_order),
         "FITS": [], "CLEANER": [], "HEATER": [], "COOLER": [], "SLICEABLE": [],
     }  # fmt: skip

@@ -81,6 +81,8 @@ class World:
         asks for; for some objects they differ from their receptacle's.
     states : dict of str to set of str
         Names for which "opened", "isClean", ... holds now.
+    removed : set of (str, str)
+        Objects with a receptacle that they were taken out of and not put back into.
     """
 
     house: House
@@ -89,6 +91,7 @@ class World:
     contents: dict[str, set[str]] = field(default_factory=dict)
     spots: dict[str, set[str]] = field(default_factory=dict)
     states: dict[str, set[str]] = field(default_factory=dict)
+    removed: set[tuple[str, str]] = field(default_factory=set)
 
     def copy(self) -> "World":
         """Return an independent world in the same state."""
@@ -99,6 +102,7 @@ class World:
             {name: set(inside) for name, inside in self.contents.items()},
             {name: set(where) for name, where in self.spots.items()},
             {state: set(names) for state, names in self.states.items()},
+            set(self.removed),
         )
 
     def here(self) -> tuple[str, ...]:
