@@ -1,14 +1,15 @@
 """Decide whether a world meets a goal written as a PDDL formula.
 
-Quantifiers are expanded over the objects of their type.  A variable's candidates
-are first cut down by the goal's own unchanging conditions on it (``objectType``,
-``cleanable`` ...), so that a check after each action costs microseconds rather
-than the product of all objects.
+An existential quantifier is a search over the objects of its variables' types, one
+variable after the other.  A variable's candidates are first cut down by the goal's
+own unchanging conditions on it (``objectType``, ``cleanable`` ...), and each other
+condition is asked as soon as its variables are bound: a check after each action
+then costs microseconds, where the product of all objects would cost milliseconds.
 """
 
 from __future__ import annotations
 
-from itertools import product
+from math import prod
 from typing import Callable
 
 from constrained.environments.household.pddl import Formula, typed_names
@@ -77,49 +78,78 @@ def _fact(predicate: str, arguments: list, world: World, scope: tuple[str, ...])
 
 
 def _quantified(formula: Formula, world: World, scope: tuple[str, ...]) -> Test:
-    if len(formula) != 3 or not isinstance(formula[1], tuple):
+    whole = len(formula) == 3 and all(isinstance(part, tuple) and part for part in formula[1:])
+    if not whole:
         raise GameError(f"({formula[0]} ...) in the goal needs a list of variables and one condition")
     quantifier, declared, body = formula
-    variables = typed_names(declared)
-    test = _compile(body, world, scope + tuple(name for name, _ in variables))
-    candidates = []
-    for variable, kind in variables:
-        if kind not in world.house.things:
-            raise GameError(f"the goal quantifies over '{kind}', of which the game has none")
-        found = world.house.things[kind]
-        if quantifier == "exists":
-            fixed = [part for part in _conjuncts(body) if _is_fixed(part, variable)]
-            found = tuple(
-                name
-                for name in found
-                if all(world.holds_fact(part[0], (name, *part[2:])) for part in fixed)
-            )
-        candidates.append(found)
-    combinations = 1
-    for found in candidates:
-        combinations *= len(found)
+    if quantifier == "forall":
+        counterexample = _quantified(("exists", declared, ("not", body)), world, scope)
+        return lambda now, names: not counterexample(now, names)
+    stages: list[tuple[str, tuple[str, ...], list[Test]]] = []
+    waiting = list(body[1:]) if body[:1] == ("and",) else [body]
+    for variable, kind in typed_names(declared):
+        scope += (variable,)
+        ready = [part for part in waiting if _variables(part) <= set(scope)]
+        waiting = [part for part in waiting if part not in ready]
+        tests = [_compile(part, world, scope) for part in ready]
+        stages.append((variable, _candidates(variable, kind, body, world), tests))
+    for part in waiting:  # these use a variable that nothing introduces
+        _compile(part, world, scope)
+    combinations = prod(len(found) for _, found, _ in stages)
     if combinations > MAX_COMBINATIONS:
         raise GameError(f"the goal quantifies over {combinations:,} combinations, more than {MAX_COMBINATIONS:,}")
-    names_of = [name for name, _ in variables]
-    some = any if quantifier == "exists" else all
-    return lambda now, names: some(
-        test(now, {**names, **dict(zip(names_of, chosen))}) for chosen in product(*candidates)
+
+    def search(now: World, names: dict[str, str], depth: int = 0) -> bool:
+        if depth == len(stages):
+            return True
+        variable, found, tests = stages[depth]
+        for name in found:
+            bound = {**names, variable: name}
+            if all(test(now, bound) for test in tests) and search(now, bound, depth + 1):
+                return True
+        return False
+
+    return search
+
+
+def _candidates(variable: str, kind: str, body: Formula, world: World) -> tuple[str, ...]:
+    """Return the things of a type that meet the body's unchanging conditions on the variable."""
+    if kind not in world.house.things:
+        raise GameError(f"the goal quantifies over '{kind}', of which the game has none")
+    fixed = [part for part in _conjuncts(body) if _is_fixed(part, variable)]
+    return tuple(
+        name
+        for name in world.house.things[kind]
+        if all(world.holds_fact(str(part[0]), (name, *map(str, part[2:]))) for part in fixed)
     )
+
+
+def _variables(formula: Formula) -> set[str]:
+    """Return the variables that a formula uses, its own quantified ones left out."""
+    if formula and formula[0] in ("exists", "forall") and len(formula) == 3:
+        return _variables((formula[2],)) - {name for name, _ in typed_names(formula[1])}
+    found: set[str] = set()
+    for part in formula:
+        if isinstance(part, tuple):
+            found |= _variables(part)
+        elif part.startswith("?"):
+            found.add(part)
+    return found
 
 
 def _conjuncts(formula: Formula) -> list[Formula]:
     """Return the conditions that must all hold, those inside further exists included."""
-    if formula[0] == "exists":
+    if formula[:1] == ("exists",) and len(formula) == 3:
         return _conjuncts(formula[2])
-    if formula[0] != "and":
+    if formula[:1] != ("and",):
         return [formula]
     return [part for whole in formula[1:] for part in _conjuncts(whole)]
 
 
 def _is_fixed(part: Formula, variable: str) -> bool:
     return (
-        part[0] in _FIXED
-        and len(part) > 1
+        len(part) > 1
+        and part[0] in _FIXED
         and part[1] == variable
         and not any(str(argument).startswith("?") for argument in part[2:])
     )
