@@ -1,0 +1,205 @@
+"""The fewest tokens to the end: a budget that is a guarantee, not a guillotine.
+
+The same search keeps texts out that a vocabulary without some single bytes could begin
+but never finish.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from constrained.automaton import positions as p
+from constrained.automaton.automaton import State
+from constrained.automaton.distance import farthest
+from constrained.errors import VocabularyError
+from constrained.grammar import nodes as n
+from constrained.grammar.grammar import Grammar
+
+EXACT_STEPS = 4_000
+"""Token steps the exact search for the fewest tokens may take before a bound replaces it."""
+
+MAX_STEPS = 2_000_000
+"""Token steps it may take where no bound exists (a vocabulary without single bytes)."""
+
+MAX_SHORTEST = 200_000
+"""Positions the search for the shortest text may visit."""
+
+_UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
+
+
+class Budget:
+    """Distances to the end over one automaton and vocabulary, remembered per position."""
+
+    def __init__(self, masks):
+        self._masks = masks
+        self._vocabulary = masks.vocabulary
+        self._automaton = masks.automaton
+        self._fewest: dict[p.Position, int | None] = {}
+
+    @cached_property
+    def needed(self) -> bool:
+        """Some byte of the grammar is no token by itself, so every step must be checked."""
+        single = self._vocabulary.single_bytes
+        return not _UTF8 <= single and not _bytes_of(self._automaton.grammar) <= single
+
+    @cached_property
+    def horizon(self) -> float:
+        """A budget above this many tokens rules nothing out."""
+        return farthest(self._automaton.grammar)
+
+    def fits(self, state: State, left: int | None) -> bool:
+        """Whether `state` can be finished, within `left` tokens if given."""
+        need = self.fewest(state)
+        return need is not None and (left is None or need <= left)
+
+    def fewest(self, state: State) -> int | None:
+        """The fewest tokens from `state` to a complete text, or a bound; None if there is none."""
+        if state.accepting:
+            return 0
+        found = [d for d in map(self._from_position, state.positions) if d is not None]
+        return min(found, default=None)
+
+    def filter(self, state: State, ids: np.ndarray, left: int | None) -> np.ndarray:
+        """Those of `ids` (allowed at `state`) after which the text can be finished in time."""
+        after = None if left is None else left - 1
+        if after is not None and after < 0:
+            return ids[:0]
+        sure, unsure = self._split_free(state, ids, after)
+        tokens = self._vocabulary.tokens
+        kept = [i for i in unsure.tolist() if self.fits(state.read(tokens[i]), after)]
+        return np.sort(np.concatenate((sure, np.array(kept, np.int32)))).astype(np.int32)
+
+    def _split_free(self, state: State, ids: np.ndarray, left: int | None):
+        """(ids certainly fine, ids to look at one by one): free text is decided by its length."""
+        text = [q for q in state.positions if isinstance(q, p.InText) and q.inside is None]
+        if self.needed or len(text) != 1 or len(ids) < 256:
+            return ids[:0], ids
+        q = text[0]
+        index = self._vocabulary.text
+        lengths = np.full(self._vocabulary.size, -1, np.int32)
+        inside = index.inside(q.chars)
+        lengths[self._vocabulary.sorted_ids[inside]] = index.characters[inside]
+        counts = lengths[ids]
+        fine = np.zeros(int(counts.max(initial=0)) + 2, bool)
+        for count in np.unique(counts[counts > 0]):
+            if q.high is None or count <= q.high:
+                fine[count] = self.fits(self._after(q, int(count)), left)
+        sure = (counts > 0) & fine[counts]
+        alone = len(state.positions) == 1
+        return ids[sure], ids[~sure & ((counts < 0) | (not alone))]
+
+    def _after(self, q: p.InText, count: int) -> State:
+        low = max(q.low - count, 0)
+        high = None if q.high is None else q.high - count
+        found = () if high == 0 else (self._automaton.in_text(q.chars, None, low, high, q.rest),)
+        return self._automaton.state(found if low else found + self._automaton.enter(q.rest))
+
+    def _from_position(self, position: p.Position) -> int | None:
+        if position not in self._fewest:
+            limit = MAX_STEPS if self.needed else EXACT_STEPS
+            found, exact = self._search(position, limit)
+            if not exact:
+                if self.needed:
+                    raise VocabularyError(
+                        f"gave up after {MAX_STEPS} steps to find whether this vocabulary can spell "
+                        "the grammar's texts",
+                        hint="add the missing single-byte tokens to the vocabulary",
+                    )
+                found = self._vocabulary.fewest_tokens(self.shortest(position))
+            self._fewest[position] = found
+        return self._fewest[position]
+
+    def _search(self, start: p.Position, limit: int) -> tuple[int | None, bool]:
+        """(fewest tokens, whether the search was finished): breadth first over positions."""
+        tokens, state_of = self._vocabulary.tokens, self._automaton.state
+        seen, layer, count = {start}, [start], 0
+        steps = 0
+        while layer:
+            if any(isinstance(q, (p.Accept, p.StepEnd)) for q in layer):
+                return count, True
+            following = []
+            for q in layer:
+                if self._is_free(q) and not self.needed:
+                    return None, False
+                ids = self._masks._position_ids(q)
+                steps += len(ids)
+                if steps > limit:
+                    return None, False
+                state = state_of((q,))
+                for i in ids.tolist():
+                    for r in state.read(tokens[i]).positions:
+                        if r not in seen:
+                            seen.add(r)
+                            following.append(r)
+            layer, count = following, count + 1
+        return None, True
+
+    def _is_free(self, q: p.Position) -> bool:
+        return isinstance(q, p.InText) and len(self._vocabulary.sorted_tokens) > EXACT_STEPS
+
+    def shortest(self, start: p.Position) -> bytes:
+        """A shortest text (in bytes) from `start` to the end."""
+        came: dict[p.Position, tuple] = {start: (None, b"")}
+        layer = [start]
+        while layer:
+            following = []
+            for q in layer:
+                if isinstance(q, (p.Accept, p.StepEnd)):
+                    return _trace(came, q)
+                for data in _representatives(q):
+                    after = self._automaton.state((q,)).read(data)
+                    for r in after.positions if after else ():
+                        if r not in came:
+                            came[r] = (q, data)
+                            following.append(r)
+            if len(came) > MAX_SHORTEST:
+                raise VocabularyError(
+                    f"no end found within {MAX_SHORTEST} positions",
+                    hint="the grammar's shortest text is too long for a token budget",
+                )
+            layer = following
+        raise AssertionError("a live position always has an end")
+
+
+def _representatives(q: p.Position):
+    """Enough continuations of `q` to find a shortest text: one character stands for its set."""
+    if isinstance(q, p.InText) and q.inside is None:
+        return (q.chars.shortest(),)
+    if isinstance(q, p.InText):
+        return (bytes((min(q.first()),)),)
+    if isinstance(q, p.InLiteral):
+        return (q.data[q.at :],)
+    return tuple(bytes((b,)) for b in q.first())
+
+
+def _trace(came: dict, q: p.Position) -> bytes:
+    parts = []
+    while q is not None:
+        q, data = came[q]
+        parts.append(data)
+    return b"".join(reversed(parts))
+
+
+def _bytes_of(grammar: Grammar) -> set[int]:
+    """Every byte that a text of `grammar` may have."""
+    out: set[int] = set()
+    for rule in grammar.rules.values():
+        for node in n.walk(rule.body):
+            if isinstance(node, n.Literal):
+                out.update(node.data)
+            elif isinstance(node, n.Choices):
+                out.update(b"".join(node.values))
+            elif isinstance(node, n.Chars):
+                heads = node.chars.edges(None).keys()
+                out.update(heads)
+                if max(heads) >= 0x80:
+                    out.update(range(0x80, 0xC0))
+    for value in grammar.bindings.values():
+        if isinstance(value, Grammar):
+            out |= _bytes_of(value)
+        else:
+            texts = value if isinstance(value, tuple) else [t for v in value.values() for t in v]
+            out.update(b"".join(texts))
+    return out

@@ -1,0 +1,199 @@
+"""Which tokens may come next, by position, cached.
+
+The tokens of a state are those of its positions, so only positions are cached: no subset
+construction. Counts beyond the longest token can't matter within one token, so they are
+cut down first and all far-off counts share one entry. A position is narrow (few bytes may
+come next: bisect the sorted tokens), or free text (nearly all tokens: see `text_index`,
+and only the rest is walked, as arrays).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+
+from constrained.automaton import positions as p
+from constrained.automaton.automaton import Automaton, State
+from constrained.automaton.vocabulary import Vocabulary
+from constrained.grammar import nodes as n
+
+FEW = 64
+"""Up to so many candidate tokens are stepped one by one; more go through the arrays."""
+
+
+class Masks:
+    """Token masks of one automaton over one vocabulary; grows as it is asked."""
+
+    def __init__(self, automaton: Automaton, vocabulary: Vocabulary):
+        self.automaton = automaton
+        self.vocabulary = vocabulary
+        self._cap = vocabulary.longest + 1
+        self._ids: dict[p.Position, np.ndarray] = {}
+        self._rows: dict[p.Position, np.ndarray] = {}
+        self._frames: dict[int, p.Frame] = {}
+
+    def token_ids(self, state: State) -> np.ndarray:
+        """Ids of the tokens that some text of the language goes on with, ascending int32."""
+        parts = [self._position_ids(q) for q in state.positions]
+        parts = [a for a in parts if len(a)]
+        if len(parts) == 1:
+            return parts[0]
+        return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
+
+    def row(self, state: State) -> np.ndarray:
+        """The same as a packed row, int32 ``[words]``; read-only where it is a cache entry."""
+        rows = [self._position_row(q) for q in state.positions]
+        out = rows[0]
+        for row in rows[1:]:
+            out = out | row
+        return out
+
+    def _position_ids(self, position: p.Position) -> np.ndarray:
+        key = self._capped(position)
+        found = self._ids.get(key)
+        if found is None:
+            indices = self._walk(key)
+            found = self._ids[key] = np.sort(self.vocabulary.sorted_ids[indices])
+        return found
+
+    def _position_row(self, position: p.Position) -> np.ndarray:
+        key = self._capped(position)
+        found = self._rows.get(key)
+        if found is None:
+            found = self._rows[key] = self.vocabulary.pack(self._position_ids(position))
+        return found
+
+    # counts beyond one token's reach are all alike
+
+    def _capped(self, position: p.Position) -> p.Position:
+        rest = self._capped_frame(position.rest)
+        if isinstance(position, p.InText):
+            low, high = self._cut(position.low, position.high)
+            return self.automaton.in_text(position.chars, position.inside, low, high, rest)
+        if rest is position.rest:
+            return position
+        if isinstance(position, p.InLiteral):
+            return self.automaton.in_literal(position.data, position.at, rest)
+        return position  # choices may bind a parameter in `rest`, which must stay as it is
+
+    def _cut(self, low: int, high: int | None) -> tuple[int, int | None]:
+        if high is None or high > self._cap:
+            high = None if low <= self._cap else self._cap + 1
+        low = min(low, self._cap)
+        return low, high if high is None or high >= low else low
+
+    def _capped_frame(self, frame: p.Frame | None) -> p.Frame | None:
+        chain = []
+        while frame is not None and frame.number not in self._frames:
+            chain.append(frame)
+            frame = frame.next
+        rest = self._frames[frame.number] if frame is not None else None
+        for part in reversed(chain):
+            node = part.node
+            if isinstance(node, n.Repeat):
+                low, high = self._cut(node.low, node.high)
+                if (low, high) != (node.low, node.high):
+                    node = self.automaton._repeat(node.item, low, high)
+            same = node is part.node and rest is part.next
+            rest = part if same else self.automaton.frame(node, part.env, rest)
+            self._frames[part.number] = rest
+        return rest
+
+    # walking
+
+    def _walk(self, position: p.Position) -> np.ndarray:
+        """Indices (into the sorted tokens) of the tokens that `position` can read."""
+        if isinstance(position, (p.Accept, p.StepEnd)):
+            return np.empty(0, np.int64)
+        out: list[np.ndarray] = []
+        single: list[int] = []
+        tokens = self.vocabulary.sorted_tokens
+        work = [(self.automaton.state((position,)), 0, len(tokens), 0)]
+        while work:
+            state, low, high, depth = work.pop()
+            while low < high and len(tokens[low]) == depth:
+                single.append(low)
+                low += 1
+            if high - low > FEW and self._is_wide(state):
+                out.extend(self._walk_wide(state, low, high, depth))
+                continue
+            while low < high:
+                byte = tokens[low][depth]
+                head = tokens[low][:depth]
+                end = high if byte == 255 else bisect_left(tokens, head + bytes((byte + 1,)), low, high)
+                after = state.step(byte)
+                if after is not None:
+                    work.append((after, low, end, depth + 1))
+                low = end
+                if after is None and low < high:
+                    low = self._skip(state, tokens, head, depth, low, high)
+        out.append(np.array(single, np.int64))
+        return np.concatenate(out)
+
+    @staticmethod
+    def _is_wide(state: State) -> bool:
+        return any(isinstance(q, p.InText) and q.inside is None for q in state.positions)
+
+    @staticmethod
+    def _skip(state: State, tokens, head: bytes, depth: int, low: int, high: int) -> int:
+        """The first token at or after `low` whose next byte `state` can read."""
+        least = tokens[low][depth]
+        later = [b for b in state.first() if b >= least]
+        return bisect_left(tokens, head + bytes((min(later),)), low, high) if later else high
+
+    def _walk_wide(self, state: State, low: int, high: int, depth: int) -> list[np.ndarray]:
+        """The same over ``tokens[low:high]``, which agree on `depth` bytes, as arrays."""
+        out = []
+        left = np.ones(high - low, bool)
+        for q in state.positions:
+            if isinstance(q, p.InText) and q.inside is None:
+                left &= ~self._free(q, low, high, depth)
+        if not left.all():
+            out.append(np.flatnonzero(~left) + low)
+        alive = np.flatnonzero(left) + low
+        vocabulary = self.vocabulary
+        known: dict[State, int] = {state: 0}
+        states = [state]
+        table = np.full((64, 256), -2, np.int32)
+        at = np.zeros(len(alive), np.int32)
+        while len(alive):
+            done = vocabulary.lengths[alive] == depth
+            if done.any():
+                out.append(alive[done])
+                alive, at = alive[~done], at[~done]
+            bytes_ = vocabulary.flat[vocabulary.offsets[alive] + depth]
+            after = table[at, bytes_]
+            new = np.flatnonzero(after == -2)
+            if len(new):
+                for pair in np.unique(at[new].astype(np.int64) * 256 + bytes_[new]):
+                    source, byte = divmod(int(pair), 256)
+                    target = states[source].step(byte)
+                    number = -1
+                    if target is not None:
+                        number = known.setdefault(target, len(states))
+                        if number == len(states):
+                            states.append(target)
+                            if number == len(table):
+                                table = np.vstack([table, np.full_like(table, -2)])
+                    table[source, byte] = number
+                after = table[at, bytes_]
+            keep = after >= 0
+            alive, at = alive[keep], after[keep]
+            depth += 1
+        return out
+
+    def _free(self, q: p.InText, low: int, high: int, depth: int) -> np.ndarray:
+        """bool over ``tokens[low:high]``: what follows `depth` bytes is free text of `q`."""
+        index = self.vocabulary.text
+        free = index.inside(q.chars)[low:high]
+        before = 0
+        if depth:
+            # a token all in the set, cut at a character's end, leaves a rest all in the set
+            try:
+                before = len(self.vocabulary.sorted_tokens[low][:depth].decode())
+            except UnicodeDecodeError:
+                return np.zeros(high - low, bool)
+        if q.high is not None:
+            free = free & (index.characters[low:high] - before <= q.high)
+        return free

@@ -1,0 +1,105 @@
+"""Tokenizers' own spellings of bytes, undone.
+
+Byte-level BPE writes each byte as a printable character (GPT-2's table); SentencePiece
+writes a space as U+2581 and bytes without a piece as ``<0x0A>``; Tekken holds bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from constrained.errors import VocabularyError
+
+_BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_CONTROL = re.compile(r"<\|[^|]*\|>|</?s>|<unk>|<pad>|\[(?:PAD|UNK|CLS|SEP|MASK)\]")
+"""Spellings of control tokens that some tokenizers forget to flag as special."""
+
+
+def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
+    """Bytes of every token, EOS ids, and special ids.
+
+    Raises
+    ------
+    VocabularyError
+        Not a tokenizer, or one whose pieces don't stand for bytes.
+    """
+    if hasattr(tokenizer, "id_to_byte_piece"):
+        return _read_tekken(tokenizer)
+    inner = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", None)
+    if inner is not None and hasattr(inner, "id_to_byte_piece"):
+        return _read_tekken(inner)
+    fast = getattr(tokenizer, "backend_tokenizer", None) or getattr(tokenizer, "_tokenizer", None)
+    if fast is None and hasattr(tokenizer, "to_str") and hasattr(tokenizer, "get_vocab"):
+        fast = tokenizer
+    if fast is None or not hasattr(fast, "to_str"):
+        raise VocabularyError(
+            f"{type(tokenizer).__name__} is not a tokenizer whose tokens can be read as bytes",
+            hint="use a fast tokenizer (tokenizer.json), or build Vocabulary(tokens, eos_token_ids)",
+        )
+    return _read_fast(tokenizer, fast)
+
+
+def _read_tekken(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
+    special = set(range(tokenizer.num_special_tokens))
+    tokens = [b"" if i in special else tokenizer.id_to_byte_piece(i) for i in range(tokenizer.n_words)]
+    return tokens, [tokenizer.eos_id], special
+
+
+def _read_fast(tokenizer, fast) -> tuple[list[bytes], list[int], set[int]]:
+    vocabulary = fast.get_vocab(with_added_tokens=True)
+    if not vocabulary:
+        raise VocabularyError("the tokenizer has no tokens")
+    added = fast.get_added_tokens_decoder()
+    special = {i for i, t in added.items() if t.special or _CONTROL.fullmatch(t.content)}
+    special |= set(getattr(tokenizer, "all_special_ids", None) or ())
+    eos = getattr(tokenizer, "eos_token_id", None)
+    to_bytes = _speller(json.loads(fast.to_str()), vocabulary)
+    tokens = [b""] * (max(vocabulary.values()) + 1)
+    for piece, i in vocabulary.items():
+        tokens[i] = added[i].content.encode() if i in added else to_bytes(piece)
+    return tokens, [] if eos is None else [eos] if isinstance(eos, int) else list(eos), special
+
+
+def _speller(description: dict, vocabulary: dict):
+    """The function from a piece to its bytes, by what the tokenizer's decoder does."""
+    kinds = set(_kinds(description.get("decoder"))) | set(_kinds(description.get("pre_tokenizer")))
+    if "ByteLevel" in kinds:
+        table = _byte_level_table()
+
+        def from_byte_level(piece: str) -> bytes:
+            try:
+                return bytes(table[c] for c in piece)
+            except KeyError:
+                raise VocabularyError(f"token {piece!r} is not spelled in byte-level characters") from None
+
+        return from_byte_level
+    if "ByteFallback" in kinds or "Metaspace" in kinds or "<0x0A>" in vocabulary:
+
+        def from_sentencepiece(piece: str) -> bytes:
+            byte = _BYTE_PIECE.fullmatch(piece)
+            return bytes((int(byte[1], 16),)) if byte else piece.replace("\u2581", " ").encode()
+
+        return from_sentencepiece
+    raise VocabularyError(
+        "the tokenizer is neither byte-level BPE nor SentencePiece with byte fallback",
+        hint="such tokenizers (WordPiece, say) can't write every text; choose another model",
+    )
+
+
+def _kinds(part) -> list[str]:
+    if isinstance(part, dict):
+        out = [part.get("type", "")]
+        for value in part.values():
+            out.extend(_kinds(value))
+        return out
+    return [k for p in part for k in _kinds(p)] if isinstance(part, list) else []
+
+
+def _byte_level_table() -> dict[str, int]:
+    """Character -> byte: printable Latin-1 stands for itself, the rest from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = (b for b in range(256) if b not in printable)
+    table = {chr(b): b for b in printable}
+    table.update({chr(0x100 + i): b for i, b in enumerate(others)})
+    return table

@@ -1,0 +1,174 @@
+"""A tokenizer's tokens as bytes, in the order the masks' walks need."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from constrained.automaton.text_index import TextIndex
+from constrained.errors import VocabularyError
+
+
+class Vocabulary:
+    """Tokens as bytes, with the ids that end a text.
+
+    Parameters
+    ----------
+    tokens : sequence of bytes
+        Token id -> its bytes; empty for ids that stand for no text.
+    eos_token_ids : iterable of int
+        Ids that end a text; at least one.
+    special_ids : iterable of int
+        Ids never allowed by content (EOS ids are special by themselves).
+    size : int, optional
+        Width of the model's logits where it is larger than the tokenizer; the ids beyond
+        are never allowed. Default: ``len(tokens)``, or the largest EOS id + 1.
+
+    Attributes
+    ----------
+    size : int
+        Ids run from 0 to ``size - 1``; masks have ``ceil(size / 32)`` words.
+    sorted_tokens : list of bytes
+        Tokens that stand for text, ascending; equal ones next to each other.
+    sorted_ids : ndarray of int32
+        Their ids.
+
+    Raises
+    ------
+    VocabularyError
+        No token, no EOS id, or an id out of range.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes],
+        eos_token_ids: Iterable[int],
+        special_ids: Iterable[int] = (),
+        *,
+        size: int | None = None,
+    ):
+        self.tokens = [bytes(t) for t in tokens]
+        self.eos_token_ids = sorted({int(i) for i in eos_token_ids})
+        if not self.eos_token_ids:
+            raise VocabularyError(
+                "the vocabulary has no EOS token, so no text could ever end",
+                hint="pass eos_token_ids=[...], the ids the model ends a text with",
+            )
+        highest = max(len(self.tokens) - 1, self.eos_token_ids[-1])
+        self.size = max(highest + 1, size or 0)
+        special = {int(i) for i in special_ids}
+        self.special_ids = sorted(special | set(self.eos_token_ids))
+        bad = [i for i in self.special_ids if not 0 <= i < self.size]
+        if bad:
+            raise VocabularyError(f"special token id {bad[0]} is outside 0..{self.size - 1}")
+        skip = set(self.special_ids)
+        pairs = sorted((t, i) for i, t in enumerate(self.tokens) if t and i not in skip)
+        if not pairs:
+            raise VocabularyError("the vocabulary has no token that stands for text")
+        self.sorted_tokens = [t for t, _ in pairs]
+        self.sorted_ids = np.array([i for _, i in pairs], dtype=np.int32)
+        self._ids: dict[bytes, int] | None = None
+
+    @classmethod
+    def from_tokenizer(
+        cls, tokenizer, *, eos_token_ids: Iterable[int] | None = None, size: int | None = None
+    ) -> Vocabulary:
+        """The vocabulary of a Hugging Face tokenizer, or of mistral-common's Tekken.
+
+        Parameters
+        ----------
+        tokenizer : transformers tokenizer, tokenizers.Tokenizer, or Tekkenizer
+        eos_token_ids : iterable of int, optional
+            All the ids that end a text (a model's generation config may know several);
+            default: the tokenizer's own.
+        size : int, optional
+            Width of the model's logits.
+        """
+        from constrained.automaton.tokenizers import read_tokenizer
+
+        tokens, eos, special = read_tokenizer(tokenizer)
+        eos = eos if eos_token_ids is None else list(eos_token_ids)
+        if not eos:
+            raise VocabularyError(
+                f"the tokenizer {getattr(tokenizer, 'name_or_path', '') or type(tokenizer).__name__}"
+                " names no EOS token, so no text could ever end",
+                hint="set tokenizer.eos_token, or pass eos_token_ids=[...]",
+            )
+        return cls(tokens, eos, special, size=size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self.sorted_tokens)} tokens, size {self.size}, EOS {self.eos_token_ids})"
+
+    @cached_property
+    def special_set(self) -> frozenset[int]:
+        """Special ids, EOS ids among them."""
+        return frozenset(self.special_ids)
+
+    @cached_property
+    def words(self) -> int:
+        """int32 words of one mask row."""
+        return (self.size + 31) // 32
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Bytes of each sorted token, int32."""
+        return np.fromiter(map(len, self.sorted_tokens), np.int32, len(self.sorted_tokens))
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where each sorted token starts in :attr:`flat`, int64."""
+        return np.concatenate(([0], np.cumsum(self.lengths, dtype=np.int64)[:-1]))
+
+    @cached_property
+    def flat(self) -> np.ndarray:
+        """All sorted tokens' bytes, one after the other, uint8."""
+        return np.frombuffer(b"".join(self.sorted_tokens), np.uint8)
+
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest token."""
+        return int(self.lengths.max())
+
+    @cached_property
+    def text(self) -> TextIndex:
+        """Which tokens are whole characters of which sets."""
+        return TextIndex(self.flat, self.offsets, self.lengths)
+
+    @cached_property
+    def single_bytes(self) -> frozenset[int]:
+        """Bytes that are a token by themselves."""
+        return frozenset(t[0] for t in self.sorted_tokens if len(t) == 1)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over tokens, EOS and special ids: equal for equal vocabularies."""
+        digest = hashlib.sha256(f"{self.size}|{self.eos_token_ids}|{self.special_ids}|".encode())
+        for token in self.tokens:
+            digest.update(len(token).to_bytes(4, "little") + token)
+        return digest.hexdigest()
+
+    def pack(self, ids: np.ndarray) -> np.ndarray:
+        """A mask row, int32 ``[words]``, with the bits of `ids` set."""
+        bits = np.zeros(self.words * 32, np.uint8)
+        bits[ids] = 1
+        return np.packbits(bits, bitorder="little").view(np.int32)
+
+    def fewest_tokens(self, data: bytes) -> int | None:
+        """The fewest tokens that `data` can be cut into; None if it can't."""
+        if self._ids is None:
+            self._ids = {t: i for i, t in enumerate(self.sorted_tokens)}
+        best: list[int | None] = [0] + [None] * len(data)
+        for start in range(len(data)):
+            count = best[start]
+            if count is None:
+                continue
+            for end in range(start + 1, min(len(data), start + self.longest) + 1):
+                if data[start:end] in self._ids and (best[end] is None or best[end] > count + 1):
+                    best[end] = count + 1
+        return best[-1]

@@ -1,0 +1,69 @@
+"""The errors of this library: one small family, each with what, where and what to do."""
+
+from __future__ import annotations
+
+
+class ConstrainedError(Exception):
+    """Base of every error this library raises on bad input.
+
+    Parameters
+    ----------
+    message : str
+        What was wrong, and where.
+    hint : str, optional
+        What to do about it; appended to the message.
+    """
+
+    def __init__(self, message: str, hint: str | None = None):
+        self.message = message
+        self.hint = hint
+        super().__init__(f"{message}\n  hint: {hint}" if hint else message)
+
+
+class GrammarError(ConstrainedError):
+    """A grammar that can't be read, or that this engine refuses.
+
+    Attributes
+    ----------
+    line, column : int or None
+        One-based place in the source, where known.
+    context : str
+        The offending line with a caret under the column; empty if unknown.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        context: str = "",
+        hint: str | None = None,
+        source: str | None = None,
+    ):
+        self.line, self.column, self.context, self.source = line, column, context, source
+        place = f"{source or 'grammar'}:{line}:{column}: " if line is not None else ""
+        text = f"{place}{message}"
+        if context:
+            text += f"\n{context}"
+        super().__init__(text, hint)
+
+
+class KnowledgeError(ConstrainedError):
+    """Action knowledge used wrongly: an unknown action or slot, an empty binding."""
+
+
+class VocabularyError(ConstrainedError):
+    """A tokenizer whose tokens can't be told apart as bytes, or that never ends a text."""
+
+
+class GameError(ConstrainedError):
+    """A game file that is cut short or not understood, or a task that can't be staged."""
+
+
+class ModelError(ConstrainedError):
+    """A language model or tokenizer that can't be loaded."""
+
+
+class DataError(ConstrainedError):
+    """A data file that is missing, cut short or of another form than expected."""

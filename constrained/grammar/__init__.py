@@ -1,0 +1,6 @@
+"""Reading grammars: `.lark` text, regular expressions, choices."""
+
+from constrained.grammar.grammar import STEP, Grammar
+from constrained.grammar.lark_reader import read_lark, read_source, shipped_names
+
+__all__ = ["Grammar", "STEP", "read_lark", "read_source", "shipped_names"]

@@ -1,0 +1,179 @@
+"""Sets of Unicode characters, stepped through as UTF-8 bytes.
+
+A set never becomes a table of UTF-8 sequences. The state inside a character is the
+range of code points that the bytes read so far leave open; a byte narrows it. States
+whose whole range lies inside the set are one state, so that `[^\\]]` has four, not
+thousands.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+
+MAX_CODE_POINT = 0x10FFFF
+_SURROGATES = (0xD800, 0xDFFF)
+# (lead byte range, code points first and last, continuation bytes), per UTF-8 length
+_LENGTHS = (
+    (0xC2, 0xDF, 0x80, 0x7FF, 1),
+    (0xE0, 0xEF, 0x800, 0xFFFF, 2),
+    (0xF0, 0xF4, 0x10000, MAX_CODE_POINT, 3),
+)
+
+DONE = (0, 0, 0)
+"""The state after a whole character."""
+
+
+class CharSet:
+    """A set of Unicode scalar values.
+
+    Build with :func:`charset`, which interns: equal sets are one object.
+
+    Attributes
+    ----------
+    ranges : tuple of (int, int)
+        Disjoint, ascending, inclusive code point ranges; never surrogates.
+    """
+
+    __slots__ = ("ranges", "_starts", "_ends", "_edges")
+
+    def __init__(self, ranges: tuple[tuple[int, int], ...]):
+        self.ranges = ranges
+        self._starts = [a for a, _ in ranges]
+        self._ends = [b for _, b in ranges]
+        self._edges: dict[tuple | None, dict[int, tuple]] = {}
+
+    def __contains__(self, code_point: int) -> bool:
+        i = bisect_right(self._starts, code_point) - 1
+        return i >= 0 and code_point <= self._ends[i]
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __repr__(self) -> str:
+        return f"CharSet({len(self.ranges)} ranges)"
+
+    def overlap(self, low: int, high: int) -> int:
+        """0 if no character of ``low..high`` is in the set, 2 if all are, else 1."""
+        i = bisect_right(self._starts, low) - 1
+        if i >= 0 and high <= self._ends[i]:
+            return 2
+        if i >= 0 and low <= self._ends[i]:
+            return 1
+        return 1 if i + 1 < len(self._starts) and self._starts[i + 1] <= high else 0
+
+    def complement(self) -> CharSet:
+        out, at = [], 0
+        for low, high in self.ranges:
+            if at < low:
+                out.append((at, low - 1))
+            at = high + 1
+        if at <= MAX_CODE_POINT:
+            out.append((at, MAX_CODE_POINT))
+        return charset(out)
+
+    def fold_case(self) -> CharSet:
+        """The set closed under ``re.IGNORECASE``, by asking `re` about each cased character."""
+        if not self.ranges:
+            return self
+        inside = "".join(
+            f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in self.ranges
+        )
+        found = re.findall(f"[{inside}]", _cased_characters(), re.IGNORECASE)
+        return charset([*self.ranges, *((ord(c), ord(c)) for c in found)])
+
+    def shortest(self) -> bytes:
+        """A member of the fewest UTF-8 bytes, printable where there is one."""
+        for low, high in ((0x61, 0x7A), (0x20, 0x7E), (0, MAX_CODE_POINT)):
+            for a, b in self.ranges:
+                if a <= high and b >= low:
+                    return chr(max(a, low)).encode()
+        raise ValueError("empty set")
+
+    def edges(self, state: tuple | None) -> dict[int, tuple]:
+        """Byte -> next state, from `state` (None: before a character)."""
+        found = self._edges.get(state)
+        if found is None:
+            found = self._edges[state] = self._make_edges(state)
+        return found
+
+    def _make_edges(self, state: tuple | None) -> dict[int, tuple]:
+        if state is not None:
+            return self._continue(*state)
+        edges = {b: DONE for b in range(0x80) if b in self}
+        for lead, last, low, high, left in _LENGTHS:
+            width = 1 << (6 * left)
+            base = low - low % width
+            for b in range(lead, last + 1):
+                start = base + (b - (0xC0, 0xE0, 0xF0)[left - 1] - (base // width)) * width
+                self._open(edges, b, max(start, low), min(start + width - 1, high), left)
+        return edges
+
+    def _open(self, edges: dict, byte: int, low: int, high: int, left: int) -> None:
+        how = self.overlap(low, high)
+        if how == 2 and high - low + 1 == 1 << (6 * left):
+            edges[byte] = (left, -1, -1)  # every continuation is in the set
+        elif how:
+            edges[byte] = (left, low, high)
+
+    def _continue(self, left: int, low: int, high: int) -> dict[int, tuple]:
+        rest = left - 1
+        if low < 0:
+            return {b: DONE if not rest else (rest, -1, -1) for b in range(0x80, 0xC0)}
+        edges: dict[int, tuple] = {}
+        width = 1 << (6 * rest)
+        base = low - low % (width << 6)
+        for i in range(64):
+            a, b = max(base + i * width, low), min(base + (i + 1) * width - 1, high)
+            if a > b:
+                continue
+            if not rest:
+                if a in self:
+                    edges[0x80 + i] = DONE
+            else:
+                self._open(edges, 0x80 + i, a, b, rest)
+        return edges
+
+
+_INTERNED: dict[tuple, CharSet] = {}
+
+
+def charset(ranges) -> CharSet:
+    """The set of the given inclusive code point ranges, in any order, surrogates dropped."""
+    merged: list[list[int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    clean = []
+    for low, high in merged:
+        if low < _SURROGATES[0] <= high:
+            clean.append((low, _SURROGATES[0] - 1))
+        if low <= _SURROGATES[1] < high:
+            clean.append((_SURROGATES[1] + 1, high))
+        if high < _SURROGATES[0] or low > _SURROGATES[1]:
+            clean.append((low, high))
+    key = tuple(clean)
+    found = _INTERNED.get(key)
+    if found is None:
+        found = _INTERNED[key] = CharSet(key)
+    return found
+
+
+@lru_cache(maxsize=64)
+def matching(pattern: str, flags: int = 0) -> CharSet:
+    """The characters that the one-character `re` pattern matches: Python's own meaning."""
+    text = "".join(map(chr, range(_SURROGATES[0])))
+    text += "\x00" * (_SURROGATES[1] - _SURROGATES[0] + 1)  # keeps index == code point
+    text += "".join(map(chr, range(_SURROGATES[1] + 1, MAX_CODE_POINT + 1)))
+    return charset(
+        (m.start(), m.end() - 1) for m in re.finditer(f"(?:{pattern})+", text, flags)
+    )
+
+
+@lru_cache(maxsize=1)
+def _cased_characters() -> str:
+    every = (chr(c) for c in range(MAX_CODE_POINT + 1) if not 0xD800 <= c <= 0xDFFF)
+    return "".join(c for c in every if c.lower() != c or c.upper() != c)

@@ -1,0 +1,199 @@
+"""`Grammar`: rules, a start, and what its slots are bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from constrained.errors import GrammarError
+from constrained.grammar import nodes
+from constrained.grammar.lark_reader import Source, read_lark, read_source
+from constrained.grammar.nodes import NEVER, Call, Node, Rule, Slot
+from constrained.grammar.recursion import NotRegular, make_regular
+from constrained.grammar.regex import regex_node
+from constrained.grammar.trim import productive_rules, trim
+
+STEP = "_STEP"
+"""The declared terminal that ends one action; unbound, a text ends there."""
+
+MAX_VALUES = 1_000_000
+"""Values of one slot; more is refused."""
+
+SlotValue = "tuple[bytes, ...] | dict[bytes, tuple[bytes, ...]] | Grammar"
+
+
+class Grammar:
+    """A regular language of texts, as UTF-8 bytes.
+
+    Use :meth:`from_lark`, :meth:`from_regex` or :meth:`from_choices`.
+
+    Attributes
+    ----------
+    rules : dict of str to Rule
+    start : Node
+    slots : frozenset of str
+        Declared terminals.
+    bindings : dict
+        Slot name -> sorted values, values per key, or a Grammar.
+    """
+
+    def __init__(self, rules: dict[str, Rule], start: Node, slots=frozenset(), bindings=None):
+        self.rules = rules
+        self.start = start
+        self.slots = frozenset(slots)
+        self.bindings: dict = dict(bindings or {})
+        self._automaton = None
+
+    @classmethod
+    def from_lark(cls, text_or_path, start: str = "start") -> Grammar:
+        """Read Lark grammar text, a `.lark` file, or a shipped grammar by its name.
+
+        Raises
+        ------
+        GrammarError
+            With `.line`, `.column`, `.context` and a hint: the text does not parse, `start`
+            is missing, the recursion needs a stack, or no text can ever be complete.
+        """
+        source = read_source(text_or_path)
+        rules, slots = read_lark(source)
+        return cls.from_rules(rules, slots, start, source)
+
+    @classmethod
+    def from_rules(cls, rules: dict[str, Rule], slots, start: str, source: Source) -> Grammar:
+        """A grammar of rules already read; checks what :meth:`from_lark` promises."""
+        if start not in rules:
+            known = ", ".join(sorted(rules)) or "none"
+            raise source.error(f"no rule '{start}' to start from", hint=f"the rules are: {known}")
+        if rules[start].params:
+            raise source.error(f"'{start}' is a template and can't be the start", start)
+        try:
+            regular = make_regular(rules)
+        except NotRegular as error:
+            raise source.error(
+                f"rule '{error.rule}' calls itself in its middle: that needs a stack",
+                error.rule,
+                hint="recursion at the end or at the front of a rule is fine; write bounded "
+                "nesting out as rules of their own",
+                line=rules[error.rule].line,
+            ) from None
+        if start not in productive_rules(regular):
+            raise source.error(
+                f"no text of '{start}' can ever be complete: every way through it comes round again",
+                start,
+                hint="give the cycle an end, such as an action without _STEP or an empty alternative",
+                line=rules[start].line,
+            )
+        return cls(trim(regular), Call(start), slots)
+
+    @classmethod
+    def from_regex(cls, pattern: str, flags: int = 0) -> Grammar:
+        """The texts that ``re.fullmatch(pattern, text, flags)`` accepts.
+
+        Raises
+        ------
+        GrammarError
+            The pattern does not parse, is not regular, or matches nothing.
+        """
+        node = regex_node(pattern, flags)
+        if node is NEVER or "start" not in productive_rules({"start": Rule("start", node)}):
+            raise GrammarError(f"/{pattern}/ matches no text at all")
+        return cls(trim({"start": Rule("start", node)}), Call("start"))
+
+    @classmethod
+    def from_choices(cls, choices: Iterable[str | bytes]) -> Grammar:
+        """Exactly these texts.
+
+        Raises
+        ------
+        GrammarError
+            No choice is given, or one is not text.
+        """
+        values = _texts(choices, "choices")
+        return cls({"start": Rule("start", nodes.choices(values))}, Call("start"))
+
+    def bind(self, **values) -> Grammar:
+        """This grammar with slots bound; costs nothing but the sorting of the values.
+
+        Parameters
+        ----------
+        **values
+            Slot name = a text, texts, a :class:`Grammar`, or a mapping of key to texts:
+            then the slot's values are those under the key that the *following* template
+            argument is bound to (``take{OBJECT, r}``: the objects at ``r``). A missing key
+            means none there.
+
+        Raises
+        ------
+        GrammarError
+            An unknown slot, or an empty list.
+        """
+        bound = dict(self.bindings)
+        for name, value in values.items():
+            if name not in self.slots:
+                known = ", ".join(sorted(self.slots)) or "none"
+                raise GrammarError(f"no slot {name!r}", hint=f"%declare it; the slots are: {known}")
+            bound[name] = _slot_value(name, value)
+        return Grammar(self.rules, self.start, self.slots, bound)
+
+    def with_start(self, start: Node) -> Grammar:
+        """The same rules and bindings from another start."""
+        return Grammar(self.rules, start, self.slots, self.bindings)
+
+    @property
+    def automaton(self):
+        """The lazy byte automaton (made once)."""
+        if self._automaton is None:
+            # here, not above: the automaton is built from grammars, and is the only
+            # thing that can say what they accept
+            from constrained.automaton.automaton import Automaton
+
+            self._automaton = Automaton(self)
+        return self._automaton
+
+    def matches(self, text: str | bytes) -> bool:
+        """Whether the whole text is in the language."""
+        state = self.automaton.read(_bytes(text))
+        return state is not None and state.accepting
+
+    def is_prefix(self, text: str | bytes) -> bool:
+        """Whether some text of the language begins so."""
+        return self.automaton.read(_bytes(text)) is not None
+
+    def unbound(self) -> list[str]:
+        """Slots in use that have no value yet."""
+        used = {n.name for r in self.rules.values() for n in nodes.walk(r.body) if isinstance(n, Slot)}
+        return sorted(used - set(self.bindings) - {STEP})
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+
+
+def _texts(values, what: str) -> tuple[bytes, ...]:
+    if isinstance(values, (str, bytes)):
+        values = [values]
+    out = set()
+    for value in values:
+        if not isinstance(value, (str, bytes)):
+            raise GrammarError(f"{what}: {value!r} is not text")
+        try:
+            out.add(value.encode() if isinstance(value, str) else bytes(value))
+        except UnicodeEncodeError:
+            raise GrammarError(f"{what}: {value!r} has a lone surrogate, which is not text") from None
+        if len(out) > MAX_VALUES:
+            raise GrammarError(f"{what}: more than {MAX_VALUES} values")
+    if not out:
+        raise GrammarError(
+            f"{what}: nothing to choose from",
+            hint="an empty list admits no text; bind a mapping ({} for none) where that is meant",
+        )
+    return tuple(sorted(out))
+
+
+def _slot_value(name: str, value):
+    if isinstance(value, Grammar):
+        return value
+    if isinstance(value, Mapping):
+        return {
+            _bytes(k): _texts(v, f"slot {name}[{k!r}]") for k, v in value.items() if len(v) or isinstance(v, str)
+        }
+    return _texts(value, f"slot {name}")

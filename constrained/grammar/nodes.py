@@ -1,0 +1,172 @@
+"""The tree a grammar is read into: nine kinds of node, nothing else.
+
+Nodes are compared by identity. The automaton walks them lazily, so a node costs
+nothing until generation reaches it; in particular a bounded repeat stays one node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from constrained.grammar.charset import CharSet
+
+
+class Node:
+    """Base of the node types."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Node):
+    """Exactly these bytes."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Chars(Node):
+    """One character of a set."""
+
+    chars: CharSet
+
+
+@dataclass(frozen=True, eq=False)
+class Choices(Node):
+    """One of several texts; `values` are sorted and distinct, so a prefix is a range."""
+
+    values: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Seq(Node):
+    """One after the other; no items: the empty text."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Alt(Node):
+    """Any one; no items: nothing at all, not even the empty text."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat(Node):
+    """`low` to `high` times (`high` None: without end)."""
+
+    item: Node
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Node):
+    """A rule, with the arguments of its template parameters."""
+
+    rule: str
+    args: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Var(Node):
+    """A template parameter: one value, the same wherever the parameter is used."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Slot(Node):
+    """A `%declare`d terminal, bound at run time."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule's body, with its template parameters and the line it stands on."""
+
+    name: str
+    body: Node
+    params: tuple[str, ...] = ()
+    line: int | None = field(default=None, compare=False)
+
+
+EMPTY = Seq(())
+NEVER = Alt(())
+
+
+def literal(text: str | bytes) -> Node:
+    """`text` as a node."""
+    data = text.encode() if isinstance(text, str) else text
+    return Literal(data) if data else EMPTY
+
+
+def seq(items) -> Node:
+    """Items in order, nested sequences flattened and neighbouring literals joined."""
+    flat: list[Node] = []
+    for item in items:
+        for part in item.items if isinstance(item, Seq) else (item,):
+            if isinstance(part, Literal) and flat and isinstance(flat[-1], Literal):
+                flat[-1] = Literal(flat[-1].data + part.data)
+            else:
+                flat.append(part)
+    if any(part is NEVER for part in flat):
+        return NEVER
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
+
+
+def alt(items) -> Node:
+    """Any one of the items; literals among them become one sorted choice."""
+    flat: list[Node] = []
+    for item in items:
+        flat.extend(item.items if isinstance(item, Alt) else (item,))
+    texts = [i for i in flat if isinstance(i, (Literal, Choices))]
+    if len(texts) > 1:
+        values = {v for t in texts for v in ((t.data,) if isinstance(t, Literal) else t.values)}
+        flat = [i for i in flat if not isinstance(i, (Literal, Choices))]
+        flat.insert(0, choices(values))
+    unique = list(dict.fromkeys(flat))  # by identity
+    return unique[0] if len(unique) == 1 else Alt(tuple(unique)) if unique else NEVER
+
+
+def choices(values) -> Node:
+    """One of `values` (bytes)."""
+    ordered = tuple(sorted(set(values)))
+    if not ordered:
+        return NEVER
+    return literal(ordered[0]) if len(ordered) == 1 else Choices(ordered)
+
+
+def repeat(item: Node, low: int, high: int | None) -> Node:
+    """`item`, `low` to `high` times."""
+    if item is EMPTY or high == 0:
+        return EMPTY
+    if item is NEVER:
+        return EMPTY if low == 0 else NEVER
+    if low == high == 1:
+        return item
+    if low == 0 and high is None and isinstance(item, Repeat) and item.low <= 1 and item.high is None:
+        return Repeat(item.item, 0, None)
+    return Repeat(item, low, high)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below `node`."""
+    if isinstance(node, (Seq, Alt)):
+        return node.items
+    if isinstance(node, Repeat):
+        return (node.item,)
+    if isinstance(node, Call):
+        return node.args
+    return ()
+
+
+def walk(node: Node):
+    """`node` and every node below it."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(children(top))

@@ -1,0 +1,153 @@
+"""Python regular expressions, read by Python's own parser, into grammar nodes.
+
+`re`'s parser decides what a pattern means (escapes, flags, classes, Unicode), so there
+is no second opinion. What is not a regular language, or looks around, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from constrained.errors import GrammarError
+from constrained.grammar.charset import CharSet, charset, matching
+from constrained.grammar.nodes import EMPTY, Chars, Node, alt, literal, repeat, seq
+
+if sys.version_info >= (3, 11):
+    from re import _constants as C
+    from re import _parser as parser
+else:  # the same modules, under their old names
+    import sre_constants as C
+    import sre_parse as parser
+
+_CATEGORY = {
+    C.CATEGORY_DIGIT: r"\d",
+    C.CATEGORY_NOT_DIGIT: r"\D",
+    C.CATEGORY_SPACE: r"\s",
+    C.CATEGORY_NOT_SPACE: r"\S",
+    C.CATEGORY_WORD: r"\w",
+    C.CATEGORY_NOT_WORD: r"\W",
+}
+_REFUSED = {
+    C.ASSERT: ("lookaround", "write the texts it admits as an alternation instead"),
+    C.ASSERT_NOT: ("negative lookaround", "exclude the characters with a class such as [^...]"),
+    C.GROUPREF: ("a backreference", "it is not a regular language; write the repeated text out"),
+    C.GROUPREF_EXISTS: ("a conditional group", "write both branches as an alternation"),
+}
+
+
+def regex_node(pattern: str, flags: int = 0) -> Node:
+    """The language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
+
+    Raises
+    ------
+    GrammarError
+        The pattern does not parse, or uses what no regular language has.
+    """
+    try:
+        tree = parser.parse(pattern, flags)
+    except re.error as error:
+        at = (error.pos or 0) + 1
+        raise GrammarError(
+            f"regular expression does not parse: {error.msg}",
+            line=error.lineno or 1,
+            column=error.colno or at,
+            context=_caret(pattern, error.pos or 0),
+            hint="it is read as Python's `re` reads it",
+            source="regex",
+        ) from None
+    except (OverflowError, RecursionError) as error:
+        raise GrammarError(f"regular expression is too large: {error}") from None
+    return _Reader(pattern).sequence(tree, tree.state.flags, first=True, last=True)
+
+
+def _caret(pattern: str, at: int) -> str:
+    start = pattern.rfind("\n", 0, at) + 1
+    line = pattern[start:].split("\n", 1)[0]
+    return f"{line}\n{' ' * (at - start)}^"
+
+
+class _Reader:
+    def __init__(self, pattern: str):
+        self.pattern = pattern
+
+    def refuse(self, what: str, hint: str):
+        raise GrammarError(f"{what} is not supported in /{self.pattern}/", hint=hint)
+
+    def sequence(self, items, flags: int, first=False, last=False) -> Node:
+        items = list(items)
+        out = []
+        for i, (op, value) in enumerate(items):
+            at_start = first and i == 0
+            at_end = last and i == len(items) - 1
+            out.append(self.item(op, value, flags, at_start, at_end))
+        return seq(out)
+
+    def item(self, op, value, flags: int, first: bool, last: bool) -> Node:
+        if op is C.LITERAL:
+            return self.chars(charset([(value, value)]), flags)
+        if op is C.NOT_LITERAL:
+            return Chars(self.fold(charset([(value, value)]), flags).complement())
+        if op is C.ANY:
+            newline = charset([(10, 10)])
+            return Chars(charset([]).complement() if flags & re.DOTALL else newline.complement())
+        if op is C.IN:
+            return self.chars(self.char_class(value, flags), 0)
+        if op is C.BRANCH:
+            return alt([self.sequence(b, flags, first, last) for b in value[1]])
+        if op is C.SUBPATTERN:
+            _, add, remove, body = value
+            return self.sequence(body, (flags | add) & ~remove, first, last)
+        if op in (C.MAX_REPEAT, C.MIN_REPEAT):
+            low, high, body = value
+            return repeat(
+                self.sequence(body, flags), low, None if high is C.MAXREPEAT else int(high)
+            )
+        if op is C.AT:
+            return self.anchor(value, flags, first, last)
+        if op in _REFUSED:
+            self.refuse(*_REFUSED[op])
+        self.refuse(str(op).lower().replace("_", " "), "write it without possessive or atomic parts")
+
+    def anchor(self, value, flags: int, first: bool, last: bool) -> Node:
+        starts = value in (C.AT_BEGINNING, C.AT_BEGINNING_STRING)
+        ends = value in (C.AT_END, C.AT_END_STRING)
+        if (starts and first) or (ends and last):
+            return EMPTY
+        self.refuse("an anchor inside the text", "the whole text is always matched: leave it out")
+
+    def chars(self, chars: CharSet, flags: int) -> Node:
+        chars = self.fold(chars, flags)
+        if not chars:
+            return alt([])
+        low, high = chars.ranges[0]
+        if low == high and len(chars.ranges) == 1:
+            return literal(chr(low))
+        return Chars(chars)
+
+    def fold(self, chars: CharSet, flags: int) -> CharSet:
+        if not flags & re.IGNORECASE:
+            return chars
+        if flags & re.ASCII:
+            extra = [
+                (c ^ 32, c ^ 32) for c in (*range(65, 91), *range(97, 123)) if c in chars
+            ]
+            return charset([*chars.ranges, *extra])
+        return chars.fold_case()
+
+    def char_class(self, items, flags: int) -> CharSet:
+        ranges: list[tuple[int, int]] = []
+        negate = False
+        for op, value in items:
+            if op is C.NEGATE:
+                negate = True
+            elif op is C.LITERAL:
+                ranges.append((value, value))
+            elif op is C.RANGE:
+                ranges.append(value)
+            elif op is C.CATEGORY:
+                ranges.extend(matching(_CATEGORY[value], flags & re.ASCII).ranges)
+            else:
+                self.refuse(f"{op} in a character class", "use ranges and \\d \\s \\w")
+        chars = self.fold(charset(ranges), flags)
+        return chars.complement() if negate else chars

@@ -1,0 +1,51 @@
+"""Removal of what can never be completed, so that no mask leads into a dead end."""
+
+from __future__ import annotations
+
+from constrained.grammar import nodes
+from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Seq
+
+
+def productive_rules(rules: dict[str, Rule]) -> set[str]:
+    """Rules from which some finite text can be derived (slots taken as bound)."""
+    found: set[str] = set()
+    growing = True
+    while growing:
+        new = {n for n, r in rules.items() if n not in found and _productive(r.body, found)}
+        found |= new
+        growing = bool(new)
+    return found
+
+
+def trim(rules: dict[str, Rule]) -> dict[str, Rule]:
+    """`rules` without alternatives that no text completes."""
+    good = productive_rules(rules)
+    return {
+        n: Rule(n, _prune(r.body, good), r.params, r.line) if n in good else r
+        for n, r in rules.items()
+    }
+
+
+def _productive(node: Node, good: set[str]) -> bool:
+    if isinstance(node, Seq):
+        return all(_productive(i, good) for i in node.items)
+    if isinstance(node, Alt):
+        return any(_productive(i, good) for i in node.items)
+    if isinstance(node, Repeat):
+        return node.low == 0 or _productive(node.item, good)
+    if isinstance(node, Call):
+        return node.rule in good and all(_productive(a, good) for a in node.args)
+    return True
+
+
+def _prune(node: Node, good: set[str]) -> Node:
+    if not _productive(node, good):
+        return NEVER
+    if isinstance(node, Seq):
+        return nodes.seq([_prune(i, good) for i in node.items])
+    if isinstance(node, Alt):
+        kept = [_prune(i, good) for i in node.items if _productive(i, good)]
+        return kept[0] if len(kept) == 1 else Alt(tuple(kept))
+    if isinstance(node, Repeat):
+        return nodes.repeat(_prune(node.item, good), node.low, node.high)
+    return node
