@@ -36,7 +36,7 @@ setup(
         "outlines>=1.0",
         "lark>=1.2",
         "peft>=0.12",
-        "numpy>=1.26",
+        "numpy>=2.0",
         "safetensors>=0.4",
         "tqdm>=4.60",
     ],

@@ -1,0 +1,62 @@
+"""Packed token masks on torch tensors: the layout XGrammar and llguidance use, in plain torch.
+
+A mask is int32 ``[rows, ceil(V / 32)]``; bit ``i % 32`` of word ``i // 32`` is 1 where token ``i`` is allowed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+
+def expand(mask: torch.Tensor, width: int) -> torch.Tensor:
+    """Unpack a mask to booleans.
+
+    Parameters
+    ----------
+    mask : torch.Tensor
+        int32 ``[rows, words]``.
+    width : int
+        Columns wanted: those beyond ``32 * words`` are False.
+
+    Returns
+    -------
+    torch.Tensor
+        bool ``[rows, width]``.
+    """
+    # The shift is arithmetic; "& 1" makes bit 31 of a negative word come out right all the same.
+    shifts = torch.arange(32, dtype=torch.int32, device=mask.device)
+    bits = ((mask.unsqueeze(-1) >> shifts) & 1).flatten(1).bool()  # [rows, 32 * words]
+    missing = width - bits.shape[1]
+    return torch.nn.functional.pad(bits, (0, missing)) if missing > 0 else bits[:, :width]
+
+
+def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Set the logits of tokens that the mask does not allow to minus infinity, in place.
+
+    Parameters
+    ----------
+    logits : torch.Tensor
+        float ``[rows, width]``; columns beyond the mask are not allowed either.
+    mask : torch.Tensor
+        int32 ``[rows, words]`` on the same device.
+
+    Returns
+    -------
+    torch.Tensor
+        `logits`.
+    """
+    return logits.masked_fill_(~expand(mask, logits.shape[1]), -torch.inf)
+
+
+def count(row: np.ndarray) -> int:
+    """Number of tokens that a packed int32 row allows."""
+    return int(np.bitwise_count(row.view(np.uint32)).sum())
+
+
+def ids(row: np.ndarray) -> np.ndarray:
+    """Ids that a packed int32 row allows, ascending int64; costs by words in use, not by vocabulary."""
+    words = np.flatnonzero(row)
+    bits = np.unpackbits(row[words].view(np.uint8), bitorder="little").reshape(-1, 32)
+    word, bit = np.nonzero(bits)
+    return words[word] * 32 + bit

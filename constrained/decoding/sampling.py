@@ -1,0 +1,121 @@
+"""Choose the next token from the logits of the allowed ones, and measure what the mask took away."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from constrained.decoding import bitmask
+from constrained.errors import ConstrainedError, ModelError
+
+NARROW = 256
+"""Up to so many allowed tokens their logits are gathered by id; above, the whole row is masked."""
+
+
+class Choice(NamedTuple):
+    """One chosen token.
+
+    Attributes
+    ----------
+    token : int
+    probability : float
+        Its probability among the allowed tokens, before temperature, top-k and top-p.
+    pruned_mass : float
+        Probability the model gave to tokens that were not allowed.
+    """
+
+    token: int
+    probability: float
+    pruned_mass: float
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """How to choose: greedily at temperature 0, else by chance.
+
+    Parameters
+    ----------
+    temperature : float
+    top_k : int, optional
+        Keep only so many of the most probable allowed tokens.
+    top_p : float, optional
+        Keep the fewest most probable allowed tokens whose probabilities sum to at least this (nucleus sampling:
+        Holtzman et al. 2020, section 3.1).
+    generator : torch.Generator, optional
+        Source of chance; default: torch's global one of the logits' device.
+
+    Raises
+    ------
+    ConstrainedError
+        If a number is out of range.
+    """
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    generator: torch.Generator | None = None
+
+    def __post_init__(self):
+        if not 0 <= self.temperature < math.inf:
+            raise ConstrainedError(f"temperature is {self.temperature}", "use 0 (greedy) or a positive number")
+        if self.top_k is not None and self.top_k < 1:
+            raise ConstrainedError(f"top_k is {self.top_k}", "use 1 or more, or None to keep all")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ConstrainedError(f"top_p is {self.top_p}", "use a number above 0 and at most 1")
+
+    def choose(self, logits: torch.Tensor, row: np.ndarray) -> Choice:
+        """Choose among the tokens that a packed mask row allows.
+
+        Parameters
+        ----------
+        logits : torch.Tensor
+            float32 ``[V]``; columns beyond the mask are never chosen.
+        row : ndarray
+            int32 ``[words]``, at least one bit set within the logits.
+        """
+        if bitmask.count(row) <= NARROW:
+            allowed = torch.from_numpy(bitmask.ids(row)).to(logits.device)
+            values = logits.index_select(0, allowed)
+        else:
+            allowed = None
+            mask = torch.from_numpy(row).to(logits.device)
+            values = bitmask.apply(logits.clone().unsqueeze(0), mask.unsqueeze(0)).squeeze(0)
+        # Sums of exponentials in logarithms: exact even where the allowed tokens hold next to nothing.
+        everything, mass = torch.stack((logits.logsumexp(0), values.logsumexp(0))).tolist()
+        if not math.isfinite(everything):
+            raise ModelError("the model's logits are NaN or infinite", "load it with dtype='float32' or 'bfloat16'")
+        if mass == -math.inf:  # the model itself excludes all of them: none is likelier than another
+            allowed = torch.from_numpy(bitmask.ids(row)).to(logits.device)
+            values, mass = torch.zeros(len(allowed), device=logits.device), math.log(len(allowed))
+            pruned = 1.0
+        else:
+            pruned = max(0.0, -math.expm1(mass - everything))
+        place = self._pick(values)
+        probability = min(1.0, math.exp(values[place].item() - mass))
+        token = place if allowed is None else int(allowed[place])
+        return Choice(token, probability, pruned)
+
+    def _pick(self, values: torch.Tensor) -> int:
+        """Index into `values` (logits, minus infinity where excluded)."""
+        if self.temperature == 0:
+            return int(values.argmax())
+        # Shifted before it is divided, so that a tiny temperature can't overflow.
+        probabilities = torch.softmax((values - values.max()) / self.temperature, 0)
+        if self.top_k is None and self.top_p is None:
+            return self._draw(probabilities)
+        probabilities, order = probabilities.sort(descending=True, stable=True)
+        if self.top_k is not None:
+            probabilities[self.top_k :] = 0
+            probabilities /= probabilities.sum()
+        if self.top_p is not None:
+            probabilities[probabilities.cumsum(0) - probabilities >= self.top_p] = 0
+        return int(order[self._draw(probabilities)])
+
+    def _draw(self, probabilities: torch.Tensor) -> int:
+        if self.generator is not None:
+            probabilities = probabilities.to(self.generator.device)
+        return int(torch.multinomial(probabilities, 1, generator=self.generator))
