@@ -3,10 +3,12 @@
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError, GrammarError
 from constrained.grammar import Grammar
+from constrained.knowledge import ActionKnowledge
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionKnowledge",
     "CompiledGrammar",
     "ConstrainedError",
     "Grammar",

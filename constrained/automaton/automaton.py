@@ -221,6 +221,9 @@ class Automaton:
                 self._enter_repeat(node, env, rest, out, work, loops)
             elif kind is n.Call:
                 work.extend(self.frame(b, e, rest) for b, e in self._call(node, env, rest))
+            elif kind is n.Scoped:
+                level = 0 if rest is None else rest.env.level + 1
+                work.append(self.frame(node.node, self._scope(node, env.grammar, level), rest))
             elif kind is n.Var:
                 self._enter_var(node.name, env, rest, frame, out, work)
             else:
@@ -270,6 +273,8 @@ class Automaton:
             return any(self._nullable(i, env) for i in node.items)
         if isinstance(node, n.Repeat):
             return node.low == 0 or self._nullable(node.item, env)
+        if self._ends_action(node, env):
+            return False
         probe = self._close(self.frame(node, env, None))  # calls, parameters, slots
         return self.accept in probe
 
@@ -296,6 +301,8 @@ class Automaton:
             frame = self._rebind(rest, env, name, value)
             bound = frame.env if frame else None
             while frame is not None and frame.env is bound:
+                if self._ends_action(frame.node, frame.env):
+                    return True
                 if not self.alive(frame.node, frame.env):
                     return False
                 frame = frame.next
@@ -330,6 +337,16 @@ class Automaton:
 
     # calls
 
+    def _scope(self, node: n.Scoped, grammar, level: int) -> p.Env:
+        values = {}
+        for name, value in node.values.items():
+            if isinstance(value, n.Scoped):
+                value = p.Thunk(value.node, self._scope(value, grammar, level))
+            elif isinstance(value, tuple):
+                value = p.Unbound(value)
+            values[name] = value
+        return self._env(grammar, values, level)
+
     def _call(self, node: n.Call, env: p.Env, rest) -> list[tuple[n.Node, p.Env]]:
         """(body, parameters) of the call: several where a parameter must be fixed now."""
         rule = env.grammar.rules[node.rule]
@@ -356,9 +373,9 @@ class Automaton:
         elif isinstance(arg, n.Slot):
             values = self._slot_values(arg.name, env, done, params, i)
             if values is None:
-                return [p.Thunk(arg, env)]
+                return [self._thunk(arg, env)]
         else:
-            return [p.Thunk(arg, env)]
+            return [self._thunk(arg, env)]
         if not values:
             return []
         before = node.args[i - 1] if i else None
@@ -366,6 +383,16 @@ class Automaton:
         if keyed or len(values) == 1:
             return list(values)  # the slot before it depends on this value
         return [p.Unbound(values)]
+
+    @staticmethod
+    def _thunk(arg: n.Node, env: p.Env) -> p.Thunk:
+        for node in n.walk(arg):
+            if isinstance(node, n.Var) and isinstance(env.values[node.name], p.Unbound):
+                raise GrammarError(
+                    f"parameter '{node.name}' is passed on inside an argument before it has a value",
+                    hint="write the parameter into the text first, or pass it by itself",
+                )
+        return p.Thunk(arg, env)
 
     def _slot_values(self, name: str, env: p.Env, done: dict, params, i: int):
         value = env.grammar.bindings.get(name)
@@ -395,7 +422,13 @@ class Automaton:
             return False
         deeper = path | {key}
         if isinstance(node, n.Seq):
-            lives = all(self.alive(i, env, deeper) for i in node.items)
+            lives = True
+            for item in node.items:
+                if self._ends_action(item, env):
+                    break  # what comes after is bound anew
+                if not self.alive(item, env, deeper):
+                    lives = False
+                    break
         elif isinstance(node, n.Alt):
             lives = any(self.alive(i, env, deeper) for i in node.items)
         elif isinstance(node, n.Repeat):
@@ -403,6 +436,8 @@ class Automaton:
         elif isinstance(node, n.Call):
             marker = self.frame(n.EMPTY, env, None)
             lives = any(self.alive(b, e, deeper) for b, e in self._call(node, env, marker))
+        elif isinstance(node, n.Scoped):
+            lives = self.alive(node.node, self._scope(node, env.grammar, 0), deeper)
         elif isinstance(node, n.Var):
             value = env.values[node.name]
             lives = not isinstance(value, p.Thunk) or self.alive(value.node, value.env, deeper)
@@ -412,6 +447,11 @@ class Automaton:
             self._alive[key] = lives
             self._keep.append((node, env))
         return lives
+
+
+    @staticmethod
+    def _ends_action(node: n.Node, env: p.Env) -> bool:
+        return isinstance(node, n.Slot) and node.name == STEP and STEP not in env.grammar.bindings
 
 
 def _number(position: p.Position) -> int:

@@ -64,6 +64,14 @@ class _Bounds:
                 if not isinstance(arg, (n.Slot, n.Var)):
                     self.var = tuple(map(max, self.var, self.of(arg)))
             return self.rules[node.rule]
+        if isinstance(node, n.Scoped):
+            for value in node.values.values():
+                if isinstance(value, n.Scoped):
+                    self.var = tuple(map(max, self.var, self.of(value.node)))
+                else:
+                    longest = max(map(len, value)) if isinstance(value, tuple) else len(value)
+                    self.var = tuple(max(x, longest) for x in self.var)
+            return self.of(node.node)
         if isinstance(node, n.Var):
             return self.var
         return self.of_slot(node.name)

@@ -1,4 +1,4 @@
-"""The tree a grammar is read into: nine kinds of node, nothing else.
+"""The tree a grammar is read into: ten kinds of node, nothing else.
 
 Nodes are compared by identity. The automaton walks them lazily, so a node costs
 nothing until generation reaches it; in particular a bounded repeat stays one node.
@@ -81,6 +81,17 @@ class Slot(Node):
     """A `%declare`d terminal, bound at run time."""
 
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Scoped(Node):
+    """`node` with its template parameters given: how a path is taken up again after an action.
+
+    `values`: parameter -> bytes (bound), a tuple of bytes (one of these), or a Scoped node.
+    """
+
+    node: Node
+    values: dict
 
 
 @dataclass(frozen=True)

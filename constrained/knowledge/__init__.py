@@ -1,0 +1,6 @@
+"""Action knowledge: read, bind, explain, check, draw."""
+
+from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.report import Judgement, Report
+
+__all__ = ["ActionKnowledge", "Judgement", "Report"]

@@ -1,0 +1,113 @@
+"""The picture of the action graph: Mermaid text, and SVG without any drawing package."""
+
+from __future__ import annotations
+
+from html import escape
+from math import atan2, cos, hypot, pi, sin
+
+from constrained.knowledge.graph import START
+
+_RADIUS = 26
+_CHAR = 7.6  # advance of the 13 px monospaced label
+
+
+def to_mermaid(knowledge) -> str:
+    """The graph as a Mermaid flowchart."""
+    rules, may_end = knowledge.graph.rules, knowledge.graph.may_end
+    lines = ["flowchart TD"]
+    for name in rules:
+        shape = f'(["{name}"])' if name == START else f'[["{name}"]]' if name in may_end else f'["{name}"]'
+        lines.append(f"    {_id(name)}{shape}")
+    for name, after in rules.items():
+        lines.extend(f"    {_id(name)} --> {_id(other)}" for other in after)
+    return "\n".join(lines) + "\n"
+
+
+def to_svg(knowledge) -> str:
+    """The graph as a standalone SVG: actions on a circle, arrows for what may follow.
+
+    Self-loops are drawn as small rings; actions a plan may end with have a double border.
+    """
+    rules, may_end = knowledge.graph.rules, knowledge.graph.may_end
+    names = list(rules)
+    ring = max(130.0, len(names) * 34.0)
+    half = {name: max(_RADIUS, len(name) * _CHAR / 2 + 12) for name in names}
+    margin = max(half.values()) + 60
+    size = 2 * (ring + margin)
+    centre = size / 2
+    at = {}
+    for i, name in enumerate(names):
+        angle = 2 * pi * i / len(names) - pi / 2
+        at[name] = (centre + ring * cos(angle), centre + ring * sin(angle))
+    parts = [_HEAD.format(size=round(size), name=escape(knowledge.name))]
+    for name, after in rules.items():
+        for other in after:
+            if other == name:
+                parts.append(_loop(at[name], centre))
+            else:
+                parts.append(_arrow(at[name], at[other], half[name], half[other], name in rules[other]))
+    for name in names:
+        x, y = at[name]
+        kind = "start" if name == START else "action"
+        parts.append(_box(x, y, half[name], kind))
+        if name in may_end:
+            parts.append(_box(x, y, half[name] - 4, kind, _RADIUS / 2 + 3 - 4))
+        tip = f"<title>{escape(knowledge.comments.get(name, name))}</title>"
+        parts.append(f'<text x="{x:.1f}" y="{y + 4.5:.1f}">{escape(name)}{tip}</text>')
+    parts.append("</svg>\n")
+    return "\n".join(parts)
+
+
+_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" role="img" aria-label="Action graph of {name}">
+<style>
+  :root {{ color: #1b1f24; background: #ffffff }}
+  @media (prefers-color-scheme: dark) {{ :root {{ color: #e6e9ee; background: #14171c }} }}
+  text {{ font: 13px ui-monospace, Menlo, Consolas, monospace; text-anchor: middle; fill: currentColor }}
+  rect {{ stroke: currentColor; stroke-width: 1.3; fill: #eef3fb }}
+  rect.start {{ fill: #d9efdc }}
+  @media (prefers-color-scheme: dark) {{ rect {{ fill: #222a36 }} rect.start {{ fill: #1f3a27 }} }}
+  path {{ fill: none; stroke: currentColor; stroke-opacity: .5; stroke-width: 1.2; marker-end: url(#tip) }}
+</style>
+<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+<polygon points="0,0 8,4 0,8" fill="currentColor"/></marker></defs>"""
+
+
+def _id(name: str) -> str:
+    return f"{name}_" if name in ("end", "start") else name
+
+
+def _box(x: float, y: float, half: float, kind: str, tall: float = _RADIUS / 2 + 3) -> str:
+    return (
+        f'<rect class="{kind}" x="{x - half:.1f}" y="{y - tall:.1f}" '
+        f'width="{2 * half:.1f}" height="{2 * tall:.1f}" rx="9"/>'
+    )
+
+
+def _edge_of_box(x: float, y: float, half: float, towards: tuple[float, float]) -> tuple[float, float]:
+    dx, dy = towards[0] - x, towards[1] - y
+    length = hypot(dx, dy) or 1
+    tall = _RADIUS / 2 + 5
+    scale = min(half / abs(dx) if dx else 1e9, tall / abs(dy) if dy else 1e9, length)
+    return x + dx * scale, y + dy * scale
+
+
+def _arrow(a, b, half_a: float, half_b: float, mutual: bool) -> str:
+    mid = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+    length = hypot(b[0] - a[0], b[1] - a[1]) or 1
+    bend = 0.12 if mutual else 0.0  # so that there and back are two lines
+    normal = ((b[1] - a[1]) / length, -(b[0] - a[0]) / length)
+    control = (mid[0] + normal[0] * length * bend, mid[1] + normal[1] * length * bend)
+    x1, y1 = _edge_of_box(*a, half_a, control)
+    x2, y2 = _edge_of_box(*b, half_b, control)
+    return f'<path d="M{x1:.1f},{y1:.1f} Q{control[0]:.1f},{control[1]:.1f} {x2:.1f},{y2:.1f}"/>'
+
+
+def _loop(a, centre: float) -> str:
+    angle = atan2(a[1] - centre, a[0] - centre)
+    left, right = angle - 0.5, angle + 0.5
+    tall = _RADIUS / 2 + 3
+    points = [(a[0] + cos(t) * tall * 1.2, a[1] + sin(t) * tall) for t in (left, right)]
+    far = [(a[0] + cos(t) * 62, a[1] + sin(t) * 58) for t in (left, right)]
+    (x1, y1), (x2, y2) = points
+    (c1, d1), (c2, d2) = far
+    return f'<path d="M{x1:.1f},{y1:.1f} C{c1:.1f},{d1:.1f} {c2:.1f},{d2:.1f} {x2:.1f},{y2:.1f}"/>'

@@ -1,0 +1,93 @@
+"""Verdicts on actions and paths."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+OK, INVALID, MISORDERED = "ok", "invalid", "misordered"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the knowledge says of one action.
+
+    Attributes
+    ----------
+    text : str
+    verdict : str
+        "ok"; "invalid": no such action, or arguments that grammar or slots don't admit;
+        "misordered": an action that the rules don't admit at this point.
+    action : str or None
+        The rule that the text is an instance of.
+    reason : str
+        Empty when ok.
+    """
+
+    text: str
+    verdict: str
+    action: str | None = None
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.verdict == OK
+
+
+@dataclass
+class Report:
+    """Judgements of a path, action by action.
+
+    Attributes
+    ----------
+    steps : list of Judgement
+    finished : bool
+        The path may be over here.
+    """
+
+    steps: list[Judgement] = field(default_factory=list)
+    finished: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Every action is ok."""
+        return all(self.steps)
+
+    @property
+    def invalid(self) -> int:
+        """How many actions are invalid."""
+        return sum(j.verdict == INVALID for j in self.steps)
+
+    @property
+    def misordered(self) -> int:
+        """How many actions are misordered."""
+        return sum(j.verdict == MISORDERED for j in self.steps)
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The verdicts alone, in order."""
+        return [j.verdict for j in self.steps]
+
+    def __iter__(self):
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, index):
+        return self.steps[index]
+
+    def to_dict(self) -> dict:
+        """Plain data for JSON."""
+        return {
+            "ok": self.ok,
+            "finished": self.finished,
+            "invalid": self.invalid,
+            "misordered": self.misordered,
+            "steps": [asdict(j) for j in self.steps],
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for i, j in enumerate(self.steps, 1):
+            lines.append(f"{i:>3}  {j.verdict:<10}  {j.text}" + (f"\n{'':17}{j.reason}" if j.reason else ""))
+        lines.append("the path may end here" if self.finished else "the path is not finished")
+        return "\n".join(lines)
