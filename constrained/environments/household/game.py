@@ -18,14 +18,6 @@ from constrained.environments.household.pddl import Problem, read_problem
 from constrained.environments.household.world import World, build_world
 from constrained.errors import GameError
 
-TASK_TYPES = (
-    "pick_and_place_simple",
-    "look_at_obj_in_light",
-    "pick_clean_then_place_in_recep",
-    "pick_heat_then_place_in_recep",
-    "pick_cool_then_place_in_recep",
-    "pick_two_obj_and_place",
-)
 SPLITS = ("train", "valid_seen")
 
 _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")

@@ -241,19 +241,18 @@ class Memory:
         )
 
     def destination(self) -> str | None:
-        """The receptacle to fill: the fullest so far, then the handiest."""
+        """The receptacle to fill: the fullest so far; of empty ones, the handiest."""
         options = [name for name in self.receptacles if kind_of(name) == self.goal.place]
         here = self.here()
-        return max(
-            options,
-            key=lambda name: (
-                sum(map(self.ready, self.contents.get(name, []))),
-                name in here,
-                name in self.contents,
-                -_number(name),
-            ),
-            default=None,
-        )
+
+        def worth(name: str) -> tuple:
+            filled = sum(map(self.ready, self.contents.get(name, [])))
+            # Where something is in two of them already, the choice must not
+            # change with every step between the two.
+            handy = () if filled else (name in here, name in self.contents)
+            return filled, *handy, -_number(name)
+
+        return max(options, key=worth, default=None)
 
     def tool(self) -> str | None:
         """Where the wanted state is made: a sinkbasin, microwave or fridge."""
