@@ -1,6 +1,6 @@
 """Replay published transcripts of ALFWorld and count the observations that are identical.
 
-    python -m benchmarks.replay [--limit N] [--json FILE]
+    python -m benchmarks.replay [--every N] [--json FILE]
 
 Three sets, all played in ALFWorld's training games: the expert's 3,554 transcripts
 and the 510 + 510 games that KnowAgent's Llama-2-13b played before (D0) and after (D1)
@@ -33,7 +33,8 @@ SETS = {
     "knowagent D1": "knowagent/KnowAgentALFWorld_llama-2-13b_D1.jsonl.gz",
 }
 # The original engine's speed on two cores, measured on these games.
-ORIGINAL_STEPS_PER_SECOND = (12.0, 19.0)
+ORIGINAL_STEPS_PER_SECOND = (12, 19)
+TRAINING_GAMES = 3553
 
 
 @dataclass
@@ -67,11 +68,11 @@ class Tally:
     identical: int = 0
     whole: int = 0
     outcome_agrees: int = 0
-    missing_games: int = 0
     steps: int = 0
     seconds: float = 0.0
     kinds: Counter = field(default_factory=Counter)
     differences: list[dict] = field(default_factory=list)
+    missing_games: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict:
         """Return the figures as plain data; the listed differences stop at 50."""
@@ -128,7 +129,9 @@ def replay(transcript: Transcript, game: Game, tally: Tally) -> None:
     tally.seconds += time.perf_counter() - started
     tally.steps += len(answers)
 
-    pairs = [("", _plain(transcript.first), _plain(first))]
+    if not transcript.first.startswith(WELCOME):  # KnowAgent's drop the greeting and the blank lines
+        first = "\n".join(line for line in first.split("\n") if line and line != WELCOME)
+    pairs = [("", transcript.first, first)]
     pairs += [(a, theirs, ours) for (a, theirs), ours in zip(transcript.turns, answers)]
     # Turns that the transcript has after our game was won are differences too.
     pairs += [(a, theirs, "(game over)") for a, theirs in transcript.turns[len(answers) :]]
@@ -143,18 +146,12 @@ def replay(transcript: Transcript, game: Game, tally: Tally) -> None:
         tally.differences.append({"game": transcript.name, "action": action, "theirs": theirs, "ours": ours})
 
 
-def _plain(first: str) -> str:
-    """Reduce a first observation to its words: some transcripts drop the greeting and blank lines."""
-    return "\n".join(line for line in first.split("\n") if line and line != WELCOME)
-
-
-def run(limit: int | None = None, progress: bool = True) -> dict[str, dict]:
-    """Replay all sets, or the first `limit` training games' transcripts of them.
+def run(every: int = 1, progress: bool = True) -> dict[str, dict]:
+    """Replay all sets in all training games, or in each `every`-th.
 
     Parameters
     ----------
-    limit : int, optional
-        How many games to read; by default all 3,553.
+    every : int, optional
     progress : bool, optional
         Whether to show a progress bar.
 
@@ -164,21 +161,17 @@ def run(limit: int | None = None, progress: bool = True) -> dict[str, dict]:
         The figures of each set; see `Tally.to_json`.
     """
     waiting: dict[str, list[tuple[str, Transcript]]] = {}
-    tallies = {name: Tally() for name in SETS}
     for set_name in SETS:
-        transcripts = read_expert() if set_name == "expert" else read_knowagent(set_name)
-        for transcript in transcripts:
+        for transcript in read_expert() if set_name == "expert" else read_knowagent(set_name):
             waiting.setdefault(transcript.name, []).append((set_name, transcript))
-    bar = tqdm(load_games("train"), total=limit or 3553, unit="game", disable=not progress)
-    for number, game in enumerate(bar, 1):
+    tallies = {set_name: Tally() for set_name in SETS}
+    bar = tqdm(load_games("train", every=every), total=-(-TRAINING_GAMES // every), unit="game", disable=not progress)
+    for game in bar:
         for set_name, transcript in waiting.pop(game.name, []):
             replay(transcript, game, tallies[set_name])
-        if number == limit:
-            break
-    else:
-        for left in waiting.values():
-            for set_name, _ in left:
-                tallies[set_name].missing_games += 1
+    if every == 1:
+        for set_name, transcript in (left for several in waiting.values() for left in several):
+            tallies[set_name].missing_games.append(transcript.name)
     return {name: tally.to_json() for name, tally in tallies.items()}
 
 
@@ -195,17 +188,20 @@ def table(figures: dict[str, dict]) -> str:
             f"| {f['identical_transcripts']:,} | {f['outcome_agrees']:,} | {speed} |"
         )
     low, high = ORIGINAL_STEPS_PER_SECOND
-    return "\n".join(lines) + f"\n\nThe original engine makes {low:.0f} to {high:.0f} steps a second."
+    lines += ["", f"The original engine makes {low} to {high} steps a second."]
+    missing = [f"{name}: {game}" for name, f in figures.items() for game in f["missing_games"]]
+    lines += [f"Not replayed, as its game isn't among the files: {line}" for line in missing]
+    return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line: print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description=__doc__.split("\n")[0])
-    parser.add_argument("--limit", type=int, help="read only the first N training games")
+    parser.add_argument("--every", type=int, default=1, help="replay each N-th training game only")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args(arguments)
     try:
-        figures = run(options.limit)
+        figures = run(options.every)
     except ConstrainedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Callable, Iterator
 
@@ -97,12 +98,15 @@ class Game:
         return cls.from_json(content, name)
 
 
-def load_games(split: str = "valid_seen") -> Iterator[Game]:
+def load_games(split: str = "valid_seen", *, every: int = 1) -> Iterator[Game]:
     """Yield the games of a split of ALFWorld, one at a time, in the archive's order.
 
     Parameters
     ----------
     split : {"train", "valid_seen"}
+    every : int, optional
+        Take each `every`-th game only, beginning with the first: a sample across
+        all task types, since the archive sorts games by task.
 
     Raises
     ------
@@ -111,7 +115,7 @@ def load_games(split: str = "valid_seen") -> Iterator[Game]:
     DataError
         When the data folder has no such archive.
     """
-    for name, content in _game_files(split):
+    for name, content in islice(_game_files(split), 0, None, every):
         yield Game.from_json(content, name)
 
 
