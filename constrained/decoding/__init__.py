@@ -1,7 +1,8 @@
 """From masks to text: choose tokens, append what is forced, end whole."""
 
-from constrained.decoding.generation import Generation, PrunedMass, Token, generate
+from constrained.decoding.generation import generate
 from constrained.decoding.prefix_cache import PrefixCache
+from constrained.decoding.record import Generation, PrunedMass, Token
 from constrained.decoding.sampling import Sampler
 
 __all__ = ["Generation", "PrefixCache", "PrunedMass", "Sampler", "Token", "generate"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,75 +17,16 @@ from constrained.automaton import CompiledGrammar, Matcher, compile_grammar
 from constrained.decoding import bitmask
 from constrained.decoding.forced_run import TAIL, forced_run
 from constrained.decoding.prefix_cache import PrefixCache
+from constrained.decoding.record import Generation, PrunedMass, Token
 from constrained.decoding.sampling import Sampler
 from constrained.errors import ConstrainedError, ModelError
 from constrained.grammar import Grammar
-from constrained.models.load import LoadedModel
+
+if TYPE_CHECKING:  # models are to the right of decoding: only the name is needed here
+    from constrained.models.load import LoadedModel
 
 SMALL_MODEL = 30_000_000
 """Weights up to which a model on the CPU writes with one thread."""
-
-
-class Token(NamedTuple):
-    """One generated token.
-
-    Attributes
-    ----------
-    id : int
-    probability : float
-        Among the allowed tokens, before temperature, top-k and top-p; 1 where forced.
-    pruned_mass : float
-        Probability the model put on tokens outside the mask; 0 where forced (it was not asked).
-    forced : bool
-        True if the grammar left no choice.
-    """
-
-    id: int
-    probability: float
-    pruned_mass: float
-    forced: bool
-
-
-class PrunedMass(NamedTuple):
-    """Probability the model put outside the masks, over the steps where it was asked."""
-
-    mean: float
-    max: float
-    sum: float
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One generated text.
-
-    Attributes
-    ----------
-    text : str
-    tokens : tuple of Token
-        Without the end-of-text token.
-    prompt_tokens, completion_tokens, forward_passes : int
-        What it cost; the first pass is the one over the prompt.
-    pruned_mass : PrunedMass
-        The end-of-text step counts too. Without a grammar, what the logits' padding columns hold.
-    complete : bool
-        True if the text ended by itself: always with a grammar; without one, by an end-of-text token or the stop
-        string rather than at the limit.
-    """
-
-    text: str
-    tokens: tuple[Token, ...]
-    prompt_tokens: int
-    forward_passes: int
-    pruned_mass: PrunedMass
-    complete: bool
-
-    @property
-    def token_ids(self) -> list[int]:
-        return [token.id for token in self.tokens]
-
-    @property
-    def completion_tokens(self) -> int:
-        return len(self.tokens)
 
 
 def generate(

@@ -52,7 +52,9 @@ class PrefixCache:
             self.clear()
             self._model = model
             # Logits of the last place are all that is needed: over a long prompt the rest costs more than the model.
-            accepted = inspect.signature(model.forward).parameters
+            # An adapter's wrapper hides the signature of the model below it.
+            base = model.get_base_model() if hasattr(model, "get_base_model") else model
+            accepted = inspect.signature(base.forward).parameters
             self._options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
         kept = self._keep(tokens)
         past, self._past = self._past, None

@@ -6,6 +6,7 @@ text, the width of the logits, and (built on first use) the vocabulary that toke
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -170,6 +171,8 @@ def _from_objects(model: Any, tokenizer: Any) -> LoadedModel:
 def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype | None) -> LoadedModel:
     """Read model and tokenizer from a folder, a ``.gguf`` file or the Hub."""
     name = os.fspath(source)
+    if not name.strip():
+        raise ModelError("the name of the model is empty", "name a folder, a .gguf file or a model of the Hugging Face Hub")
     folder, options = name, {}
     path = Path(name).expanduser()
     if path.suffix == ".gguf":
@@ -187,28 +190,31 @@ def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype |
     if tokenizer is None or isinstance(tokenizer, (str, os.PathLike)):
         own = tokenizer is None
         tokenizer = _tokenizer(folder if own else os.fspath(tokenizer), options if own else {})
-    with _readable_failure(f"the model {name} can't be loaded"):
-        # gguf weights are unpacked to float32 whatever the file's own type.
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype or "auto", output_loading_info=True, trust_remote_code=False, **options
-        )
-    if report["missing_keys"]:
-        missing = sorted(report["missing_keys"])
-        raise ModelError(
-            f"the model {name} is incomplete: {len(missing)} weights are missing, e.g. {missing[0]}",
-            "download or save it again; config.json and the weights must belong together",
-        )
+    options |= {"dtype": dtype or "auto", "output_loading_info": True, "ignore_mismatched_sizes": True}
+    hint = "give a causal language model as save_pretrained writes it, or a .gguf file"
+    with _readable_failure(f"the model {name} can't be loaded", hint):
+        model, report = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False, **options)
+    # Transformers only warns, and fills what is missing or of another shape with random numbers.
+    for trouble in ("missing", "mismatched"):
+        weights = sorted(str(key[0] if isinstance(key, tuple) else key) for key in report[f"{trouble}_keys"])
+        if weights:
+            raise ModelError(
+                f"the model {name} doesn't fit its config.json: {len(weights)} {trouble} weights, e.g. {weights[0]}",
+                "download or save it again: configuration and weights must belong together",
+            )
     return LoadedModel(model.eval(), tokenizer, name, model.device)
 
 
 def _tokenizer(source: str, options: dict[str, str]) -> Any:
-    with _readable_failure(f"the tokenizer of {source} can't be loaded"):
+    name = os.path.join(source, options.get("gguf_file", "")) if options else source
+    hint = "it needs tokenizer.json (save_pretrained of the tokenizer writes it), or pass tokenizer="
+    with _readable_failure(f"the tokenizer of {name} can't be loaded", hint):
         return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
 
 
 def _looks_like_path(name: str) -> bool:
     """Hub names are ``model`` or ``org/model``; anything with more structure can only be a path."""
-    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or "\\" in name or not name.strip()
+    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or "\\" in name
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
@@ -223,7 +229,8 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
 def _place(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.dtype | None) -> None:
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    with _readable_failure(f"{loaded.name} can't be put on device {device!r}"):
+    hint = "use device='cpu', or a device that torch lists and that has room for the weights"
+    with _readable_failure(f"{loaded.name} can't be put on device {device!r}", hint):
         device = torch.device(device)
         if device != loaded.device or dtype not in (None, loaded.model.dtype):
             loaded.model.to(device=device, dtype=dtype)
@@ -231,35 +238,35 @@ def _place(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.
 
 
 @contextmanager
-def _readable_failure(what: str):
-    """Turn what a third party's loader raises into one ModelError that says what to do.
+def _readable_failure(what: str, hint: str):
+    """Turn what a third party's loader raises into one ModelError; keep its bars and reports to itself.
 
     The formats behind it (safetensors, GGUF, pickles, JSON) raise anything from OSError to struct.error, so the
     net is wide; the original error stays attached as the cause.
     """
-    bars = logging.is_progress_bar_enabled()
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     try:
         yield
     except Exception as error:
         text = str(error).strip().splitlines()
-        raise ModelError(f"{what}: {text[0] if text else type(error).__name__}", _hint(error)) from error
+        raise ModelError(f"{what}: {text[0] if text else type(error).__name__}", _remedy(error) or hint) from error
     finally:
+        logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
 
 
-def _hint(error: Exception) -> str:
+def _remedy(error: Exception) -> str | None:
+    """What to do about an error that says by itself what it is."""
     text = str(error)
     if isinstance(error, ImportError):
-        wants_gguf = "gguf" in text.lower()
-        return "pip install 'constrained[gguf]'" if wants_gguf else "install the package it names"
+        return "pip install 'constrained[gguf]'" if "gguf" in text.lower() else "install the package it names"
     if type(error).__name__ == "SafetensorError":
         return "the weights file is cut short or damaged: download or save it again"
+    if "JSON" in text or isinstance(error, json.JSONDecodeError):
+        return "config.json or tokenizer.json is cut short or damaged: download or save it again"
     if "connect" in text or "not a valid model identifier" in text or "offline" in text.lower():
         return "check the name and the network, or give the path of a folder on this machine"
-    if "backend tokenizer" in text or "tokenizer" in text.lower():
-        return "the folder needs tokenizer.json (save_pretrained of the tokenizer writes it), or pass tokenizer="
-    if isinstance(error, (torch.OutOfMemoryError, AssertionError)) or "CUDA" in text:
-        return "use device='cpu', or a device that torch.cuda lists"
-    return "give a causal language model as save_pretrained writes it"
+    return None

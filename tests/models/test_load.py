@@ -1,0 +1,290 @@
+"""Whatever form a model comes in, it is one LoadedModel; whatever is wrong with it is one clear error."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from constrained.errors import ModelError
+from constrained.models import load
+from constrained.models.load import EMBEDDED
+from tests.decoding.tiny import tiny_llama, tiny_tokenizer
+
+WIDTH = 320  # more than the tokenizer's ids
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder as save_pretrained writes it."""
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tokenizer = tiny_tokenizer()
+    tiny_llama(WIDTH).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    """A copy of it that a test may break."""
+    return shutil.copytree(saved, tmp_path / "tiny")
+
+
+def logits(loaded, ids=(0, 5, 9)) -> torch.Tensor:
+    with torch.inference_mode():
+        return loaded.model(input_ids=torch.tensor([ids], device=loaded.device)).logits.float().cpu()
+
+
+def test_a_folder_as_path_and_as_string(saved):
+    loaded = load(saved, device="cpu")
+    assert loaded.name == str(saved) and not loaded.is_embedded
+    assert loaded.device == torch.device("cpu") and not loaded.model.training
+    assert loaded.logits_width == WIDTH and loaded.max_context == 256
+    assert torch.equal(logits(load(str(saved), device="cpu")), logits(loaded))
+
+
+def test_the_vocabulary_is_as_wide_as_the_logits_and_holds_every_end(folder):
+    config = json.loads((folder / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(json.dumps({**config, "eos_token_id": [1, 310]}))
+    loaded = load(folder)
+    assert loaded.eos_token_ids == (1, 310)
+    assert loaded.vocabulary.size == WIDTH and loaded.vocabulary.eos_token_ids == [1, 310]
+    assert loaded.vocabulary is loaded.vocabulary
+
+
+def test_tokens_added_beyond_the_logits_are_left_out():
+    tokenizer = tiny_tokenizer()
+    width = len(tokenizer)
+    tokenizer.add_tokens(["newword"])
+    loaded = load((tiny_llama(width), tokenizer))
+    assert loaded.vocabulary.size == width
+    assert b"newword" not in loaded.vocabulary.tokens
+
+
+def test_objects_in_every_form():
+    tokenizer = tiny_tokenizer()
+    model = tiny_llama(len(tokenizer)).train()
+    pair = load((model, tokenizer))
+    assert pair.model is model and not model.training
+    assert load(model, tokenizer=tokenizer).tokenizer is tokenizer
+    assert load(pair) is pair
+
+
+def test_a_tokenizer_from_elsewhere(saved, folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+    assert load(folder, tokenizer=saved).eos_token_ids == (1,)
+
+
+def test_dtype_by_name_and_as_stored(saved):
+    assert load(saved).model.dtype == torch.float32
+    assert load(saved, dtype="bfloat16").model.dtype == torch.bfloat16
+    with pytest.raises(ModelError, match="no such type of weights: 'int3'"):
+        load(saved, dtype="int3")
+
+
+def test_an_adapter_folder(saved, tmp_path):
+    from peft import LoraConfig, get_peft_model
+
+    base = load(saved).model
+    adapted = get_peft_model(base, LoraConfig(r=2, target_modules=["q_proj", "v_proj"], init_lora_weights=False))
+    adapted.save_pretrained(tmp_path / "adapter")
+    tiny_tokenizer().save_pretrained(tmp_path / "adapter")
+    loaded = load(tmp_path / "adapter")
+    with torch.inference_mode():
+        expected = adapted.eval()(input_ids=torch.tensor([[0, 5, 9]])).logits
+    assert torch.allclose(logits(loaded), expected, atol=1e-5)
+    assert not torch.allclose(logits(loaded), logits(load(saved)), atol=1e-3)
+    assert load((adapted, loaded.tokenizer)).logits_width == WIDTH
+
+
+def test_the_embedded_model():
+    if not (EMBEDDED / "config.json").is_file():
+        pytest.skip("the embedded model has not been trained yet")
+    loaded = load()
+    assert loaded.is_embedded and loaded.name == "embedded"
+    assert sum(file.stat().st_size for file in EMBEDDED.glob("*.safetensors")) <= 10_000_000
+
+
+def write_gguf(path, model, tokenizer):
+    """The file llama.cpp's converter would make of a Llama (its queries and keys are stored re-ordered)."""
+    gguf = pytest.importorskip("gguf", reason="needs the extra gguf")
+    config, writer = model.config, gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_vocab_size(config.vocab_size)
+    description = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(pieces)
+    writer.add_token_types([3 if piece in ("<s>", "</s>") else 1 for piece in pieces])
+    writer.add_token_merges([merge if isinstance(merge, str) else " ".join(merge) for merge in description["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, weight in model.state_dict().items():
+        data = weight.numpy().astype(np.float32)
+        for kind, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
+            if kind in name:
+                data = data.reshape(heads, 2, -1, data.shape[1]).swapaxes(1, 2).reshape(data.shape)
+        writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), np.ascontiguousarray(data))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_gguf_file_brings_weights_and_tokenizer(tmp_path):
+    tokenizer = tiny_tokenizer()
+    model = tiny_llama(len(tokenizer))
+    write_gguf(tmp_path / "tiny.gguf", model, tokenizer)
+    loaded = load(tmp_path / "tiny.gguf")
+    assert torch.allclose(logits(loaded), logits(load((model, tokenizer))), atol=1e-4)
+    assert loaded.tokenizer.encode("go to drawer 1", add_special_tokens=False) == tokenizer.encode(
+        "go to drawer 1", add_special_tokens=False
+    )
+    assert loaded.eos_token_ids == (1,)
+
+
+def cut(path, keep=0.5):
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * keep)])
+
+
+def test_a_gguf_file_cut_short(tmp_path):
+    tokenizer = tiny_tokenizer()
+    write_gguf(tmp_path / "tiny.gguf", tiny_llama(len(tokenizer)), tokenizer)
+    cut(tmp_path / "tiny.gguf")
+    with pytest.raises(ModelError, match="tiny.gguf can't be loaded"):
+        load(tmp_path / "tiny.gguf")
+
+
+def break_weights(folder):
+    cut(folder / "model.safetensors")
+
+
+def break_header(folder):
+    (folder / "model.safetensors").write_bytes(b"\x10")
+
+
+def remove_weights(folder):
+    (folder / "model.safetensors").unlink()
+
+
+def remove_config(folder):
+    (folder / "config.json").unlink()
+
+
+def cut_config(folder):
+    cut(folder / "config.json")
+
+
+def unknown_architecture(folder):
+    (folder / "config.json").write_text('{"model_type": "no_such_model"}')
+
+
+def more_layers_than_weights(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 5}))
+
+
+def other_widths_than_weights(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "hidden_size": 64}))
+
+
+def remove_tokenizer(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").unlink()
+
+
+def cut_tokenizer(folder):
+    cut(folder / "tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    "damage, message, hint",
+    [
+        (break_weights, "can't be loaded", "cut short or damaged"),
+        (break_header, "can't be loaded", "cut short or damaged"),
+        (remove_weights, "no file named model.safetensors", "save_pretrained"),
+        (remove_config, "no config.json in", "save_pretrained"),
+        (cut_config, "config.json.* not a valid JSON", "config.json"),
+        (unknown_architecture, "no_such_model", "causal language model"),
+        (more_layers_than_weights, "missing weights, e.g. model.layers.2", "belong together"),
+        (other_widths_than_weights, "mismatched weights, e.g. lm_head.weight", "belong together"),
+        (remove_tokenizer, "tokenizer of .* can't be loaded", "needs tokenizer.json"),
+        (cut_tokenizer, "tokenizer of .* can't be loaded", "tokenizer.json"),
+    ],
+)
+def test_a_damaged_folder(folder, damage, message, hint, capfd):
+    capfd.readouterr()
+    damage(folder)
+    with pytest.raises(ModelError, match=message) as caught:
+        load(folder)
+    assert hint in caught.value.hint
+    assert str(folder) in str(caught.value)
+    assert capfd.readouterr() == ("", "")  # the loader's own tables and bars stay out of the way
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("./no/such/folder", "no such folder: no/such/folder"),
+        ("/no/such/folder", "no such folder: /no/such/folder"),
+        ("a/b/c", "no such folder: a/b/c"),
+        ("no-such-file.gguf", "no such file: no-such-file.gguf"),
+        (__file__, "neither a folder nor a .gguf file"),
+        ("", "name of the model is empty"),
+    ],
+)
+def test_paths_that_lead_nowhere(name, message):
+    with pytest.raises(ModelError, match=message):
+        load(name)
+
+
+def test_a_hub_name_without_network(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelError, match="constrained-tests/no-such-model") as caught:
+        load("constrained-tests/no-such-model")
+    assert "network" in caught.value.hint
+
+
+def test_no_token_that_ends_a_text():
+    tokenizer = tiny_tokenizer()
+    tokenizer.eos_token = None
+    model = tiny_llama(len(tokenizer))
+    model.config.eos_token_id = model.generation_config.eos_token_id = None
+    with pytest.raises(ModelError, match="names a token that ends a text") as caught:
+        load((model, tokenizer))
+    assert "eos_token" in caught.value.hint
+
+
+def test_a_model_object_without_tokenizer_and_something_else():
+    with pytest.raises(ModelError, match="without its tokenizer"):
+        load(tiny_llama(300))
+    with pytest.raises(ModelError, match="a dict is no causal language model"):
+        load({})
+
+
+def test_a_device_that_is_not_there(saved):
+    with pytest.raises(ModelError, match="can't be put on device 'cuda:99'"):
+        load(saved, device="cuda:99")
+    with pytest.raises(ModelError, match="nonsense"):
+        load(saved, device="nonsense")
+
+
+def test_progress_bars_are_as_before(saved):
+    from transformers.utils import logging
+
+    before = logging.is_progress_bar_enabled()
+    load(saved)
+    assert logging.is_progress_bar_enabled() == before
