@@ -1,5 +1,6 @@
 """Agents that cannot write an invalid plan."""
 
+from constrained.agents.plan import Plan
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError, GrammarError
 from constrained.grammar import Grammar
@@ -14,6 +15,17 @@ __all__ = [
     "Grammar",
     "GrammarError",
     "Matcher",
+    "Plan",
     "Vocabulary",
     "compile_grammar",
+    "generate_plan",
 ]
+
+
+def __getattr__(name: str):
+    # torch and transformers take seconds to import: only who plans pays for them
+    if name == "generate_plan":
+        from constrained.agents.generate import generate_plan
+
+        return generate_plan
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,6 +15,9 @@ from constrained.grammar.grammar import STEP, Grammar
 MAX_POSITIONS = 2_000_000
 """Positions one automaton may come to hold; a grammar beyond it is refused, not swapped."""
 
+MAX_FORCED = 4096
+"""Bytes that `State.forced_text` looks ahead at most."""
+
 
 class State:
     """A set of positions: every way to read what has been read so far.
@@ -56,6 +59,21 @@ class State:
             if state is None:
                 return None
         return state
+
+    def forced_text(self) -> bytes:
+        """The bytes that must come next; empty where there is a choice or the text is complete."""
+        out = bytearray()
+        state = self
+        while not state.accepting and len(out) < MAX_FORCED:
+            byte = None
+            for position in state.positions:
+                for other in position.first():
+                    if byte is not None and other != byte:
+                        return bytes(out)
+                    byte = other
+            out.append(byte)
+            state = state.step(byte)
+        return bytes(out)
 
     def first(self) -> set[int]:
         """The bytes that may come next."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import State
-from constrained.automaton.distance import farthest
+from constrained.automaton.distance import Distance
 from constrained.errors import VocabularyError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import Grammar
@@ -36,6 +36,7 @@ class Budget:
         self._masks = masks
         self._vocabulary = masks.vocabulary
         self._automaton = masks.automaton
+        self._distance = Distance()
         self._fewest: dict[p.Position, int | None] = {}
 
     @cached_property
@@ -44,10 +45,9 @@ class Budget:
         single = self._vocabulary.single_bytes
         return not _UTF8 <= single and not _bytes_of(self._automaton.grammar) <= single
 
-    @cached_property
-    def horizon(self) -> float:
-        """A budget above this many tokens rules nothing out."""
-        return farthest(self._automaton.grammar)
+    def horizon(self, state: State) -> float:
+        """A budget above this many tokens rules nothing out at `state`."""
+        return self._distance.farthest(state)
 
     def fits(self, state: State, left: int | None) -> bool:
         """Whether `state` can be finished, within `left` tokens if given."""

@@ -6,6 +6,8 @@ tokens, as many bytes are at most as many tokens.
 
 from __future__ import annotations
 
+from constrained.automaton import positions as p
+from constrained.automaton.automaton import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
 
@@ -13,9 +15,48 @@ UNBOUNDED = float("inf")
 _MAX_ROUNDS = 64
 
 
-def farthest(grammar: Grammar) -> float:
-    """An upper bound on the fewest bytes from any position of `grammar` to its end."""
-    return _Bounds(grammar).of_start()[1]
+class Distance:
+    """Upper bounds on the fewest bytes to the end, for the states of one grammar's automaton."""
+
+    def __init__(self):
+        self._bounds: dict[int, _Bounds] = {}
+        self._chains: dict[p.Frame | None, tuple[float, float]] = {None: (0, 0)}
+        self._nodes: dict[n.Node, tuple[float, float]] = {}
+
+    def farthest(self, state: State) -> float:
+        """A bound on the fewest bytes to the end from `state` and from every state after it."""
+        return max((self._of_position(q) for q in state.positions), default=0)
+
+    def _of_position(self, q: p.Position) -> float:
+        short, far = self._of_chain(q.rest) if not isinstance(q, (p.Accept, p.StepEnd)) else (0, 0)
+        if isinstance(q, p.InLiteral):
+            return max(far, len(q.data) - q.at + short)
+        if isinstance(q, p.InChoices):
+            return max(far, max(map(len, q.values[q.low : q.high])) - q.depth + short)
+        if isinstance(q, p.InText):
+            return max(far, 4 * max(q.low, 1) + short)
+        return 0
+
+    def _of_chain(self, frame: p.Frame | None) -> tuple[float, float]:
+        found = self._chains.get(frame)
+        if found is None:
+            node, grammar = frame.node, frame.env.grammar
+            if isinstance(node, n.Slot) and node.name == STEP and STEP not in grammar.bindings:
+                found = 0, 0
+            else:
+                short, far = self._of_node(node, grammar)
+                rest_short, rest_far = self._of_chain(frame.next)
+                found = short + rest_short, max(far + rest_short, rest_far)
+            self._chains[frame] = found
+        return found
+
+    def _of_node(self, node: n.Node, grammar: Grammar) -> tuple[float, float]:
+        if node not in self._nodes:
+            if id(grammar) not in self._bounds:
+                self._bounds[id(grammar)] = _Bounds(grammar)
+                self._bounds[id(grammar)].settle()
+            self._nodes[node] = self._bounds[id(grammar)].of(node)
+        return self._nodes[node]
 
 
 class _Bounds:
@@ -35,14 +76,16 @@ class _Bounds:
         self.var = (self.longest_value, self.longest_value)
         self.rules = {name: (UNBOUNDED, 0) for name in grammar.rules}
 
-    def of_start(self) -> tuple[float, float]:
+    def settle(self) -> None:
+        """Find the rules' bounds; rules that don't settle are unbounded."""
+        self.of(self.grammar.start)  # its arguments count, too
         for _ in range(_MAX_ROUNDS):
             before = (dict(self.rules), self.var)
             for name, rule in self.grammar.rules.items():
                 self.rules[name] = self.of(rule.body)
             if (self.rules, self.var) == before:
-                return self.of(self.grammar.start)
-        return UNBOUNDED, UNBOUNDED
+                return
+        self.rules = dict.fromkeys(self.rules, (UNBOUNDED, UNBOUNDED))
 
     def of(self, node: n.Node) -> tuple[float, float]:
         if isinstance(node, n.Literal):
@@ -94,7 +137,9 @@ class _Bounds:
         if value is None:
             return 0, 0
         if isinstance(value, Grammar):
-            return _Bounds(value).of_start()
+            inner = _Bounds(value)
+            inner.settle()
+            return inner.of(value.start)
         lengths = [len(t) for t in _texts(value)]
         return self.pick(lengths, default=0), max(lengths, default=0)
 

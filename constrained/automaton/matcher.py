@@ -8,12 +8,8 @@ from constrained.automaton.automaton import State
 from constrained.automaton.budget import Budget
 from constrained.automaton.masks import Masks
 from constrained.automaton.vocabulary import Vocabulary
-from constrained.errors import VocabularyError
+from constrained.errors import GrammarError, VocabularyError
 from constrained.grammar.grammar import Grammar
-
-MAX_FORCED = 4096
-"""Bytes that `forced_text` looks ahead at most."""
-
 
 def compile_grammar(grammar: Grammar, vocabulary: Vocabulary) -> CompiledGrammar:
     """`grammar` over `vocabulary`; lazy, so it costs microseconds.
@@ -43,9 +39,15 @@ class CompiledGrammar:
                 hint="it lacks single-byte tokens that the grammar needs",
             )
 
-    def matcher(self) -> Matcher:
-        """A matcher at the beginning of a text."""
-        return Matcher(self)
+    def matcher(self, begun: str | bytes = b"") -> Matcher:
+        """A matcher at the beginning of a text, or after its first part `begun`.
+
+        Raises
+        ------
+        GrammarError
+            No text of the grammar begins so.
+        """
+        return Matcher(self, begun.encode() if isinstance(begun, str) else begun)
 
 
 class Matcher:
@@ -55,15 +57,19 @@ class Matcher:
     (every way to cut an accepted text into tokens is allowed).
     """
 
-    __slots__ = ("compiled", "state", "_ended", "_left", "_history")
+    __slots__ = ("compiled", "state", "_start", "_ended", "_left", "_history")
 
-    def __init__(self, compiled: CompiledGrammar):
+    def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
         self.compiled = compiled
+        start = compiled.automaton.read(begun)
+        if start is None:
+            raise GrammarError(f"no text of the grammar begins with {begun!r}")
+        self._start: State = start
         self.reset()
 
     def reset(self) -> None:
         """Back to the beginning, without a budget."""
-        self.state: State = self.compiled.automaton.start
+        self.state: State = self._start
         self._ended = False
         self._left: int | None = None
         self._history: list[tuple] = []
@@ -72,6 +78,7 @@ class Matcher:
         """An independent matcher at the same place."""
         other = Matcher.__new__(Matcher)
         other.compiled, other.state, other._ended = self.compiled, self.state, self._ended
+        other._start = self._start
         other._left, other._history = self._left, list(self._history)
         return other
 
@@ -149,7 +156,7 @@ class Matcher:
 
     def _filtered(self) -> bool:
         budget = self.compiled.budget
-        return budget.needed or (self._left is not None and self._left <= budget.horizon)
+        return budget.needed or (self._left is not None and self._left <= budget.horizon(self.state))
 
     def advance(self, token_id: int) -> bool:
         """Read a token; False, and nothing changed, if it is not allowed."""
@@ -192,18 +199,4 @@ class Matcher:
 
     def forced_text(self) -> bytes:
         """The bytes that must come next whatever the model says; empty where it may choose."""
-        out = bytearray()
-        state = self.state
-        if self._ended:
-            return b""
-        while not state.accepting and len(out) < MAX_FORCED:
-            byte = None
-            for position in state.positions:
-                for b in position.first():
-                    if byte is None:
-                        byte = b
-                    elif b != byte:
-                        return bytes(out)
-            out.append(byte)
-            state = state.step(byte)
-        return bytes(out)
+        return b"" if self._ended else self.state.forced_text()

@@ -42,6 +42,7 @@ def generate(
     stop: str | None = None,
     cache: PrefixCache | None = None,
     min_forced: int = 1,
+    begun: str = "",
 ) -> Generation:
     """Continue a prompt, within a grammar if one is given.
 
@@ -62,6 +63,8 @@ def generate(
         Keys and values of the last call, to reuse what the prompts share.
     min_forced : int
         Runs of fewer forced bytes are left to the model, under the mask.
+    begun : str
+        Text of the grammar that the prompt ends with; generation goes on after it.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def generate(
     with _threads(loaded):
         if grammar is None:
             return _free(writer, room, stop.encode() if stop else b"")
-        return _within(writer, _compiled(loaded, grammar).matcher(), room, min_forced)
+        return _within(writer, _compiled(loaded, grammar).matcher(begun), room, min_forced)
 
 
 @contextmanager

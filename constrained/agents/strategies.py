@@ -1,0 +1,55 @@
+"""The step formats of `act`, `react` and `knowagent`: one step's grammar, and reading it back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from constrained.agents.steps import STRATEGIES, action_path
+from constrained.errors import ConstrainedError
+from constrained.grammar import Grammar
+
+MAX_THOUGHT = 200
+"""Characters of a thought, as the step grammars bound it."""
+
+
+@dataclass(frozen=True)
+class StepText:
+    """One step's text, read: the thought (empty for `act`) and the action."""
+
+    thought: str
+    action: str
+
+
+@lru_cache(maxsize=None)
+def step_format(strategy: str) -> Grammar:
+    """The grammar of one step, its slots unbound (`grammars/steps/`).
+
+    Raises
+    ------
+    ConstrainedError
+        No such strategy.
+    """
+    if strategy not in STRATEGIES:
+        raise ConstrainedError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
+    return Grammar.from_lark(f"steps/{strategy}")
+
+
+def step_grammar(strategy: str, n: int, path, action: Grammar) -> Grammar:
+    """The grammar of step `n`: number and path are forced text, the action is one of `action`'s."""
+    step = step_format(strategy)
+    values = {"N": str(n), "PATH": action_path(path), "ACTION": action}
+    return step.bind(**{name: values[name] for name in step.slots})
+
+
+def read_step(strategy: str, n: int, text: str) -> StepText:
+    """Thought and action of a step's text; an empty action where none can be made out.
+
+    `text` may lack its head (what a prompt already held), as free generation leaves it.
+    """
+    if strategy == "act":
+        return StepText("", text.removeprefix(f"Action {n}: ").split("\n", 1)[0].strip())
+    parts = re.split(r"(?:^|\n)Action(?: \d+)?: ?", text, maxsplit=1)
+    thought = re.sub(r"(?s)^.*?Thought(?: \d+)?: ?", "", parts[0]).strip()
+    return StepText(thought, parts[1].split("\n", 1)[0].strip() if len(parts) == 2 else "")
