@@ -109,7 +109,7 @@ def _split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
     turns = []
     for block in blocks:
         action, _, observation = block.partition("\n")
-        if not action.startswith(("Think:", "ActionPath:")):
+        if not action.lower().startswith(("think:", "actionpath:")):
             turns.append((action, observation.rstrip("\n")))
     return first, turns
 

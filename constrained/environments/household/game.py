@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Callable, Iterator
 
 from constrained.environments.household.archive import data_file, members
+from constrained.environments.household.build import build_world
 from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.pddl import Problem, read_problem
-from constrained.environments.household.world import World, build_world
+from constrained.environments.household.world import World
 from constrained.errors import GameError
 
 SPLITS = ("train", "valid_seen")

@@ -20,7 +20,7 @@ from constrained.errors import GameError
 # Quantified variables stay a flat tuple: ("exists", ("?o", "-", "object"), (...)).
 Formula = tuple[Union[str, "Formula"], ...]
 
-MAX_CHARACTERS = 4_000_000  # the largest game file of ALFWorld has 130,000
+MAX_CHARACTERS = 4_000_000  # the largest game file of ALFWorld has 104,757
 MAX_DEPTH = 60  # ALFWorld's goals nest nine deep
 
 _TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+")

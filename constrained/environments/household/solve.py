@@ -96,7 +96,7 @@ class _Attempt:
         held, house = self.world.held, self.world.house
         if held is None:
             return
-        fitting = [r for r in house.receptacles if (house.kinds[r], house.kinds.get(held)) in house.fits]
+        fitting = [r for r in house.receptacles if (house.kinds.get(r), house.kinds.get(held)) in house.fits]
         if not fitting:
             self._ended = True
             return

@@ -10,11 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping
 
-from constrained.environments.household.pddl import Problem
-from constrained.environments.household.text import name_things
 from constrained.errors import GameError
-
-MAX_THINGS = 5_000  # the largest room of ALFWorld's training games has 200
 
 
 @dataclass(frozen=True)
@@ -157,83 +153,3 @@ class World:
             f"the goal asks for '{predicate}', which the household doesn't know",
             hint="the household plays games of ALFWorld's domain alfred.pddl",
         )
-
-
-def build_world(problem: Problem) -> World:
-    """Set up the household that a planning problem describes.
-
-    Raises
-    ------
-    GameError
-        When the problem has too many objects, none to go to, no place for the
-        agent to stand, or a fact about something it doesn't declare.
-    """
-    if len(problem.objects) > MAX_THINGS:
-        raise GameError(f"the game has {len(problem.objects):,} objects, more than {MAX_THINGS:,}")
-    names = name_things(i for i, kind in problem.objects.items() if kind in ("object", "receptacle"))
-    names.update(name_things(i for i, kind in problem.objects.items() if kind == "location"))
-    facts: dict[str, list[tuple[str, ...]]] = {}
-    for predicate, *arguments in problem.init:
-        for argument in arguments:
-            if argument not in problem.objects:
-                raise GameError(
-                    f"the fact ({predicate} {' '.join(arguments)}) names {argument}, "
-                    "which (:objects ...) doesn't declare",
-                    hint="the file is damaged or of another domain; fetch it again",
-                )
-        facts.setdefault(predicate, []).append(tuple(names.get(a, a) for a in arguments))
-    return _furnish(problem, names, facts)
-
-
-def _furnish(problem: Problem, names: dict[str, str], facts: dict[str, list[tuple[str, ...]]]) -> World:
-    order = {name: place for place, name in enumerate(names.values())}
-    site = dict(_pairs(facts, "receptacleAtLocation"))
-    starts = facts.get("atLocation", [])
-    if not site or len(starts) != 1:
-        raise GameError(
-            f"the game has {len(site)} receptacles with a place and {len(starts)} agents with a place",
-            hint="a household needs at least one receptacle and exactly one agent",
-        )
-    receptacles = tuple(sorted(site, key=order.__getitem__))
-    contents: dict[str, set[str]] = {name: set() for name in receptacles}
-    for thing, receptacle in _pairs(facts, "inReceptacle"):
-        contents.setdefault(receptacle, set()).add(thing)
-    spots: dict[str, set[str]] = {}
-    for thing, location in _pairs(facts, "objectAtLocation"):
-        spots.setdefault(thing, set()).add(location)
-    inner: dict[str, list[str]] = {}
-    for inside, outside in _pairs(facts, "inReceptacleObject"):
-        inner.setdefault(outside, []).append(inside)
-    neighbours: dict[str, list[str]] = {}
-    for receptacle in receptacles:
-        neighbours.setdefault(site[receptacle], []).append(receptacle)
-    house = House(
-        receptacles=receptacles,
-        objects=tuple(names[i] for i in names if problem.objects[i] == "object"),
-        order=order,
-        site=site,
-        neighbours={location: tuple(there) for location, there in neighbours.items()},
-        kinds=dict(_pairs(facts, "receptacleType") + _pairs(facts, "objectType")),
-        fits=frozenset(_pairs(facts, "canContain")),
-        traits={t: frozenset(f[0] for f in facts.get(t, [])) for t in TRAITS},
-        inner={o: tuple(sorted(i, key=order.__getitem__)) for o, i in inner.items()},
-        things=_by_type(problem, names),
-    )
-    states = {s: {f[0] for f in facts.get(s, [])} for s in STATES}
-    held = facts.get("holds")
-    return World(house, starts[0][1], held[0][1] if held else None, contents, spots, states)
-
-
-def _by_type(problem: Problem, names: dict[str, str]) -> dict[str, tuple[str, ...]]:
-    grouped: dict[str, list[str]] = {}
-    for identifier, kind in problem.objects.items():
-        grouped.setdefault(kind, []).append(names.get(identifier, identifier))
-    return {kind: tuple(members) for kind, members in grouped.items()}
-
-
-def _pairs(facts: dict[str, list[tuple[str, ...]]], predicate: str) -> list[tuple[str, str]]:
-    found = facts.get(predicate, [])
-    for fact in found:
-        if len(fact) != 2:
-            raise GameError(f"the fact ({predicate} {' '.join(fact)}) needs two arguments")
-    return found  # type: ignore[return-value]

@@ -1,0 +1,143 @@
+"""Game files: ALFWorld's own are read whole; damaged ones are refused, saying where."""
+
+import json
+import tarfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from constrained.environments.household import Game, HouseholdEnv, load_game, load_games
+from constrained.environments.household.archive import data_file
+from constrained.environments.household.pddl import read_problem, typed_names
+from constrained.errors import DataError, GameError
+from tests.data import shared
+from tests.environments.small_house import GAME_FILE, PROBLEM
+
+
+def test_a_problem_is_read_with_comments_any_spacing_and_numeric_fluents_left_out():
+    problem = read_problem(PROBLEM)
+    assert problem.objects["agent1"] == "agent"
+    assert problem.objects["Sink_bar_1_bar_SinkBasin"] == "receptacle"
+    assert ("inReceptacle", "Mug_bar_1", "Shelf_bar_1") in problem.init
+    assert not any(fact[0] == "=" for fact in problem.init)
+    assert problem.goal[0] == "and"
+
+
+def test_names_without_a_type_are_of_the_root_type():
+    assert typed_names(("a", "b", "-", "lamp", "c")) == [("a", "lamp"), ("b", "lamp"), ("c", "object")]
+
+
+def test_a_game_is_read_from_a_file(tmp_path):
+    folder = tmp_path / "put-Mug" / "trial_1"
+    folder.mkdir(parents=True)
+    (folder / "game.tw-pddl").write_text(GAME_FILE)
+    game = Game.from_file(folder / "game.tw-pddl")
+    assert game.name == "put-Mug/trial_1"
+    assert game.task == "put a clean mug in sinkbasin."
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (GAME_FILE[:200], "not a whole JSON file"),
+        ("", "not a whole JSON file"),
+        ("[1, 2]", "no 'pddl_problem' and 'grammar'"),
+        ("{}", "no 'pddl_problem' and 'grammar'"),
+        (b"\xff\xfe\x00", "not a whole JSON file"),
+        ("[" * 100_000, "not a whole JSON file"),
+        (json.dumps({"pddl_problem": PROBLEM, "grammar": "{}"}), "no 'Your task is to"),
+    ],
+)
+def test_text_that_is_no_game_is_refused(text, message):
+    with pytest.raises(GameError, match=message):
+        Game.from_json(text, "broken")
+
+
+@pytest.mark.parametrize(
+    "problem, message",
+    [
+        (PROBLEM[: PROBLEM.index("(canContain")], r"ends inside \(:init .* opened on line 13"),
+        (PROBLEM[: PROBLEM.index("(:goal")] + ")", r"no \(:goal"),
+        (PROBLEM.replace("(:init", "(:nothing"), r"no \(:init"),
+        (PROBLEM.replace("(:objects", "(:things"), r"no \(:objects"),
+        ("", "is empty"),
+        ("define", "instead of a parenthesis"),
+        ("(problem)", "doesn't begin with"),
+        (")", "closes what was never opened"),
+        ("(" * 100, "nests deeper than 60"),
+        (" " * 5_000_000, "more than 4,000,000"),
+        (PROBLEM.replace("(openable Fridge_bar_1)", "(openable Oven_bar_1)"), "names Oven_bar_1"),
+        (PROBLEM.replace("(atLocation agent1 loc_bar_0)", ""), "0 agents"),
+        (
+            PROBLEM.replace("(inReceptacle Mug_bar_1 Shelf_bar_1)", "(inReceptacle Mug_bar_1)"),
+            "should have object receptacle, not object",
+        ),
+        (PROBLEM.replace("(openable Fridge_bar_1)", "(openable Fridge_bar_1 agent1)"), "should have one argument"),
+        (PROBLEM.replace("(isClean ?o)", "(isSparkling ?o)"), "asks for 'isSparkling'"),
+        (PROBLEM.replace("(isClean ?o)", "(isClean ?x)"), r"uses '\?x', which no quantifier introduces"),
+        (PROBLEM.replace("?o - object", "?o - ghost"), "over 'ghost', of which the game has none"),
+        (PROBLEM.replace("(isClean ?o)", "isClean"), "where a condition belongs"),
+    ],
+)
+def test_a_broken_problem_is_refused_saying_where(problem, message):
+    text = json.dumps({"pddl_problem": problem, "grammar": "Your task is to: x"})
+    with pytest.raises(GameError, match=message) as caught:
+        Game.from_json(text, "broken")
+    assert str(caught.value).startswith("broken: ")
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_damage_anywhere_gives_a_game_or_a_clear_error(data):
+    start = data.draw(st.integers(0, len(PROBLEM)))
+    length = data.draw(st.integers(0, 40))
+    middle = data.draw(st.sampled_from(["", "(", ")", " ", "()", "?o", "- object", "(and)", "(not)", "(exists)"]))
+    damaged = PROBLEM[:start] + middle + PROBLEM[start + length :]
+    try:
+        game = Game.from_problem("damaged", "x", read_problem(damaged))
+    except GameError as error:
+        assert error.message
+    else:
+        HouseholdEnv(game).step("look")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(GameError, match="can't be read"):
+        Game.from_file(tmp_path / "game.tw-pddl")
+
+
+def test_an_unknown_split_is_refused_with_the_known_ones():
+    with pytest.raises(GameError, match="train, valid_seen"):
+        next(load_games("test"))
+
+
+def test_missing_data_names_the_folder_and_the_variable(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="CONSTRAINED_DATA"):
+        data_file("alfworld/index.jsonl")
+
+
+def test_an_archive_cut_short_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "alfworld").mkdir()
+    archive = tmp_path / "alfworld" / "games_2.1.1_valid_seen.tar.xz"
+    game = tmp_path / "game.tw-pddl"
+    game.write_text(GAME_FILE)
+    with tarfile.open(archive, "w:xz") as tar:
+        tar.add(game, "json_2.1.1/valid_seen/put-Mug/trial_1/game.tw-pddl")
+    monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    assert [game.name for game in load_games("valid_seen")] == ["put-Mug/trial_1"]
+    archive.write_bytes(archive.read_bytes()[:-600])
+    with pytest.raises(DataError, match="can't be read to its end"):
+        list(load_games("valid_seen"))
+
+
+def test_all_games_of_the_validation_split_are_read():
+    shared("alfworld/games_2.1.1_valid_seen.tar.xz")
+    games = list(load_games("valid_seen"))
+    assert len(games) == 140
+    assert not any(game.solved(game.world) for game in games)
+    found = load_game("pick_clean_then_place_in_recep-Ladle-None-CounterTop-14")
+    assert found.task in ("put a clean ladle in countertop.", "clean some ladle and put it in countertop.")
+    with pytest.raises(GameError, match="no game 'nowhere'"):
+        load_game("nowhere")
