@@ -124,10 +124,11 @@ def _kind(words: str, known: Collection[str], role: str, task: str) -> str:
     for word in singulars:
         if word in names:
             return names[word]
-    near = difflib.get_close_matches(words, list(names), n=1) or sorted(kind.lower() for kind in known)
+    near = difflib.get_close_matches(words, list(names), n=3)
+    there_are = f"there are {', '.join(sorted(kind.lower() for kind in known))}"
     raise GameError(
         f"in the task {task[:80]!r}, {words!r} is no {role} of the household",
-        hint=f"did you mean {', '.join(near)}?" if len(near) == 1 else f"there are {', '.join(near)}",
+        hint=f"did you mean {' or '.join(near)}?" if near else there_are,
     )
 
 
