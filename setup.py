@@ -5,7 +5,7 @@ become `constrained/grammars/`; code looks for them there first and beside the p
 installed copy, an editable one and a bare checkout all find the same files.
 """
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, find_packages, setup
 
 EXTRAS = {
     "gguf": ["gguf>=0.10", "sentencepiece>=0.2"],
@@ -23,7 +23,8 @@ setup(
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",
-    packages=find_packages(include=["constrained", "constrained.*", "benchmarks", "benchmarks.*"])
+    packages=find_packages(include=["constrained", "constrained.*"])
+    + find_namespace_packages(include=["benchmarks", "benchmarks.*"], exclude=["*.__pycache__"])
     + ["constrained.grammars"],
     package_dir={"constrained.grammars": "grammars"},
     package_data={

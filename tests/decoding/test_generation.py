@@ -236,6 +236,15 @@ def test_a_stop_string_is_for_text_without_a_grammar():
         generate(TINY[0], "x", GRAMMARS["regex"], stop="a")
 
 
+@pytest.mark.parametrize("name, begun", [("step", "Thought: go"), ("choices", "go to d"), ("regex", "abc")])
+def test_a_text_that_the_prompt_has_begun_is_finished(name, begun):
+    for limit in (20, 80):
+        made = generate(TINY[0], "A room. " + begun, GRAMMARS[name], max_new_tokens=limit, begun=begun)
+        assert GRAMMARS[name].matches(begun + made.text) and made.completion_tokens <= limit
+    with pytest.raises(ConstrainedError, match="begins with"):
+        generate(TINY[0], "A room. ", GRAMMARS[name], begun="Nothing")
+
+
 def test_ids_as_prompt_and_an_empty_prompt():
     loaded = TINY[0]
     as_text = generate(loaded, "go to ", GRAMMARS["choices"])
