@@ -15,6 +15,7 @@ import gzip
 import json
 import sys
 import time
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ from tqdm import tqdm
 from constrained.environments.household import Game, HouseholdEnv, load_games
 from constrained.environments.household.archive import data_file, members
 from constrained.environments.household.text import WELCOME
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, DataError
 
 SETS = {
     "expert": "alfworld/expert_gt_traj_train.tar.xz",
@@ -92,16 +93,26 @@ class Tally:
 def read_expert() -> Iterator[Transcript]:
     """Yield the expert's transcripts; every one ends with the goal reached."""
     for folder, content in members(data_file(SETS["expert"]), "gt_traj.json"):
-        said = [turn["value"] for turn in json.loads(content)]
-        yield Transcript("/".join(folder.split("/")[-2:]), said[0], list(zip(said[1::2], said[2::2])), True)
+        name = "/".join(folder.split("/")[-2:])
+        try:
+            said = [turn["value"] for turn in json.loads(content)]
+            yield Transcript(name, said[0], list(zip(said[1::2], said[2::2])), True)
+        except (ValueError, LookupError, TypeError) as error:
+            raise DataError(f"the expert's transcript of {name} is not a list of turns: {error!r}") from error
 
 
 def read_knowagent(name: str) -> Iterator[Transcript]:
     """Yield KnowAgent's games: the lines after "> " that aren't thoughts or paths are actions."""
-    with gzip.open(data_file(SETS[name]), "rt", encoding="utf-8") as lines:
-        for line in lines:
-            run = json.loads(line)
-            yield Transcript(run["name"], *_split_text(run["traj"]), run["result"])
+    number = 0
+    try:
+        with gzip.open(data_file(SETS[name]), "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                run = json.loads(line)
+                yield Transcript(run["name"], *_split_text(run["traj"]), run["result"])
+    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
+        raise DataError(
+            f"{SETS[name]} can't be read after line {number}: {error!r}", hint="fetch the file again"
+        ) from error
 
 
 def _split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:

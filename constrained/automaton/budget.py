@@ -20,6 +20,9 @@ from constrained.grammar.grammar import Grammar
 EXACT_STEPS = 4_000
 """Token steps the exact search for the fewest tokens may take before a bound replaces it."""
 
+SMALL_VOCABULARY = 256
+"""Up to so many tokens, free text is searched exactly, too."""
+
 MAX_STEPS = 2_000_000
 """Token steps it may take where no bound exists (a vocabulary without single bytes)."""
 
@@ -137,7 +140,7 @@ class Budget:
         return None, True
 
     def _is_free(self, q: p.Position) -> bool:
-        return isinstance(q, p.InText) and len(self._vocabulary.sorted_tokens) > EXACT_STEPS
+        return isinstance(q, p.InText) and len(self._vocabulary.sorted_tokens) > SMALL_VOCABULARY
 
     def shortest(self, start: p.Position) -> bytes:
         """A shortest text (in bytes) from `start` to the end."""

@@ -72,17 +72,26 @@ class _Bounds:
         partial = any(isinstance(v, dict) for v in values)
         self.pick = max if partial else min
         lengths = [len(t) for v in values if not isinstance(v, Grammar) for t in _texts(v)]
-        self.longest_value = max(lengths, default=0)
-        self.var = (self.longest_value, self.longest_value)
+        self.longest = max(lengths, default=0)  # of a parameter that stands for text
+        self.var = self.next_var = (0, 0)  # of one that stands for a piece of grammar
+        self.grammars = {
+            name
+            for node in _all_nodes(grammar)
+            if isinstance(node, n.Call)
+            for name, arg in zip(grammar.rules[node.rule].params, node.args)
+            if not isinstance(arg, (n.Slot, n.Var, n.Literal, n.Choices))
+        }
         self.rules = {name: (UNBOUNDED, 0) for name in grammar.rules}
 
     def settle(self) -> None:
         """Find the rules' bounds; rules that don't settle are unbounded."""
-        self.of(self.grammar.start)  # its arguments count, too
         for _ in range(_MAX_ROUNDS):
             before = (dict(self.rules), self.var)
+            self.next_var = (0, 0)
+            self.of(self.grammar.start)  # its arguments count, too
             for name, rule in self.grammar.rules.items():
                 self.rules[name] = self.of(rule.body)
+            self.var = self.next_var
             if (self.rules, self.var) == before:
                 return
         self.rules = dict.fromkeys(self.rules, (UNBOUNDED, UNBOUNDED))
@@ -104,20 +113,23 @@ class _Bounds:
             return (node.low * short if node.low else 0), far + max(node.low - 1, 0) * _finite(short, node.low > 1)
         if isinstance(node, n.Call):
             for arg in node.args:
-                if not isinstance(arg, (n.Slot, n.Var)):
-                    self.var = tuple(map(max, self.var, self.of(arg)))
+                self.argument(arg)
             return self.rules[node.rule]
         if isinstance(node, n.Scoped):
             for value in node.values.values():
                 if isinstance(value, n.Scoped):
-                    self.var = tuple(map(max, self.var, self.of(value.node)))
+                    self.argument(value.node)
                 else:
                     longest = max(map(len, value)) if isinstance(value, tuple) else len(value)
-                    self.var = tuple(max(x, longest) for x in self.var)
+                    self.longest = max(self.longest, longest)
             return self.of(node.node)
         if isinstance(node, n.Var):
-            return self.var
+            return self.var if node.name in self.grammars else (self.longest, self.longest)
         return self.of_slot(node.name)
+
+    def argument(self, arg: n.Node) -> None:
+        if not isinstance(arg, (n.Slot, n.Var)):
+            self.next_var = tuple(map(max, self.next_var, self.of(arg)))
 
     def of_seq(self, node: n.Seq) -> tuple[float, float]:
         short, far = 0.0, 0.0
@@ -142,6 +154,12 @@ class _Bounds:
             return inner.of(value.start)
         lengths = [len(t) for t in _texts(value)]
         return self.pick(lengths, default=0), max(lengths, default=0)
+
+
+def _all_nodes(grammar: Grammar):
+    yield from n.walk(grammar.start)
+    for rule in grammar.rules.values():
+        yield from n.walk(rule.body)
 
 
 def _finite(value: float, used: bool) -> float:

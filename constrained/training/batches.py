@@ -16,8 +16,8 @@ from constrained.training.examples import Example
 
 POOL = 2048  # examples encoded and sorted by length at a time
 LONGEST = 512  # tokens; longer examples (late steps with a long path) are left out
-# How often each step format is shown. KnowAgent's paths are long, so dear.
-FORMATS = {"act": 0.35, "react": 0.40, "knowagent": 0.25}
+# How often each step format is shown.
+FORMATS = {"act": 0.25, "react": 0.40, "knowagent": 0.35}
 IGNORED = -100
 
 

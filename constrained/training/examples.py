@@ -1,22 +1,25 @@
 """Expert play turned into examples: what the agent knew, and what to do.
 
-The expert plays each game several times; in some of its plays a random
-possible action takes the place of its own now and then, so that the examples
-show how to go on from odd states too (noise injection: Laskey et al., *DART*,
+The expert plays each game several times; in some of its plays a random action
+takes the place of its own now and then, mostly a possible one, so that the
+examples show how to go on from odd states too (noise injection: Laskey et al., *DART*,
 2017). The label is always what the expert would do.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from constrained.agents.steps import step_answer, step_prompt
-from constrained.environments.household.memory import Memory
+from constrained.environments.household import Game, HouseholdEnv
+from constrained.environments.household.memory import Memory, kind_of
 from constrained.training.expert import Prior, decide
+from constrained.training.retask import retask
 
 STEP_LIMIT = 50  # ALFWorld's, and KnowAgent's
+BLUNDERS = 0.25  # share of the random actions that are mostly impossible ones
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def play(env, prior: Prior, *, noise: float = 0.0, rng: random.Random, limit: in
     env : household environment
     prior : Prior
     noise : float
-        Chance that a step is a random possible action instead of the expert's.
+        Chance that a step is a random action instead of the expert's.
     rng : random.Random
     limit : int
         Steps, at most.
@@ -77,7 +80,7 @@ def play(env, prior: Prior, *, noise: float = 0.0, rng: random.Random, limit: in
     for n in range(1, limit + 1):
         move = decide(memory, prior)
         examples.append(Example(memory.text(), n, tuple(path), move.thought, move.action))
-        action = rng.choice(env.admissible()) if rng.random() < noise else move.action
+        action = _random_action(env, memory, rng) if rng.random() < noise else move.action
         observation, _, done = env.step(action)
         memory.update(action, observation)
         if memory.had_effect:
@@ -87,15 +90,45 @@ def play(env, prior: Prior, *, noise: float = 0.0, rng: random.Random, limit: in
     return examples, False
 
 
-def expert_examples(
-    envs: Iterable, prior: Prior, *, noises: tuple[float, ...], seed: int
-) -> Iterator[list[Example]]:
-    """The examples of each game: one play for each noise level, won plays only."""
-    for number, env in enumerate(envs):
-        kept: list[Example] = []
-        for level, noise in enumerate(noises):
+
+def _random_action(env: HouseholdEnv, memory: Memory, rng: random.Random) -> str:
+    if rng.random() >= BLUNDERS:
+        return rng.choice(env.admissible())
+    # What an unconstrained model gets wrong: the right words, the wrong names.
+    place = rng.choice(memory.receptacles)
+    thing = memory.held or f"{memory.goal.kind} {rng.randint(1, 3)}"
+    return rng.choice(
+        [
+            f"go to {kind_of(place)} {rng.randint(1, 12)}",
+            f"go to {memory.place or place}",
+            f"open {place}",
+            f"take {thing} from {place}",
+            f"put {thing} in/on {place}",
+            f"{rng.choice(['clean', 'heat', 'cool'])} {thing} with {place}",
+            f"use {memory.goal.lamp or 'desklamp'} 1",
+        ]
+    )
+
+
+def plays(
+    games: Sequence[Game], prior: Prior, *, own: Sequence[float], other: Sequence[float], seed: int
+) -> Iterator[Example]:
+    """The examples of every game that the expert wins.
+
+    Parameters
+    ----------
+    games : sequence of Game
+    prior : Prior
+    own : sequence of float
+        Noise levels: one play of each game's own task for each.
+    other : sequence of float
+        Noise levels: one play of another task in the game's room for each.
+    seed : int
+    """
+    for number, game in enumerate(games):
+        for level, noise in enumerate([*own, *other]):
             rng = random.Random(f"{seed}/{number}/{level}")
-            examples, won = play(env, prior, noise=noise, rng=rng)
-            if won:
-                kept += examples
-        yield kept
+            staged = game if level < len(own) else retask(game, rng)
+            if staged:
+                examples, won = play(HouseholdEnv(staged), prior, noise=noise, rng=rng)
+                yield from examples if won else ()

@@ -205,7 +205,7 @@ def show_progress(run: Run, minutes: float | None = None, every: int = 20) -> No
     left = run.seconds / max(done, 1e-9) * (1 - done)
     loss = sum(run.losses[-100:]) / len(run.losses[-100:])
     ending = "\r" if sys.stderr.isatty() else "\n"
-    if sys.stderr.isatty() or run.steps % (10 * every) == 0:
+    if sys.stderr.isatty() or run.steps % (5 * every) == 0:
         print(
             f"{done:6.1%}  step {run.steps}  loss {loss:.4f}  "
             f"{run.tokens / run.seconds:,.0f} tokens/s  {left / 60:.1f} min left ",

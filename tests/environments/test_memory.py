@@ -2,7 +2,8 @@
 
 import pytest
 
-from constrained.environments.household.memory import Goal, Memory, read_goal
+from constrained.environments.household.memory import Memory
+from constrained.environments.household.sentence import Goal, read_goal
 
 KITCHEN = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
@@ -159,3 +160,16 @@ def test_text_stays_short_in_the_largest_room():
     )
     assert lines(memory)["Unseen"] == "cabinet 1 2 3 +47, drawer 1 2 3 +47, shelf 2 3 4 +46"
     assert len(memory.text()) < 300
+
+
+def test_destination_does_not_change_on_the_way_between_two():
+    room = (
+        "You are in the middle of a room. Looking quickly around you, you see a drawer 2, a drawer 1, and a toilet 1."
+        "\n\nYour task is to: put two candle in drawer."
+    )
+    moves = [
+        ("go to drawer 1", "On the drawer 1, you see a candle 2."),
+        ("go to drawer 2", "On the drawer 2, you see a candle 1."),
+    ]
+    assert lines(after(*moves, start=room))["Goal"] == "drawer 1"
+    assert lines(after(*moves, moves[0], start=room))["Goal"] == "drawer 1"

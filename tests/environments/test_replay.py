@@ -1,11 +1,13 @@
 """Transcripts of the original game, replayed, are the same text: a sample here, all by benchmarks/replay.py."""
 
+import gzip
 import json
 
 import pytest
 
 from benchmarks import replay
 from constrained.environments.household import Game, HouseholdEnv, load_games
+from constrained.errors import DataError
 from tests.data import shared
 from tests.environments.small_house import small_house
 
@@ -69,3 +71,14 @@ def test_turns_after_the_game_was_won_count_as_differences():
     replay.replay(replay.Transcript("small", HouseholdEnv(game).reset(), turns, won=True), game, tally)
     assert tally.identical == 6
     assert [d["ours"] for d in tally.differences] == ["(game over)"]
+
+
+@pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: b"no gzip", lambda raw: gzip.compress(b"{}\n")])
+def test_a_damaged_transcript_file_is_refused_naming_it(tmp_path, monkeypatch, damage):
+    path = tmp_path / replay.SETS["knowagent D0"]
+    path.parent.mkdir()
+    runs = [{"name": f"task/{n}", "traj": "A room.\n> look\nStars.\n", "result": False} for n in range(50)]
+    path.write_bytes(damage(gzip.compress("\n".join(map(json.dumps, runs)).encode())))
+    monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="KnowAgentALFWorld_llama-2-13b_D0.jsonl.gz can't be read"):
+        list(replay.read_knowagent("knowagent D0"))

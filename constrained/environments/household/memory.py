@@ -11,7 +11,8 @@ looked yet.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from constrained.environments.household.sentence import BECOMES, read_goal
 
 NAME = r"[a-z]+ \d+"
 ARRIVAL = re.compile(r"You arrive at loc \d+\. ")
@@ -25,71 +26,10 @@ CARRYING = re.compile(rf"You are carrying: an? ({NAME})\.")
 ROOM = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
 TASK = re.compile(r"Your task is to: ([^\n]+)")
 
-BECOMES = {"clean": "clean", "heat": "hot", "cool": "cool"}
 TOOLS = {"clean": "sinkbasin", "hot": "microwave", "cool": "fridge"}
-
-# The sentences of ALFWorld's text grammar: twelve forms, six kinds of task.
-_ADJECTIVE = r"(?P<state>clean|hot|cool|cold)"
-_INTO = r"(?:in/on|in|into|on|onto|to) (?:the |a |an )?(?P<goal>[a-z]+)"
-SENTENCES = [
-    re.compile(rf"(?:find|put|place) (?P<two>two) (?P<kind>[a-z]+) (?:and put them )?{_INTO}"),
-    re.compile(rf"(?P<verb>clean|heat|cool) (?:some |a |an |the )?(?P<kind>[a-z]+) and (?:put|place) it {_INTO}"),
-    re.compile(rf"(?:put|place) (?:a |an |some |the )?{_ADJECTIVE} (?P<kind>[a-z]+) {_INTO}"),
-    re.compile(rf"(?:put|place) (?:a |an |some |the )?(?P<kind>[a-z]+) {_INTO}"),
-    re.compile(r"(?:look at|examine) (?:a |an |some |the )?(?P<kind>[a-z]+) (?:under|with|by) (?:a |an |the )?(?P<lamp>[a-z]+)"),
-]
 
 SHOWN_NUMBERS = 3  # of a receptacle type not looked into yet
 SHOWN_PLACES = 4  # of things seen elsewhere
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What a task sentence asks for.
-
-    Attributes
-    ----------
-    kind : str
-        Object type wanted (``"mug"``); empty when the sentence is not understood.
-    place : str
-        Receptacle type it must end in; empty for "look at" tasks.
-    state : str
-        ``"clean"``, ``"hot"``, ``"cool"`` or empty.
-    lamp : str
-        Lamp type to look at it under; empty for the other tasks.
-    count : int
-        How many objects of the kind (1 or 2).
-    """
-
-    kind: str = ""
-    place: str = ""
-    state: str = ""
-    lamp: str = ""
-    count: int = 1
-
-    def sentence(self) -> str:
-        """The plainest of ALFWorld's sentences that asks for this."""
-        if self.lamp:
-            return f"look at {self.kind} under the {self.lamp}"
-        number = "two" if self.count == 2 else "a"
-        return " ".join(filter(None, ["put", number, self.state, self.kind, "in", self.place]))
-
-
-def read_goal(task: str) -> Goal:
-    """Read one of ALFWorld's task sentences; an empty `Goal` for any other."""
-    for sentence in SENTENCES:
-        found = sentence.match(task.strip().lower())
-        if found:
-            part = found.groupdict()
-            state = BECOMES.get(part.get("verb") or "", part.get("state") or "")
-            return Goal(
-                kind=part["kind"],
-                place=part.get("goal") or "",
-                state="cool" if state == "cold" else state,
-                lamp=part.get("lamp") or "",
-                count=2 if part.get("two") else 1,
-            )
-    return Goal()
 
 
 def kind_of(name: str) -> str:

@@ -1,0 +1,78 @@
+"""The model card of the embedded model, written from the record of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HEAD = """---
+license: apache-2.0
+library_name: transformers
+pipeline_tag: text-generation
+tags: [household, planning, text-games]
+---
+
+# Embedded household planner
+
+A language model of {parameters:,} parameters that plays household text games (ALFWorld's
+rooms, commands and six kinds of task). It ships with the project `constrained` as the
+default of `generate_plan`, and it is good for nothing else: it has read no other text.
+
+It is trained from nothing by `constrained/training/embedded.py`; this page is written by
+that script.
+
+## Data
+
+{source}: {games:,} games, of which {held_out} more were held out for tuning. A rule-based
+expert (`constrained/training/expert.py`) plays each game once undisturbed and {disturbed} times
+with random actions thrown in ({noises} of its steps), and {other} other tasks in each game's room; the
+label is always the expert's own choice. The expert sees what an agent sees, a memory of the texts so far, and a prior counted over
+the same training games: how often an object of a type lies in a receptacle of a type. That makes
+{examples:,} decisions. No validation game is among them.
+
+## Recipe
+
+Llama: {layers} layers, width {hidden}, {heads} heads, inner width {inner}, tied embeddings.
+Tokenizer: byte-level BPE with {entries:,} entries, learnt on the examples. Each decision is shown
+in one of three step formats (`act`, `react`, `knowagent`), drawn anew in each pass; the loss is on
+the thought and the action only. AdamW, peak rate {rate}, weight decay {decay}, warm-up
+{warmup:.0%}, then a cosine; batches of up to {batch:,} tokens; {precision} products, float32
+weights; seed {seed}. {tokens:,} tokens in {steps:,} steps ({passes:.1f} passes), {minutes:.0f} minutes
+on {threads} CPU threads; last loss {loss:.4f} nats a token.
+
+    {command}
+
+Weights: {dtype}, {size:,} bytes.
+"""
+
+TABLE = """
+## Scores
+
+{title} greedy decoding, at most 50 steps a game. *Masked*: held to the
+commands the game admits at that moment; *free*: anything goes, and what the game does not
+understand costs a step.
+
+| format | actions | games | won | steps when won | actions without effect |
+|---|---|---|---|---|---|
+"""
+
+
+def model_card(facts: Mapping, tables: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """The card's text.
+
+    Parameters
+    ----------
+    facts : mapping
+        What `HEAD` names.
+    tables : mapping
+        Title -> "format, masked or free" -> the figures of `rollout.scores`.
+    """
+    text = HEAD.format(**facts)
+    for title, rows in tables.items():
+        text += TABLE.format(title=title)
+        for name, row in rows.items():
+            strategy, actions = name.split(", ")
+            text += (
+                f"| `{strategy}` | {actions} | {row['games']} | {row['success']:.1%} "
+                f"| {row['steps']:.1f} | {row['no effect']:.1%} |\n"
+            )
+    return text
