@@ -22,22 +22,23 @@ that script.
 
 ## Data
 
-{source}: {games:,} games, of which {held_out} more were held out for tuning. A rule-based
-expert (`constrained/training/expert.py`) plays each game once undisturbed and {disturbed} times
-with random actions thrown in ({noises} of its steps), and {other} other tasks in each game's room; the
-label is always the expert's own choice. The expert sees what an agent sees, a memory of the texts so far, and a prior counted over
-the same training games: how often an object of a type lies in a receptacle of a type. That makes
-{examples:,} decisions. No validation game is among them.
+{source}: {games:,} games; {held_out} more were held out for tuning. A rule-based expert
+(`constrained/training/expert.py`) plays each game once undisturbed, {disturbed} times with random
+actions thrown in ({noises} of its steps), and {other} times with another task that
+the room allows; the label is always the expert's own choice. The expert sees what an agent
+sees, a memory of the texts so far. Beyond that it knows a prior counted over the same training
+games: how often an object of a type lies in a receptacle of a type. That makes {examples:,}
+decisions. No validation game is among them.
 
 ## Recipe
 
 Llama: {layers} layers, width {hidden}, {heads} heads, inner width {inner}, tied embeddings.
-Tokenizer: byte-level BPE with {entries:,} entries, learnt on the examples. Each decision is shown
-in one of three step formats (`act`, `react`, `knowagent`), drawn anew in each pass; the loss is on
-the thought and the action only. AdamW, peak rate {rate}, weight decay {decay}, warm-up
-{warmup:.0%}, then a cosine; batches of up to {batch:,} tokens; {precision} products, float32
-weights; seed {seed}. {tokens:,} tokens in {steps:,} steps ({passes:.1f} passes), {minutes:.0f} minutes
-on {threads} CPU threads; last loss {loss:.4f} nats a token.
+Tokenizer: byte-level BPE with {entries:,} entries, learnt on the examples. Each decision is
+shown in one of three step formats (`act`, `react`, `knowagent`), drawn anew in each pass; the
+loss is on the thought and the action only. AdamW, peak rate {rate}, weight decay {decay},
+warm-up {warmup:.0%}, then a cosine; batches of up to {batch:,} tokens; {precision} products,
+float32 weights; seed {seed}. {tokens:,} tokens in {steps:,} steps ({passes:.1f} passes),
+{minutes:.0f} minutes on {threads} CPU threads; last loss {loss:.4f} nats a token.
 
     {command}
 
