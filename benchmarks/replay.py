@@ -1,6 +1,6 @@
 """Replay published transcripts of ALFWorld and count the observations that are identical.
 
-    python -m benchmarks.replay [--every N] [--json FILE]
+    constrained bench replay [--every N] [--json FILE]
 
 Three sets, all played in ALFWorld's training games: the expert's 3,554 transcripts
 and the 510 + 510 games that KnowAgent's Llama-2-13b played before (D0) and after (D1)
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import sys
 import time
 import zlib
 from collections import Counter
@@ -23,10 +22,11 @@ from typing import Iterator
 
 from tqdm import tqdm
 
+from constrained.cli.output import to_json, write_whole
 from constrained.environments.household import Game, HouseholdEnv, load_games
 from constrained.environments.household.archive import data_file, members
 from constrained.environments.household.text import WELCOME
-from constrained.errors import ConstrainedError, DataError
+from constrained.errors import DataError
 
 SETS = {
     "expert": "alfworld/expert_gt_traj_train.tar.xz",
@@ -108,14 +108,14 @@ def read_knowagent(name: str) -> Iterator[Transcript]:
         with gzip.open(data_file(SETS[name]), "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 run = json.loads(line)
-                yield Transcript(run["name"], *_split_text(run["traj"]), run["result"])
+                yield Transcript(run["name"], *split_text(run["traj"]), run["result"])
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
         raise DataError(
             f"{SETS[name]} can't be read after line {number}: {error!r}", hint="fetch the file again"
         ) from error
 
 
-def _split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
+def split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
     first, *blocks = trajectory.split("\n> ")
     turns = []
     for block in blocks:
@@ -205,25 +205,19 @@ def table(figures: dict[str, dict]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line: print the table, write the JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description=__doc__.split("\n")[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `constrained bench replay`."""
     parser.add_argument("--every", type=int, default=1, help="replay each N-th training game only")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    options = parser.parse_args(arguments)
-    try:
-        figures = run(options.every)
-    except ConstrainedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Print the table, write the JSON."""
+    figures = run(options.every)
     print(table(figures))
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        write_whole(options.json, to_json(figures))
     for name, f in figures.items():
         for difference in f["differences"][:5]:
             print(f"{name}: {json.dumps(difference)}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -42,6 +42,7 @@ def generate_plan(
     constrained: bool = True,
     device: str | None = None,
     progress: bool = False,
+    on_start: Callable[[Plan], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Plan:
     """Plan and, where there is an environment, act: every action admitted by the knowledge.
@@ -77,6 +78,8 @@ def generate_plan(
     device : str, optional
     progress : bool
         Show a progress bar on standard error.
+    on_start : callable, optional
+        Called with the still empty `Plan` once everything is loaded.
     on_step : callable, optional
         Called with each `Step` as it is done.
 
@@ -129,8 +132,12 @@ def generate_plan(
             if world is not None:
                 opening = world.reset().split("Your task is to:")[0]
                 run.memory = Memory(f"{opening}Your task is to: {task}")
+            if on_start:
+                on_start(plan)
             return imagine(run, report, world)
         plan.first_observation = environment.reset()
         if household:
             run.memory = Memory(plan.first_observation)
+        if on_start:
+            on_start(plan)
         return play(run, environment, report)

@@ -20,7 +20,11 @@ from constrained.grammar.charset import charset
 from constrained.grammar.nodes import Call, Chars, Node, Rule, Slot, Var
 from constrained.grammar.regex import regex_node
 
-SHIPPED = Path(__file__).resolve().parent.parent.parent / "grammars"
+_PACKAGE = Path(__file__).resolve().parent.parent
+SHIPPED = next(
+    (f for f in (_PACKAGE / "grammars", _PACKAGE.parent / "grammars") if f.is_dir()), _PACKAGE / "grammars"
+)
+"""The grammars that ship: inside the package in a wheel, beside it in a checkout."""
 MAX_SOURCE = 1_000_000
 """Characters of a grammar's own text; more is refused."""
 

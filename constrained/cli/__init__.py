@@ -1,0 +1,41 @@
+"""The command line: `constrained plan · check · show · bench`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from constrained import __version__
+from constrained.cli import bench, check, plan, show
+from constrained.errors import ConstrainedError
+
+_COMMANDS = (plan, check, show, bench)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; 0 if it went well, 1 with one clear message if not."""
+    parser = argparse.ArgumentParser(
+        prog="constrained",
+        description="Language-model agents that cannot write an invalid plan.",
+        epilog="Start with: constrained plan \"put a clean mug in the coffeemachine\"",
+    )
+    parser.add_argument("--version", action="version", version=f"constrained {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    arguments = parser.parse_args(argv)
+    try:
+        return arguments.run(arguments) or 0
+    except ConstrainedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

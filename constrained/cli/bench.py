@@ -1,0 +1,19 @@
+"""`constrained bench`: the benchmarks, each a module of `benchmarks/`."""
+
+from __future__ import annotations
+
+
+def add_parser(commands) -> None:
+    from benchmarks import agents, replay
+
+    parser = commands.add_parser(
+        "bench",
+        help="measure: agents on games, the household against published transcripts",
+        description="Run a benchmark; each prints a table and writes JSON.",
+    )
+    kinds = parser.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
+    for name, module in (("agents", agents), ("replay", replay)):
+        words = (module.__doc__ or "").strip().split("\n")[0]
+        inner = kinds.add_parser(name, help=words, description=words)
+        module.add_arguments(inner)
+        inner.set_defaults(run=module.run_command)

@@ -1,0 +1,27 @@
+"""Writing results: whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: str | Path, text: str) -> None:
+    """Write `text` to `path` so that no half-written file is ever seen."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(scratch, path)
+    except BaseException:
+        os.unlink(scratch)
+        raise
+
+
+def to_json(data) -> str:
+    """Indented JSON with a final line break."""
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,96 @@
+"""`constrained plan`: give a task, watch the plan."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from constrained.agents.steps import STRATEGIES
+from constrained.cli.output import write_whole
+
+
+def add_parser(commands) -> None:
+    parser = commands.add_parser(
+        "plan",
+        help="plan a task, step by step, every action admitted by the action knowledge",
+        description="Plan a task. A household task is staged as a game from the seed and played; "
+        "any other is planned without being executed.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        epilog="Tasks read like ALFWorld's: 'put two mugs in the cabinet', 'heat an egg and put it in the "
+        "fridge', 'look at the book under the desklamp'.",
+    )
+    parser.add_argument("task", help="what is to be done, as a sentence")
+    parser.add_argument("--knowledge", default="household", help="shipped name or path of a .lark file")
+    parser.add_argument("--strategy", default="knowagent", choices=STRATEGIES, help="what one step looks like")
+    parser.add_argument("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
+    parser.add_argument("--device", default=None, help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
+    parser.add_argument("--max-steps", type=int, default=None, help="default: 50 played, 12 not executed")
+    parser.add_argument("--max-new-tokens", type=int, default=None, help="tokens of the whole plan")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0: always the likeliest token")
+    parser.add_argument("--seed", type=int, default=0, help="of the staged game and of sampling")
+    parser.add_argument("--no-masks", action="store_true", help="let the model write what it likes, to compare")
+    parser.add_argument("--json", action="store_true", help="print the plan as JSON and nothing else")
+    parser.add_argument("--output", default=None, metavar="FILE", help="also write the plan as JSON to FILE")
+    parser.set_defaults(run=run)
+
+
+def run(arguments) -> int:
+    from constrained.agents.generate import generate_plan  # torch: only when planning
+
+    shown = None if arguments.json else _Shown()
+    plan = generate_plan(
+        arguments.task,
+        arguments.knowledge,
+        strategy=arguments.strategy,
+        model=arguments.model,
+        device=arguments.device,
+        max_steps=arguments.max_steps,
+        max_new_tokens=arguments.max_new_tokens,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
+        constrained=not arguments.no_masks,
+        progress=not arguments.json and sys.stderr.isatty(),
+        on_step=shown.step if shown else None,
+        on_start=shown.start if shown else None,
+    )
+    if arguments.output:
+        write_whole(arguments.output, plan.to_json() + "\n")
+    if arguments.json:
+        print(plan.to_json())
+    else:
+        shown.end(plan)
+    return 0
+
+
+class _Shown:
+    """The plan on the terminal, as it comes."""
+
+    def start(self, plan) -> None:
+        masks = "masks on" if plan.constrained else "masks off"
+        print(f"Task: {plan.task}\n{plan.strategy}, model {plan.model}, knowledge {plan.knowledge}, {masks}\n")
+        if plan.first_observation:
+            print(plan.first_observation.split("\n\n", 1)[-1].split("\n\nYour task")[0] + "\n")
+
+    def step(self, step) -> None:
+        if step.thought:
+            print(f"{step.n:>3}  {step.thought}")
+            print(f"     > {step.action}", end="")
+        else:
+            print(f"{step.n:>3}  > {step.action}", end="")
+        print("" if step.verdict == "ok" else f"   [{step.verdict}]")
+        if step.observation is not None:
+            print(f"     {step.observation}")
+        sys.stdout.flush()
+
+    def end(self, plan) -> None:
+        usage = plan.usage
+        outcome = {True: "Solved", False: "Not solved", None: "Planned"}[plan.success]
+        wrong = f"{plan.invalid} invalid, {plan.misordered} misordered actions"
+        mass = sum(plan.pruned_mass) / len(plan.pruned_mass) if plan.steps else 0.0
+        print(f"\n{outcome} in {len(plan.steps)} steps, {usage['seconds']:.1f} s: {wrong}.")
+        print(
+            f"{usage['completion_tokens']} tokens written, {usage['forced_tokens']} of them forced; "
+            f"{mass:.1%} of the model's probability lay outside the masks."
+        )
+        if plan.note:
+            print(f"Note: {plan.note}")
