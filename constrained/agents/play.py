@@ -25,6 +25,9 @@ STOP = "stop"
 STEP_TOKENS = 1024
 """Tokens of one step, where the plan has no limit of its own."""
 
+MAX_ACTIONS = 2000
+"""Actions at one step up to which those already tried are left out."""
+
 FREE_TOKENS = 160
 """Tokens of one step without masks: nothing else ends it."""
 
@@ -64,12 +67,23 @@ class Run:
     plan: Plan
     settings: Settings
     memory: Any = None
+    tried: dict[str, set[str]] = field(default_factory=dict)
     cache: PrefixCache = field(default_factory=PrefixCache)
 
     def left(self) -> int | None:
         """Tokens that the plan may still take."""
         total = self.settings.max_new_tokens
         return None if total is None else total - sum(s.completion_tokens for s in self.plan.steps)
+
+    def untried(self, action: Grammar) -> Grammar:
+        """`action` without what was done before in this very situation.
+
+        The world answers alike to the like, so doing it again could only go round in a circle.
+        """
+        before = self.tried.setdefault(self.memory.situation(), set())
+        texts = action.automaton.start.texts(MAX_ACTIONS) if before else None
+        left = [t for t in texts or () if t.decode() not in before]
+        return Grammar.from_choices(left) if left else action
 
     def write(self, action: Grammar, tokens: int | None) -> tuple[Generation, Step]:
         """One step, its action within `action` if masks are on."""
@@ -125,6 +139,8 @@ def play(run: Run, environment, on_step: Callable[[Step], None] | None = None) -
     run.knowledge = run.knowledge.bind_view(environment.view())
     while len(plan.steps) < settings.max_steps:
         action = run.knowledge.next_action()
+        if run.memory is not None:
+            action = run.untried(action)
         left = run.left()
         if left is not None and not _fits(run, action, left):
             plan.note = f"stopped at the limit of {settings.max_new_tokens} tokens"
@@ -135,6 +151,7 @@ def play(run: Run, environment, on_step: Callable[[Step], None] | None = None) -
         if step.had_effect and step.verdict == "ok":
             run.knowledge = run.knowledge.after(step.action)
         if run.memory is not None:
+            run.tried[run.memory.situation()].add(step.action)
             run.memory.update(step.action, step.observation)
         plan.steps.append(step)
         if on_step:

@@ -75,6 +75,22 @@ class State:
             state = state.step(byte)
         return bytes(out)
 
+    def texts(self, limit: int) -> list[bytes] | None:
+        """Every text that completes the state, sorted; None if they are more than `limit`."""
+        out: list[bytes] = []
+        work: list[tuple[State, bytes]] = [(self, b"")]
+        steps = 0
+        while work:
+            state, text = work.pop()
+            if state.accepting:
+                out.append(text)
+            for byte in state.first():
+                work.append((state.step(byte), text + bytes((byte,))))
+            steps += 1
+            if len(out) > limit or steps > 64 * (limit + 1):
+                return None
+        return sorted(out)
+
     def first(self) -> set[int]:
         """The bytes that may come next."""
         return {b for q in self.positions for b in q.first()}

@@ -213,6 +213,15 @@ class Memory:
         Long lists are cut, with ``+n`` for the rest, so the length is bounded
         whatever the room. ``?`` marks a receptacle whose contents are unknown.
         """
+        lines = self._facts()
+        lines.append(f"Last: {self.last or 'none'}{'' if self.had_effect else ', no effect'}")
+        return "\n".join(lines)
+
+    def situation(self) -> str:
+        """The facts without how one came to know them: equal where nothing has changed."""
+        return "\n".join(self._facts())
+
+    def _facts(self) -> list[str]:
         lines = [
             f"Task: {self.goal.sentence() if self.goal.kind else self.task}",
             f"Hold: {self._hand()}",
@@ -224,8 +233,7 @@ class Memory:
         if done:
             lines.append("Done: " + ", ".join(f"{name} at {place}" for name, place in done.items()))
         lines.append(f"Unseen: {self._unlooked()}")
-        lines.append(f"Last: {self.last or 'none'}{'' if self.had_effect else ', no effect'}")
-        return "\n".join(lines)
+        return lines
 
     def _matters(self, name: str) -> bool:
         return kind_of(name) in (self.goal.kind, self.goal.lamp)
