@@ -12,9 +12,16 @@ _CHAR = 7.6  # advance of the 13 px monospaced label
 
 
 def to_mermaid(knowledge) -> str:
-    """The graph as a Mermaid flowchart."""
+    """The graph as a Mermaid flowchart: actions as boxes, or places with actions on the arrows."""
     rules, may_end = knowledge.graph.rules, knowledge.graph.may_end
-    lines = ["flowchart TD"]
+    lines = ["flowchart LR"]
+    places = knowledge.graph.places()
+    if places:
+        for name in dict.fromkeys(name for pair in places for name in pair):
+            lines.append(f'    {_id(name)}(["{name}"])')
+        for (source, target), actions in places.items():
+            lines.append(f'    {_id(source)} -- "{"<br/>".join(actions)}" --> {_id(target)}')
+        return "\n".join(lines) + "\n"
     for name in rules:
         shape = f'(["{name}"])' if name == START else f'[["{name}"]]' if name in may_end else f'["{name}"]'
         lines.append(f"    {_id(name)}{shape}")
@@ -24,22 +31,68 @@ def to_mermaid(knowledge) -> str:
 
 
 def to_svg(knowledge) -> str:
-    """The graph as a standalone SVG: actions on a circle, arrows for what may follow.
+    """The graph as a standalone SVG.
 
-    Self-loops are drawn as small rings; actions a plan may end with have a double border.
+    Where the file names places (rules that choose between actions), they stand in a row and
+    the actions on the arrows between them; else the actions stand on a circle. Actions that
+    a plan may end with have a double border.
     """
+    places = knowledge.graph.places()
+    return _row(knowledge, places) if places else _circle(knowledge)
+
+
+def _row(knowledge, places: dict) -> str:
+    names = list(dict.fromkeys(name for pair in places for name in pair))
+    half = {name: max(_RADIUS, len(name) * _CHAR / 2 + 14) for name in names}
+    above = max((len(a) for (s, t), a in places.items() if names.index(t) > names.index(s)), default=0)
+    below = max(len(actions) for actions in places.values())
+    gap, top = 260, 60 + 44 * (len(names) - 2 if len(names) > 2 else 0) + 16 * above
+    at = {name: (110 + gap * i, top) for i, name in enumerate(names)}
+    width, height = 220 + gap * (len(names) - 1), top + 90 + 16 * below
+    parts = [_HEAD.format(width=width, height=height, name=escape(knowledge.name))]
+    for (source, target), actions in places.items():
+        (x1, y1), (x2, y2) = at[source], at[target]
+        if source == target:
+            parts.append(
+                f'<path d="M{x1 - 12},{y1 + 18} C{x1 - 34},{y1 + 62} {x1 + 34},{y1 + 62} {x1 + 12},{y1 + 18}"/>'
+            )
+            parts.append(_labels(knowledge, actions, x1, y1 + 66))
+            continue
+        side = -1 if x2 > x1 else 1  # there above, back below
+        reach = abs(names.index(source) - names.index(target))
+        peak = y1 + side * 44 * reach
+        start, end = x1 + half[source] * -side * 0.6, x2 - half[target] * -side * 0.6
+        parts.append(f'<path d="M{start:.1f},{y1 + side * 17} Q{(x1 + x2) / 2},{peak + side * 20} {end:.1f},{y2 + side * 18}"/>')
+        first = peak - 8 - 16 * (len(actions) - 1) if side < 0 else peak + 16
+        parts.append(_labels(knowledge, actions, (x1 + x2) / 2, first))
+    for name in names:
+        x, y = at[name]
+        parts.append(_box(x, y, half[name], "start" if name == START else "action"))
+        tip = f"<title>{escape(knowledge.comments.get(name, name))}</title>"
+        parts.append(f'<text x="{x:.1f}" y="{y + 4.5:.1f}">{escape(name)}{tip}</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _labels(knowledge, actions: list[str], x: float, y: float) -> str:
+    return "\n".join(
+        f'<text x="{x:.1f}" y="{y + 16 * i:.1f}">{escape(a)}<title>{escape(knowledge.comments.get(a, a))}</title></text>'
+        for i, a in enumerate(actions)
+    )
+
+
+def _circle(knowledge) -> str:
     rules, may_end = knowledge.graph.rules, knowledge.graph.may_end
     names = list(rules)
     ring = max(130.0, len(names) * 34.0)
     half = {name: max(_RADIUS, len(name) * _CHAR / 2 + 12) for name in names}
-    margin = max(half.values()) + 60
+    margin = max(half.values()) + 30
     size = 2 * (ring + margin)
     centre = size / 2
     at = {}
     for i, name in enumerate(names):
         angle = 2 * pi * i / len(names) - pi / 2
         at[name] = (centre + ring * cos(angle), centre + ring * sin(angle))
-    parts = [_HEAD.format(size=round(size), name=escape(knowledge.name))]
+    parts = [_HEAD.format(width=round(size), height=round(size), name=escape(knowledge.name))]
     for name, after in rules.items():
         for other in after:
             if other == name:
@@ -58,7 +111,7 @@ def to_svg(knowledge) -> str:
     return "\n".join(parts)
 
 
-_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" role="img" aria-label="Action graph of {name}">
+_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Action graph of {name}">
 <style>
   :root {{ color: #1b1f24; background: #ffffff }}
   @media (prefers-color-scheme: dark) {{ :root {{ color: #e6e9ee; background: #14171c }} }}

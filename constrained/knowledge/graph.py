@@ -29,6 +29,7 @@ class ActionGraph:
 
     def __init__(self, rules: dict[str, Rule], start: str):
         self._rules = rules
+        self._start = start
         self.arguments = _arguments(rules)
         self.rules: dict[str, tuple[str, ...]] = {}
         self.may_end: set[str] = set()
@@ -75,6 +76,41 @@ class ActionGraph:
             elif node.rule not in seen:
                 seen.add(node.rule)
                 yield from self._heads(self._rules[node.rule].body, node.rule, seen)
+
+    def places(self) -> dict[tuple[str, str], list[str]] | None:
+        """(place, place) -> the actions that lead from one to the other.
+
+        A place is a rule that only chooses between actions. None where actions follow each
+        other directly, so that the actions themselves are the places.
+        """
+        out: dict[tuple[str, str], list[str]] = {}
+        done, work = set(), [self._start]
+        while work:
+            place = work.pop(0)
+            if place in done:
+                continue
+            done.add(place)
+            for call in self._calls(self._rules[place].body):
+                rule = self._rules[call.rule]
+                if not writes_text(rule.body):
+                    return None
+                given = dict(zip(rule.params, call.args))
+                for after in _continuations(rule.body):
+                    after = given.get(after.name, after) if isinstance(after, n.Var) else after
+                    if not isinstance(after, n.Call) or writes_text(self._rules[after.rule].body):
+                        return None
+                    actions = out.setdefault((place, after.rule), [])
+                    if call.rule not in actions:
+                        actions.append(call.rule)
+                    work.append(after.rule)
+        return out
+
+    def _calls(self, node: Node) -> Iterator[n.Call]:
+        if isinstance(node, n.Call):
+            yield node
+        elif isinstance(node, (n.Alt, n.Seq)):
+            for item in node.items:
+                yield from self._calls(item)
 
     def _distances(self) -> dict[str, int]:
         found = {a: 1 for a in self.may_end}
