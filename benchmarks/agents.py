@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default=None)
     parser.add_argument("--games", type=int, default=None, help="only the first so many")
     parser.add_argument("--max-steps", type=int, default=50, help="default 50: ALFWorld's and KnowAgent's limit")
+    parser.add_argument("--repeats", action="store_true",
+                        help="masks admit again what was done before in the same situation, to compare")
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("runs/agents"), help="folder of the runs (default: runs/agents)")
@@ -115,7 +117,7 @@ def _play(loaded, knowledge, game: Game, options, strategy: str, masks: bool) ->
     env = HouseholdEnv(game)
     plan = Plan(game.task, knowledge.name, strategy, loaded.name, masks, options.seed)
     settings = Settings(
-        strategy, masks, options.max_steps, None, options.temperature,
+        strategy, masks, options.max_steps, None, options.repeats, options.temperature,
         generator=torch.Generator().manual_seed(options.seed),
     )
     plan.first_observation = env.reset()
@@ -185,7 +187,7 @@ def _label(loaded: LoadedModel, options, strategy: str, masks: bool) -> str:
     weights = hashlib.sha256()
     for name, value in sorted(loaded.model.state_dict().items()):
         weights.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
-    settings = (__version__, weights.hexdigest(), options.max_steps, options.temperature, options.seed)
+    settings = (__version__, weights.hexdigest(), options.max_steps, options.repeats, options.temperature, options.seed)
     digest = hashlib.sha256(repr(settings).encode()).hexdigest()[:10]
     where = options.split if options.environment == "alfworld" else "own"
     return f"{options.environment}-{where}-{strategy}-masks-{'on' if masks else 'off'}-{digest}"

@@ -116,8 +116,9 @@ def generate_plan(
         note = f"nothing was executed: there is no environment for {knowledge.name!r}."
     steps = max_steps or (OPEN_LOOP_STEPS if environment is None else PLAY_STEPS)
     settings = Settings(
-        strategy, constrained, steps, max_new_tokens, temperature, top_k, top_p,
-        torch.Generator(device="cpu").manual_seed(seed),
+        strategy, constrained, steps, max_new_tokens,
+        temperature=temperature, top_k=top_k, top_p=top_p,
+        generator=torch.Generator().manual_seed(seed),
     )
     plan = Plan(task, knowledge.name, strategy, loaded.name, constrained, seed, note=note)
     run = Run(loaded, knowledge, plan, settings)

@@ -44,6 +44,8 @@ class Settings:
     max_steps : int
     max_new_tokens : int or None
         Tokens of the whole plan; None: no limit beyond each step's own.
+    repeats : bool
+        Admit, with masks on, an action that was done before in the very same situation.
     temperature, top_k, top_p, generator
         See `constrained.decoding.Sampler`.
     """
@@ -52,6 +54,7 @@ class Settings:
     constrained: bool = True
     max_steps: int = 50
     max_new_tokens: int | None = None
+    repeats: bool = False
     temperature: float = 0.0
     top_k: int | None = None
     top_p: float | None = None
@@ -80,7 +83,7 @@ class Run:
 
         The world answers alike to the like, so doing it again could only go round in a circle.
         """
-        before = self.tried.setdefault(self.memory.situation(), set())
+        before = self.tried.get(self.memory.situation())
         texts = action.automaton.start.texts(MAX_ACTIONS) if before else None
         left = [t for t in texts or () if t.decode() not in before]
         return Grammar.from_choices(left) if left else action
@@ -139,7 +142,7 @@ def play(run: Run, environment, on_step: Callable[[Step], None] | None = None) -
     run.knowledge = run.knowledge.bind_view(environment.view())
     while len(plan.steps) < settings.max_steps:
         action = run.knowledge.next_action()
-        if run.memory is not None:
+        if run.memory is not None and not settings.repeats:
             action = run.untried(action)
         left = run.left()
         if left is not None and not _fits(run, action, left):
@@ -151,7 +154,7 @@ def play(run: Run, environment, on_step: Callable[[Step], None] | None = None) -
         if step.had_effect and step.verdict == "ok":
             run.knowledge = run.knowledge.after(step.action)
         if run.memory is not None:
-            run.tried[run.memory.situation()].add(step.action)
+            run.tried.setdefault(run.memory.situation(), set()).add(step.action)
             run.memory.update(step.action, step.observation)
         plan.steps.append(step)
         if on_step:
@@ -176,7 +179,10 @@ def imagine(run: Run, on_step: Callable[[Step], None] | None = None, world=None)
         run.knowledge = run.knowledge.bind_view(world.view())
     while len(plan.steps) < settings.max_steps:
         steps_left = _steps_left(run)
-        action = run.knowledge.next_action(steps_left)
+        try:
+            action = run.knowledge.next_action(steps_left)
+        except KnowledgeError:
+            raise _too_tight(settings) from None
         if run.knowledge.may_end and plan.steps:
             action = _or_stop(action)
         left = run.left()
@@ -196,11 +202,15 @@ def imagine(run: Run, on_step: Callable[[Step], None] | None = None, world=None)
         if not any(q.first() for q in run.knowledge.grammar.automaton.start.positions):
             break  # nothing may follow: the path is over
     if settings.constrained and not run.knowledge.may_end:
-        raise ConstrainedError(
-            f"no whole plan fits in {settings.max_steps} steps and {settings.max_new_tokens} tokens",
-            "raise max_steps or max_new_tokens",
-        )
+        raise _too_tight(settings)
     return plan
+
+
+def _too_tight(settings: Settings) -> ConstrainedError:
+    tokens = f" and {settings.max_new_tokens} tokens" if settings.max_new_tokens else ""
+    return ConstrainedError(
+        f"no whole plan fits in {settings.max_steps} steps{tokens}", "raise max_steps or max_new_tokens"
+    )
 
 
 def _steps_left(run: Run) -> int:
