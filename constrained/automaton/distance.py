@@ -107,7 +107,7 @@ class _Bounds:
             return self.of_seq(node)
         if isinstance(node, n.Alt):
             parts = [self.of(i) for i in node.items]
-            return self.pick(s for s, _ in parts), max(m for _, m in parts)
+            return self.pick((s for s, _ in parts), default=UNBOUNDED), max((m for _, m in parts), default=0)
         if isinstance(node, n.Repeat):
             short, far = self.of(node.item)
             return (node.low * short if node.low else 0), far + max(node.low - 1, 0) * _finite(short, node.low > 1)
