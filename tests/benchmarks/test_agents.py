@@ -1,0 +1,66 @@
+"""The agents benchmark: resumes, counts right, and never admits a wrong action."""
+
+import argparse
+import json
+
+import pytest
+
+from benchmarks import agents
+from constrained.cli import main
+from constrained.errors import ConstrainedError
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    parser = argparse.ArgumentParser()
+    agents.add_arguments(parser)
+    given = ["--environment", "household", "--games", "3", "--max-steps", "6", "--output", str(tmp_path)]
+    return parser.parse_args(given)
+
+
+def lines(folder):
+    (path,) = folder.glob("*masks-on*.jsonl")
+    return path, path.read_text(encoding="utf-8").splitlines(keepends=True)
+
+
+def test_masks_leave_nothing_invalid_and_a_run_resumes(arguments, tmp_path, capsys):
+    arguments.masks, arguments.json = "on", tmp_path / "table.json"
+    assert agents.run_command(arguments) == 0
+    row = json.loads(arguments.json.read_text())["rows"][0]
+    assert row["games"] == 3 and row["actions"] >= 3
+    assert row["invalid %"] == 0 and row["misordered %"] == 0
+    path, whole = lines(tmp_path)
+    assert len(whole) == 3
+
+    path.write_text(whole[0] + whole[1][: len(whole[1]) // 2], encoding="utf-8")  # killed while writing
+    agents.run_command(arguments)
+    _, again = lines(tmp_path)
+    played = [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in whole]
+    replayed = [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in again]
+    assert replayed == played
+    assert again[0] == whole[0]
+    assert "| knowagent | on | 3 |" in capsys.readouterr().out
+
+
+def test_a_damaged_line_is_named(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text("{broken}\n", encoding="utf-8")
+    with pytest.raises(ConstrainedError, match="run.jsonl is damaged"):
+        agents._read(path)
+
+
+def test_summary_counts():
+    record = {"type": "a", "steps": 4, "success": True, "invalid": 1, "misordered": 2, "pruned mass": 0.5,
+              "tokens": 10, "passes": 5, "seconds": 1.0}
+    lost = {**record, "type": "b", "success": False, "steps": 6, "invalid": 0, "misordered": 0}
+    figures = agents.summarise([record, lost])
+    assert figures["success %"] == 50 and figures["steps of won"] == 4
+    assert figures["invalid %"] == 10 and figures["misordered %"] == 20
+    assert figures["success % by type"] == {"a": 100, "b": 0}
+
+
+def test_bench_teaches(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["bench", "agents", "--help"])
+    assert stopped.value.code == 0
+    assert "--split" in capsys.readouterr().out
