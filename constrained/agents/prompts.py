@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from constrained.models.load import LoadedModel
 
-KEPT_STEPS = 12
-"""Steps whose thoughts and observations a prompt repeats; earlier ones stay in the memory."""
+KEPT_STEPS = (12, 6, 3, 1, 0)
+"""Steps whose thoughts and observations a prompt repeats: as many as the context has room for."""
+
+ROOM = 0.3
+"""Share of a model's context that a prompt leaves to the step."""
 
 _FORM = {
     "act": "Answer with one line: `Action n: ` and the action.",
@@ -34,15 +37,24 @@ def build_prompt(loaded: LoadedModel, knowledge_text: str, task: str, strategy: 
     """
     if loaded.is_embedded and memory:
         return memory + "\n"
+    context = loaded.max_context
+    for texts, kept in [(knowledge_text, k) for k in KEPT_STEPS] + [("", KEPT_STEPS[-1])]:
+        prompt = _prompt(loaded, texts, task, strategy, memory, history[max(len(history) - kept, 0) :])
+        if context is None or len(loaded.tokenizer.encode(prompt, verbose=False)) <= context * (1 - ROOM):
+            break
+    return prompt
+
+
+def _prompt(loaded: LoadedModel, knowledge_text: str, task: str, strategy: str, memory: str, history) -> str:
     lines = []
-    for step in history[-KEPT_STEPS:]:
+    for step in history:
         if step.thought:
             lines.append(f"Thought {step.n}: {step.thought}")
         lines.append(f"Action {step.n}: {step.action}")
         if step.observation is not None:
             lines.append(f"Observation {step.n}: {step.observation}")
-    known = f"\n\nWhat is known:\n{memory}" if memory else ""
-    instruction = f"{knowledge_text}\n\n{_FORM[strategy]}\n\nTask: {task}{known}"
+    known = f"What is known:\n{memory}" if memory else ""
+    instruction = "\n\n".join(filter(None, [knowledge_text, _FORM[strategy], f"Task: {task}", known]))
     so_far = "".join(f"{line}\n" for line in lines)
     if getattr(loaded.tokenizer, "chat_template", None):
         turns = [{"role": "user", "content": instruction}]

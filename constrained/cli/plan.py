@@ -7,6 +7,7 @@ import sys
 
 from constrained.agents.steps import STRATEGIES
 from constrained.cli.output import write_whole
+from constrained.errors import ConstrainedError
 
 
 def add_parser(commands) -> None:
@@ -19,7 +20,8 @@ def add_parser(commands) -> None:
         epilog="Tasks read like ALFWorld's: 'put two mugs in the cabinet', 'heat an egg and put it in the "
         "fridge', 'look at the book under the desklamp'.",
     )
-    parser.add_argument("task", help="what is to be done, as a sentence")
+    parser.add_argument("task", nargs="?", help="what is to be done, as a sentence")
+    parser.add_argument("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl); it has its own task")
     parser.add_argument("--knowledge", default="household", help="shipped name or path of a .lark file")
     parser.add_argument("--strategy", default="knowagent", choices=STRATEGIES, help="what one step looks like")
     parser.add_argument("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
@@ -36,11 +38,16 @@ def add_parser(commands) -> None:
 
 def run(arguments) -> int:
     from constrained.agents.generate import generate_plan  # torch: only when planning
+    from constrained.environments.household import Game, HouseholdEnv
 
+    if (arguments.task is None) == (arguments.game is None):
+        raise ConstrainedError("give a task or --game FILE, one of the two", "constrained plan --help shows examples")
+    environment = HouseholdEnv(Game.from_file(arguments.game)) if arguments.game else None
     shown = None if arguments.json else _Shown()
     plan = generate_plan(
-        arguments.task,
+        arguments.task or environment.task,
         arguments.knowledge,
+        environment=environment,
         strategy=arguments.strategy,
         model=arguments.model,
         device=arguments.device,
