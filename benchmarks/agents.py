@@ -16,20 +16,21 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from tqdm import tqdm
 
 from constrained import __version__
 from constrained.agents.plan import Plan
-from constrained.agents.play import Run, Settings, play
 from constrained.agents.steps import STRATEGIES
 from constrained.cli.output import to_json, write_whole
 from constrained.environments.household import Game, HouseholdEnv, load_games, make_game
 from constrained.environments.household.memory import Memory
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel, load
+
+if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
+    from constrained.models.load import LoadedModel
 
 PAPER_SEEN = {
     "ReAct, Llama-2-7b / 13b / 70b": (1.43, 13.58, 41.43),
@@ -64,6 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(options: argparse.Namespace) -> int:
     """Play, print the table, write the JSON."""
+    from constrained.models.load import load
+
     loaded = load(options.model, device=options.device)
     knowledge = ActionKnowledge.from_lark("household")
     rows = []
@@ -114,6 +117,10 @@ def _games(options, total: int) -> Iterator[Game]:
 
 
 def _play(loaded, knowledge, game: Game, options, strategy: str, masks: bool) -> dict:
+    import torch
+
+    from constrained.agents.play import Run, Settings, play
+
     env = HouseholdEnv(game)
     plan = Plan(game.task, knowledge.name, strategy, loaded.name, masks, options.seed)
     settings = Settings(
