@@ -17,7 +17,7 @@ from constrained.training.examples import Example
 POOL = 2048  # examples encoded and sorted by length at a time
 LONGEST = 512  # tokens; longer examples (late steps with a long path) are left out
 # How often each step format is shown.
-FORMATS = {"act": 0.25, "react": 0.45, "knowagent": 0.30}
+FORMATS = {"act": 0.20, "react": 0.50, "knowagent": 0.30}
 IGNORED = -100
 
 

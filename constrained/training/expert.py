@@ -135,10 +135,10 @@ def _deliver(memory: Memory, prior: Prior) -> Move:
 
 
 def _light(memory: Memory, prior: Prior) -> Move:
-    lamps, here = memory.find(memory.goal.lamp), memory.here()
-    if not lamps:
+    found = memory.lamp()
+    if found is None:
         return _search(memory, prior, memory.goal.lamp)
-    lamp, receptacle = min(lamps.items(), key=lambda pair: pair[1] not in here)
+    lamp, receptacle = found
     return _reach(memory, receptacle, f"I have {memory.held}. {lamp} is at {receptacle}.") or Move(
         f"I have {memory.held}. I use {lamp}.", f"use {lamp}"
     )

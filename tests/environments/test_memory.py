@@ -77,8 +77,10 @@ def test_closed_receptacle_stays_unseen_until_opened():
 
 def test_held_object_leaves_its_place_and_shows_its_state():
     assert lines(after(*TAKEN))["At"] == "cabinet 1: none +1"
+    assert lines(after(*TAKEN))["Hold"] == "mug 2, not clean"
     shown = lines(after(*CLEANED))
-    assert shown["Hold"] == "mug 2, clean"
+    assert shown["Hold"] == "mug 2, clean, ready"
+    assert shown["Goal"] == "coffeemachine 1, sinkbasin 1 here"
     assert shown["At"] == "sinkbasin 1: mug 1 +1"
 
 
@@ -88,7 +90,7 @@ def test_cooling_undoes_heat():
         ("heat mug 2 with microwave 1", "You heat the mug 2 using the microwave 1."),
         ("cool mug 2 with fridge 1", "You cool the mug 2 using the fridge 1."),
     )
-    assert lines(memory)["Hold"] == "mug 2, cool"
+    assert lines(memory)["Hold"] == "mug 2, cool, not clean"
 
 
 def test_things_that_matter_are_remembered_from_afar():
@@ -100,7 +102,7 @@ def test_things_that_matter_are_remembered_from_afar():
 
 def test_wrong_object_shows_where_it_came_from():
     memory = after(*LOOKED, ("take plate 1 from cabinet 1", "You pick up the plate 1 from the cabinet 1."))
-    assert lines(memory)["Hold"] == "plate 1 from cabinet 1"
+    assert lines(memory)["Hold"] == "plate 1, not wanted, from cabinet 1"
 
 
 def test_failed_move_tells_that_two_receptacles_share_a_place():
@@ -146,7 +148,7 @@ def test_second_object_goes_where_the_first_one_went():
         start=room,
     )
     shown = lines(memory)
-    assert shown["Goal"] == "drawer 2"
+    assert shown["Goal"] == "drawer 2 here"
     assert shown["Done"] == "candle 2 at drawer 2"
     assert shown["Seen"] == "candle 1 at toilet 1"
 
@@ -172,4 +174,20 @@ def test_destination_does_not_change_on_the_way_between_two():
         ("go to drawer 2", "On the drawer 2, you see a candle 1."),
     ]
     assert lines(after(*moves, start=room))["Goal"] == "drawer 1"
-    assert lines(after(*moves, moves[0], start=room))["Goal"] == "drawer 1"
+    assert lines(after(*moves, moves[0], start=room))["Goal"] == "drawer 1 here"
+
+
+def test_lamp_is_the_goal_and_where_it_stands():
+    room = (
+        "You are in the middle of a room. Looking quickly around you, you see a bed 1, a desk 2, and a desk 1."
+        "\n\nYour task is to: look at cd under the desklamp."
+    )
+    assert lines(after(start=room))["Goal"] == "desklamp"
+    moves = [
+        ("go to desk 2", "On the desk 2, you see a cd 1, and a desklamp 1."),
+        ("take cd 1 from desk 2", "You pick up the cd 1 from the desk 2."),
+        ("go to bed 1", "On the bed 1, you see nothing."),
+    ]
+    shown = lines(after(*moves, start=room))
+    assert (shown["Goal"], shown["Hold"]) == ("desklamp 1 at desk 2", "cd 1, ready")
+    assert lines(after(*moves[:2], start=room))["Goal"] == "desklamp 1 at desk 2 here"

@@ -199,6 +199,12 @@ class Memory:
         kind = TOOLS.get(self.goal.state)
         return next((name for name in self.receptacles if kind_of(name) == kind), None)
 
+    def lamp(self) -> tuple[str, str] | None:
+        """The handiest lamp of the wanted kind that was seen, and where it stands."""
+        here = self.here()
+        lamps = self.find(self.goal.lamp).items()
+        return min(lamps, key=lambda pair: pair[1] not in here, default=None)
+
     def done(self) -> dict[str, str]:
         """Wanted objects that are where they belong."""
         destination = self.destination()
@@ -241,10 +247,12 @@ class Memory:
     def _hand(self) -> str:
         if not self.held:
             return "none"
-        states = sorted(self.states.get(self.held, set()))
-        if states:
-            return f"{self.held}, {' '.join(states)}"
-        return self.held if self._matters(self.held) or not self.origin else f"{self.held} from {self.origin}"
+        parts = [self.held, *sorted(self.states.get(self.held, set()))]
+        if kind_of(self.held) == self.goal.kind:
+            parts.append("ready" if self.ready(self.held) else f"not {self.goal.state}")
+        elif self.goal.kind:
+            parts.append(f"not wanted, from {self.origin}" if self.origin else "not wanted")
+        return ", ".join(parts)
 
     def _receptacle(self, name: str) -> str:
         if self.shut.get(name):
@@ -261,16 +269,19 @@ class Memory:
         here, done = self.here(), self.done()
         seen = [
             f"{name} at {place}"
-            for kind in dict.fromkeys([self.goal.kind, self.goal.lamp])
-            for name, place in self.find(kind).items()
+            for name, place in self.find(self.goal.kind).items()
             if name not in done and (place not in here or self.shut.get(place))
         ]
         rest = len(seen) - SHOWN_PLACES
         return (", ".join(seen[:SHOWN_PLACES]) or "none") + (f" +{rest}" if rest > 0 else "")
 
     def _goals(self) -> str:
-        place = self.goal.lamp or self.destination() or self.goal.place
-        return ", ".join(filter(None, [place, self.tool()])) or "none"
+        here = self.here()
+        lamp = self.lamp()
+        if lamp:
+            return f"{lamp[0]} at {lamp[1]}{' here' if lamp[1] in here else ''}"
+        places = [self.goal.lamp or self.destination() or self.goal.place, self.tool()]
+        return ", ".join(f"{place}{' here' if place in here else ''}" for place in places if place) or "none"
 
     def _unlooked(self) -> str:
         groups: dict[str, list[str]] = {}
