@@ -36,13 +36,14 @@ class CharSet:
         Disjoint, ascending, inclusive code point ranges; never surrogates.
     """
 
-    __slots__ = ("ranges", "_starts", "_ends", "_edges")
+    __slots__ = ("ranges", "_starts", "_ends", "_edges", "_folded")
 
     def __init__(self, ranges: tuple[tuple[int, int], ...]):
         self.ranges = ranges
         self._starts = [a for a, _ in ranges]
         self._ends = [b for _, b in ranges]
         self._edges: dict[tuple | None, dict[int, tuple]] = {}
+        self._folded: CharSet | None = None
 
     def __contains__(self, code_point: int) -> bool:
         i = bisect_right(self._starts, code_point) - 1
@@ -75,8 +76,11 @@ class CharSet:
 
     def fold_case(self) -> CharSet:
         """The set closed under ``re.IGNORECASE``, by asking `re` about each cased character."""
-        if not self.ranges:
-            return self
+        if self._folded is None:
+            self._folded = self._fold_case() if self.ranges else self
+        return self._folded
+
+    def _fold_case(self) -> CharSet:
         inside = "".join(
             f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in self.ranges
         )

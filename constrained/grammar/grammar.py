@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.lark_reader import Source, read_lark, read_source
-from constrained.grammar.nodes import NEVER, Call, Node, Rule, Slot
+from constrained.grammar.lark_reader import IGNORED, Source, read_lark, read_source
+from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.grammar.recursion import NotRegular, make_regular
 from constrained.grammar.regex import regex_node
 from constrained.grammar.trim import productive_rules, trim
@@ -61,12 +61,15 @@ class Grammar:
     def from_rules(cls, rules: dict[str, Rule], slots, start: str, source: Source) -> Grammar:
         """A grammar of rules already read; checks what :meth:`from_lark` promises."""
         if start not in rules:
-            known = ", ".join(sorted(rules)) or "none"
+            known = ", ".join(sorted(set(rules) - {IGNORED})) or "none"
             raise source.error(f"no rule '{start}' to start from", hint=f"the rules are: {known}")
         if rules[start].params:
             raise source.error(f"'{start}' is a template and can't be the start", start)
         try:
             regular = make_regular(rules)
+            productive = productive_rules(regular)
+        except RecursionError:
+            raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
         except NotRegular as error:
             raise source.error(
                 f"rule '{error.rule}' calls itself in its middle: that needs a stack",
@@ -75,14 +78,15 @@ class Grammar:
                 "nesting out as rules of their own",
                 line=rules[error.rule].line,
             ) from None
-        if start not in productive_rules(regular):
+        if start not in productive:
             raise source.error(
                 f"no text of '{start}' can ever be complete: every way through it comes round again",
                 start,
                 hint="give the cycle an end, such as an action without _STEP or an empty alternative",
                 line=rules[start].line,
             )
-        return cls(trim(regular), Call(start), slots)
+        after = [Call(IGNORED)] if IGNORED in rules else []
+        return cls(trim(regular, productive), nodes.seq([Call(start), *after]), slots)
 
     @classmethod
     def from_regex(cls, pattern: str, flags: int = 0) -> Grammar:
@@ -93,10 +97,11 @@ class Grammar:
         GrammarError
             The pattern does not parse, is not regular, or matches nothing.
         """
-        node = regex_node(pattern, flags)
-        if node is NEVER or "start" not in productive_rules({"start": Rule("start", node)}):
+        rules = {"start": Rule("start", regex_node(pattern, flags))}
+        productive = productive_rules(rules)
+        if not productive:
             raise GrammarError(f"/{pattern}/ matches no text at all")
-        return cls(trim({"start": Rule("start", node)}), Call("start"))
+        return cls(trim(rules, productive), Call("start"))
 
     @classmethod
     def from_choices(cls, choices: Iterable[str | bytes]) -> Grammar:
@@ -165,12 +170,17 @@ class Grammar:
 
 
 def _bytes(text: str | bytes) -> bytes:
+    if not isinstance(text, (str, bytes, bytearray, memoryview)):
+        raise GrammarError(f"{text!r} is not text")
+    # a lone surrogate is no character of any language: its bytes fit nowhere
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
 def _texts(values, what: str) -> tuple[bytes, ...]:
     if isinstance(values, (str, bytes)):
         values = [values]
+    if not isinstance(values, Iterable):
+        raise GrammarError(f"{what}: {values!r} is not text, nor a list of texts")
     out = set()
     for value in values:
         if not isinstance(value, (str, bytes)):
@@ -194,6 +204,8 @@ def _slot_value(name: str, value):
         return value
     if isinstance(value, Mapping):
         return {
-            _bytes(k): _texts(v, f"slot {name}[{k!r}]") for k, v in value.items() if len(v) or isinstance(v, str)
+            _bytes(k): _texts(v, f"slot {name}[{k!r}]")
+            for k, v in value.items()
+            if isinstance(v, (str, bytes)) or not isinstance(v, Sized) or len(v)
         }
     return _texts(value, f"slot {name}")

@@ -25,10 +25,14 @@ SHIPPED = next(
     (f for f in (_PACKAGE / "grammars", _PACKAGE.parent / "grammars") if f.is_dir()), _PACKAGE / "grammars"
 )
 """The grammars that ship: inside the package in a wheel, beside it in a checkout."""
+IGNORED = "$ignore"
+"""The rule of what `%ignore` admits after a text's last token."""
+
 MAX_SOURCE = 1_000_000
 """Characters of a grammar's own text; more is refused."""
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "l": 0, "u": 0}
+_DEFINITION = re.compile(r"[ \t]*(?:%(?:override|extend)[ \t]+)?[?!]*(\w+)[ \t]*(?:\{[^}]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:")
 _OPERATORS = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
@@ -64,9 +68,9 @@ def read_source(text_or_path) -> Source:
         isinstance(text_or_path, str) and "\n" not in text_or_path and ":" not in text_or_path
     ) or (isinstance(text_or_path, str) and "\n" not in text_or_path and text_or_path.endswith(".lark")):
         path = Path(text_or_path)
-        if not path.is_file() and (SHIPPED / f"{text_or_path}.lark").is_file():
-            path = SHIPPED / f"{text_or_path}.lark"
         try:
+            if not path.is_file() and (SHIPPED / f"{text_or_path}.lark").is_file():
+                path = SHIPPED / f"{text_or_path}.lark"
             return Source(path.read_text(encoding="utf-8"), path.name, path)
         except UnicodeDecodeError as error:
             raise GrammarError(f"{path} is not UTF-8 text: {error}") from None
@@ -127,6 +131,16 @@ def _explain(source: Source, message: str) -> GrammarError:
     return source.error(message.split("\n", 1)[0], name=named[1] if named else None, hint=hint)
 
 
+def _rule_lines(text: str) -> dict[str, int]:
+    """Rule -> the line its definition begins on."""
+    lines: dict[str, int] = {}
+    for number, line in enumerate(_blank_comments(text).split("\n"), 1):
+        found = _DEFINITION.match(line)
+        if found:
+            lines.setdefault(found[1], number)
+    return lines
+
+
 def _blank_comments(text: str) -> str:
     return re.sub(r"(?m)^[ \t]*(//|#).*$", lambda m: " " * len(m[0]), text)
 
@@ -139,7 +153,9 @@ class _Reader:
         self.slots = frozenset(n for n, t in self.term_trees.items() if t is None)
         self.rule_names = {name for name, *_ in loaded.rule_defs}
         self.terms: dict[str, Node] = {}
+        self.rule = ""
         self.params: tuple[str, ...] = ()
+        self.token_params: set[tuple[str, str]] = set()  # (rule, parameter) that may stand for a token
         self.in_terminal = False
         self.gap: Node | None = None  # what %ignore admits between tokens
 
@@ -147,16 +163,36 @@ class _Reader:
         if self.loaded.ignore:
             ignored = [self.terminal(name) for name in self.loaded.ignore]
             self.gap = nodes.repeat(nodes.alt(ignored), 0, None)
-        text = _blank_comments(self.source.text)
+            self.token_params = self.find_token_params()
+        lines = _rule_lines(self.source.text)
         rules = {}
         for name, params, tree, _ in self.loaded.rule_defs:
             self.params = tuple(params)
             if tree is None:
                 raise self.source.error(f"rule '{name}' is declared but not defined", name)
-            at = re.search(rf"(?m)^[ \t]*[?!]*{re.escape(name)}\b(?=[^:]*:)", text)
-            line = text.count("\n", 0, at.start()) + 1 if at else None
-            rules[name] = Rule(name, self.node(tree), self.params, line)
+            self.rule = name
+            rules[name] = Rule(name, self.node(tree), self.params, lines.get(name))
+        if self.gap is not None:
+            rules[IGNORED] = Rule(IGNORED, self.gap)
         return rules, self.slots
+
+    def find_token_params(self) -> set[tuple[str, str]]:
+        """Template parameters that come to stand for a token, handed on from rule to rule or not."""
+        params = {name: tuple(p) for name, p, *_ in self.loaded.rule_defs}
+        found, handed_on = set(), []
+        for name, own, tree, _ in self.loaded.rule_defs:
+            for use in tree.find_data("template_usage") if tree is not None else ():
+                for param, arg in zip(params.get(use.children[0].name, ()), use.children[1:]):
+                    target = use.children[0].name, param
+                    while getattr(arg, "data", None) == "value":
+                        arg = arg.children[0]
+                    if isinstance(arg, NonTerminal) and arg.name in own:
+                        handed_on.append(((name, arg.name), target))
+                    elif not isinstance(arg, NonTerminal) and getattr(arg, "data", None) != "template_usage":
+                        found.add(target)
+        for _ in handed_on:
+            found |= {target for source, target in handed_on if source in found}
+        return found
 
     def terminal(self, name: str) -> Node:
         if name in self.slots:
@@ -177,7 +213,10 @@ class _Reader:
             term = self.terminal(tree.name)
             return term if tree.name == "_STEP" else self.token(term)
         if isinstance(tree, NonTerminal):
-            return Var(tree.name) if tree.name in self.params else Call(tree.name)
+            if tree.name not in self.params:
+                return Call(tree.name)
+            value = Var(tree.name)
+            return self.token(value) if (self.rule, tree.name) in self.token_params else value
         kind, parts = tree.data, tree.children
         if kind == "expansions":
             return nodes.alt([self.node(p) for p in parts])
@@ -204,10 +243,10 @@ class _Reader:
             low, high = _OPERATORS[operator]
         else:
             low, high = int(numbers[0]), int(numbers[-1])
-            if high < low:
+            if high < low or low < 0:
                 raise self.source.error(
                     f"repeat ~{low}..{high} can never be met",
-                    line=operator.line, column=operator.column, hint="write the smaller bound first",
+                    line=operator.line, column=operator.column, hint="write two counts, the smaller one first",
                 )
         return nodes.repeat(self.node(item), low, high)
 
@@ -217,7 +256,12 @@ class _Reader:
         for letter in pattern.flags:
             flags |= _FLAGS[letter]
         if isinstance(pattern, PatternStr) and not flags:
-            return nodes.literal(pattern.value)
+            try:
+                return nodes.literal(pattern.value)
+            except UnicodeEncodeError:
+                raise self.source.error(
+                    "a lone surrogate is not text", line=token.line, column=token.column
+                ) from None
         text = pattern.value if isinstance(pattern, PatternRE) else re.escape(pattern.value)
         try:
             return regex_node(text, flags)
@@ -229,12 +273,20 @@ class _Reader:
 
     def range(self, first, last) -> Node:
         ends = [_literal_to_pattern(t).value for t in (first, last)]
+        if any(len(e) != 1 for e in ends):
+            raise self.source.error(
+                f"a range goes from one character to another, not {first}..{last}",
+                line=first.line, column=first.column,
+            )
         if ends[0] > ends[1]:
             raise self.source.error(
                 f"empty range {first}..{last}", line=first.line, column=first.column,
                 hint="the first character must not come after the second",
             )
-        return Chars(charset([(ord(ends[0]), ord(ends[1]))]))
+        chars = charset([(ord(ends[0]), ord(ends[1]))])
+        if not chars:
+            raise self.source.error("lone surrogates are not text", line=first.line, column=first.column)
+        return Chars(chars)
 
     def template(self, name: NonTerminal, args) -> Node:
         if name.name in self.params:

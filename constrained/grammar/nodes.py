@@ -7,6 +7,7 @@ nothing until generation reaches it; in particular a bounded repeat stays one no
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from constrained.grammar.charset import CharSet
 
@@ -116,15 +117,13 @@ def literal(text: str | bytes) -> Node:
 
 def seq(items) -> Node:
     """Items in order, nested sequences flattened and neighbouring literals joined."""
-    flat: list[Node] = []
-    for item in items:
-        for part in item.items if isinstance(item, Seq) else (item,):
-            if isinstance(part, Literal) and flat and isinstance(flat[-1], Literal):
-                flat[-1] = Literal(flat[-1].data + part.data)
-            else:
-                flat.append(part)
-    if any(part is NEVER for part in flat):
+    parts = [p for item in items for p in (item.items if isinstance(item, Seq) else (item,))]
+    if any(part is NEVER for part in parts):
         return NEVER
+    flat: list[Node] = []
+    for literals, group in groupby(parts, lambda p: isinstance(p, Literal)):
+        run = list(group)
+        flat += [Literal(b"".join(p.data for p in run))] if literals and len(run) > 1 else run
     return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
 
 

@@ -28,6 +28,11 @@ _CATEGORY = {
     C.CATEGORY_WORD: r"\w",
     C.CATEGORY_NOT_WORD: r"\W",
 }
+_MEANINGS = re.ASCII | re.UNICODE | re.LOCALE
+
+MAX_DEPTH = 200
+"""Groups and repeats within each other; more is refused, before Python's own recursion limit."""
+
 _REFUSED = {
     C.ASSERT: ("lookaround", "write the texts it admits as an alternation instead"),
     C.ASSERT_NOT: ("negative lookaround", "exclude the characters with a class such as [^...]"),
@@ -44,8 +49,10 @@ def regex_node(pattern: str, flags: int = 0) -> Node:
     GrammarError
         The pattern does not parse, or uses what no regular language has.
     """
+    if not isinstance(pattern, str):
+        raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
     try:
-        tree = parser.parse(pattern, flags)
+        tree = parser.parse(pattern, int(flags))
     except re.error as error:
         at = (error.pos or 0) + 1
         raise GrammarError(
@@ -56,9 +63,15 @@ def regex_node(pattern: str, flags: int = 0) -> Node:
             hint="it is read as Python's `re` reads it",
             source="regex",
         ) from None
-    except (OverflowError, RecursionError) as error:
-        raise GrammarError(f"regular expression is too large: {error}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except (OverflowError, ValueError) as error:  # ValueError: flags that don't go together
+        raise GrammarError(f"regular expression does not parse: {error}") from None
     return _Reader(pattern).sequence(tree, tree.state.flags, first=True, last=True)
+
+
+def _too_deep() -> GrammarError:
+    return GrammarError("groups are nested too deeply", hint="name the inner ones as rules of a .lark grammar")
 
 
 def _caret(pattern: str, at: int) -> str:
@@ -70,17 +83,22 @@ def _caret(pattern: str, at: int) -> str:
 class _Reader:
     def __init__(self, pattern: str):
         self.pattern = pattern
+        self.depth = 0
 
     def refuse(self, what: str, hint: str):
         raise GrammarError(f"{what} is not supported in /{self.pattern}/", hint=hint)
 
     def sequence(self, items, flags: int, first=False, last=False) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _too_deep()
         items = list(items)
         out = []
         for i, (op, value) in enumerate(items):
             at_start = first and i == 0
             at_end = last and i == len(items) - 1
             out.append(self.item(op, value, flags, at_start, at_end))
+        self.depth -= 1
         return seq(out)
 
     def item(self, op, value, flags: int, first: bool, last: bool) -> Node:
@@ -97,6 +115,8 @@ class _Reader:
             return alt([self.sequence(b, flags, first, last) for b in value[1]])
         if op is C.SUBPATTERN:
             _, add, remove, body = value
+            if add & _MEANINGS:  # (?a:...) or (?u:...): one takes the other's place
+                flags &= ~_MEANINGS
             return self.sequence(body, (flags | add) & ~remove, first, last)
         if op in (C.MAX_REPEAT, C.MIN_REPEAT):
             low, high, body = value
@@ -137,6 +157,7 @@ class _Reader:
 
     def char_class(self, items, flags: int) -> CharSet:
         ranges: list[tuple[int, int]] = []
+        categories: list[tuple[int, int]] = []
         negate = False
         for op, value in items:
             if op is C.NEGATE:
@@ -146,8 +167,9 @@ class _Reader:
             elif op is C.RANGE:
                 ranges.append(value)
             elif op is C.CATEGORY:
-                ranges.extend(matching(_CATEGORY[value], flags & re.ASCII).ranges)
+                categories.extend(matching(_CATEGORY[value], flags & re.ASCII).ranges)
             else:
                 self.refuse(f"{op} in a character class", "use ranges and \\d \\s \\w")
-        chars = self.fold(charset(ranges), flags)
+        # `re` looks a character's category up as it is, whatever the case flag says
+        chars = charset([*self.fold(charset(ranges), flags).ranges, *categories])
         return chars.complement() if negate else chars

@@ -8,18 +8,23 @@ from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Seq
 
 def productive_rules(rules: dict[str, Rule]) -> set[str]:
     """Rules from which some finite text can be derived (slots taken as bound)."""
+    callers: dict[str, set[str]] = {}
+    for name, rule in rules.items():
+        for node in nodes.walk(rule.body):
+            if isinstance(node, Call):
+                callers.setdefault(node.rule, set()).add(name)
     found: set[str] = set()
-    growing = True
-    while growing:
-        new = {n for n, r in rules.items() if n not in found and _productive(r.body, found)}
-        found |= new
-        growing = bool(new)
+    work = list(rules)
+    while work:
+        name = work.pop()
+        if name not in found and _productive(rules[name].body, found):
+            found.add(name)
+            work.extend(callers.get(name, ()))
     return found
 
 
-def trim(rules: dict[str, Rule]) -> dict[str, Rule]:
-    """`rules` without alternatives that no text completes."""
-    good = productive_rules(rules)
+def trim(rules: dict[str, Rule], good: set[str]) -> dict[str, Rule]:
+    """`rules` without alternatives that no text completes; `good`: their `productive_rules`."""
     return {
         n: Rule(n, _prune(r.body, good), r.params, r.line) if n in good else r
         for n, r in rules.items()
