@@ -8,99 +8,14 @@ reaches them.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
+from constrained.automaton.state import State
+from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
 
-MAX_POSITIONS = 2_000_000
-"""Positions one automaton may come to hold; a grammar beyond it is refused, not swapped."""
 
-MAX_FORCED = 4096
-"""Bytes that `State.forced_text` looks ahead at most."""
-
-
-class State:
-    """A set of positions: every way to read what has been read so far.
-
-    Attributes
-    ----------
-    positions : tuple of Position
-    accepting : bool
-        The text, or (where an action ends) the action, is complete.
-    """
-
-    __slots__ = ("positions", "accepting", "_steps", "automaton")
-
-    def __init__(self, automaton: Automaton, positions: tuple):
-        self.automaton = automaton
-        self.positions = positions
-        self.accepting = any(isinstance(q, (p.Accept, p.StepEnd)) for q in positions)
-        self._steps: dict[int, State | None] = {}
-
-    def step(self, byte: int) -> State | None:
-        """The state after `byte`; None if no text of the language goes on so."""
-        try:
-            return self._steps[byte]
-        except KeyError:
-            pass
-        automaton = self.automaton
-        if len(self.positions) == 1:
-            found = self.positions[0].step(automaton, byte)
-        else:
-            found = tuple(t for q in self.positions for t in q.step(automaton, byte))
-        state = self._steps[byte] = automaton.state(found) if found else None
-        return state
-
-    def read(self, data: bytes) -> State | None:
-        """The state after all of `data`."""
-        state = self
-        for byte in data:
-            state = state.step(byte)
-            if state is None:
-                return None
-        return state
-
-    def forced_text(self) -> bytes:
-        """The bytes that must come next; empty where there is a choice or the text is complete."""
-        out = bytearray()
-        state = self
-        while not state.accepting and len(out) < MAX_FORCED:
-            byte = None
-            for position in state.positions:
-                for other in position.first():
-                    if byte is not None and other != byte:
-                        return bytes(out)
-                    byte = other
-            out.append(byte)
-            state = state.step(byte)
-        return bytes(out)
-
-    def texts(self, limit: int) -> list[bytes] | None:
-        """Every text that completes the state, sorted; None if they are more than `limit`."""
-        out: list[bytes] = []
-        work: list[tuple[State, bytes]] = [(self, b"")]
-        steps = 0
-        while work:
-            state, text = work.pop()
-            if state.accepting:
-                out.append(text)
-            for byte in state.first():
-                work.append((state.step(byte), text + bytes((byte,))))
-            steps += 1
-            if len(out) > limit or steps > 64 * (limit + 1):
-                return None
-        return sorted(out)
-
-    def first(self) -> set[int]:
-        """The bytes that may come next."""
-        return {b for q in self.positions for b in q.first()}
-
-    def ends(self) -> list[p.Frame | None]:
-        """What may follow the action that is complete here (see `StepEnd`)."""
-        return [q.rest for q in self.positions if isinstance(q, p.StepEnd)]
-
-
-class Automaton:
+class Automaton(Templates):
     """The automaton of `grammar`, grown as it is used."""
 
     def __init__(self, grammar: Grammar):
@@ -110,14 +25,9 @@ class Automaton:
                 f"slot {missing[0]} is not bound",
                 hint="bind it first: .bind(" + ", ".join(f"{m}=[...]" for m in missing) + ")",
             )
+        super().__init__()
         self.grammar = grammar
-        self._frames: dict[tuple, p.Frame] = {}
-        self._envs: dict[tuple, p.Env] = {}
-        self._positions: dict[tuple, p.Position] = {}
         self._states: dict[tuple, State] = {}
-        self._repeats: dict[tuple, n.Repeat] = {}
-        self._tails: dict[int, n.Node] = {}
-        self._keep: list = []
         self._alive: dict[tuple, bool] = {}
         self._partial = any(isinstance(v, dict) for v in grammar.bindings.values())
         self.accept = self._position(p.Accept, (), None)
@@ -140,45 +50,6 @@ class Automaton:
             found = self._states[key] = State(self, key)
         return found
 
-    # interning
-
-    def frame(self, node: n.Node, env: p.Env, next: p.Frame | None) -> p.Frame:
-        key = (id(node), id(env), next.number if next else -1)
-        found = self._frames.get(key)
-        if found is None:
-            found = self._frames[key] = p.Frame(node, env, next, len(self._frames))
-        return found
-
-    def _env(self, grammar, values: dict, level: int) -> p.Env:
-        key = (id(grammar), level, tuple(values.items()))
-        found = self._envs.get(key)
-        if found is None:
-            found = self._envs[key] = p.Env(grammar, values, level)
-        return found
-
-    def _position(self, kind, fields: tuple, rest: p.Frame | None):
-        key = (kind, fields, rest.number if rest else -1)
-        found = self._positions.get(key)
-        if found is None:
-            if len(self._positions) >= MAX_POSITIONS:
-                raise GrammarError(
-                    f"the automaton passed {MAX_POSITIONS} positions",
-                    hint="bounded repeats of bounded repeats multiply: loosen one of the bounds",
-                )
-            found = self._positions[key] = object.__new__(kind)
-            found.number, found.rest, found._steps = len(self._positions), rest, {}
-        return found
-
-    def in_literal(self, data: bytes, at: int, rest) -> p.InLiteral:
-        position = self._position(p.InLiteral, (data, at), rest)
-        position.data, position.at = data, at
-        return position
-
-    def in_text(self, chars, inside, low: int, high: int | None, rest) -> p.InText:
-        position = self._position(p.InText, (id(chars), inside, low, high), rest)
-        position.chars, position.inside, position.low, position.high = chars, inside, low, high
-        return position
-
     def into_choices(self, values, low: int, high: int, depth: int, bind: str | None, rest) -> tuple:
         """Positions `depth` bytes into `values[low:high]`, those after a finished one included."""
         out = ()
@@ -194,21 +65,6 @@ class Automaton:
             position.values, position.low, position.high = values, low, high
             position.depth, position.bind = depth, bind
         return (*out, position)
-
-    def _repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
-        key = (id(item), low, high)
-        found = self._repeats.get(key)
-        if found is None:
-            found = self._repeats[key] = n.Repeat(item, low, high)
-        return found
-
-    def _tail(self, node: n.Seq) -> n.Node:
-        found = self._tails.get(id(node))
-        if found is None:
-            rest = node.items[1:]
-            found = self._tails[id(node)] = rest[0] if len(rest) == 1 else n.Seq(rest)
-            self._keep.append(node)
-        return found
 
     # what reads no byte
 
@@ -361,86 +217,6 @@ class Automaton:
             )
         else:
             self._choose(value, None, rest, out, work)
-
-    def _rebind(self, frame: p.Frame | None, env: p.Env, name: str, value: bytes):
-        """`frame` with the frames of `env`'s own call given the parameter's value."""
-        if frame is None or frame.env is not env:
-            return frame
-        bound = self._env(env.grammar, {**env.values, name: value}, env.level)
-        return self.frame(frame.node, bound, self._rebind(frame.next, env, name, value))
-
-    # calls
-
-    def _scope(self, node: n.Scoped, grammar, level: int) -> p.Env:
-        values = {}
-        for name, value in node.values.items():
-            if isinstance(value, n.Scoped):
-                value = p.Thunk(value.node, self._scope(value, grammar, level))
-            elif isinstance(value, tuple):
-                value = p.Unbound(value)
-            values[name] = value
-        return self._env(grammar, values, level)
-
-    def _call(self, node: n.Call, env: p.Env, rest) -> list[tuple[n.Node, p.Env]]:
-        """(body, parameters) of the call: several where a parameter must be fixed now."""
-        rule = env.grammar.rules[node.rule]
-        level = 0 if rest is None else rest.env.level + 1
-        if not node.args:
-            return [(rule.body, self._env(env.grammar, {}, level))]
-        pending: list[dict] = [{}]
-        for i in reversed(range(len(node.args))):
-            pending = [
-                {rule.params[i]: value, **done}
-                for done in pending
-                for value in self._argument(node, i, env, done, rule.params)
-            ]
-        return [(rule.body, self._env(env.grammar, values, level)) for values in pending]
-
-    def _argument(self, node: n.Call, i: int, env: p.Env, done: dict, params) -> list:
-        """The values argument `i` may take, those after it being `done`."""
-        arg = node.args[i]
-        if isinstance(arg, n.Var):
-            value = env.values[arg.name]
-            return list(value.values) if isinstance(value, p.Unbound) else [value]
-        if isinstance(arg, (n.Literal, n.Choices)):
-            values = (arg.data,) if isinstance(arg, n.Literal) else arg.values
-        elif isinstance(arg, n.Slot):
-            values = self._slot_values(arg.name, env, done, params, i)
-            if values is None:
-                return [self._thunk(arg, env)]
-        else:
-            return [self._thunk(arg, env)]
-        if not values:
-            return []
-        before = node.args[i - 1] if i else None
-        keyed = isinstance(before, n.Slot) and isinstance(env.grammar.bindings.get(before.name), dict)
-        if keyed or len(values) == 1:
-            return list(values)  # the slot before it depends on this value
-        return [p.Unbound(values)]
-
-    @staticmethod
-    def _thunk(arg: n.Node, env: p.Env) -> p.Thunk:
-        for node in n.walk(arg):
-            if isinstance(node, n.Var) and isinstance(env.values[node.name], p.Unbound):
-                raise GrammarError(
-                    f"parameter '{node.name}' is passed on inside an argument before it has a value",
-                    hint="write the parameter into the text first, or pass it by itself",
-                )
-        return p.Thunk(arg, env)
-
-    def _slot_values(self, name: str, env: p.Env, done: dict, params, i: int):
-        value = env.grammar.bindings.get(name)
-        if isinstance(value, Grammar) or (value is None and name == STEP):
-            return None
-        if not isinstance(value, dict):
-            return value
-        key = done.get(params[i + 1]) if i + 1 < len(params) else None
-        if not isinstance(key, bytes):
-            raise GrammarError(
-                f"slot {name} depends on a key, but no argument follows it in the template call",
-                hint=f"write the parameter it depends on after it: rule{{{name}, r}}",
-            )
-        return value.get(key, ())
 
     # liveness, only where a slot may have no value for some key
 

@@ -7,7 +7,7 @@ tokens, as many bytes are at most as many tokens.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
-from constrained.automaton.automaton import State
+from constrained.automaton.state import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
 

@@ -14,7 +14,8 @@ from bisect import bisect_left
 import numpy as np
 
 from constrained.automaton import positions as p
-from constrained.automaton.automaton import Automaton, State
+from constrained.automaton.automaton import Automaton
+from constrained.automaton.state import State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
 

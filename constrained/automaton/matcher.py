@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from constrained.automaton.automaton import State
+from constrained.automaton.state import State
 from constrained.automaton.budget import Budget
 from constrained.automaton.masks import Masks
 from constrained.automaton.vocabulary import Vocabulary

@@ -1,0 +1,73 @@
+"""One object for equal things: frames, parameters, positions, counted repeats."""
+
+from __future__ import annotations
+
+from constrained.automaton import positions as p
+from constrained.errors import GrammarError
+from constrained.grammar import nodes as n
+
+MAX_POSITIONS = 2_000_000
+"""Positions one automaton may come to hold; a grammar beyond it is refused, not swapped."""
+
+class Interning:
+    """Makes frames, environments and positions, each only once."""
+
+    def __init__(self):
+        self._frames: dict[tuple, p.Frame] = {}
+        self._envs: dict[tuple, p.Env] = {}
+        self._positions: dict[tuple, p.Position] = {}
+        self._repeats: dict[tuple, n.Repeat] = {}
+        self._tails: dict[int, n.Node] = {}
+        self._keep: list = []  # what a key holds the id of must live on
+
+    def frame(self, node: n.Node, env: p.Env, next: p.Frame | None) -> p.Frame:
+        key = (id(node), id(env), next.number if next else -1)
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = p.Frame(node, env, next, len(self._frames))
+        return found
+
+    def _env(self, grammar, values: dict, level: int) -> p.Env:
+        key = (id(grammar), level, tuple(values.items()))
+        found = self._envs.get(key)
+        if found is None:
+            found = self._envs[key] = p.Env(grammar, values, level)
+        return found
+
+    def _position(self, kind, fields: tuple, rest: p.Frame | None):
+        key = (kind, fields, rest.number if rest else -1)
+        found = self._positions.get(key)
+        if found is None:
+            if len(self._positions) >= MAX_POSITIONS:
+                raise GrammarError(
+                    f"the automaton passed {MAX_POSITIONS} positions",
+                    hint="bounded repeats of bounded repeats multiply: loosen one of the bounds",
+                )
+            found = self._positions[key] = object.__new__(kind)
+            found.number, found.rest, found._steps = len(self._positions), rest, {}
+        return found
+
+    def in_literal(self, data: bytes, at: int, rest) -> p.InLiteral:
+        position = self._position(p.InLiteral, (data, at), rest)
+        position.data, position.at = data, at
+        return position
+
+    def in_text(self, chars, inside, low: int, high: int | None, rest) -> p.InText:
+        position = self._position(p.InText, (id(chars), inside, low, high), rest)
+        position.chars, position.inside, position.low, position.high = chars, inside, low, high
+        return position
+
+    def _repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
+        key = (id(item), low, high)
+        found = self._repeats.get(key)
+        if found is None:
+            found = self._repeats[key] = n.Repeat(item, low, high)
+        return found
+
+    def _tail(self, node: n.Seq) -> n.Node:
+        found = self._tails.get(id(node))
+        if found is None:
+            rest = node.items[1:]
+            found = self._tails[id(node)] = rest[0] if len(rest) == 1 else n.Seq(rest)
+            self._keep.append(node)
+        return found
