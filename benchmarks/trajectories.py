@@ -15,7 +15,6 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tqdm import tqdm

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from constrained.automaton import positions as p
-from constrained.automaton.state import State
 from constrained.automaton.distance import Distance
+from constrained.automaton.state import State
 from constrained.errors import VocabularyError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import Grammar

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from constrained.automaton.state import State
 from constrained.automaton.budget import Budget
 from constrained.automaton.masks import Masks
+from constrained.automaton.state import State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, VocabularyError
 from constrained.grammar.grammar import Grammar
+
 
 def compile_grammar(grammar: Grammar, vocabulary: Vocabulary) -> CompiledGrammar:
     """`grammar` over `vocabulary`; lazy, so it costs microseconds.
