@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _RULE = re.compile(r"\s*[?!]*([a-z_][a-z0-9_]*)(?:\{[^}]*\})?(?:\.-?\d+)?\s*:")
-_COMMENT = re.compile(r"\s*//\s?(.*)")
+_COMMENT = re.compile(r"\s*(?://|#)\s?(.*)")
 
 
 def rule_comments(text: str) -> dict[str, str]:
@@ -20,8 +20,5 @@ def rule_comments(text: str) -> dict[str, str]:
         rule = _RULE.match(line)
         if rule and pending:
             out[rule[1]] = " ".join(p for p in pending if p)
-        if line.strip():
-            pending = []
-        elif pending:
-            pending = []  # a blank line parts a comment from what follows
+        pending = []  # a blank line, too, parts a comment from what follows
     return out

@@ -9,6 +9,10 @@ from constrained.knowledge.graph import START
 
 _RADIUS = 26
 _CHAR = 7.6  # advance of the 13 px monospaced label
+# words that Mermaid reads as its own in a flowchart; "start" is no action, and set apart from them
+_RESERVED = frozenset(
+    "start end graph flowchart subgraph direction style class click call href default interpolate".split()
+)
 
 
 def to_mermaid(knowledge) -> str:
@@ -126,7 +130,7 @@ _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}
 
 
 def _id(name: str) -> str:
-    return f"{name}_" if name in ("end", "start") else name
+    return f"{name}_" if name in _RESERVED else name
 
 
 def _box(x: float, y: float, half: float, kind: str, tall: float = _RADIUS / 2 + 3) -> str:

@@ -7,18 +7,17 @@ action. Objects never change, so a search can hold many.
 from __future__ import annotations
 
 from constrained.automaton.automaton import State
-from constrained.errors import KnowledgeError
+from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import Grammar, read_lark, read_source
 from constrained.grammar import nodes as n
+from constrained.knowledge.anywhere import Anywhere, opening
 from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.draw import to_mermaid, to_svg
+from constrained.knowledge.explain import stops_fitting
 from constrained.knowledge.graph import START, ActionGraph
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
 from constrained.knowledge.resume import continuation
 from constrained.knowledge.text import knowledge_text
-
-_SHOWN = 6
-"""Alternatives that a reason names."""
 
 
 class ActionKnowledge:
@@ -38,7 +37,7 @@ class ActionKnowledge:
         self.comments = comments
         self.path: tuple[str, ...] = ()
         self._last: str = START
-        self._anywhere: Grammar | None = None
+        self._anywhere: Anywhere | None = None
 
     @classmethod
     def from_lark(cls, text_or_path, start: str = "start") -> ActionKnowledge:
@@ -55,13 +54,16 @@ class ActionKnowledge:
         rules, slots = read_lark(source)
         grammar = Grammar.from_rules(rules, slots, start, source)
         graph = ActionGraph(grammar.rules, start)
-        if not graph.rules[START]:
+        if not graph.actions or START in graph.rules[START]:
             raise KnowledgeError(
-                f"{source.name} has no actions",
-                hint="an action is a rule that writes text; `%declare _STEP` and end each action with it",
+                f"{source.name} has no actions" if not graph.actions else
+                f"{source.name}: {start!r} is an action itself, which can't be told from the beginning of a path",
+                hint="an action is a rule that writes text; `%declare _STEP`, end each action with it, and "
+                "let start name those that may come first",
             )
         name = source.path.stem if source.path else "knowledge"
-        return cls(name, grammar, graph, rule_comments(source.text))
+        comments = rule_comments(source.text)
+        return cls(name, grammar, graph, {**comments, START: comments.get(start, "")})
 
     def _replace(self, grammar: Grammar, path=None, last=None) -> ActionKnowledge:
         other = ActionKnowledge(self.name, grammar, self.graph, self.comments)
@@ -72,7 +74,7 @@ class ActionKnowledge:
     @property
     def actions(self) -> dict[str, str]:
         """Action -> its definition (the comment above its rule)."""
-        return {a: self.comments.get(a, "") for a in self.graph.rules if a != START}
+        return {a: self.comments.get(a, "") for a in self.graph.actions}
 
     @property
     def rules(self) -> dict[str, tuple[str, ...]]:
@@ -89,10 +91,17 @@ class ActionKnowledge:
 
         Raises
         ------
-        GrammarError
+        KnowledgeError
             An unknown slot, or an empty list.
         """
-        return self._replace(self.grammar.bind(**values))
+        for name in values:
+            if name not in self.slots:
+                known = ", ".join(sorted(self.slots)) or "none"
+                raise KnowledgeError(f"no slot {name!r} in {self.name}", hint=f"the slots are: {known}")
+        try:
+            return self._replace(self.grammar.bind(**values))
+        except GrammarError as error:
+            raise KnowledgeError(error.message, hint=error.hint) from None
 
     def bind_view(self, view) -> ActionKnowledge:
         """Bound to what an environment shows: its values for our slots, nothing for the others."""
@@ -128,20 +137,25 @@ class ActionKnowledge:
         """
         grammar = self.grammar
         if steps_left is not None:
-            late = {a for a in self.graph.rules if self.graph.distance.get(a, 1 << 30) > steps_left}
-            if late - {START}:
-                rules = {
-                    name: n.Rule(name, n.NEVER, r.params, r.line) if name in late else r
-                    for name, r in grammar.rules.items()
-                }
-                grammar = Grammar(rules, grammar.start, grammar.slots, grammar.bindings)
-        if not any(q.first() for q in grammar.automaton.start.positions):
+            far = self.graph.distance
+            late = {a for a in self.graph.actions if far.get(a, steps_left + 1) > steps_left}
+            grammar = self._without(late) if late else grammar
+        start = opening(grammar)
+        if start is None or not start.first():
             raise KnowledgeError(
                 f"no action is admitted after {self.path[-1] if self.path else 'the start'!r}"
                 + (f" with {steps_left} steps left" if steps_left is not None else ""),
                 hint="bind the slots to what is there now, or let the rules end here",
             )
         return grammar
+
+    def _without(self, actions) -> Grammar:
+        """The grammar from here, some actions left out."""
+        rules = {
+            name: n.Rule(name, n.NEVER, r.params, r.line) if name in actions else r
+            for name, r in self.grammar.rules.items()
+        }
+        return Grammar(rules, self.grammar.start, self.grammar.slots, self.grammar.bindings)
 
     @property
     def may_end(self) -> bool:
@@ -169,6 +183,8 @@ class ActionKnowledge:
         """Judge a path. An invalid action leaves the place unchanged; a misordered one counts
         once, and the path goes on after it.
         """
+        if isinstance(actions, (str, bytes)):
+            raise KnowledgeError("a path is a list of actions, not one text", hint=f"check([{actions!r}])")
         report, place = Report(), self
         for action in actions:
             judgement, state = place._judge(action)
@@ -184,115 +200,54 @@ class ActionKnowledge:
         return self._replace(self.grammar.with_start(node), (*self.path, action), name)
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:
-        if not isinstance(action, str):
-            raise KnowledgeError(f"an action is text, not {type(action).__name__}")
-        data = action.encode("utf-8", "replace")
+        data = _data(action)
         here = self.grammar.automaton.read(data) if action else None
         if here is not None and here.accepting:
-            return Judgement(action, OK, self._name_of(data)), here
-        anywhere = self._everywhere()
-        there = anywhere.automaton.read(data) if action else None
+            return Judgement(action, OK, self._name_here(data)), here
+        start = self._at_any_point.any_action()
+        there = start.read(data) if action and start else None
         if there is not None and there.accepting:
-            name = self._name_of(data)
+            allowed = self._allowed()
+            names = self._at_any_point.names(data)
+            name = next((a for a in names if a in allowed), names[0])
             after = "at the start" if not self.path else f"after {self.path[-1]!r}"
-            allowed = ", ".join(self.graph.rules[self._last]) or "nothing"
-            reason = f"{name} is not admitted {after}; may follow: {allowed}"
-            if name in self.graph.rules[self._last]:
-                reason = f"{name} with these arguments is not admitted {after}: {self._expected(data)}"
-            return Judgement(action, MISORDERED, name, reason), there
-        name = self._name_of(data, prefix=True)
-        return Judgement(action, INVALID, name, self._expected(data, anywhere)), None
+            reason = f"{name} is not admitted {after}; may follow: {', '.join(allowed) or 'nothing'}"
+            if name in allowed:
+                why = stops_fitting(self.grammar.automaton.start, data, allowed)
+                reason = f"{name} with these arguments is not admitted {after}: {why}"
+            return Judgement(action, MISORDERED, name, reason), self._at_any_point.action(name).read(data)
+        lenient = Anywhere(self.grammar, self.graph, none=n.EMPTY)
+        reason = stops_fitting(start, data, self.actions, lenient.any_action())
+        return Judgement(action, INVALID, lenient.nearest(data), reason), None
 
-    def _expected(self, data: bytes, grammar: Grammar | None = None) -> str:
-        """Where `data` stops fitting, and what could have come there."""
-        state = (grammar or self.grammar).automaton.start
-        at = 0
-        for byte in data:
-            after = state.step(byte)
-            if after is None:
-                break
-            state, at = after, at + 1
-        known = data[:at].decode("utf-8", "ignore")
-        if not at:
-            return f"no admitted action begins like this; the actions are {', '.join(self.actions)}"
-        options = _options(state)
-        more = f", expected {options}" if options else ""
-        return f"stops fitting after {known!r}{more}"
-
-    def _everywhere(self) -> Grammar:
-        """Any action at any point, its arguments any values that can reach its parameters."""
+    @property
+    def _at_any_point(self) -> Anywhere:
         if self._anywhere is None:
-            self._anywhere = self.grammar.with_start(n.alt([self._free(a) for a in self.actions]))
+            self._anywhere = Anywhere(self.grammar, self.graph)
         return self._anywhere
 
-    def _free(self, action: str) -> n.Node:
-        rule = self.grammar.rules[action]
-        values = {}
-        for name in rule.params:
-            texts = self._reaching(action, name, set()) | self._held(name)
-            values[name] = tuple(sorted(texts)) or n.Scoped(n.EMPTY, {})
-        return n.Scoped(rule.body, values)
+    def _allowed(self) -> list[str]:
+        """The actions that may come next, arguments and all."""
+        return [a for a in self.graph.rules[self._last] if self._begin(a)]
 
-    def _reaching(self, rule: str, param: str, seen: set) -> set[bytes]:
-        """Every value that the slots now have for a parameter, through all calls."""
-        out: set[bytes] = set()
-        if (rule, param) in seen:
-            return out
-        seen.add((rule, param))
-        for caller, arg in self.graph.arguments.get((rule, param), ()):
-            if isinstance(arg, n.Slot):
-                value = self.grammar.bindings.get(arg.name, ())
-                if isinstance(value, dict):
-                    out.update(t for texts in value.values() for t in texts)
-                elif isinstance(value, tuple):
-                    out.update(value)
-            elif isinstance(arg, n.Literal):
-                out.add(arg.data)
-            elif isinstance(arg, n.Var):
-                out |= self._reaching(caller, arg.name, seen)
-        return out
+    def _begin(self, action: str) -> State | None:
+        """The state before the next action, if that is to be `action`; None if it can't be."""
+        state = opening(self._without([a for a in self.graph.actions if a != action]))
+        return state if state and state.first() else None
 
-    def _held(self, param: str) -> set[bytes]:
-        """The values that earlier actions gave a parameter of this name."""
-        out = set()
-        for node in n.walk(self.grammar.start):
-            value = node.values.get(param) if isinstance(node, n.Scoped) else None
-            if isinstance(value, bytes):
-                out.add(value)
-        return out
-
-    def _name_of(self, data: bytes, prefix: bool = False) -> str | None:
-        """The action that `data` is (or begins like, longest match), in the file's order."""
-        best, longest = None, 0
-        for action in self.actions:
-            state = self.grammar.with_start(self._free(action)).automaton.start
-            length = 0
-            for byte in data:
-                state = state.step(byte)
-                if state is None:
-                    break
-                length += 1
-            if state is not None and state.accepting:
-                return action
-            if length > longest:
-                best, longest = action, length
-        return best if prefix else None
+    def _name_here(self, data: bytes) -> str | None:
+        """The action that `data`, admitted here, is: several may write the same text elsewhere."""
+        names = self._at_any_point.names(data)
+        if len(names) > 1:
+            begun = ((a, self._begin(a)) for a in names)
+            names = [a for a, state in begun if state and (end := state.read(data)) and end.accepting] or names
+        return names[0] if names else None
 
 
-def _options(state: State) -> str:
-    """A few of the texts that could come at `state`."""
-    from constrained.automaton import positions as p
-
-    texts: list[str] = []
-    for q in state.positions:
-        if isinstance(q, p.InChoices):
-            texts += [v[q.depth :].decode("utf-8", "replace") for v in q.values[q.low : q.high]]
-        elif isinstance(q, p.InLiteral):
-            texts.append(q.data[q.at :].decode("utf-8", "replace"))
-        elif isinstance(q, p.InText):
-            texts.append("free text")
-    texts = list(dict.fromkeys(texts))
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return ", ".join(repr(t) if t != "free text" else t for t in texts[:_SHOWN]) + more
-
-
+def _data(action: str) -> bytes:
+    if not isinstance(action, str):
+        raise KnowledgeError(f"an action is text, not {type(action).__name__}")
+    try:
+        return action.encode()
+    except UnicodeEncodeError:
+        raise KnowledgeError(f"the action {ascii(action)} has a lone surrogate, which is not text") from None
