@@ -55,9 +55,9 @@ class ActionKnowledge:
         grammar = Grammar.from_rules(rules, slots, start, source)
         graph = ActionGraph(grammar.rules, start)
         if not graph.actions or START in graph.rules[START]:
+            itself = START in graph.rules[START]
             raise KnowledgeError(
-                f"{source.name} has no actions" if not graph.actions else
-                f"{source.name}: {start!r} is an action itself, which can't be told from the beginning of a path",
+                f"{source.name}: {'start is an action itself' if itself else 'there are no actions'}",
                 hint="an action is a rule that writes text; `%declare _STEP`, end each action with it, and "
                 "let start name those that may come first",
             )
