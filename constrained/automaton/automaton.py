@@ -8,11 +8,15 @@ reaches them.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
+from constrained.automaton.liveness import Liveness, has_gaps
 from constrained.automaton.state import State
-from constrained.automaton.templates import Templates
+from constrained.automaton.templates import Templates, ends_action, open_names, own_frames
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP, Grammar
+from constrained.grammar.grammar import Grammar
+
+MAX_CLOSURE = 500_000
+"""Constructs that may be entered without reading a byte; more is refused."""
 
 
 class Automaton(Templates):
@@ -28,16 +32,15 @@ class Automaton(Templates):
         super().__init__()
         self.grammar = grammar
         self._states: dict[tuple, State] = {}
-        self._alive: dict[tuple, bool] = {}
-        self._partial = any(isinstance(v, dict) for v in grammar.bindings.values())
+        self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
-        root = self._env(grammar, {}, 0)
-        if self._partial and not self.alive(grammar.start, root):
+        root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
+        if self._liveness and not self._liveness.can_finish(root):
             raise GrammarError(
                 "with these bindings no text can be complete",
                 hint="some slot on every way has no value left; bind more values",
             )
-        self.start = self.state(self.enter(self.frame(grammar.start, root, None)))
+        self.start = self.state(self.enter(root))
 
     def read(self, data: bytes) -> State | None:
         """The state after `data` from the start."""
@@ -54,7 +57,7 @@ class Automaton(Templates):
         """Positions `depth` bytes into `values[low:high]`, those after a finished one included."""
         out = ()
         if len(values[low]) == depth:
-            after = rest if bind is None else self._rebind(rest, rest.env, bind, values[low])
+            after = rest if bind is None else self.rebind(rest, rest.env, bind, values[low])
             out = self.enter(after)
             low += 1
         if low == high:
@@ -79,7 +82,7 @@ class Automaton(Templates):
     def _close(self, start: p.Frame) -> tuple:
         out: dict = {}
         seen: set[int] = set()
-        loops: dict[tuple, int] = {}
+        again: set[int] = set()  # what the repeats entered here go on with after an item
         work: list[p.Frame | None] = [start]
         while work:
             frame = work.pop()
@@ -89,6 +92,11 @@ class Automaton(Templates):
             if frame.number in seen:
                 continue
             seen.add(frame.number)
+            if len(seen) > MAX_CLOSURE:
+                raise GrammarError(
+                    f"more than {MAX_CLOSURE} ways to go on without reading any text",
+                    hint="a template's argument that grows with every call must come after some text",
+                )
             node, env, rest = frame.node, frame.env, frame.next
             kind = type(node)
             if kind is n.Literal:
@@ -104,71 +112,61 @@ class Automaton(Templates):
                 else:
                     work.append(rest)
             elif kind is n.Alt:
-                for item in node.items:
-                    if not self._partial or self.alive(item, env):
-                        work.append(self.frame(item, env, rest))
+                work.extend(self._living([self.frame(item, env, rest) for item in node.items]))
             elif kind is n.Repeat:
-                self._enter_repeat(node, env, rest, out, work, loops)
+                self._enter_repeat(frame, out, work, again)
             elif kind is n.Call:
-                work.extend(self.frame(b, e, rest) for b, e in self._call(node, env, rest))
+                level = 0 if rest is None else rest.env.level + 1
+                found = [
+                    self.frame(body, inner, after)
+                    for chosen, after in self.ways(open_names(env, (node,)), env, rest)
+                    for body, inner in self.bodies(node, chosen, level)
+                ]
+                work.extend(self._living(found) if len(found) > 1 else found)
             elif kind is n.Scoped:
                 level = 0 if rest is None else rest.env.level + 1
-                work.append(self.frame(node.node, self._scope(node, env.grammar, level), rest))
+                work.append(self.frame(node.node, self.scope(node, env.grammar, level), rest))
             elif kind is n.Var:
-                self._enter_var(node.name, env, rest, frame, out, work)
+                self._enter_var(node.name, env, rest, out, work)
             else:
-                self._enter_slot(node.name, env, rest, out, work)
+                self._enter_slot(node, env, rest, out, work)
         return tuple(out)
+
+    def _living(self, frames: list) -> list:
+        """Those of `frames` from which the text can be finished."""
+        return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
     def _choose(self, values, bind, rest, out: dict, work: list) -> None:
         low = 0
         if not values[0]:  # the empty text is among them
-            work.append(rest if bind is None else self._rebind(rest, rest.env, bind, b""))
+            work.append(rest if bind is None else self.rebind(rest, rest.env, bind, b""))
             low = 1
         if low < len(values):
             for position in self.into_choices(values, low, len(values), 0, bind, rest):
                 out[position] = None
 
-    def _enter_repeat(self, node, env, rest, out, work, loops) -> None:
+    def _enter_repeat(self, frame: p.Frame, out: dict, work: list, again: set[int]) -> None:
+        node, env, rest = frame.node, frame.env, frame.next
         low, high = node.low, node.high
         if isinstance(node.item, n.Chars):
             out[self.in_text(node.item.chars, None, low, high, rest)] = None
             if low == 0:
                 work.append(rest)
             return
-        if self._nullable(node.item, env):
-            # having read nothing, a smaller count of the same repeat adds nothing
-            low, key = 0, (id(node.item), id(env), rest.number if rest else -1)
-            if loops.get(key, -1) >= (high or 1 << 60):
-                return
-            loops[key] = high or 1 << 60
-        if low == 0:
-            work.append(rest)
-        if self._partial and not self.alive(node.item, env):
+        if frame.number in again:
+            # an item was passed without reading anything, so all that are left can be, and
+            # a smaller count adds nothing
+            work.extend(self._living([rest]))
             return
         left = None if high is None else high - 1
         after = rest
         if left != 0:
-            after = self.frame(self._repeat(node.item, max(low - 1, 0), left), env, rest)
-        work.append(self.frame(node.item, env, after))
+            after = self.frame(self.repeat(node.item, max(low - 1, 0), left), env, rest)
+            again.add(after.number)
+        item = self.frame(node.item, env, after)
+        work.extend([item] if low else self._living([item, rest]))
 
-    def _nullable(self, node: n.Node, env: p.Env) -> bool:
-        if isinstance(node, (n.Literal, n.Chars)):
-            return False
-        if isinstance(node, n.Choices):
-            return not node.values[0]
-        if isinstance(node, n.Seq):
-            return all(self._nullable(i, env) for i in node.items)
-        if isinstance(node, n.Alt):
-            return any(self._nullable(i, env) for i in node.items)
-        if isinstance(node, n.Repeat):
-            return node.low == 0 or self._nullable(node.item, env)
-        if self._ends_action(node, env):
-            return False
-        probe = self._close(self.frame(node, env, None))  # calls, parameters, slots
-        return self.accept in probe
-
-    def _enter_var(self, name: str, env: p.Env, rest, frame, out, work) -> None:
+    def _enter_var(self, name: str, env: p.Env, rest: p.Frame | None, out: dict, work: list) -> None:
         value = env.values[name]
         if isinstance(value, p.Thunk):
             work.append(self.frame(value.node, value.env, rest))
@@ -180,88 +178,31 @@ class Automaton(Templates):
         elif rest is None or rest.env is not env:
             self._choose(value.values, None, rest, out, work)  # not used again: no need to tie
         else:
-            values = value.values
-            if self._partial:
-                values = self._live_values(values, rest, env, name)
-            if values:
-                self._choose(values, name, rest, out, work)
+            values = self._live_values(value.values, env, rest, name) if self._liveness else value.values
+            self._choose(values, name, rest, out, work)
 
-    def _live_values(self, values, rest, env, name) -> tuple[bytes, ...]:
-        def lives(value: bytes) -> bool:
-            frame = self._rebind(rest, env, name, value)
-            bound = frame.env if frame else None
-            while frame is not None and frame.env is bound:
-                if self._ends_action(frame.node, frame.env):
-                    return True
-                if not self.alive(frame.node, frame.env):
-                    return False
-                frame = frame.next
-            return True
-
-        kept = tuple(v for v in values if lives(v))
+    def _live_values(self, values, env: p.Env, rest: p.Frame, name: str) -> tuple[bytes, ...]:
+        if name not in open_names(env, own_frames(rest, env)[0]):
+            return values  # only written: each will do
+        kept = tuple(v for v in values if self._liveness.can_finish(self.rebind(rest, env, name, v)))
         return values if len(kept) == len(values) else kept
 
-    def _enter_slot(self, name: str, env: p.Env, rest, out, work) -> None:
-        value = env.grammar.bindings.get(name)
-        if value is None and name == STEP:
+    def _enter_slot(self, node: n.Slot, env: p.Env, rest: p.Frame | None, out: dict, work: list) -> None:
+        value = env.grammar.bindings.get(node.name)
+        if ends_action(node, env):
             out[self._position(p.StepEnd, (), rest)] = None
         elif isinstance(value, Grammar):
             if value.unbound():
-                raise GrammarError(f"slot {name} is bound to a grammar whose slots are not: {value.unbound()}")
+                raise GrammarError(f"slot {node.name} is bound to a grammar whose slots are not: {value.unbound()}")
             level = rest.env.level + 1 if rest else 0
-            work.append(self.frame(value.start, self._env(value, {}, level), rest))
+            work.append(self.frame(value.start, self.env(value, {}, level), rest))
         elif isinstance(value, dict):
             raise GrammarError(
-                f"slot {name} depends on a key, but stands where there is none",
-                hint=f"use it as a template argument followed by its key, such as rule{{{name}, r}}",
+                f"slot {node.name} depends on a key, but stands where there is none",
+                hint=f"use it as a template argument followed by its key, such as rule{{{node.name}, r}}",
             )
         else:
             self._choose(value, None, rest, out, work)
-
-    # liveness, only where a slot may have no value for some key
-
-    def alive(self, node: n.Node, env: p.Env, path: frozenset = frozenset()) -> bool:
-        """Whether some text completes `node`; least fixed point by depth-first search."""
-        if isinstance(node, (n.Literal, n.Chars, n.Choices)):
-            return True
-        key = (id(node), id(env))
-        known = self._alive.get(key)
-        if known is not None:
-            return known
-        if key in path:
-            return False
-        deeper = path | {key}
-        if isinstance(node, n.Seq):
-            lives = True
-            for item in node.items:
-                if self._ends_action(item, env):
-                    break  # what comes after is bound anew
-                if not self.alive(item, env, deeper):
-                    lives = False
-                    break
-        elif isinstance(node, n.Alt):
-            lives = any(self.alive(i, env, deeper) for i in node.items)
-        elif isinstance(node, n.Repeat):
-            lives = node.low == 0 or self.alive(node.item, env, deeper)
-        elif isinstance(node, n.Call):
-            marker = self.frame(n.EMPTY, env, None)
-            lives = any(self.alive(b, e, deeper) for b, e in self._call(node, env, marker))
-        elif isinstance(node, n.Scoped):
-            lives = self.alive(node.node, self._scope(node, env.grammar, 0), deeper)
-        elif isinstance(node, n.Var):
-            value = env.values[node.name]
-            lives = not isinstance(value, p.Thunk) or self.alive(value.node, value.env, deeper)
-        else:
-            lives = True  # a list is never empty, and a mapping stands only in a call
-        if lives or not path:
-            self._alive[key] = lives
-            self._keep.append((node, env))
-        return lives
-
-
-    @staticmethod
-    def _ends_action(node: n.Node, env: p.Env) -> bool:
-        return isinstance(node, n.Slot) and node.name == STEP and STEP not in env.grammar.bindings
 
 
 def _number(position: p.Position) -> int:

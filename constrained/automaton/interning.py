@@ -9,6 +9,7 @@ from constrained.grammar import nodes as n
 MAX_POSITIONS = 2_000_000
 """Positions one automaton may come to hold; a grammar beyond it is refused, not swapped."""
 
+
 class Interning:
     """Makes frames, environments and positions, each only once."""
 
@@ -27,7 +28,7 @@ class Interning:
             found = self._frames[key] = p.Frame(node, env, next, len(self._frames))
         return found
 
-    def _env(self, grammar, values: dict, level: int) -> p.Env:
+    def env(self, grammar, values: dict, level: int) -> p.Env:
         key = (id(grammar), level, tuple(values.items()))
         found = self._envs.get(key)
         if found is None:
@@ -57,7 +58,7 @@ class Interning:
         position.chars, position.inside, position.low, position.high = chars, inside, low, high
         return position
 
-    def _repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
+    def repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
         key = (id(item), low, high)
         found = self._repeats.get(key)
         if found is None:

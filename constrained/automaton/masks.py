@@ -95,7 +95,7 @@ class Masks:
             if isinstance(node, n.Repeat):
                 low, high = self._cut(node.low, node.high)
                 if (low, high) != (node.low, node.high):
-                    node = self.automaton._repeat(node.item, low, high)
+                    node = self.automaton.repeat(node.item, low, high)
             same = node is part.node and rest is part.next
             rest = part if same else self.automaton.frame(node, part.env, rest)
             self._frames[part.number] = rest

@@ -42,6 +42,7 @@ class Grammar:
         self.slots = frozenset(slots)
         self.bindings: dict = dict(bindings or {})
         self._automaton = None
+        self._used: frozenset[str] | None = None
 
     @classmethod
     def from_lark(cls, text_or_path, start: str = "start") -> Grammar:
@@ -137,11 +138,16 @@ class Grammar:
                 known = ", ".join(sorted(self.slots)) or "none"
                 raise GrammarError(f"no slot {name!r}", hint=f"%declare it; the slots are: {known}")
             bound[name] = _slot_value(name, value)
-        return Grammar(self.rules, self.start, self.slots, bound)
+        return self._variant(self.start, bound)
 
     def with_start(self, start: Node) -> Grammar:
         """The same rules and bindings from another start."""
-        return Grammar(self.rules, start, self.slots, self.bindings)
+        return self._variant(start, self.bindings)
+
+    def _variant(self, start: Node, bindings: dict) -> Grammar:
+        other = Grammar(self.rules, start, self.slots, bindings)
+        other._used = self._used_slots()
+        return other
 
     @property
     def automaton(self):
@@ -165,8 +171,13 @@ class Grammar:
 
     def unbound(self) -> list[str]:
         """Slots in use that have no value yet."""
-        used = {n.name for r in self.rules.values() for n in nodes.walk(r.body) if isinstance(n, Slot)}
-        return sorted(used - set(self.bindings) - {STEP})
+        return sorted(self._used_slots() - set(self.bindings) - {STEP})
+
+    def _used_slots(self) -> frozenset[str]:
+        if self._used is None:
+            every = (n for r in self.rules.values() for n in nodes.walk(r.body))
+            self._used = frozenset(n.name for n in every if isinstance(n, Slot))
+        return self._used
 
 
 def _bytes(text: str | bytes) -> bytes:

@@ -1,0 +1,162 @@
+"""Which rests of a text can be finished, where a slot may have no value for some key.
+
+A binding such as ``OBJECT={"shelf 1": [...]}`` leaves calls without any text, and what
+leads only there must not be begun. Least fixed point over rule bodies and their
+parameters, computed as far as it is asked for.
+"""
+
+from __future__ import annotations
+
+from constrained.automaton import positions as p
+from constrained.automaton.templates import ends_action, open_names, own_frames
+from constrained.errors import GrammarError
+from constrained.grammar import nodes as n
+from constrained.grammar.grammar import STEP, Grammar
+
+THROUGH, ENDS = 1, 2
+"""What a node can do: be read to its end; end the action, and with it the text, inside."""
+
+MAX_BODIES = 200_000
+"""Rule bodies, each with its parameters' values, that one question may look at."""
+
+Body = tuple[n.Node, p.Env]
+
+
+def has_gaps(grammar: Grammar) -> bool:
+    """Whether some slot may have no value for some key."""
+    return any(
+        isinstance(v, dict) or (isinstance(v, Grammar) and has_gaps(v)) for v in grammar.bindings.values()
+    )
+
+
+def _has_steps(grammar: Grammar) -> bool:
+    inner = (v for v in grammar.bindings.values() if isinstance(v, Grammar))
+    return (STEP in grammar.slots and STEP not in grammar.bindings) or any(map(_has_steps, inner))
+
+
+class Liveness:
+    """Which frames of one automaton can be finished, remembered."""
+
+    def __init__(self, automaton):
+        self._automaton = automaton
+        self._all = THROUGH | ENDS if _has_steps(automaton.grammar) else THROUGH
+        self._frames: dict[int, bool] = {}
+        self._outcomes: dict[tuple[int, int], int] = {}
+        self._keep: list[Body] = []  # the keys are ids
+
+    def can_finish(self, frame: p.Frame | None) -> bool:
+        """Whether some text completes all that is still open at `frame`."""
+        if frame is None:
+            return True
+        known = self._frames.get(frame.number)
+        if known is None:
+            known = self._frames[frame.number] = self._lives(frame)
+        return known
+
+    def _lives(self, frame: p.Frame | None) -> bool:
+        while frame is not None:
+            env = frame.env
+            own, frame = own_frames(frame, env)
+            found = self._any(
+                self._in_order(own, lambda item: self._outcome(item, chosen))
+                for chosen, _ in self._automaton.ways(open_names(env, own), env, None)
+            )
+            if found & ENDS:
+                return True
+            if not found:
+                return False
+        return True
+
+    def _outcome(self, node: n.Node, env: p.Env) -> int:
+        """What `node` can do; works out first what that depends on."""
+        root = id(node), id(env)
+        if root in self._outcomes:
+            return self._outcomes[root]
+        asked: dict[tuple, Body] = {root: (node, env)}
+        found = {root: 0}  # grows to the least fixed point
+        users: dict[tuple, set] = {}
+        batch: dict[tuple, int] = {}
+        stack = [root]
+        while stack:
+            key = stack[-1]
+            needs: dict[tuple, Body] = {}
+            value = self._evaluate(*asked[key], found, needs)
+            for need in needs:
+                users.setdefault(need, set()).add(key)
+            new = [need for need in needs if need not in found]
+            if new and value != self._all:
+                # few at first: the first that lives is often enough
+                batch[key] = 2 * batch.get(key, 1)
+                for need in new[: batch[key]]:
+                    found[need], asked[need] = 0, needs[need]
+                    stack.append(need)
+                if len(found) > MAX_BODIES:
+                    raise GrammarError(
+                        f"more than {MAX_BODIES} cases to tell whether a text can be completed",
+                        hint="give every key a value, or tie fewer parameters together",
+                    )
+                continue
+            stack.pop()
+            if value != found[key]:
+                found[key] = value
+                stack.extend(users.get(key, ()))
+        self._outcomes.update(found)
+        self._keep.extend(asked.values())
+        return found[root]
+
+    def _evaluate(self, node: n.Node, env: p.Env, found: dict, needs: dict) -> int:
+        """What `node` can do, going by `found`; the bodies looked up are added to `needs`."""
+
+        def look_up(body: n.Node, inner: p.Env) -> int:
+            key = id(body), id(inner)
+            if key in self._outcomes:
+                return self._outcomes[key]
+            needs[key] = body, inner
+            return found.get(key, 0)
+
+        if isinstance(node, n.Seq):
+            # one value of each open parameter must do for all of it
+            return self._any(
+                self._in_order(node.items, lambda item: self._evaluate(item, chosen, found, needs))
+                for chosen, _ in self._automaton.ways(open_names(env, node.items), env, None)
+            )
+        if isinstance(node, n.Alt):
+            return self._any(self._evaluate(item, env, found, needs) for item in node.items)
+        if isinstance(node, n.Repeat):
+            one = self._evaluate(node.item, env, found, needs)
+            return one if node.low else one | THROUGH
+        if isinstance(node, n.Call):
+            return self._any(
+                look_up(body, inner)
+                for chosen, _ in self._automaton.ways(open_names(env, (node,)), env, None)
+                for body, inner in self._automaton.bodies(node, chosen, 0)
+            )
+        if isinstance(node, n.Scoped):
+            return look_up(node.node, self._automaton.scope(node, env.grammar, 0))
+        if isinstance(node, n.Var) and isinstance(env.values[node.name], p.Thunk):
+            return look_up(env.values[node.name].node, env.values[node.name].env)
+        if isinstance(node, n.Slot):
+            if ends_action(node, env):
+                return ENDS
+            value = env.grammar.bindings.get(node.name)
+            if isinstance(value, Grammar):
+                return look_up(value.start, self._automaton.env(value, {}, 0))
+        return THROUGH  # text, a value, or a list of values, which is never empty
+
+    def _any(self, outcomes) -> int:
+        found = 0
+        for one in outcomes:
+            found |= one
+            if found == self._all:
+                break
+        return found
+
+    @staticmethod
+    def _in_order(items, outcome) -> int:
+        ends = 0
+        for item in items:
+            one = outcome(item)
+            ends |= one & ENDS
+            if not one & THROUGH:
+                return ends
+        return ends | THROUGH
