@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from constrained import __version__
@@ -29,6 +30,9 @@ def main(argv: list[str] | None = None) -> int:
     except ConstrainedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever reads us has seen enough, `head` say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
