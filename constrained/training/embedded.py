@@ -26,7 +26,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
-from constrained.environments.household import Game, HouseholdEnv, load_games
+from constrained.environments.household import Game, HouseholdEnv, load_games, make_game
+from constrained.environments.household.archive import data_file
 from constrained.errors import DataError
 from constrained.training.batches import FORMATS, POOL
 from constrained.training.card import model_card
@@ -49,7 +50,8 @@ def training_games(data: str | None, made: int, seed: int) -> tuple[list[Game], 
     Parameters
     ----------
     data : str or None
-        Data folder; by default ``CONSTRAINED_DATA`` or the usual place.
+        Data folder, which must then hold the games; by default
+        ``CONSTRAINED_DATA`` or the usual place.
     made : int
         Games to make when there is no data.
     seed : int
@@ -58,11 +60,12 @@ def training_games(data: str | None, made: int, seed: int) -> tuple[list[Game], 
     if data:
         os.environ["CONSTRAINED_DATA"] = data
     try:
-        return list(load_games("train")), "ALFWorld 2.1.1, training games"
+        data_file("alfworld/games_2.1.1_train.tar.xz")
     except DataError:
-        from constrained.environments.household import make_game
-
+        if data:
+            raise
         return [make_game(seed=seed + i) for i in range(made)], f"{made} games made from seeds {seed}…"
+    return list(load_games("train")), "ALFWorld 2.1.1, training games"
 
 
 def make_examples(games: Sequence[Game], seed: int) -> tuple[list[Example], Prior]:

@@ -9,7 +9,7 @@ from constrained.agents.steps import step_prompt
 from constrained.environments.household import Game, HouseholdEnv, make_game
 from constrained.errors import DataError
 from constrained.training.batches import IGNORED, batches, encode, pad
-from constrained.training.embedded import make_examples, make_tokenizer, save_model
+from constrained.training.embedded import main, make_examples, make_tokenizer, save_model, training_games
 from constrained.training.examples import Example, play
 from constrained.training.expert import Prior
 from constrained.training.pretraining import Recipe, Run, answer_loss, make_model
@@ -134,3 +134,24 @@ def test_actions_held_to_the_admissible_always_have_effect(games, examples, toke
     episodes = play_all(model, tokenizer, envs, strategy="react", admissible=True, limit=3)
     assert scores(episodes)["no effect"] == 0
     assert all(len(episode.actions) == 3 or episode.won for episode in episodes)
+
+
+def test_without_data_it_makes_its_own_games_but_not_where_data_was_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    games, source = training_games(None, made=2, seed=5)
+    assert len(games) == 2 and "made" in source
+    with pytest.raises(DataError, match="games_2.1.1_train"):
+        training_games(str(tmp_path), made=2, seed=5)
+
+
+def test_command_trains_saves_and_describes_a_model(monkeypatch, tmp_path):
+    monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    sizes = "--hidden 32 --layers 1 --heads 2 --inner 64 --entries 400 --tokens 3000 --batch 512 --made 4"
+    main([*sizes.split(), "--out", str(tmp_path / "model"), "--work", str(tmp_path / "work"), "--precision", "fp32"])
+    assert {path.name for path in (tmp_path / "model").iterdir()} >= {
+        "README.md", "config.json", "generation_config.json", "model.safetensors",
+        "tokenizer.json", "tokenizer_config.json",
+    }  # fmt: skip
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "--tokens 3000" in card and str(tmp_path) not in card
+    assert "| `knowagent` | masked | 1 |" in card

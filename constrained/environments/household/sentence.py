@@ -18,7 +18,9 @@ SENTENCES = [
     re.compile(rf"(?P<verb>clean|heat|cool) (?:some |a |an |the )?(?P<kind>[a-z]+) and (?:put|place) it {_INTO}"),
     re.compile(rf"(?:put|place) (?:a |an |some |the )?{_ADJECTIVE} (?P<kind>[a-z]+) {_INTO}"),
     re.compile(rf"(?:put|place) (?:a |an |some |the )?(?P<kind>[a-z]+) {_INTO}"),
-    re.compile(r"(?:look at|examine) (?:a |an |some |the )?(?P<kind>[a-z]+) (?:under|with|by) (?:a |an |the )?(?P<lamp>[a-z]+)"),
+    re.compile(
+        r"(?:look at|examine) (?:a |an |some |the )?(?P<kind>[a-z]+) (?:under|with|by) (?:a |an |the )?(?P<lamp>[a-z]+)"
+    ),
 ]
 
 
