@@ -152,7 +152,7 @@ def continuations(node: Node) -> list[Node]:
 
     That is what comes after each `_STEP`, and nothing for every way through without one.
     """
-    return [*_after_step(node), *([n.EMPTY] if _may_skip_step(node) else [])]
+    return [*_after_step(node), *([] if ends_step(node) else [n.EMPTY])]
 
 
 def _after_step(node: Node) -> Iterator[Node]:
@@ -160,7 +160,7 @@ def _after_step(node: Node) -> Iterator[Node]:
         for i, item in enumerate(node.items):
             for after in _after_step(item):
                 yield n.seq([after, *node.items[i + 1 :]])
-            if not _may_skip_step(item):
+            if ends_step(item):
                 return
     elif isinstance(node, n.Alt):
         for item in node.items:
@@ -172,17 +172,15 @@ def _after_step(node: Node) -> Iterator[Node]:
         yield n.EMPTY
 
 
-def _may_skip_step(node: Node) -> bool:
-    """Whether a way through the body passes no `_STEP`."""
+def ends_step(node: Node) -> bool:
+    """Whether every way through `node` passes a `_STEP` (not counting the rules it calls)."""
     if isinstance(node, n.Slot):
-        return node.name != STEP
+        return node.name == STEP
     if isinstance(node, n.Seq):
-        return all(_may_skip_step(i) for i in node.items)
+        return any(ends_step(i) for i in node.items)
     if isinstance(node, n.Alt):
-        return any(_may_skip_step(i) for i in node.items)
-    if isinstance(node, n.Repeat):
-        return node.low == 0 or _may_skip_step(node.item)
-    return True
+        return all(ends_step(i) for i in node.items)
+    return isinstance(node, n.Repeat) and node.low > 0 and ends_step(node.item)
 
 
 def _either(parts: list[tuple[tuple[str, ...], bool]]) -> tuple[tuple[str, ...], bool]:

@@ -15,6 +15,7 @@ from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.draw import to_mermaid, to_svg
 from constrained.knowledge.explain import stops_fitting
 from constrained.knowledge.graph import START, ActionGraph
+from constrained.knowledge.limit import within
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
 from constrained.knowledge.resume import continuation
 from constrained.knowledge.text import knowledge_text
@@ -135,11 +136,7 @@ class ActionKnowledge:
         KnowledgeError
             No action may come next.
         """
-        grammar = self.grammar
-        if steps_left is not None:
-            far = self.graph.distance
-            late = {a for a in self.graph.actions if far.get(a, steps_left + 1) > steps_left}
-            grammar = self._without(late) if late else grammar
+        grammar = self.grammar if steps_left is None else within(self.grammar, steps_left)
         start = opening(grammar)
         if start is None or not start.first():
             raise KnowledgeError(
