@@ -16,6 +16,7 @@ from constrained.knowledge.draw import to_mermaid, to_svg
 from constrained.knowledge.explain import stops_fitting
 from constrained.knowledge.graph import START, ActionGraph
 from constrained.knowledge.limit import within
+from constrained.knowledge.nonempty import nonempty
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
 from constrained.knowledge.resume import continuation
 from constrained.knowledge.text import knowledge_text
@@ -124,7 +125,7 @@ class ActionKnowledge:
     # one action at a time
 
     def next_action(self, steps_left: int | None = None) -> Grammar:
-        """The grammar of the actions that may come next.
+        """The grammar of the actions that may come next; never of the empty text.
 
         Parameters
         ----------
@@ -136,7 +137,7 @@ class ActionKnowledge:
         KnowledgeError
             No action may come next.
         """
-        grammar = self.grammar if steps_left is None else within(self.grammar, steps_left)
+        grammar = nonempty(self.grammar if steps_left is None else within(self.grammar, steps_left))
         start = opening(grammar)
         if start is None or not start.first():
             raise KnowledgeError(
