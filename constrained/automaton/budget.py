@@ -7,11 +7,14 @@ but never finish.
 from __future__ import annotations
 
 from functools import cached_property
+from heapq import heappop, heappush
+from itertools import count
 
 import numpy as np
 
 from constrained.automaton import positions as p
 from constrained.automaton.distance import Distance
+from constrained.automaton.masks import FEW
 from constrained.automaton.state import State
 from constrained.errors import VocabularyError
 from constrained.grammar import nodes as n
@@ -71,11 +74,18 @@ class Budget:
             return ids[:0]
         sure, unsure = self._split_free(state, ids, after)
         tokens = self._vocabulary.tokens
-        kept = [i for i in unsure.tolist() if self.fits(state.read(tokens[i]), after)]
-        return np.sort(np.concatenate((sure, np.array(kept, np.int32)))).astype(np.int32)
+        if len(unsure) <= FEW:
+            kept = np.array([i for i in unsure.tolist() if self.fits(state.read(tokens[i]), after)], np.int32)
+        else:
+            states, which = self._masks.states_after(state, unsure)
+            fine = np.zeros(len(states), bool)
+            for i in np.unique(which):
+                fine[i] = self.fits(states[i], after)
+            kept = unsure[fine[which]]
+        return np.sort(np.concatenate((sure, kept)))
 
     def _split_free(self, state: State, ids: np.ndarray, left: int | None):
-        """(ids certainly fine, ids to look at one by one): free text is decided by its length."""
+        """(ids certainly fine, ids to look at): free text is decided by its length."""
         text = [q for q in state.positions if isinstance(q, p.InText) and q.inside is None]
         if self.needed or len(text) != 1 or len(ids) < 256:
             return ids[:0], ids
@@ -86,12 +96,15 @@ class Budget:
         lengths[self._vocabulary.sorted_ids[inside]] = index.characters[inside]
         counts = lengths[ids]
         fine = np.zeros(int(counts.max(initial=0)) + 2, bool)
-        for count in np.unique(counts[counts > 0]):
-            if q.high is None or count <= q.high:
-                fine[count] = self.fits(self._after(q, int(count)), left)
+        for length in np.unique(counts[counts > 0]):
+            if q.high is None or length <= q.high:
+                fine[length] = self.fits(self._after(q, int(length)), left)
         sure = (counts > 0) & fine[counts]
-        alone = len(state.positions) == 1
-        return ids[sure], ids[~sure & ((counts < 0) | (not alone))]
+        # the others that are all free text can still be fine by ending it, and only so
+        ends_in_text = q.chars.edges(None).keys() & self._automaton.state(self._automaton.enter(q.rest)).first()
+        if len(state.positions) == 1 and not ends_in_text:
+            return ids[sure], ids[~sure & (counts < 0)]
+        return ids[sure], ids[~sure]
 
     def _after(self, q: p.InText, count: int) -> State:
         low = max(q.low - count, 0)
@@ -110,18 +123,36 @@ class Budget:
                         "the grammar's texts",
                         hint="add the missing single-byte tokens to the vocabulary",
                     )
-                found = self._vocabulary.fewest_tokens(self.shortest(position))
-            self._fewest[position] = found
+                self._bound(position)
+            else:
+                self._fewest[position] = found
         return self._fewest[position]
+
+    def _bound(self, start: p.Position) -> None:
+        """Note the fewest tokens for a shortest text from `start`, all along the way.
+
+        All along, so that where a budget lets one begin, it lets one go on: each position
+        noted with `k` tokens has one within reach of a token that is noted with `k - 1`.
+        """
+        path = self._shortest(start)
+        ends = [0, *self._vocabulary.fewest_tokens(b"".join(data for _, data in path))]
+        at = 0
+        for q, data in path:
+            for i, end in enumerate(ends):
+                if at <= end < at + len(data):
+                    (place,) = self._automaton.state((q,)).read(data[: end - at]).positions
+                    need = len(ends) - 1 - i
+                    self._fewest[place] = min(self._fewest.get(place, need), need)
+            at += len(data)
 
     def _search(self, start: p.Position, limit: int) -> tuple[int | None, bool]:
         """(fewest tokens, whether the search was finished): breadth first over positions."""
         tokens, state_of = self._vocabulary.tokens, self._automaton.state
-        seen, layer, count = {start}, [start], 0
+        seen, layer, tokens_read = {start}, [start], 0
         steps = 0
         while layer:
             if any(isinstance(q, (p.Accept, p.StepEnd)) for q in layer):
-                return count, True
+                return tokens_read, True
             following = []
             for q in layer:
                 if self._is_free(q) and not self.needed:
@@ -136,33 +167,34 @@ class Budget:
                         if r not in seen:
                             seen.add(r)
                             following.append(r)
-            layer, count = following, count + 1
+            layer, tokens_read = following, tokens_read + 1
         return None, True
 
     def _is_free(self, q: p.Position) -> bool:
         return isinstance(q, p.InText) and len(self._vocabulary.sorted_tokens) > SMALL_VOCABULARY
 
-    def shortest(self, start: p.Position) -> bytes:
-        """A shortest text (in bytes) from `start` to the end."""
-        came: dict[p.Position, tuple] = {start: (None, b"")}
-        layer = [start]
-        while layer:
-            following = []
-            for q in layer:
-                if isinstance(q, (p.Accept, p.StepEnd)):
-                    return _trace(came, q)
-                for data in _representatives(q):
-                    after = self._automaton.state((q,)).read(data)
-                    for r in after.positions if after else ():
-                        if r not in came:
-                            came[r] = (q, data)
-                            following.append(r)
+    def _shortest(self, start: p.Position) -> list[tuple[p.Position, bytes]]:
+        """A text of the fewest bytes from `start` to the end, by the positions it passes."""
+        came: dict[p.Position, tuple] = {}
+        order = count()
+        heap: list[tuple] = [(0, next(order), start, None, b"")]
+        while heap:
+            length, _, q, before, read = heappop(heap)
+            if q in came:
+                continue
+            came[q] = (before, read)
+            if isinstance(q, (p.Accept, p.StepEnd)):
+                return _trace(came, q)
+            for data in _representatives(q):
+                after = self._automaton.state((q,)).read(data)
+                for r in after.positions if after else ():
+                    if r not in came:
+                        heappush(heap, (length + len(data), next(order), r, q, data))
             if len(came) > MAX_SHORTEST:
                 raise VocabularyError(
                     f"no end found within {MAX_SHORTEST} positions",
                     hint="the grammar's shortest text is too long for a token budget",
                 )
-            layer = following
         raise AssertionError("a live position always has an end")
 
 
@@ -177,19 +209,20 @@ def _representatives(q: p.Position):
     return tuple(bytes((b,)) for b in q.first())
 
 
-def _trace(came: dict, q: p.Position) -> bytes:
-    parts = []
-    while q is not None:
+def _trace(came: dict, q: p.Position) -> list[tuple[p.Position, bytes]]:
+    path = []
+    while True:
         q, data = came[q]
-        parts.append(data)
-    return b"".join(reversed(parts))
+        if q is None:
+            return path[::-1]
+        path.append((q, data))
 
 
 def _bytes_of(grammar: Grammar) -> set[int]:
     """Every byte that a text of `grammar` may have."""
     out: set[int] = set()
-    for rule in grammar.rules.values():
-        for node in n.walk(rule.body):
+    for top in (grammar.start, *(r.body for r in grammar.rules.values())):
+        for node in n.walk(top, scopes=True):
             if isinstance(node, n.Literal):
                 out.update(node.data)
             elif isinstance(node, n.Choices):
@@ -199,6 +232,8 @@ def _bytes_of(grammar: Grammar) -> set[int]:
                 out.update(heads)
                 if max(heads) >= 0x80:
                     out.update(range(0x80, 0xC0))
+            elif isinstance(node, n.Scoped):
+                out.update(b"".join(node.texts()))
     for value in grammar.bindings.values():
         if isinstance(value, Grammar):
             out |= _bytes_of(value)

@@ -63,38 +63,30 @@ class _Bounds:
     """Per node (shortest text, farthest position from its end), as upper bounds.
 
     Where slots may be empty for some key, an alternative can be missing, so the longest
-    alternative stands for all of them.
+    alternative stands for all of them. A parameter stands for the longest of all that any
+    call gives it. Found from above: rules start as unbounded, so no bound is ever too low.
     """
 
     def __init__(self, grammar: Grammar):
         self.grammar = grammar
-        values = grammar.bindings.values()
-        partial = any(isinstance(v, dict) for v in values)
-        self.pick = max if partial else min
-        lengths = [len(t) for v in values if not isinstance(v, Grammar) for t in _texts(v)]
-        self.longest = max(lengths, default=0)  # of a parameter that stands for text
-        self.var = self.next_var = (0, 0)  # of one that stands for a piece of grammar
-        self.grammars = {
-            name
-            for node in _all_nodes(grammar)
-            if isinstance(node, n.Call)
-            for name, arg in zip(grammar.rules[node.rule].params, node.args)
-            if not isinstance(arg, (n.Slot, n.Var, n.Literal, n.Choices))
-        }
+        self.pick = max if any(isinstance(v, dict) for v in grammar.bindings.values()) else min
+        self.given = _given(grammar)
         self.rules = {name: (UNBOUNDED, 0) for name in grammar.rules}
+        self.slots = {name: self.of_slot(name) for name in grammar.slots}
+        self.parameters: dict[str, tuple[float, float]] = {}
 
     def settle(self) -> None:
-        """Find the rules' bounds; rules that don't settle are unbounded."""
-        for _ in range(_MAX_ROUNDS):
-            before = (dict(self.rules), self.var)
-            self.next_var = (0, 0)
-            self.of(self.grammar.start)  # its arguments count, too
-            for name, rule in self.grammar.rules.items():
-                self.rules[name] = self.of(rule.body)
-            self.var = self.next_var
-            if (self.rules, self.var) == before:
+        """Find the rules' bounds; if they don't settle, all are unbounded."""
+        for i in range(_MAX_ROUNDS):
+            before = dict(self.rules)
+            self.parameters.clear()
+            # callees often stand below their callers
+            for name in reversed(before) if i % 2 == 0 else before:
+                self.rules[name] = self.of(self.grammar.rules[name].body)
+            if self.rules == before:
                 return
         self.rules = dict.fromkeys(self.rules, (UNBOUNDED, UNBOUNDED))
+        self.parameters.clear()
 
     def of(self, node: n.Node) -> tuple[float, float]:
         if isinstance(node, n.Literal):
@@ -112,24 +104,23 @@ class _Bounds:
             short, far = self.of(node.item)
             return (node.low * short if node.low else 0), far + max(node.low - 1, 0) * _finite(short, node.low > 1)
         if isinstance(node, n.Call):
-            for arg in node.args:
-                self.argument(arg)
             return self.rules[node.rule]
         if isinstance(node, n.Scoped):
-            for value in node.values.values():
-                if isinstance(value, n.Scoped):
-                    self.argument(value.node)
-                else:
-                    longest = max(map(len, value)) if isinstance(value, tuple) else len(value)
-                    self.longest = max(self.longest, longest)
             return self.of(node.node)
         if isinstance(node, n.Var):
-            return self.var if node.name in self.grammars else (self.longest, self.longest)
-        return self.of_slot(node.name)
+            if node.name not in self.parameters:
+                self.parameters[node.name] = self.of_parameter(node.name)
+            return self.parameters[node.name]
+        return self.slots[node.name]
 
-    def argument(self, arg: n.Node) -> None:
-        if not isinstance(arg, (n.Slot, n.Var)):
-            self.next_var = tuple(map(max, self.next_var, self.of(arg)))
+    def of_parameter(self, name: str) -> tuple[float, float]:
+        short = far = 0
+        for value in self.given.get(name, ()):
+            s, m = (len(value), len(value)) if isinstance(value, bytes) else self.of(value)
+            if isinstance(value, (n.Slot, n.Choices)):
+                s = m  # one of its values, and not the shortest
+            short, far = max(short, s), max(far, m)
+        return short, far
 
     def of_seq(self, node: n.Seq) -> tuple[float, float]:
         short, far = 0.0, 0.0
@@ -156,10 +147,30 @@ class _Bounds:
         return self.pick(lengths, default=0), max(lengths, default=0)
 
 
-def _all_nodes(grammar: Grammar):
-    yield from n.walk(grammar.start)
-    for rule in grammar.rules.values():
-        yield from n.walk(rule.body)
+def _given(grammar: Grammar) -> dict[str, list]:
+    """Parameter -> what any call gives it (nodes or texts), handed on by other parameters or not."""
+    given: dict[str, list] = {}
+    handed_on = []
+    for top in (grammar.start, *(r.body for r in grammar.rules.values())):
+        for node in n.walk(top, scopes=True):
+            pairs = ()
+            if isinstance(node, n.Call):
+                pairs = zip(grammar.rules[node.rule].params, node.args)
+            elif isinstance(node, n.Scoped):
+                pairs = node.values.items()
+            for name, value in pairs:
+                if isinstance(value, n.Var):
+                    handed_on.append((value.name, name))
+                else:
+                    given.setdefault(name, []).extend(value if isinstance(value, tuple) else (value,))
+    growing = True
+    while growing:
+        growing = False
+        for source, name in handed_on:
+            new = [v for v in given.get(source, ()) if not any(v is w for w in given.get(name, ()))]
+            given.setdefault(name, []).extend(new)
+            growing = growing or bool(new)
+    return given
 
 
 def _finite(value: float, used: bool) -> float:

@@ -152,8 +152,30 @@ class Masks:
                 left &= ~self._free(q, low, high, depth)
         if not left.all():
             out.append(np.flatnonzero(~left) + low)
-        alive = np.flatnonzero(left) + low
+        out.append(self._run(state, np.flatnonzero(left) + low, depth)[0])
+        return out
+
+    def states_after(self, state: State, ids: np.ndarray) -> tuple[list[State], np.ndarray]:
+        """(states, index into them per id) after each of `ids`, all allowed at `state`."""
+        rank = self.vocabulary.ranks[ids]
+        read, at, states = self._run(state, np.sort(rank), 0)
+        order = np.argsort(read)
+        return states, at[order][np.searchsorted(read, rank, sorter=order)]
+
+    def _run(self, state: State, alive: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray, list[State]]:
+        """Read the sorted tokens `alive` from byte `depth` on, all at once.
+
+        Returns
+        -------
+        read : ndarray
+            Those of `alive` that can be read, in no order.
+        at : ndarray
+            Per token read, the index of the state after it.
+        states : list of State
+        """
         vocabulary = self.vocabulary
+        read: list[np.ndarray] = []
+        ends: list[np.ndarray] = []
         known: dict[State, int] = {state: 0}
         states = [state]
         table = np.full((64, 256), -2, np.int32)
@@ -161,7 +183,8 @@ class Masks:
         while len(alive):
             done = vocabulary.lengths[alive] == depth
             if done.any():
-                out.append(alive[done])
+                read.append(alive[done])
+                ends.append(at[done])
                 alive, at = alive[~done], at[~done]
             bytes_ = vocabulary.flat[vocabulary.offsets[alive] + depth]
             after = table[at, bytes_]
@@ -182,7 +205,7 @@ class Masks:
             keep = after >= 0
             alive, at = alive[keep], after[keep]
             depth += 1
-        return out
+        return np.concatenate([*read, alive]), np.concatenate([*ends, at]), states
 
     def _free(self, q: p.InText, low: int, high: int, depth: int) -> np.ndarray:
         """bool over ``tokens[low:high]``: what follows `depth` bytes is free text of `q`."""

@@ -126,6 +126,13 @@ class Vocabulary:
         return np.concatenate(([0], np.cumsum(self.lengths, dtype=np.int64)[:-1]))
 
     @cached_property
+    def ranks(self) -> np.ndarray:
+        """Token id -> its index among the sorted tokens, int32 ``[size]``; -1 for no text."""
+        out = np.full(self.size, -1, np.int32)
+        out[self.sorted_ids] = np.arange(len(self.sorted_ids), dtype=np.int32)
+        return out
+
+    @cached_property
     def flat(self) -> np.ndarray:
         """All sorted tokens' bytes, one after the other, uint8."""
         return np.frombuffer(b"".join(self.sorted_tokens), np.uint8)
@@ -159,16 +166,29 @@ class Vocabulary:
         bits[ids] = 1
         return np.packbits(bits, bitorder="little").view(np.int32)
 
-    def fewest_tokens(self, data: bytes) -> int | None:
-        """The fewest tokens that `data` can be cut into; None if it can't."""
+    def fewest_tokens(self, data: bytes) -> list[int]:
+        """Where the tokens end when `data` is cut into as few as can be; raises if it can't.
+
+        Raises
+        ------
+        ValueError
+            No sequence of tokens spells `data`.
+        """
         if self._ids is None:
             self._ids = {t: i for i, t in enumerate(self.sorted_tokens)}
         best: list[int | None] = [0] + [None] * len(data)
+        before = [0] * (len(data) + 1)
         for start in range(len(data)):
             count = best[start]
             if count is None:
                 continue
             for end in range(start + 1, min(len(data), start + self.longest) + 1):
                 if data[start:end] in self._ids and (best[end] is None or best[end] > count + 1):
-                    best[end] = count + 1
-        return best[-1]
+                    best[end], before[end] = count + 1, start
+        if best[-1] is None:
+            raise ValueError(f"no tokens spell {data!r}")
+        ends, at = [], len(data)
+        while at:
+            ends.append(at)
+            at = before[at]
+        return ends[::-1]

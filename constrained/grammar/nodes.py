@@ -94,6 +94,10 @@ class Scoped(Node):
     node: Node
     values: dict
 
+    def texts(self) -> list[bytes]:
+        """Every text among the values."""
+        return [t for v in self.values.values() if not isinstance(v, Node) for t in ((v,) if isinstance(v, bytes) else v)]
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -173,10 +177,12 @@ def children(node: Node) -> tuple[Node, ...]:
     return ()
 
 
-def walk(node: Node):
-    """`node` and every node below it."""
+def walk(node: Node, scopes: bool = False):
+    """`node` and every node below it; with `scopes`, those inside scopes and their values, too."""
     stack = [node]
     while stack:
         top = stack.pop()
         yield top
         stack.extend(children(top))
+        if scopes and isinstance(top, Scoped):
+            stack.extend([top.node, *(v for v in top.values.values() if isinstance(v, Node))])
