@@ -43,7 +43,8 @@ class Budget:
         self._vocabulary = masks.vocabulary
         self._automaton = masks.automaton
         self._distance = Distance()
-        self._fewest: dict[p.Position, int | None] = {}
+        self._exact: dict[p.Position, tuple[int | None, bool]] = {}
+        self._noted: dict[p.Position, int] = {}
 
     @cached_property
     def needed(self) -> bool:
@@ -113,10 +114,12 @@ class Budget:
         return self._automaton.state(found if low else found + self._automaton.enter(q.rest))
 
     def _from_position(self, position: p.Position) -> int | None:
-        if position not in self._fewest:
+        if position not in self._exact:
             limit = MAX_STEPS if self.needed else EXACT_STEPS
-            found, exact = self._search(position, limit)
-            if not exact:
+            self._exact[position] = self._search(position, limit)
+        found, exact = self._exact[position]
+        if not exact:
+            if position not in self._noted:
                 if self.needed:
                     raise VocabularyError(
                         f"gave up after {MAX_STEPS} steps to find whether this vocabulary can spell "
@@ -124,9 +127,8 @@ class Budget:
                         hint="add the missing single-byte tokens to the vocabulary",
                     )
                 self._bound(position)
-            else:
-                self._fewest[position] = found
-        return self._fewest[position]
+            found = self._noted[position]
+        return found
 
     def _bound(self, start: p.Position) -> None:
         """Note the fewest tokens for a shortest text from `start`, all along the way.
@@ -142,7 +144,7 @@ class Budget:
                 if at <= end < at + len(data):
                     (place,) = self._automaton.state((q,)).read(data[: end - at]).positions
                     need = len(ends) - 1 - i
-                    self._fewest[place] = min(self._fewest.get(place, need), need)
+                    self._noted[place] = min(self._noted.get(place, need), need)
             at += len(data)
 
     def _search(self, start: p.Position, limit: int) -> tuple[int | None, bool]:
