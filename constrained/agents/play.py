@@ -11,6 +11,7 @@ import torch
 
 from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import build_prompt
+from constrained.agents.steps import step_prompt
 from constrained.agents.strategies import read_step, step_grammar
 from constrained.automaton import compile_grammar
 from constrained.decoding import Generation, PrefixCache, generate
@@ -101,7 +102,7 @@ class Run:
             "temperature": settings.temperature, "top_k": settings.top_k, "top_p": settings.top_p,
             "generator": settings.generator, "cache": self.cache,
         }
-        head = step_head(self.loaded, grammar)
+        head = step_head(self.loaded, settings.strategy, n, self.plan.path)
         if settings.constrained:
             written = generate(
                 self.loaded, prompt + head, grammar, max_new_tokens=tokens or STEP_TOKENS, begun=head, **options
@@ -126,13 +127,13 @@ class Run:
         )
 
 
-def step_head(loaded: LoadedModel, grammar: Grammar) -> str:
+def step_head(loaded: LoadedModel, strategy: str, n: int, path: list[str]) -> str:
     """The step's known text (its path, say), which the prompt ends with.
 
     Other models cut a space and the word after it as one token, so the last space is left to
     the grammar; the embedded model learned to go on after it.
     """
-    head = grammar.automaton.start.forced_text().decode()
+    head = step_prompt("", strategy, n, path).removeprefix("\n")
     return head if loaded.is_embedded else head.rstrip(" ")
 
 
@@ -236,9 +237,9 @@ def _reserve(run: Run, steps_left: int) -> int:
 
 
 def _fewest(run: Run, action: Grammar) -> int:
-    grammar = step_grammar(run.settings.strategy, len(run.plan.steps) + 1, run.plan.path, action)
-    compiled = compile_grammar(grammar, run.loaded.vocabulary)
-    begun = compiled.matcher(step_head(run.loaded, grammar))
+    strategy, n, path = run.settings.strategy, len(run.plan.steps) + 1, run.plan.path
+    compiled = compile_grammar(step_grammar(strategy, n, path, action), run.loaded.vocabulary)
+    begun = compiled.matcher(step_head(run.loaded, strategy, n, path))
     return compiled.budget.fewest(begun.state) or 1
 
 
