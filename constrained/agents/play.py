@@ -181,7 +181,7 @@ def imagine(run: Run, on_step: Callable[[Step], None] | None = None, world=None)
     while len(plan.steps) < settings.max_steps:
         steps_left = _steps_left(run)
         try:
-            action = run.knowledge.next_action(steps_left)
+            action = run.knowledge.next_action(steps_left if settings.constrained else None)
         except KnowledgeError:
             raise _too_tight(settings) from None
         if run.knowledge.may_end and plan.steps:
@@ -189,7 +189,9 @@ def imagine(run: Run, on_step: Callable[[Step], None] | None = None, world=None)
         left = run.left()
         if left is not None and not _fits(run, action, left):
             break
-        _, step = run.write(action, left if left is None else left - _reserve(run, steps_left))
+        if left is not None and settings.constrained:
+            left -= _reserve(run, steps_left)
+        _, step = run.write(action, left)
         if step.action == STOP:
             break
         run.knowledge = run.knowledge.after(step.action) if step.verdict == "ok" else run.knowledge
