@@ -1,6 +1,7 @@
 """Reading grammars: `.lark` text, regular expressions, choices."""
 
 from constrained.grammar.grammar import STEP, Grammar
-from constrained.grammar.lark_reader import read_lark, read_source, shipped_names
+from constrained.grammar.lark_reader import read_lark
+from constrained.grammar.source import read_source, shipped_names
 
 __all__ = ["Grammar", "STEP", "read_lark", "read_source", "shipped_names"]

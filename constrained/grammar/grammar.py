@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sized
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.lark_reader import IGNORED, Source, read_lark, read_source
+from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.grammar.recursion import NotRegular, make_regular
 from constrained.grammar.regex import regex_node
+from constrained.grammar.source import Source, read_source
 from constrained.grammar.trim import productive_rules, trim
 
 STEP = "_STEP"
