@@ -14,13 +14,15 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmarks.replay import split_text
-from constrained.environments.household import HouseholdEnv, load_games
+from constrained.environments.household import Game, HouseholdEnv
+from constrained.environments.household.archive import data_file, members
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 
@@ -45,11 +47,11 @@ def read_runs(path: str | Path) -> list[dict]:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     rows.append(json.loads(line))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(f"can't read {path}: {error}", "give a .jsonl or .jsonl.gz file of runs") from None
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {number}: not JSON: {error.msg}", "the file may be cut short") from None
-    if not rows or not isinstance(rows[0], dict):
+    if not rows:
         raise DataError(f"{path} holds no runs")
     return rows
 
@@ -68,22 +70,21 @@ def check_runs(knowledge: ActionKnowledge, path: str | Path, limit: int | None =
         The file is of neither form, or a run's game is not among the training games.
     """
     rows = read_runs(path)[:limit]
-    if {"name", "traj"} <= rows[0].keys():
-        return _check_household(knowledge, rows)
-    if {"question", "prompt"} <= rows[0].keys():
-        return _check_answers(knowledge, rows)
+    first = rows[0] if isinstance(rows[0], dict) else {}
+    for keys, judge in ((("name", "traj"), _check_household), (("question", "prompt"), _check_answers)):
+        if set(keys) <= first.keys():
+            for number, row in enumerate(rows, 1):
+                if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in keys):
+                    raise DataError(f"{path}: run {number} has no text under {' and '.join(map(repr, keys))}")
+            return judge(knowledge, rows)
     raise DataError(
-        f"{path}: runs of an unknown form ({', '.join(rows[0])})",
+        f"{path}: runs of an unknown form ({', '.join(first) or 'no JSON objects'})",
         "understood are KnowAgent's ALFWorld (name, traj) and HotpotQA (question, prompt) runs",
     )
 
 
 def _check_household(knowledge: ActionKnowledge, rows: list[dict]) -> dict:
-    wanted = {row["name"] for row in rows}
-    games = {game.name: game for game in load_games("train") if game.name in wanted}
-    missing = wanted - games.keys()
-    if missing:
-        raise DataError(f"no training game {min(missing)!r} for one of the runs")
+    games = _training_games({row["name"] for row in rows})
     counts: Counter = Counter()
     examples = []
     for row in tqdm(rows, desc="runs", unit="run"):
@@ -117,6 +118,18 @@ def _check_household(knowledge: ActionKnowledge, rows: list[dict]) -> dict:
         "after the end": counts["after the end"],
         "disagreements": examples,
     }
+
+
+def _training_games(names: set[str]) -> dict[str, Game]:
+    games: dict[str, Game] = {}
+    for folder, content in members(data_file("alfworld/games_2.1.1_train.tar.xz"), "game.tw-pddl"):
+        name = "/".join(folder.split("/")[-2:])
+        if name in names:  # reading a game takes ten times as long as unpacking it
+            games[name] = Game.from_json(content, name)
+            if len(games) == len(names):
+                return games
+    missing = min(names - games.keys())
+    raise DataError(f"no training game {missing!r} for one of the runs", "names read TASK/TRIAL, as ALFWorld's folders")
 
 
 def _check_answers(knowledge: ActionKnowledge, rows: list[dict]) -> dict:

@@ -24,7 +24,11 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(commands)
-    arguments = parser.parse_args(argv)
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and (not hasattr(arguments, "action") or any(word.startswith("-") for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:  # actions after an option, which argparse doesn't join to those before it
+        arguments.action += rest
     try:
         return arguments.run(arguments) or 0
     except ConstrainedError as error:

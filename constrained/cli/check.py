@@ -36,6 +36,8 @@ def run(arguments) -> int:
     knowledge = ActionKnowledge.from_lark(arguments.knowledge)
     if arguments.bind:
         knowledge = knowledge.bind(**dict(map(_binding, arguments.bind)))
+    if arguments.limit is not None and arguments.limit < 1:
+        raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
     if arguments.runs:
         return _runs(arguments, knowledge)
     actions = list(arguments.action) + (_lines(arguments.file) if arguments.file else [])

@@ -7,10 +7,14 @@ import os
 import tempfile
 from pathlib import Path
 
+from constrained.errors import DataError
+
 
 def write_whole(path: str | Path, text: str) -> None:
     """Write `text` to `path` so that no half-written file is ever seen."""
     path = Path(path)
+    if path.is_dir():
+        raise DataError(f"can't write {path}: it is a folder", "name a file in it")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

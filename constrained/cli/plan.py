@@ -45,7 +45,7 @@ def run(arguments) -> int:
     environment = HouseholdEnv(Game.from_file(arguments.game)) if arguments.game else None
     shown = None if arguments.json else _Shown()
     plan = generate_plan(
-        arguments.task or environment.task,
+        environment.task if arguments.task is None else arguments.task,
         arguments.knowledge,
         environment=environment,
         strategy=arguments.strategy,
