@@ -43,6 +43,12 @@ class ActionGraph:
                 self._add(name, *self._follow.after(name))
                 work.extend(self.rules[name])
         self.distance = self._distances()
+        self._ended_by = {  # not the empty rest, which is one object for all
+            id(_head(rest)): name
+            for name in self.actions
+            for rest in continuations(rules[name].body)
+            if rest is not n.EMPTY
+        }
 
     def _add(self, name: str, after: tuple[str, ...], ends: bool) -> None:
         self.rules[name] = after
@@ -53,6 +59,10 @@ class ActionGraph:
     def actions(self) -> list[str]:
         """Every action that a path can reach, in the order they are met."""
         return [name for name in self.rules if name != START]
+
+    def ended_by(self, rest: Node) -> str | None:
+        """The action that has just ended, if `rest` of its own rule is what comes next."""
+        return self._ended_by.get(id(_head(rest)))
 
     def leads_on(self, node: Node, rule: str) -> bool:
         """Whether `node`, standing in `rule`, is what comes after an action rather than a part of one."""
@@ -105,3 +115,7 @@ class ActionGraph:
             if not new:
                 return found
             found.update(new)
+
+
+def _head(node: Node) -> Node:
+    return node.items[0] if isinstance(node, n.Seq) and node.items else node

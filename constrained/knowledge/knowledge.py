@@ -40,6 +40,7 @@ class ActionKnowledge:
         self.path: tuple[str, ...] = ()
         self._last: str = START
         self._anywhere: Anywhere | None = None
+        self._actions: Grammar | None = None
 
     @classmethod
     def from_lark(cls, text_or_path, start: str = "start") -> ActionKnowledge:
@@ -137,7 +138,7 @@ class ActionKnowledge:
         KnowledgeError
             No action may come next.
         """
-        grammar = nonempty(self.grammar if steps_left is None else within(self.grammar, steps_left))
+        grammar = self._next if steps_left is None else nonempty(within(self.grammar, steps_left))
         start = opening(grammar)
         if start is None or not start.first():
             raise KnowledgeError(
@@ -146,6 +147,13 @@ class ActionKnowledge:
                 hint="bind the slots to what is there now, or let the rules end here",
             )
         return grammar
+
+    @property
+    def _next(self) -> Grammar:
+        """The actions that may come next, read by `next_action` and `judge` alike."""
+        if self._actions is None:
+            self._actions = nonempty(self.grammar)
+        return self._actions
 
     def _without(self, actions) -> Grammar:
         """The grammar from here, some actions left out."""
@@ -199,9 +207,10 @@ class ActionKnowledge:
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:
         data = _data(action)
-        here = self.grammar.automaton.read(data) if action else None
+        begun = opening(self._next)
+        here = begun.read(data) if action and begun else None
         if here is not None and here.accepting:
-            return Judgement(action, OK, self._name_here(data)), here
+            return Judgement(action, OK, self._name_here(here, data)), here
         start = self._at_any_point.any_action()
         there = start.read(data) if action and start else None
         if there is not None and there.accepting:
@@ -211,7 +220,7 @@ class ActionKnowledge:
             after = "at the start" if not self.path else f"after {self.path[-1]!r}"
             reason = f"{name} is not admitted {after}; may follow: {', '.join(allowed) or 'nothing'}"
             if name in allowed:
-                why = stops_fitting(self.grammar.automaton.start, data, allowed)
+                why = stops_fitting(begun, data, allowed)
                 reason = f"{name} with these arguments is not admitted {after}: {why}"
             return Judgement(action, MISORDERED, name, reason), self._at_any_point.action(name).read(data)
         lenient = Anywhere(self.grammar, self.graph, none=n.EMPTY)
@@ -233,8 +242,11 @@ class ActionKnowledge:
         state = opening(self._without([a for a in self.graph.actions if a != action]))
         return state if state and state.first() else None
 
-    def _name_here(self, data: bytes) -> str | None:
+    def _name_here(self, here: State, data: bytes) -> str | None:
         """The action that `data`, admitted here, is: several may write the same text elsewhere."""
+        ended = {self.graph.ended_by(rest.node) if rest else None for rest in here.ends()}
+        if len(ended) == 1 and ended <= set(self.graph.rules[self._last]):
+            return ended.pop()
         names = self._at_any_point.names(data)
         if len(names) > 1:
             begun = ((a, self._begin(a)) for a in names)

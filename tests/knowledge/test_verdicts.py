@@ -169,3 +169,12 @@ def test_slots_that_were_not_bound_are_named():
     with pytest.raises(GrammarError, match="slot CLEANER is not bound") as caught:
         ActionKnowledge.from_lark("household").check(["look"])
     assert "RECEPTACLE=[...]" in caught.value.hint
+
+
+def test_names_where_actions_are_joined_by_the_rules_above_them():
+    knowledge = ActionKnowledge.from_lark(
+        '%declare _STEP\nstart: y\ny: "A" _STEP x* z\nx: "B" _STEP\nz: "A" _STEP last\nlast: "C" _STEP | "B"\n'
+    )
+    report = knowledge.check(["A", "B", "B", "A", "B"])
+    assert [j.action for j in report] == ["y", "x", "x", "z", "last"] and report.ok and report.finished
+    assert knowledge.check(["A", "A", "C", "A"])[3].reason == "y is not admitted after 'C'; may follow: nothing"
