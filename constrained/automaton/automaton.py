@@ -196,6 +196,8 @@ class Automaton(Templates):
                 raise GrammarError(f"slot {node.name} is bound to a grammar whose slots are not: {value.unbound()}")
             level = rest.env.level + 1 if rest else 0
             work.append(self.frame(value.start, self.env(value, {}, level), rest))
+        elif value == {}:
+            return  # nothing anywhere
         elif isinstance(value, dict):
             raise GrammarError(
                 f"slot {node.name} depends on a key, but stands where there is none",

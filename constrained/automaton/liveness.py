@@ -141,6 +141,8 @@ class Liveness:
             value = env.grammar.bindings.get(node.name)
             if isinstance(value, Grammar):
                 return look_up(value.start, self._automaton.env(value, {}, 0))
+            if value == {}:
+                return 0
         return THROUGH  # text, a value, or a list of values, which is never empty
 
     def _any(self, outcomes) -> int:

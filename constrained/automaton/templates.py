@@ -129,6 +129,8 @@ def _slot_values(name: str, grammar: Grammar, done: dict, params, i: int) -> tup
         return None
     if not isinstance(value, dict):
         return value
+    if not value:
+        return ()  # nothing anywhere
     key = done.get(params[i + 1]) if i + 1 < len(params) else None
     if not isinstance(key, bytes):
         raise GrammarError(
