@@ -45,12 +45,15 @@ float32 weights; seed {seed}. {tokens:,} tokens in {steps:,} steps ({passes:.1f}
 Weights: {dtype}, {size:,} bytes.
 """
 
-TABLE = """
+SCORES = """
 ## Scores
 
-{title} greedy decoding, at most 50 steps a game. *Masked*: held to the
-commands the game admits at that moment; *free*: anything goes, and what the game does not
-understand costs a step.
+Greedy decoding, at most 50 steps a game. *Masked*: held to the commands the game admits at that
+moment; *free*: anything goes, and what the game does not understand costs a step.
+"""
+
+TABLE = """
+{title}
 
 | format | actions | games | won | steps when won | actions without effect |
 |---|---|---|---|---|---|
@@ -67,7 +70,7 @@ def model_card(facts: Mapping, tables: Mapping[str, Mapping[str, Mapping[str, fl
     tables : mapping
         Title -> "format, masked or free" -> the figures of `rollout.scores`.
     """
-    text = HEAD.format(**facts)
+    text = HEAD.format(**facts) + (SCORES if tables else "")
     for title, rows in tables.items():
         text += TABLE.format(title=title)
         for name, row in rows.items():
