@@ -5,6 +5,8 @@ become `constrained/grammars/`; code looks for them there first and beside the p
 installed copy, an editable one and a bare checkout all find the same files.
 """
 
+from pathlib import Path
+
 from setuptools import find_namespace_packages, find_packages, setup
 
 EXTRAS = {
@@ -20,6 +22,8 @@ setup(
     name="constrained",
     version="0.1.0",
     description="Language-model agents whose every action token is admitted by written action knowledge",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",

@@ -1,0 +1,36 @@
+"""What the README shows is so."""
+
+import re
+from pathlib import Path
+
+import lark
+
+from constrained import ActionKnowledge
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_knowledge_shown_loads_here_and_in_lark():
+    (text,) = re.findall(r"```lark\n(.*?)```", README, re.S)
+    lark.Lark(text, parser="earley")
+    knowledge = ActionKnowledge.from_lark(text)
+    assert list(knowledge.actions) == ["goto", "take", "put"]
+    bound = knowledge.bind(RECEPTACLE=["desk 1", "desk 10"], OBJECT={"desk 1": ["mug 1"]})
+    report = bound.check(["go to desk 1", "take mug 1 from desk 1", "put mug 1 on desk 10"])
+    assert report.ok and report.finished
+    assert bound.check(["go to desk 10", "take mug 1 from desk 1"]).verdicts[1] != "ok"
+
+
+def test_the_check_shown_is_ok():
+    (path,) = re.findall(r"knowledge\.check\(\[(.*?)\]\)\)", README)
+    actions = re.findall(r'"([^"]+)"', path)
+    assert len(actions) == 3
+    assert ActionKnowledge.from_lark("hotpotqa").check(actions).ok
+
+
+def test_every_file_and_command_named_is_there():
+    root = Path(__file__).parent.parent
+    for name in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
+        assert (root / name).exists(), name
+    for folder in re.findall(r"`((?:grammars|constrained)/[\w/.]+)`", README):
+        assert (root / folder).exists(), folder
