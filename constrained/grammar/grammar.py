@@ -70,6 +70,7 @@ class Grammar:
         try:
             regular = make_regular(rules)
             productive = productive_rules(regular)
+            regular = trim(regular, productive)
         except RecursionError:
             raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
         except NotRegular as error:
@@ -88,7 +89,7 @@ class Grammar:
                 line=rules[start].line,
             )
         after = [Call(IGNORED)] if IGNORED in rules else []
-        return cls(trim(regular, productive), nodes.seq([Call(start), *after]), slots)
+        return cls(regular, nodes.seq([Call(start), *after]), slots)
 
     @classmethod
     def from_regex(cls, pattern: str, flags: int = 0) -> Grammar:
@@ -100,10 +101,14 @@ class Grammar:
             The pattern does not parse, is not regular, or matches nothing.
         """
         rules = {"start": Rule("start", regex_node(pattern, flags))}
-        productive = productive_rules(rules)
+        try:
+            productive = productive_rules(rules)
+            rules = trim(rules, productive)
+        except RecursionError:
+            raise GrammarError("groups are nested too deeply") from None
         if not productive:
             raise GrammarError(f"/{pattern}/ matches no text at all")
-        return cls(trim(rules, productive), Call("start"))
+        return cls(rules, Call("start"))
 
     @classmethod
     def from_choices(cls, choices: Iterable[str | bytes]) -> Grammar:

@@ -135,13 +135,13 @@ def _components(graph: dict[str, set[str]]) -> list[set[str]]:
     """Strongly connected components with a cycle in them (Tarjan's algorithm, no recursion)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
-    on_path: list[str] = []
+    on_path: dict[str, None] = {}  # in the order they were entered
     found = []
     for root in graph:
         if root in index:
             continue
         index[root] = low[root] = len(index)
-        on_path.append(root)
+        on_path[root] = None
         work = [(root, iter(sorted(graph[root])))]
         while work:
             node, callees = work[-1]
@@ -150,7 +150,7 @@ def _components(graph: dict[str, set[str]]) -> list[set[str]]:
                     continue
                 if callee not in index:
                     index[callee] = low[callee] = len(index)
-                    on_path.append(callee)
+                    on_path[callee] = None
                     work.append((callee, iter(sorted(graph[callee]))))
                     break
                 if callee in on_path:
@@ -160,9 +160,9 @@ def _components(graph: dict[str, set[str]]) -> list[set[str]]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    at = on_path.index(node)
-                    group = set(on_path[at:])
-                    del on_path[at:]
+                    group = {last := on_path.popitem()[0]}
+                    while last != node:
+                        group.add(last := on_path.popitem()[0])
                     if len(group) > 1 or node in graph[node]:
                         found.append(group)
     return found

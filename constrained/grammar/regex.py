@@ -53,6 +53,7 @@ def regex_node(pattern: str, flags: int = 0) -> Node:
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
     try:
         tree = parser.parse(pattern, int(flags))
+        return _Reader(pattern).sequence(tree, tree.state.flags, first=True, last=True)
     except re.error as error:
         at = (error.pos or 0) + 1
         raise GrammarError(
@@ -67,10 +68,10 @@ def regex_node(pattern: str, flags: int = 0) -> Node:
         raise _too_deep() from None
     except (OverflowError, ValueError) as error:  # ValueError: flags that don't go together
         raise GrammarError(f"regular expression does not parse: {error}") from None
-    return _Reader(pattern).sequence(tree, tree.state.flags, first=True, last=True)
 
 
 def _too_deep() -> GrammarError:
+    """Of a pattern that Python's own recursion limit, or ours, does not let us read."""
     return GrammarError("groups are nested too deeply", hint="name the inner ones as rules of a .lark grammar")
 
 

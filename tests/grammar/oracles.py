@@ -20,7 +20,7 @@ Accepts = Callable[[str], bool]
 
 def lark_accepts(text: str, start: str = "start", **options) -> Accepts:
     """The texts that lark's Earley parser, trying every way to cut tokens, accepts."""
-    parser = Lark(text, start=start, parser="earley", lexer="dynamic_complete", **options)
+    parser = Lark(text, start=start, parser="earley", lexer="dynamic_complete", ambiguity="forest", **options)
 
     def accepts(word: str) -> bool:
         try:
@@ -58,7 +58,7 @@ def completion(grammar: Grammar, begun: bytes) -> bytes:
     raise AssertionError(f"{begun!r} leads into a dead end")
 
 
-def sample(grammar: Grammar, rnd: random.Random, longest: int = 40) -> str:
+def sample(grammar: Grammar, rnd: random.Random, longest: int = 16) -> str:
     """A random text of the language, by the engine's own automaton; ended early if it gets long."""
     state, out = grammar.automaton.start, bytearray()
     while not (state.accepting and (rnd.random() < 0.25 or not state.first())):
