@@ -142,7 +142,11 @@ def play(run: Run, environment, on_step: Callable[[Step], None] | None = None) -
     plan, settings = run.plan, run.settings
     run.knowledge = run.knowledge.bind_view(environment.view())
     while len(plan.steps) < settings.max_steps:
-        action = run.knowledge.next_action()
+        try:
+            action = run.knowledge.next_action()
+        except KnowledgeError as error:  # the path is over, though the environment is not
+            plan.note = error.message
+            break
         if run.memory is not None and not settings.repeats:
             action = run.untried(action)
         left = run.left()
