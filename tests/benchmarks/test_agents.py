@@ -8,6 +8,7 @@ import pytest
 from benchmarks import agents
 from constrained.cli import main
 from constrained.errors import ConstrainedError
+from tests.data import shared
 
 
 @pytest.fixture
@@ -64,3 +65,15 @@ def test_bench_teaches(capsys):
         main(["bench", "agents", "--help"])
     assert stopped.value.code == 0
     assert "--split" in capsys.readouterr().out
+
+
+def test_the_embedded_model_wins_published_games(tmp_path):
+    shared("alfworld/games_2.1.1_valid_seen.tar.xz")
+    parser = argparse.ArgumentParser()
+    agents.add_arguments(parser)
+    given = ["--games", "10", "--masks", "on", "--strategy", "react", "--output", str(tmp_path)]
+    options = parser.parse_args([*given, "--json", str(tmp_path / "table.json")])
+    assert agents.run_command(options) == 0
+    (row,) = json.loads((tmp_path / "table.json").read_text())["rows"]
+    assert row["won"] >= 8  # all ten where the figures in the README were measured
+    assert row["invalid %"] == row["misordered %"] == 0
