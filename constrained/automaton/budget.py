@@ -24,7 +24,7 @@ EXACT_STEPS = 4_000
 """Token steps the exact search for the fewest tokens may take before a bound replaces it."""
 
 SMALL_VOCABULARY = 256
-"""Up to so many tokens, free text is searched exactly, too."""
+"""Up to so many tokens, free text is searched exactly, and token by token."""
 
 MAX_STEPS = 2_000_000
 """Token steps it may take where no bound exists (a vocabulary without single bytes)."""
@@ -88,7 +88,7 @@ class Budget:
     def _split_free(self, state: State, ids: np.ndarray, left: int | None):
         """(ids certainly fine, ids to look at): free text is decided by its length."""
         text = [q for q in state.positions if isinstance(q, p.InText) and q.inside is None]
-        if self.needed or len(text) != 1 or len(ids) < 256:
+        if self.needed or len(text) != 1 or len(ids) < SMALL_VOCABULARY:
             return ids[:0], ids
         q = text[0]
         index = self._vocabulary.text

@@ -1,0 +1,145 @@
+"""A budget is a guarantee: whatever is written within it, the text is whole at its end."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from constrained import Grammar, Vocabulary, compile_grammar
+from constrained.errors import VocabularyError
+from tests.data import shared
+
+WORDS = ["the", " end", "ab", "LONG", "q0q1", " zz", "\nAction: ", "0123", "xyz", "go to", " desk 1", "é", "ing", "tion", ", "]
+LARGE = Vocabulary([*(bytes((b,)) for b in range(256)), *(w.encode() for w in WORDS), b""], [256 + len(WORDS)])
+"""Too large for free text to be searched out, so that bounds take the search's place."""
+
+INNER = Grammar.from_regex("q0q1q2q3q4q5q6q7q8q9q0[xyz]{20}")
+STEPS = """
+%declare _STEP PLACE THING
+start: "go to " at{PLACE}
+at{p}: p _STEP "take " pick{THING, p}
+pick{t, p}: t " from " p _STEP ("go to " at{PLACE} | "put " t " down")
+"""
+
+GRAMMARS = {
+    "a short way beside a long literal": Grammar.from_lark(
+        'start: /[a-z]{1,500}/ ("!" /[0-9]/ | "' + "LONG q " * 30 + '")\n'),
+    "a literal as an argument": Grammar.from_lark(
+        'start: /[a-z ]{1,500}/ t{"0123456789 zz 0123456789 qq 7 7 7 7"}\nt{x}: "(" x ")"\n'),
+    "a rule as an argument handed on": Grammar.from_lark(
+        'start: /[a-z ]{1,500}/ f{body}\nf{x}: g{x}\ng{y}: "(" y\nbody: "q0q1q2q3q4q5q6q7q8q9q0" /[xyz]{20}/\n'),
+    "a grammar as an argument": Grammar.from_lark(
+        '%declare S\nstart: /[a-z ]{1,500}/ f{S}\nf{x}: "(" x\n').bind(S=INNER),
+    "an argument handed round": Grammar.from_lark(
+        'start: /[a-z]{1,500}/ f{"0123456789 0123456789"}\nf{x}: "." x | "," g{x}\ng{y}: f{y} | y\n'),
+    "two short ways": Grammar.from_lark('start: /[a-z]{1,500}/ ("!" /(xq|yz|zx){8}/ | "?" /[QJX]{15}/)\n'),
+    "an end in the letters of what is before": Grammar.from_lark('start: /[a-z ]{1,500}/ " the end"\n'),
+    "text of many bytes": Grammar.from_lark('start: /[^\\n]{1,500}/ "\\n" /[中-丰]{9}/ ("é" | "è")~7\n'),
+    "text at least": Grammar.from_lark('start: /[a-z]{30,500}/ "." /[a-c]{20,60}/\n'),
+    "counted groups": Grammar.from_lark('start: ("ab" | /[c-e]{2}/)~20..90 "."\n'),
+    "whole paths": Grammar.from_lark(STEPS).bind(
+        _STEP="\n", PLACE=["a", "a very long place name 77", "b"], THING={"a": ["some thing with a long name"], "b": []},
+    ),
+    "never the same end": Grammar.from_lark('start: "x" start | "y" next\nnext: "," start | ";" /[0-9]{12}/\n'),
+}  # fmt: skip
+
+
+def write(grammar: Grammar, vocabulary: Vocabulary, budget: int, rnd: random.Random, greedy: bool) -> bytes:
+    """A text by random choice; `greedy`: always a token that leaves the text unfinished, while there is one."""
+    matcher = compile_grammar(grammar, vocabulary).matcher()
+    matcher.set_budget(budget)
+    eos, text = set(vocabulary.eos_token_ids), b""
+    for _ in range(budget + 1):
+        ids = matcher.allowed_token_ids().tolist()
+        assert ids, f"stuck after {text!r}"
+        on = [i for i in ids if i not in eos]
+        short = [i for i in on if len(vocabulary.tokens[i]) == 1 and vocabulary.tokens[i].islower()]
+        i = rnd.choice((short or on or ids) if greedy else ids)
+        if i in eos:
+            return text
+        assert matcher.advance(i)
+        text += vocabulary.tokens[i]
+    raise AssertionError(f"not finished within {budget} tokens: {text!r}")
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_every_text_is_whole_within_its_budget(name):
+    grammar, rnd = GRAMMARS[name], random.Random(name)
+    least = compile_grammar(grammar, LARGE).budget.fewest(grammar.automaton.start)
+    for extra in (0, 1, 2, 5, 17, 40):
+        for greedy in (True, True, False):
+            assert grammar.matches(write(grammar, LARGE, least + extra, rnd, greedy))
+
+
+@pytest.mark.parametrize("tokenizer", ["gpt2", "phi3-mini"])
+def test_every_text_is_whole_within_its_budget_with_a_real_vocabulary(tokenizer):
+    transformers = pytest.importorskip("transformers")
+    vocabulary = Vocabulary.from_tokenizer(transformers.AutoTokenizer.from_pretrained(shared(f"tokenizers/{tokenizer}")))
+    for name, grammar in GRAMMARS.items():
+        rnd = random.Random(name + tokenizer)
+        least = compile_grammar(grammar, vocabulary).budget.fewest(grammar.automaton.start)
+        for extra, greedy in ((0, False), (4, True), (23, True)):
+            assert grammar.matches(write(grammar, vocabulary, least + extra, rnd, greedy)), name
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_near_its_end_a_budgets_mask_is_what_advance_takes(name):
+    grammar, rnd = GRAMMARS[name], random.Random(name)
+    compiled = compile_grammar(grammar, LARGE)
+    matcher = compiled.matcher()
+    least = compiled.budget.fewest(matcher.state)
+    for left in range(least + 12, 0, -1):
+        if matcher.is_terminated:
+            break
+        matcher.set_budget(max(left, compiled.budget.fewest(matcher.state)))
+        ids = matcher.allowed_token_ids().tolist()
+        assert [i for i in range(LARGE.size) if matcher.copy().advance(i)] == ids
+        matcher.advance(rnd.choice(ids))
+
+
+def test_a_budget_with_room_rules_nothing_out():
+    compiled = compile_grammar(Grammar.from_regex("[a-z]{1,20}!{3}"), LARGE)
+    free, tight = compiled.matcher(), compiled.matcher()
+    tight.set_budget(200)
+    for letter in b"abcdefgh":
+        assert tight.allowed_token_ids().tolist() == free.allowed_token_ids().tolist()
+        assert free.advance(letter) and tight.advance(letter)
+
+
+def test_a_budget_counts_tokens_from_where_it_is_set():
+    matcher = compile_grammar(Grammar.from_regex("[ab]*c"), LARGE).matcher()
+    for _ in range(50):
+        assert matcher.advance(ord("a"))
+    matcher.set_budget(3)
+    assert matcher.advance(ord("a")) and matcher.advance(ord("b"))
+    assert matcher.allowed_token_ids().tolist() == [ord("c")] and not matcher.advance(ord("a"))
+    matcher.rollback(1)
+    assert ord("a") in matcher.allowed_token_ids(), "the budget is rolled back, too"
+    matcher.set_budget(1)
+    assert matcher.allowed_token_ids().tolist() == [ord("c")]
+    matcher.set_budget(None)
+    assert {ord("a"), ord("c")} < set(matcher.allowed_token_ids().tolist())
+    matcher.set_budget(1)
+    matcher.reset()
+    assert ord("a") in matcher.allowed_token_ids() and matcher.advance(ord("b")), "reset lifts the budget"
+
+
+def test_eos_is_not_counted():
+    matcher = compile_grammar(Grammar.from_choices(["ab", "abab"]), Vocabulary([b"ab", b"a", b"b", b""], [3])).matcher()
+    matcher.set_budget(1)
+    assert matcher.allowed_token_ids().tolist() == [0] and matcher.advance(0)
+    assert matcher.allowed_token_ids().tolist() == [3] and matcher.advance(3) and matcher.is_terminated
+
+
+def test_a_budget_that_is_too_small_says_what_it_takes():
+    compiled = compile_grammar(Grammar.from_choices(["abcabc"]), Vocabulary([b"abc", b"a", b"b", b"c", b""], [4]))
+    for tokens in (1, 0, -3):
+        with pytest.raises(VocabularyError) as caught:
+            compiled.matcher().set_budget(tokens)
+        assert caught.value.message == f"a budget of {tokens} tokens is too small: the shortest way to finish takes 2"
+        assert caught.value.hint == "raise max_new_tokens"
+    matcher = compiled.matcher()
+    with pytest.raises(VocabularyError):
+        matcher.set_budget(1)
+    assert matcher.advance(1), "a budget that was refused is not set"
