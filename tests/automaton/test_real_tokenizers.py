@@ -1,0 +1,155 @@
+"""Masks over real vocabularies: after a text, exactly the tokens that some text of the language goes on with."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from constrained import ActionKnowledge, Grammar, compile_grammar
+from tests.automaton.tokenizers import NAMES, tokenizer, vocabulary
+
+STEP = (
+    r"ActionPath [0-9]{1,2}: Start(->(Retrieve|Search|Lookup|Finish)\[[^\]\n]{1,60}\]){0,8}\n"
+    r"Thought [0-9]{1,2}: [^\n]{1,300}\nAction [0-9]{1,2}: (Retrieve|Search|Lookup|Finish)\[[^\]\n]{1,60}\]"
+)
+HOUSE = Grammar.from_lark(
+    '%declare PLACE THING\nstart: "> " take{THING, PLACE} | "> go to " PLACE\ntake{t, p}: "take " t " from " p " and say " t\n'
+).bind(
+    PLACE=["desk 1", "desk 10", "side table 2"],
+    THING={"desk 1": ["mug 1", "mug 12", "crème brûlée"], "desk 10": ["mug 1"], "side table 2": []},
+)
+
+# name: (grammar, texts it has been read to)
+CASES = {
+    "a step": (
+        Grammar.from_regex(STEP),
+        ("", "Act", "ActionPath 3: Start->Search[Milhouse]", "ActionPath 3: Start\nThought 3: I", "ActionPath 3: Start->Sear"),
+    ),
+    "near the end of a bounded text": (
+        Grammar.from_regex(r"Search\[[^\]\n]{1,60}\]!"),
+        ("Sear", "Search[", *("Search[" + "é" * count for count in (1, 40, 57, 58, 59, 60))),
+    ),
+    "inside a character": (
+        Grammar.from_regex(r"[^\]\n]{1,9}\]|中[一-俿]{2}"),
+        (b"\xe4", b"\xe4\xb8", b"\xf0\x9f", b"\xc3", "中".encode() + b"\xe4\xbe", b"12345678\xe2\x80"),
+    ),
+    "text at least and at most": (Grammar.from_regex("[a-z ]{8,12}(, [a-z ]{3,5}){0,2}[.]"), ("", "abcdefg", "abcdefghij", "abcdefghijkl, ab")),
+    "anything": (Grammar.from_regex("(?s).*"), ("", "a\n", b"\xe4\xb8")),
+    "ASCII only": (Grammar.from_regex("[ -~]{0,30}"), ("", "a" * 28)),
+    "words of any script": (Grammar.from_regex(r"\w+( \w+)*"), ("", "été", "a ")),
+    "all but digits": (Grammar.from_regex(r"[^\d]{2,40}7"), ("", "x", "x" * 38)),
+    "groups counted": (Grammar.from_regex("(ab|c|de f){3,40}!"), ("", "ab", "cabc", "c" * 38, "c" * 40)),
+    "text within text": (Grammar.from_regex(r'"([^"\\\n]|\\["\\n]){0,20}"(: [0-9]{1,3})?'), ("", '"', '"ab\\', '"ab\\"', '"' + "a" * 19, '"a"')),
+    "text that ends in its own letters": (Grammar.from_regex("[a-z ]{1,20} the end"), ("a", "a th", "a" * 19)),
+    "names that begin alike": (Grammar.from_choices([f"go to desk {i}" for i in range(1, 130)]), ("", "go to", "go to desk 1", "go to desk 12")),
+    "slots tied together": (HOUSE, ("", "> t", "> take mug 1", "> take cr", "> take mug 1 from desk 1", "> take mug 1 from desk 10 and say ")),
+    "an action": (ActionKnowledge.from_lark("hotpotqa").grammar, ("", "Search[", "Search[" + "x" * 198)),
+}  # fmt: skip
+
+
+def readable(grammar: Grammar, text: bytes, words: list[bytes]) -> list[bool]:
+    """Per token, whether `grammar` has a text that begins with `text` and it; `words` ascending."""
+    states, before, out = [grammar.automaton.read(text)], b"", []
+    for word in words:
+        shared_part = len(os.path.commonprefix((before, word)))
+        del states[shared_part + 1 :]
+        while states[-1] is not None and len(states) <= len(word):
+            states.append(states[-1].step(word[len(states) - 1]))
+        out.append(len(states) == len(word) + 1 and states[-1] is not None)
+        if states[-1] is None:
+            before = word[: len(states) - 1]
+        else:
+            before = word
+    return out
+
+
+BOTH = [(name, case) for name in ("gpt2", "phi3-mini") for case in CASES] + [
+    (("qwen2.5", "tekken")[i % 2], case) for i, case in enumerate(CASES)  # two alike in size, the cases shared out
+]
+
+
+@pytest.mark.parametrize(("name", "case"), BOTH)
+def test_a_mask_holds_what_can_be_read(name, case):
+    words = vocabulary(name)
+    grammar, texts = CASES[case]
+    compiled = compile_grammar(grammar, words)
+    for text in texts:
+        text = text.encode() if isinstance(text, str) else text
+        matcher = compiled.matcher(text)
+        can = np.array(readable(grammar, text, words.sorted_tokens))
+        expected = set(words.sorted_ids[can].tolist()) | (set(words.eos_token_ids) if matcher.is_complete else set())
+        allowed = matcher.allowed_token_ids()
+        assert allowed.tolist() == sorted(expected), text
+        mask = np.full((2, words.words + 3), -1, np.int32)
+        matcher.fill_bitmask(mask, 1)
+        assert np.flatnonzero(np.unpackbits(mask[1].view(np.uint8), bitorder="little")).tolist() == allowed.tolist()
+    assert grammar.is_prefix(texts[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tokenizers_own_cut_of_a_text_is_allowed(name):
+    words, encoder = vocabulary(name), tokenizer(name)
+    texts = [
+        "ActionPath 2: Start->Search[Milhouse]->Lookup[named after]\nThought 2: It's “Nixon”, né en 1913 — 理查德 😀.\nAction 2: Finish[Nixon]",
+        "ActionPath 1: Start\nThought 1:   two  spaces\tand a tab\nAction 1: Retrieve[Pokémon: Indigo League (season 1)]",
+    ]
+    compiled = compile_grammar(Grammar.from_regex(" ?" + STEP), words)  # SentencePiece begins with a space
+    for text in texts:
+        if name == "tekken":
+            ids = encoder.encode(text, bos=False, eos=False)
+        else:
+            ids = encoder.encode(text, add_special_tokens=False)
+        spelled = b"".join(words.tokens[i] for i in ids)
+        assert spelled == (b" " if name == "phi3-mini" else b"") + text.encode()
+        matcher = compiled.matcher()
+        assert all(matcher.advance(i) for i in ids) and matcher.is_complete and matcher.advance(words.eos_token_ids[0])
+
+
+@pytest.mark.parametrize("name", ["gpt2", "qwen2.5"])
+def test_byte_level_tokens_are_what_the_tokenizer_writes(name):
+    words, encoder = vocabulary(name), tokenizer(name)
+    assert len(words.tokens) == len(encoder)
+    for i in [*range(0, len(encoder), 7), *range(len(encoder) - 300, len(encoder))]:
+        written = encoder.decode([i], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        assert words.tokens[i].decode("utf-8", "replace") == written
+    assert words.single_bytes == frozenset(range(256))
+
+
+def test_sentencepiece_tokens_are_what_the_tokenizer_writes():
+    words, encoder = vocabulary("phi3-mini"), tokenizer("phi3-mini")
+    before = encoder.encode("é", add_special_tokens=False)
+    said = encoder.decode(before)
+    for i in [*range(300), *range(300, 32_000, 5)]:
+        written = encoder.decode([*before, i], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        assert (said.encode() + words.tokens[i]).decode("utf-8", "replace") == written
+    assert words.tokens[3 : 3 + 256] == [bytes((b,)) for b in range(256)], "its byte pieces"
+    assert words.tokens.count(b"\n") >= 1 and words.tokens.count(b"a") == 2, "as a piece and as a byte"
+
+
+def test_tekken_tokens_are_bytes():
+    words, encoder = vocabulary("tekken"), tokenizer("tekken")
+    assert words.size == encoder.n_words and words.eos_token_ids == [encoder.eos_id]
+    assert words.special_ids == list(range(encoder.num_special_tokens))
+    for text in ("go to desk 1", "né 中 😀\n\n  x"):
+        ids = encoder.encode(text, bos=False, eos=False)
+        assert b"".join(words.tokens[i] for i in ids) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "eos", "special", "content"),
+    [
+        ("gpt2", [50256], {50256}, {"Ġthe"}),
+        ("phi3-mini", [32000], {0, 1, 2, 32000, 32001, 32007, 32010}, {"▁the", "<0x0A>"}),
+        ("qwen2.5", [151645], {151643, 151644, 151645, 151659, 151664}, {"Ġthe", "<tool_call>"}),
+    ],
+)
+def test_special_tokens_are_known(name, eos, special, content):
+    words, encoder = vocabulary(name), tokenizer(name)
+    assert words.eos_token_ids == eos and special <= set(words.special_ids)
+    assert not {encoder.convert_tokens_to_ids(t) for t in content} & set(words.special_ids)
+    matcher = compile_grammar(Grammar.from_regex("(?s).+"), words).matcher()
+    assert not set(words.special_ids) & set(matcher.allowed_token_ids().tolist())
+    assert matcher.advance(words.tokens.index(b"x"))
+    assert set(words.special_ids) & set(matcher.allowed_token_ids().tolist()) == set(eos)
