@@ -115,29 +115,32 @@ class Budget:
 
     def _from_position(self, position: p.Position) -> int | None:
         if position not in self._exact:
-            limit = MAX_STEPS if self.needed else EXACT_STEPS
-            self._exact[position] = self._search(position, limit)
+            self._exact[position] = self._search(position, EXACT_STEPS)
         found, exact = self._exact[position]
-        if not exact:
-            if position not in self._noted:
-                if self.needed:
-                    raise VocabularyError(
-                        f"gave up after {MAX_STEPS} steps to find whether this vocabulary can spell "
-                        "the grammar's texts",
-                        hint="add the missing single-byte tokens to the vocabulary",
-                    )
-                self._bound(position)
-            found = self._noted[position]
-        return found
+        if exact:
+            return found
+        if position not in self._noted and not self._bound(position):
+            # the shortest text can't be spelled, but another one perhaps
+            found, exact = self._exact[position] = self._search(position, MAX_STEPS)
+            if not exact:
+                raise VocabularyError(
+                    f"gave up after {MAX_STEPS} steps to find whether this vocabulary can spell the grammar's texts",
+                    hint="add the missing single-byte tokens to the vocabulary",
+                )
+            return found
+        return self._noted[position]
 
-    def _bound(self, start: p.Position) -> None:
-        """Note the fewest tokens for a shortest text from `start`, all along the way.
+    def _bound(self, start: p.Position) -> bool:
+        """Note the fewest tokens for a shortest text from `start`, all along the way; False if it has none.
 
         All along, so that where a budget lets one begin, it lets one go on: each position
         noted with `k` tokens has one within reach of a token that is noted with `k - 1`.
         """
         path = self._shortest(start)
-        ends = [0, *self._vocabulary.fewest_tokens(b"".join(data for _, data in path))]
+        try:
+            ends = [0, *self._vocabulary.fewest_tokens(b"".join(data for _, data in path))]
+        except ValueError:
+            return False
         at = 0
         for q, data in path:
             for i, end in enumerate(ends):
@@ -146,14 +149,19 @@ class Budget:
                     need = len(ends) - 1 - i
                     self._noted[place] = min(self._noted.get(place, need), need)
             at += len(data)
+        return True
 
     def _search(self, start: p.Position, limit: int) -> tuple[int | None, bool]:
         """(fewest tokens, whether the search was finished): breadth first over positions."""
         tokens, state_of = self._vocabulary.tokens, self._automaton.state
-        seen, layer, tokens_read = {start}, [start], 0
-        steps = 0
+        came: dict[p.Position, p.Position | None] = {start: None}
+        layer, tokens_read, steps = [start], 0, 0
         while layer:
-            if any(isinstance(q, (p.Accept, p.StepEnd)) for q in layer):
+            end = next((q for q in layer if isinstance(q, (p.Accept, p.StepEnd))), None)
+            if end is not None:
+                for need in range(tokens_read + 1):  # so that the way found stays open, step by step
+                    self._noted[end] = min(self._noted.get(end, need), need)
+                    end = came[end]
                 return tokens_read, True
             following = []
             for q in layer:
@@ -166,8 +174,8 @@ class Budget:
                 state = state_of((q,))
                 for i in ids.tolist():
                     for r in state.read(tokens[i]).positions:
-                        if r not in seen:
-                            seen.add(r)
+                        if r not in came:
+                            came[r] = q
                             following.append(r)
             layer, tokens_read = following, tokens_read + 1
         return None, True

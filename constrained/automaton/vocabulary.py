@@ -39,7 +39,7 @@ class Vocabulary:
     Raises
     ------
     VocabularyError
-        No token, no EOS id, or an id out of range.
+        No token, one that is not bytes, no EOS id, or an id out of range.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Vocabulary:
         *,
         size: int | None = None,
     ):
-        self.tokens = [bytes(t) for t in tokens]
+        self.tokens = [t if type(t) is bytes else _bytes(t, i) for i, t in enumerate(tokens)]
         self.eos_token_ids = sorted({int(i) for i in eos_token_ids})
         if not self.eos_token_ids:
             raise VocabularyError(
@@ -192,3 +192,11 @@ class Vocabulary:
             ends.append(at)
             at = before[at]
         return ends[::-1]
+
+
+def _bytes(token, index: int) -> bytes:
+    if not isinstance(token, (bytes, bytearray, memoryview)):
+        raise VocabularyError(
+            f"token {index} is not bytes but {type(token).__name__}", hint="give each token as the bytes it writes"
+        )
+    return bytes(token)

@@ -143,3 +143,48 @@ def test_a_budget_that_is_too_small_says_what_it_takes():
     with pytest.raises(VocabularyError):
         matcher.set_budget(1)
     assert matcher.advance(1), "a budget that was refused is not set"
+
+
+# a large vocabulary without single bytes, as SentencePiece's without byte fallback are
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABDFLPRSTGHIM 0123456789->[]:.,é中"
+PIECES = sorted({*LETTERS, *(a + b for a in LETTERS[:40] for b in LETTERS[:45]), "Start", "Action", "the", " é"})
+WORDY = Vocabulary([*(p.encode() for p in PIECES), b""], [len(PIECES)])
+
+
+@pytest.mark.parametrize("budget", [None, 40, 90])
+def test_a_large_vocabulary_without_single_bytes(budget):
+    """No byte of `;` or of other scripts is there: what needs them is shut, the rest can always be finished."""
+    grammar = Grammar.from_regex(
+        r"ActionPath [0-9]: Start(->(Search|Lookup;)\[[^\]\n]{1,60}\]){0,8}\. Thought: [^\n]{1,300}\. Action: (Find|Get)\[[^\]\n]{1,60}\]"
+    )
+    compiled = compile_grammar(grammar, WORDY)
+    assert compiled.budget.needed
+    rnd = random.Random(str(budget))
+    for _ in range(3):
+        matcher = compiled.matcher()
+        matcher.set_budget(budget)
+        text = b""
+        for _ in range(budget or 60):
+            ids = matcher.allowed_token_ids().tolist()
+            assert ids, f"stuck after {text!r}"
+            on = [i for i in ids if i != len(PIECES)]
+            if not on:
+                break
+            i = rnd.choice([i for i in on if WORDY.tokens[i].isalpha()] or on)
+            assert matcher.advance(i)
+            text += WORDY.tokens[i]
+        assert matcher.is_complete if budget else grammar.is_prefix(text)
+        assert b"Lookup" not in text
+    assert compiled.matcher("ActionPath 1: Start->").allowed_token_ids().tolist() == sorted(
+        PIECES.index(p) for p in ("S", "Se")
+    )
+
+
+def test_a_large_vocabulary_that_can_not_spell_the_shortest_text_but_another():
+    compiled = compile_grammar(Grammar.from_regex("(;|ab)[^\\n]{2,40}(;|cd)"), WORDY)
+    assert compiled.budget.needed
+    matcher = compiled.matcher()
+    assert {WORDY.tokens[i] for i in matcher.allowed_token_ids()} == {b"a", b"ab"}
+    with pytest.raises(VocabularyError, match="no text of the grammar can be written"):
+        compile_grammar(Grammar.from_regex("(;|ab)x{2,40};"), WORDY)

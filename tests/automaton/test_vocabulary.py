@@ -86,8 +86,7 @@ def test_equal_vocabularies_have_equal_fingerprints():
     assert first == fingerprint([b"a", b"bc"], [2])
     others = [([b"ab", b"c"], [2]), ([b"bc", b"a"], [2]), ([b"a", b"bc"], [2, 3]), ([b"a", b"bc"], [1]), ([b"a", b"bc", b""], [2])]
     found = [first, *(fingerprint(*o) for o in others), fingerprint([b"a", b"bc"], [2], [0]), fingerprint([b"a", b"bc"], [2], size=9)]
-    assert len(set(found)) == len(found) - 1  # an empty token more, within the size, changes the last-but-two
-    assert fingerprint([b"a", b"bc"], [2]) != fingerprint([b"a", b"bc"], [2], [1])
+    assert len(set(found)) == len(found)
 
 
 @given(st.lists(st.one_of(st.text(max_size=4).map(str.encode), st.binary(min_size=1, max_size=6)), min_size=1))
