@@ -228,7 +228,7 @@ def test_forced_text_is_what_every_way_on_begins_with():
             after = state.read(forced)
             assert after.accepting or len(after.first()) > 1 or len(forced) == 4096
             more = [text + forced + bytes((b,)) for b in sorted(after.first())[:5]]
-            work += [m for m in more if len(m) < 12 and m not in seen]
+            work += [m for m in more if len(m) < 10 and m not in seen]
             seen.update(more)
 
 
