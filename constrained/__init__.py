@@ -1,7 +1,7 @@
 """Agents that cannot write an invalid plan."""
 
 from constrained.agents.plan import Plan
-from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
+from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError, GrammarError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionKnowledge",
+    "BatchMatcher",
     "CompiledGrammar",
     "ConstrainedError",
     "Grammar",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from constrained.automaton.budget import Budget
@@ -183,6 +185,37 @@ class Matcher:
         self._history.append((self.state, self._ended, self._left))
         self.state, self._left = after, left
         return True
+
+    def accepts(self, token_ids: Iterable[int]) -> int:
+        """How many tokens of a draft, in order, are allowed; nothing changes."""
+        count = 0
+        for token in token_ids:
+            if not self.advance(token):
+                break
+            count += 1
+        self.rollback(count)
+        return count
+
+    def fill_draft(self, mask: np.ndarray, token_ids: Sequence[int], row: int = 0) -> int:
+        """Masks all along a draft (speculative decoding), in one call; nothing changes.
+
+        ``mask[row + i]`` gets what may come after the first `i` tokens, up to and with the
+        first that is not allowed.
+
+        Returns
+        -------
+        int
+            How many tokens of the draft, in order, are allowed.
+        """
+        count = 0
+        self.fill_bitmask(mask, row)
+        for token in token_ids:
+            if not self.advance(token):
+                break
+            count += 1
+            self.fill_bitmask(mask, row + count)
+        self.rollback(count)
+        return count
 
     def rollback(self, tokens: int = 1) -> None:
         """Take back the last `tokens` tokens.

@@ -1,0 +1,129 @@
+"""Many texts at once: rows with their own grammars and states, masked in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from constrained.automaton.matcher import Matcher
+from constrained.errors import VocabularyError
+
+
+class BatchMatcher:
+    """Rows over one vocabulary; each follows its own text in its own grammar.
+
+    Rows may come and go while others go on. Wherever rows are named by number, they are
+    those of the mask: ``0 … len(batch) - 1``.
+
+    Parameters
+    ----------
+    matchers : iterable of Matcher
+        Taken over as they are: whoever advances them elsewhere advances the row.
+
+    Raises
+    ------
+    VocabularyError
+        Two rows' vocabularies differ.
+    """
+
+    def __init__(self, matchers: Iterable[Matcher] = ()):
+        self._rows: list[Matcher] = []
+        self._mask: np.ndarray | None = None
+        for matcher in matchers:
+            self.add(matcher)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: int) -> Matcher:
+        return self._rows[row]
+
+    def __iter__(self) -> Iterator[Matcher]:
+        return iter(self._rows)
+
+    def add(self, matcher: Matcher) -> int:
+        """Append a row; its number."""
+        if self._rows:
+            mine, other = self._rows[0].compiled.vocabulary, matcher.compiled.vocabulary
+            if mine is not other and mine.fingerprint != other.fingerprint:
+                raise VocabularyError(
+                    "the rows of a batch must share one vocabulary",
+                    hint="compile all grammars with the same Vocabulary object",
+                )
+        self._rows.append(matcher)
+        return len(self._rows) - 1
+
+    def remove(self, row: int) -> Matcher:
+        """Take a row out; those after it move up by one."""
+        return self._rows.pop(row)
+
+    def swap(self, row: int, other: int) -> None:
+        """Exchange two rows."""
+        rows = self._rows
+        rows[row], rows[other] = rows[other], rows[row]
+
+    def reorder(self, rows: Sequence[int]) -> None:
+        """Let the rows be independent copies of `rows`, in that order: the fork of a beam search.
+
+        A row named once is kept as it is; one named again is copied; one not named is gone.
+        """
+        taken: set[int] = set()
+        out = []
+        for row in rows:
+            row = range(len(self._rows))[row]
+            out.append(self._rows[row].copy() if row in taken else self._rows[row])
+            taken.add(row)
+        self._rows = out
+
+    def copy(self) -> BatchMatcher:
+        """An independent batch at the same places."""
+        return BatchMatcher(matcher.copy() for matcher in self._rows)
+
+    def fill_bitmask(self, mask: np.ndarray | None = None) -> np.ndarray:
+        """Write what each row allows.
+
+        Parameters
+        ----------
+        mask : ndarray of int32, shape [>= rows, >= words], optional
+            Row ``i`` gets matcher ``i``'s mask. Default: the batch's own, which stays valid
+            until the next call.
+
+        Returns
+        -------
+        ndarray of int32, shape [rows, words]
+        """
+        if mask is None:
+            words = self._rows[0].compiled.vocabulary.words if self._rows else 0
+            if self._mask is None or self._mask.shape[0] < len(self._rows) or self._mask.shape[1] != words:
+                self._mask = np.zeros((len(self._rows), words), np.int32)
+            mask = self._mask[: len(self._rows)]
+        for i, matcher in enumerate(self._rows):
+            matcher.fill_bitmask(mask, i)
+        return mask
+
+    def advance(self, token_ids: Sequence[int | None]) -> list[bool]:
+        """Read one token in each row.
+
+        Parameters
+        ----------
+        token_ids : sequence of int or None, one a row
+            None or a negative number leaves the row as it is.
+
+        Returns
+        -------
+        list of bool
+            False where the token was not allowed (that row has not changed).
+        """
+        if len(token_ids) != len(self._rows):
+            raise ValueError(f"{len(token_ids)} tokens for {len(self._rows)} rows")
+        return [
+            token is None or token < 0 or matcher.advance(token)
+            for matcher, token in zip(self._rows, token_ids)
+        ]
+
+    def rollback(self, tokens: int | Sequence[int]) -> None:
+        """Take back the last `tokens` tokens of every row, or so many of each."""
+        counts = [tokens] * len(self._rows) if isinstance(tokens, int) else tokens
+        for matcher, count in zip(self._rows, counts, strict=True):
+            matcher.rollback(count)
