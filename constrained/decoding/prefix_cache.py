@@ -6,11 +6,12 @@ last call is run through the model.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+
+from constrained.decoding.forward import Forward
 
 
 class PrefixCache:
@@ -26,7 +27,7 @@ class PrefixCache:
 
     def __init__(self):
         self.forward_passes = self.tokens_run = 0
-        self._model: Any = None
+        self._forward: Forward | None = None
         self.clear()
 
     def clear(self) -> None:
@@ -34,7 +35,16 @@ class PrefixCache:
         self.tokens: list[int] = []
         self._past: Any = None
 
-    def next_logits(self, model: Any, tokens: Sequence[int]) -> torch.Tensor:
+    def adopt(self, past: Any, tokens: Sequence[int]) -> None:
+        """Go on from `past`, a transformers cache that holds exactly the keys and values of `tokens`."""
+        self._past, self.tokens = past, list(tokens)
+
+    @property
+    def past(self) -> Any:
+        """The transformers cache of :attr:`tokens`; None where nothing is held."""
+        return self._past
+
+    def next_logits(self, model: Any, tokens: Sequence[int], columns: torch.Tensor | None = None) -> torch.Tensor:
         """The model's logits for what follows `tokens`.
 
         Parameters
@@ -42,34 +52,30 @@ class PrefixCache:
         model : transformers causal language model
         tokens : sequence of int
             The whole text so far, at least one id; the part already held is not run again.
+        columns : torch.Tensor, optional
+            int64 ``[C]``: the only ids whose logits are wanted, if the model `narrows`.
 
         Returns
         -------
         torch.Tensor
-            float32 ``[width]``.
+            float32 ``[width]``, or ``[C]``.
         """
-        if model is not self._model:
-            self.clear()
-            self._model = model
-            # Logits of the last place are all that is needed: over a long prompt the rest costs more than the model.
-            # An adapter's wrapper hides the signature of the model below it.
-            base = model.get_base_model() if hasattr(model, "get_base_model") else model
-            accepted = inspect.signature(base.forward).parameters
-            self._options = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        if self._forward is None or model is not self._forward.model:
+            if self._forward is not None:
+                self.clear()
+            self._forward = Forward(model)
         kept = self._keep(tokens)
         past, self._past = self._past, None
         fresh = torch.tensor([tokens[kept:]], device=model.device)
         # What is held counts only once the call is through: one broken off half-way leaves an empty cache.
         self.tokens = []
-        with torch.inference_mode():
-            out = model(input_ids=fresh, past_key_values=past, use_cache=True, **self._options)
-            logits = out.logits[0, -1].float()
+        with torch.no_grad():
+            logits, past = self._forward(columns, input_ids=fresh, past_key_values=past)
         self.forward_passes += 1
         self.tokens_run += len(tokens) - kept
-        past = getattr(out, "past_key_values", None)
         if past is not None:  # None: a model that keeps nothing reads everything again each time
             self._past, self.tokens = past, list(tokens)
-        return logits
+        return logits[0]
 
     def _keep(self, tokens: Sequence[int]) -> int:
         """Crop what is held to the beginning it shares with `tokens`; its length."""

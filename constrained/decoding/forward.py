@@ -1,0 +1,106 @@
+"""One call of a model, for the logits at the last place of each row: all of them, or some columns only.
+
+With a vocabulary of 131,072 tokens the output matrix is most of a small model's work (12 ms of 16 ms for 30 million
+weights on one core). Where the mask leaves a few hundred tokens, only their rows of it are multiplied: the same
+numbers, as each logit is a product of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import nn
+
+_PLAIN_HEADS: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+"""Models whose logits were compared with the product of their last hidden state and output matrix."""
+
+
+class Forward:
+    """A causal language model, called for what follows each row.
+
+    Parameters
+    ----------
+    model : transformers causal language model, or a PEFT wrapper of one
+
+    Attributes
+    ----------
+    passes : int
+        Calls so far.
+    """
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.passes = 0
+        # An adapter's wrapper hides the signature of the model below it.
+        self.accepted = inspect.signature(_unwrapped(model).forward).parameters
+        # Logits of the last place are all that is needed: over a long prompt the rest costs more than the model.
+        self._options = {"logits_to_keep": 1} if "logits_to_keep" in self.accepted else {}
+
+    def __call__(self, columns: torch.Tensor | None = None, **inputs: Any) -> tuple[torch.Tensor, Any]:
+        """Run the model.
+
+        Parameters
+        ----------
+        columns : torch.Tensor, optional
+            int64 ``[C]`` ids whose logits are wanted, where `narrows` says so; default: all.
+        **inputs
+            ``input_ids``, ``past_key_values`` and whatever else the model's ``forward`` is to get.
+
+        Returns
+        -------
+        logits : torch.Tensor
+            float32 ``[rows, C]``, after the last column of ``input_ids``.
+        past : Cache or None
+            Keys and values, where the model keeps some.
+        """
+        inputs.setdefault("use_cache", True)
+        if columns is None:
+            out = self.model(**inputs, **self._options)
+            logits = out.logits[:, -1]
+        else:
+            out = self.model.base_model(**inputs)
+            head = self.model.get_output_embeddings()
+            bias = None if head.bias is None else head.bias[columns]
+            logits = nn.functional.linear(out.last_hidden_state[:, -1], head.weight[columns], bias)
+        self.passes += 1
+        return logits.float(), getattr(out, "past_key_values", None)
+
+    @property
+    def narrows(self) -> bool:
+        """Single columns of the logits can be had without the others.
+
+        So where the logits are the output matrix times the last hidden state and nothing more; that is tried out
+        once for each model, on one token.
+        """
+        found = _PLAIN_HEADS.get(self.model)
+        if found is None:
+            found = _PLAIN_HEADS[self.model] = self._plain_head()
+        return found
+
+    def _plain_head(self) -> bool:
+        model = self.model
+        head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+        backbone = getattr(model, "base_model", model)
+        # A quantised or sharded matrix has no rows to pick; a PEFT wrapper's base is no backbone.
+        if type(head) is not nn.Linear or not head.weight.is_floating_point() or head.weight.is_meta:
+            return False
+        if backbone is model or hasattr(model, "get_base_model") or hasattr(head, "_hf_hook"):
+            return False
+        # Soft capping is as good as linear for small logits, so that trying it out might not show it.
+        if getattr(model.config.get_text_config(), "final_logit_softcapping", None):
+            return False
+        ids = torch.zeros((1, 1), dtype=torch.long, device=model.device)
+        with torch.no_grad():
+            hidden = getattr(backbone(input_ids=ids, use_cache=False), "last_hidden_state", None)
+            if hidden is None or hidden.shape[-1] != head.in_features:
+                return False
+            own = model(input_ids=ids, use_cache=False).logits.float()
+            product = head(hidden).float()
+        return own.shape == product.shape and torch.allclose(product, own, rtol=1e-4, atol=1e-4 * own.abs().max().item())
+
+
+def _unwrapped(model: Any) -> Any:
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
