@@ -1,8 +1,4 @@
-"""The generation loop: a prompt and a grammar in, a whole text of the grammar out.
-
-The loop asks the model only where there is a choice. What must come next is appended as known tokens; they go
-through the model together with the next place where it is asked (`PrefixCache` runs whatever it has not read yet).
-"""
+"""A prompt and a grammar in, a whole text of the grammar out, with what it cost and what the model had wanted."""
 
 from __future__ import annotations
 
@@ -13,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from constrained.automaton import CompiledGrammar, Matcher, compile_grammar
-from constrained.decoding import bitmask
-from constrained.decoding.forced_run import TAIL, forced_run
+from constrained.automaton import CompiledGrammar, compile_grammar
+from constrained.decoding.loop import GuidedText, PrefixReader, Text, write
 from constrained.decoding.prefix_cache import PrefixCache
-from constrained.decoding.record import Generation, PrunedMass, Token
+from constrained.decoding.record import Generation, PrunedMass
 from constrained.decoding.sampling import Sampler
 from constrained.errors import ConstrainedError, ModelError
 from constrained.grammar import Grammar
@@ -81,11 +76,17 @@ def generate(
     ids = _encode(loaded, prompt)
     room = _room(loaded, len(ids), max_new_tokens)
     sampler = Sampler(temperature, top_k, top_p, generator)
-    writer = _Writer(loaded, ids, PrefixCache() if cache is None else cache, sampler)
+    cache = PrefixCache() if cache is None else cache
+    reader, passes_before = PrefixReader(loaded.model, cache), cache.forward_passes
     with _threads(loaded):
         if grammar is None:
-            return _free(writer, room, stop.encode() if stop else b"")
-        return _within(writer, _compiled(loaded, grammar).matcher(begun), room, min_forced)
+            text = Text(loaded.vocabulary, ids)
+            complete, end = _free(text, reader, sampler, room, stop.encode() if stop else b"")
+        else:
+            matcher = _compiled(loaded, grammar).matcher(begun)
+            text, complete, end = GuidedText(matcher, ids, room, loaded.tokenizer, min_forced), True, None
+            write([text], reader, lambda _, logits, __: [sampler.choose(logits[0], text.row)])
+    return _generation(text, complete, cache.forward_passes - passes_before, end)
 
 
 @contextmanager
@@ -107,93 +108,36 @@ def _threads(loaded: LoadedModel):
         torch.set_num_threads(threads)
 
 
-class _Writer:
-    """A text being written: its tokens, its bytes, and what the model was asked."""
+def _free(text: Text, reader: PrefixReader, sampler: Sampler, room: int, stop: bytes) -> tuple[bool, int | None]:
+    """Write whatever the model wants, up to an end-of-text token, the stop string or `room` tokens.
 
-    def __init__(self, loaded: LoadedModel, prompt: list[int], cache: PrefixCache, sampler: Sampler):
-        self.loaded, self.cache, self.sampler = loaded, cache, sampler
-        self.ids = list(prompt)
-        self.prompt_tokens = len(prompt)
-        self.data = b"".join(map(self._spell, prompt[-TAIL:]))
-        self.begin = len(self.data)
-        self.tokens: list[Token] = []
-        self.masses: list[float] = []
-        self.passes_before = cache.forward_passes
-
-    def _spell(self, token: int) -> bytes:
-        vocabulary = self.loaded.vocabulary
-        known = token < len(vocabulary.tokens) and token not in vocabulary.special_set
-        return vocabulary.tokens[token] if known else b""
-
-    def ask(self, row: np.ndarray) -> Token:
-        """Let the model choose among the tokens of a packed mask row."""
-        logits = self.cache.next_logits(self.loaded.model, self.ids)
-        choice = self.sampler.choose(logits, row)
-        self.masses.append(choice.pruned_mass)
-        return Token(*choice, False)
-
-    def write(self, token: Token) -> None:
-        self.tokens.append(token)
-        self.ids.append(token.id)
-        self.data += self._spell(token.id)
-
-    def write_forced(self, ids: Sequence[int]) -> None:
-        for token in ids:
-            self.write(Token(token, 1.0, 0.0, True))
-
-    def result(self, complete: bool, end: int | None = None) -> Generation:
-        masses = self.masses
-        mean = sum(masses) / len(masses) if masses else 0.0
-        return Generation(
-            text=self.data[self.begin : end].decode("utf-8", "replace"),
-            tokens=tuple(self.tokens),
-            prompt_tokens=self.prompt_tokens,
-            forward_passes=self.cache.forward_passes - self.passes_before,
-            pruned_mass=PrunedMass(mean, max(masses, default=0.0), sum(masses)),
-            complete=complete,
-        )
-
-
-def _within(writer: _Writer, matcher: Matcher, room: int, min_forced: int) -> Generation:
-    """Write a text of the matcher's grammar in at most `room` tokens; it is always whole."""
-    vocabulary = matcher.compiled.vocabulary
-    ends = vocabulary.eos_token_ids
-    only_end = vocabulary.pack(np.array(ends))
-    mask = np.zeros((1, vocabulary.words), np.int32)
-    row = mask[0]
-    matcher.set_budget(room)
-    while True:
-        writer.write_forced(forced_run(matcher, writer.loaded.tokenizer, writer.data[-TAIL:], min_forced))
-        matcher.fill_bitmask(mask)
-        if np.array_equal(row, only_end):
-            return writer.result(complete=True)
-        if bitmask.count(row) == 1:
-            only = int(bitmask.ids(row)[0])
-            matcher.advance(only)
-            writer.write_forced([only])
-            continue
-        token = writer.ask(row)
-        if token.id in ends:
-            return writer.result(complete=True)
-        matcher.advance(token.id)
-        writer.write(token)
-
-
-def _free(writer: _Writer, room: int, stop: bytes) -> Generation:
-    """Write whatever the model wants, up to an end-of-text token, the stop string or `room` tokens."""
-    vocabulary = writer.loaded.vocabulary
+    Whether it ended by itself, and where in the bytes, if not at their end.
+    """
+    vocabulary = text.vocabulary
     row = vocabulary.pack(np.concatenate((vocabulary.sorted_ids, vocabulary.special_ids)))
     for _ in range(room):
-        token = writer.ask(row)
-        if token.id in vocabulary.eos_token_ids:
-            return writer.result(complete=True)
-        before = len(writer.data)
-        writer.write(token)
+        before = len(text.data)
+        text.take(sampler.choose(reader.cache.next_logits(reader.model, text.ids), row))
+        if text.done:
+            return True, None
         if stop:
-            found = writer.data.find(stop, max(writer.begin, before - len(stop) + 1))
+            found = text.data.find(stop, max(text.begin, before - len(stop) + 1))
             if found >= 0:
-                return writer.result(complete=True, end=found)
-    return writer.result(complete=False)
+                return True, found
+    return False, None
+
+
+def _generation(text: Text, complete: bool, forward_passes: int, end: int | None = None) -> Generation:
+    masses = text.masses
+    mean = sum(masses) / len(masses) if masses else 0.0
+    return Generation(
+        text=text.data[text.begin : end].decode("utf-8", "replace"),
+        tokens=tuple(text.tokens),
+        prompt_tokens=text.prompt_tokens,
+        forward_passes=forward_passes,
+        pruned_mass=PrunedMass(mean, max(masses, default=0.0), sum(masses)),
+        complete=complete,
+    )
 
 
 def _encode(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:

@@ -1,0 +1,212 @@
+"""The generation loop: texts that each stay inside a grammar, written side by side.
+
+The model is asked only where there is a choice. What must come next is appended as known tokens; they go through
+the model together with the next place where it is asked. So a round is: append what is forced to every text that was
+asked last; let the model read what it hasn't read; choose for the texts it has read to their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from constrained.automaton import Matcher, Vocabulary
+from constrained.decoding import bitmask
+from constrained.decoding.forced_run import TAIL, forced_run
+from constrained.decoding.prefix_cache import PrefixCache
+from constrained.decoding.record import Token
+from constrained.decoding.sampling import NARROW, Choice
+from constrained.errors import ConstrainedError
+
+
+class Text:
+    """A text being written: its tokens and its bytes.
+
+    Attributes
+    ----------
+    ids : list of int
+        The prompt's tokens and those written, without the end-of-text token.
+    tokens : list of Token
+        Those written.
+    end : Token or None
+        The end-of-text token, where the model was asked and chose one.
+    done : bool
+        Nothing more will be written.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int]):
+        self.vocabulary = vocabulary
+        self.ids = list(prompt)
+        self.prompt_tokens = len(self.ids)
+        self.data = bytearray(b"".join(map(self._spell, self.ids[-TAIL:])))
+        self.begin = len(self.data)
+        self.tokens: list[Token] = []
+        self.end: Token | None = None
+        self.done = False
+
+    def _spell(self, token: int) -> bytes:
+        vocabulary = self.vocabulary
+        known = token < len(vocabulary.tokens) and token not in vocabulary.special_set
+        return vocabulary.tokens[token] if known else b""
+
+    def write(self, token: Token) -> None:
+        self.ids.append(token.id)
+        self.tokens.append(token)
+        self.data += self._spell(token.id)
+
+    def take(self, choice: Choice) -> None:
+        """Write what the model chose, or end."""
+        token = Token(choice.token, choice.probability, choice.pruned_mass, False)
+        if token.id in self.vocabulary.eos_token_ids:
+            self.end, self.done = token, True
+        else:
+            self.write(token)
+
+    @property
+    def masses(self) -> list[float]:
+        """Pruned mass of every place where the model was asked."""
+        asked = [token.pruned_mass for token in self.tokens if not token.forced]
+        return asked if self.end is None else [*asked, self.end.pruned_mass]
+
+
+class GuidedText(Text):
+    """A text that stays inside its matcher's grammar, and is whole within `room` tokens.
+
+    Parameters
+    ----------
+    matcher : Matcher
+        Where the text begins; advanced with it.
+    prompt : sequence of int
+    room : int
+        Most tokens to write, the end-of-text token not counted.
+    tokenizer : optional
+        Cuts forced runs into its own tokens; without one, only tokens that have no alternative are forced.
+    min_forced : int
+        Runs of fewer forced bytes are left to the model, under the mask.
+
+    Attributes
+    ----------
+    row : ndarray
+        int32 ``[words]``: the tokens allowed next, once settled.
+    count : int
+        How many they are.
+
+    Raises
+    ------
+    VocabularyError
+        If the shortest text doesn't fit in `room`.
+    """
+
+    def __init__(self, matcher: Matcher, prompt: Sequence[int], room: int, tokenizer: Any = None, min_forced: int = 1):
+        super().__init__(matcher.compiled.vocabulary, prompt)
+        self.matcher, self.tokenizer, self.min_forced = matcher, tokenizer, min_forced
+        matcher.set_budget(room)
+        self._mask = np.zeros((1, self.vocabulary.words), np.int32)
+        self.row = self._mask[0]
+        self.count = 0
+
+    def settle(self) -> None:
+        """Append what must come next, up to where the model has a choice or the text is over."""
+        matcher, ends = self.matcher, len(self.vocabulary.eos_token_ids)
+        while True:
+            if self.tokenizer is not None:
+                for token in forced_run(matcher, self.tokenizer, bytes(self.data[-TAIL:]), self.min_forced):
+                    self.write(Token(token, 1.0, 0.0, True))
+            matcher.fill_bitmask(self._mask)
+            self.count = bitmask.count(self.row)
+            complete = matcher.is_complete
+            if complete and self.count == ends:
+                self.done = True
+                return
+            if complete or self.count > 1:
+                return
+            only = int(bitmask.ids(self.row)[0])
+            matcher.advance(only)
+            self.write(Token(only, 1.0, 0.0, True))
+
+    def take(self, choice: Choice) -> None:
+        if not self.matcher.advance(choice.token):
+            raise ConstrainedError(
+                f"token {choice.token} was chosen, which the grammar doesn't allow here",
+                "a logits processor must not raise tokens from minus infinity",
+            )
+        super().take(choice)
+
+
+class Reader(Protocol):
+    """Runs a model over texts."""
+
+    def read(self, texts: Sequence[GuidedText]) -> tuple[list[GuidedText], torch.Tensor, np.ndarray | None]:
+        """Read on in each text.
+
+        Returns
+        -------
+        asked : list of GuidedText
+            Those of `texts` that have been read to their end; at least one.
+        logits : torch.Tensor
+            float32 ``[len(asked), C]`` of what follows them.
+        columns : ndarray or None
+            int64 ``[C]``, ascending: the ids the logits are of; None: of all.
+        """
+
+
+class PrefixReader:
+    """Reads one text into a `PrefixCache`; works with every model."""
+
+    def __init__(self, model: Any, cache: PrefixCache, narrow: bool = False):
+        self.model, self.cache, self.narrow = model, cache, narrow
+
+    def read(self, texts: Sequence[GuidedText]) -> tuple[list[GuidedText], torch.Tensor, np.ndarray | None]:
+        [text] = texts
+        columns = narrow_columns(texts) if self.narrow else None
+        if columns is None:
+            logits = self.cache.next_logits(self.model, text.ids)
+        else:
+            logits = self.cache.next_logits(self.model, text.ids, torch.from_numpy(columns).to(self.model.device))
+        return [text], logits.unsqueeze(0), columns
+
+
+def narrow_columns(texts: Sequence[GuidedText]) -> np.ndarray | None:
+    """The ids that some of the texts allow, if they are few."""
+    if sum(text.count for text in texts) > NARROW:
+        return None
+    ids = [bitmask.ids(text.row) for text in texts]
+    return ids[0] if len(ids) == 1 else np.unique(np.concatenate(ids))
+
+
+Choose = Callable[[Sequence[GuidedText], torch.Tensor, np.ndarray | None], Sequence[Choice]]
+
+
+def write(
+    texts: Sequence[GuidedText],
+    reader: Reader,
+    choose: Choose,
+    after: Callable[[Sequence[GuidedText]], None] | None = None,
+) -> None:
+    """Write all texts to their ends.
+
+    Parameters
+    ----------
+    texts : sequence of GuidedText
+    reader : Reader
+    choose : callable
+        The texts asked, their logits and columns as `Reader.read` returns them -> one choice each.
+    after : callable, optional
+        Called after each round with the texts that have grown; may set their ``done``.
+    """
+    asked = texts
+    while True:
+        for text in asked:
+            if not text.done:
+                text.settle()
+        if after is not None:
+            after(asked)
+        waiting = [text for text in texts if not text.done]
+        if not waiting:
+            return
+        asked, logits, columns = reader.read(waiting)
+        for text, choice in zip(asked, choose(asked, logits, columns), strict=True):
+            text.take(choice)
