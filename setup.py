@@ -5,9 +5,10 @@ become `constrained/grammars/`; code looks for them there first and beside the p
 installed copy, an editable one and a bare checkout all find the same files.
 """
 
+import sys
 from pathlib import Path
 
-from setuptools import find_namespace_packages, find_packages, setup
+from setuptools import Extension, find_namespace_packages, find_packages, setup
 
 EXTRAS = {
     "gguf": ["gguf>=0.10", "sentencepiece>=0.2"],
@@ -17,6 +18,15 @@ EXTRAS = {
 }
 EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100"] + EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"]
 EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
+
+# Without a C compiler the build goes on, and Python does the kernel's work with the same results.
+KERNEL = Extension(
+    "constrained.automaton._kernel",
+    sources=[f"constrained/automaton/kernel/{name}.c" for name in ("tokens", "text", "engine", "masks", "core", "module")],
+    depends=["constrained/automaton/kernel/kernel.h"],
+    extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
+    optional=True,
+)
 
 setup(
     name="constrained",
@@ -35,6 +45,7 @@ setup(
         "constrained": ["models/embedded/*"],
         "constrained.grammars": ["*.lark", "*/*.lark"],
     },
+    ext_modules=[KERNEL],
     install_requires=[
         "torch>=2.4",
         "transformers>=4.50",

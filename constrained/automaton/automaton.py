@@ -32,8 +32,10 @@ class Automaton(Templates):
         super().__init__()
         self.grammar = grammar
         self._states: dict[tuple, State] = {}
+        self._outside = self.env(None, {}, 0)  # of what `truncated` leaves off
         self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
+        self.cut = self._position(p.Cut, (), None)
         root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
         if self._liveness and not self._liveness.can_finish(root):
             raise GrammarError(
@@ -53,6 +55,17 @@ class Automaton(Templates):
             found = self._states[key] = State(self, key)
         return found
 
+    def step_end(self, rest) -> p.StepEnd:
+        return self._position(p.StepEnd, (), rest)
+
+    def in_choices(self, values, low: int, high: int, depth: int, bind: str | None, rest) -> p.InChoices:
+        position = self._position(p.InChoices, (id(values), low, high, depth, bind), rest)
+        if not hasattr(position, "values"):
+            self._keep.append(values)  # the key holds its id
+            position.values, position.low, position.high = values, low, high
+            position.depth, position.bind = depth, bind
+        return position
+
     def into_choices(self, values, low: int, high: int, depth: int, bind: str | None, rest) -> tuple:
         """Positions `depth` bytes into `values[low:high]`, those after a finished one included."""
         out = ()
@@ -62,12 +75,29 @@ class Automaton(Templates):
             low += 1
         if low == high:
             return out
-        position = self._position(p.InChoices, (id(values), low, high, depth, bind), rest)
-        if not hasattr(position, "values"):
-            self._keep.append(values)  # the key holds its id
-            position.values, position.low, position.high = values, low, high
-            position.depth, position.bind = depth, bind
-        return (*out, position)
+        return (*out, self.in_choices(values, low, high, depth, bind, rest))
+
+    def truncated(self, frame: p.Frame | None, depth: int) -> p.Frame | None:
+        """`frame` with what is below some `depth` frames left off; `frame` itself if that is nothing.
+
+        Stacks alike in their upper frames become one. A token that is read without coming to
+        a state with the position :attr:`cut` is read as on the whole stack; where one comes
+        to it, take more frames. Costs `depth`, not the height of the stack.
+        """
+        kept: list[p.Frame] = []
+        while frame is not None:
+            # a call's own frames stay together: its parameters are bound in all of them at once
+            if len(kept) >= depth and frame.env is not kept[-1].env:
+                break
+            kept.append(frame)
+            frame = frame.next
+        if frame is None:
+            return kept[0] if kept else None
+        finishes = self._liveness is None or self._liveness.can_finish(frame)
+        out = self.frame(p.CUT if finishes else n.NEVER, self._outside, None)
+        for part in reversed(kept):
+            out = self.frame(part.node, part.env, out)
+        return out
 
     # what reads no byte
 
@@ -116,7 +146,7 @@ class Automaton(Templates):
             elif kind is n.Repeat:
                 self._enter_repeat(frame, out, work, again)
             elif kind is n.Call:
-                level = 0 if rest is None else rest.env.level + 1
+                level = _level(rest)
                 found = [
                     self.frame(body, inner, after)
                     for chosen, after in self.ways(open_names(env, (node,)), env, rest)
@@ -124,10 +154,12 @@ class Automaton(Templates):
                 ]
                 work.extend(self._living(found) if len(found) > 1 else found)
             elif kind is n.Scoped:
-                level = 0 if rest is None else rest.env.level + 1
+                level = _level(rest)
                 work.append(self.frame(node.node, self.scope(node, env.grammar, level), rest))
             elif kind is n.Var:
                 self._enter_var(node.name, env, rest, out, work)
+            elif node is p.CUT:
+                out[self.cut] = None
             else:
                 self._enter_slot(node, env, rest, out, work)
         return tuple(out)
@@ -148,6 +180,7 @@ class Automaton(Templates):
     def _enter_repeat(self, frame: p.Frame, out: dict, work: list, again: set[int]) -> None:
         node, env, rest = frame.node, frame.env, frame.next
         low, high = node.low, node.high
+        self._repeats.setdefault((id(node.item), low, high), node)
         if isinstance(node.item, n.Chars):
             out[self.in_text(node.item.chars, None, low, high, rest)] = None
             if low == 0:
@@ -190,12 +223,11 @@ class Automaton(Templates):
     def _enter_slot(self, node: n.Slot, env: p.Env, rest: p.Frame | None, out: dict, work: list) -> None:
         value = env.grammar.bindings.get(node.name)
         if ends_action(node, env):
-            out[self._position(p.StepEnd, (), rest)] = None
+            out[self.step_end(rest)] = None
         elif isinstance(value, Grammar):
             if value.unbound():
                 raise GrammarError(f"slot {node.name} is bound to a grammar whose slots are not: {value.unbound()}")
-            level = rest.env.level + 1 if rest else 0
-            work.append(self.frame(value.start, self.env(value, {}, level), rest))
+            work.append(self.frame(value.start, self.env(value, {}, _level(rest)), rest))
         elif value == {}:
             return  # nothing anywhere
         elif isinstance(value, dict):
@@ -205,6 +237,11 @@ class Automaton(Templates):
             )
         else:
             self._choose(value, None, rest, out, work)
+
+
+def _level(rest: p.Frame | None) -> int:
+    """The level of a call that goes on with `rest` (see `Env`)."""
+    return 0 if rest is None else 1 - rest.env.level
 
 
 def _number(position: p.Position) -> int:

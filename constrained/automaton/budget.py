@@ -56,6 +56,10 @@ class Budget:
         """A budget above this many tokens rules nothing out at `state`."""
         return self._distance.farthest(state)
 
+    def bounds(self, frame: p.Frame | None) -> tuple[float, float]:
+        """What :meth:`horizon` needs to know of a frame (`Distance.of_rest`)."""
+        return self._distance.of_rest(frame)
+
     def fits(self, state: State, left: int | None) -> bool:
         """Whether `state` can be finished, within `left` tokens if given."""
         need = self.fewest(state)

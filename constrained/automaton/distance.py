@@ -28,7 +28,7 @@ class Distance:
         return max((self._of_position(q) for q in state.positions), default=0)
 
     def _of_position(self, q: p.Position) -> float:
-        short, far = self._of_chain(q.rest) if not isinstance(q, (p.Accept, p.StepEnd)) else (0, 0)
+        short, far = self.of_rest(q.rest) if not isinstance(q, (p.Accept, p.StepEnd)) else (0, 0)
         if isinstance(q, p.InLiteral):
             return max(far, len(q.data) - q.at + short)
         if isinstance(q, p.InChoices):
@@ -37,7 +37,8 @@ class Distance:
             return max(far, 4 * max(q.low, 1) + short)
         return 0
 
-    def _of_chain(self, frame: p.Frame | None) -> tuple[float, float]:
+    def of_rest(self, frame: p.Frame | None) -> tuple[float, float]:
+        """Bounds on the fewest bytes: from `frame` to the end, and from anywhere after it."""
         found = self._chains.get(frame)
         if found is None:
             node, grammar = frame.node, frame.env.grammar
@@ -45,7 +46,7 @@ class Distance:
                 found = 0, 0
             else:
                 short, far = self._of_node(node, grammar)
-                rest_short, rest_far = self._of_chain(frame.next)
+                rest_short, rest_far = self.of_rest(frame.next)
                 found = short + rest_short, max(far + rest_short, rest_far)
             self._chains[frame] = found
         return found

@@ -13,8 +13,10 @@ from bisect import bisect_left
 
 import numpy as np
 
+from constrained.automaton import packed
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton
+from constrained.automaton.bridge import describe
 from constrained.automaton.state import State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
@@ -29,13 +31,35 @@ class Masks:
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary):
         self.automaton = automaton
         self.vocabulary = vocabulary
+        self.engine = None  # the C kernel's, where there is one: then rows come from there
         self._cap = vocabulary.longest + 1
         self._ids: dict[p.Position, np.ndarray] = {}
         self._rows: dict[p.Position, np.ndarray] = {}
         self._frames: dict[int, p.Frame] = {}
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of masks held."""
+        return sum(a.nbytes for kept in (self._ids, self._rows) for a in kept.values())
+
+    def precompute(self, most: int) -> int:
+        """Compute the mask of every position that can be reached; how many, or -1 if more than `most`."""
+        seen = set(self.automaton.start.positions)
+        work = list(seen)
+        while work:
+            if len(seen) > most:
+                return -1
+            q = work.pop()
+            self._position_row(q)
+            new = {r for b in q.first() for r in q.step(self.automaton, b)} - seen
+            seen |= new
+            work.extend(new)
+        return len(seen)
+
     def token_ids(self, state: State) -> np.ndarray:
         """Ids of the tokens that some text of the language goes on with, ascending int32."""
+        if self.engine is not None:
+            return packed.ids(self.row(state)).astype(np.int32)
         parts = [self._position_ids(q) for q in state.positions]
         parts = [a for a in parts if len(a)]
         if len(parts) == 1:
@@ -44,6 +68,8 @@ class Masks:
 
     def row(self, state: State) -> np.ndarray:
         """The same as a packed row, int32 ``[words]``; read-only where it is a cache entry."""
+        if self.engine is not None:
+            return np.frombuffer(self.engine.row([describe(q) for q in state.positions]), np.int32)
         rows = [self._position_row(q) for q in state.positions]
         out = rows[0]
         for row in rows[1:]:
@@ -54,8 +80,11 @@ class Masks:
         key = self._capped(position)
         found = self._ids.get(key)
         if found is None:
-            indices = self._walk(key)
-            found = self._ids[key] = np.sort(self.vocabulary.sorted_ids[indices])
+            if self.engine is not None:
+                found = self.token_ids(self.automaton.state((key,)))
+            else:
+                found = np.sort(self.vocabulary.sorted_ids[self._walk(key)])
+            self._ids[key] = found
         return found
 
     def _position_row(self, position: p.Position) -> np.ndarray:
@@ -68,7 +97,7 @@ class Masks:
     # counts beyond one token's reach are all alike
 
     def _capped(self, position: p.Position) -> p.Position:
-        rest = self._capped_frame(position.rest)
+        rest = self.capped_frame(position.rest)
         if isinstance(position, p.InText):
             low, high = self._cut(position.low, position.high)
             return self.automaton.in_text(position.chars, position.inside, low, high, rest)
@@ -84,7 +113,8 @@ class Masks:
         low = min(low, self._cap)
         return low, high if high is None or high >= low else low
 
-    def _capped_frame(self, frame: p.Frame | None) -> p.Frame | None:
+    def capped_frame(self, frame: p.Frame | None) -> p.Frame | None:
+        """`frame` with far-off counts cut."""
         chain = []
         while frame is not None and frame.number not in self._frames:
             chain.append(frame)

@@ -6,12 +6,23 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from constrained.automaton import native
+from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
 from constrained.automaton.masks import Masks
-from constrained.automaton.state import State
+from constrained.automaton.state import MAX_FORCED, State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, VocabularyError
 from constrained.grammar.grammar import Grammar
+
+MAX_STATE_POSITIONS = 10_000
+"""Ways to read the text so far that one state may hold."""
+
+MAX_ROW_BYTES = 64 << 20
+"""Bytes of mask rows that one compiled grammar keeps; beyond, it begins anew."""
+
+MAX_PRECOMPUTED = 1_000_000
+"""Positions that `CompiledGrammar.precompute` visits."""
 
 
 def compile_grammar(grammar: Grammar, vocabulary: Vocabulary) -> CompiledGrammar:
@@ -36,6 +47,16 @@ class CompiledGrammar:
         self.automaton = grammar.automaton
         self.masks = Masks(self.automaton, vocabulary)
         self.budget = Budget(self.masks)
+        self.engine = None
+        if native.kernel is not None and len(vocabulary.eos_token_ids) <= native.kernel.MAX_EOS:
+            self.engine = native.kernel.Engine(
+                Bridge(self.automaton, self.masks.capped_frame, self.budget.bounds),
+                vocabulary.kernel_tokens,
+                [describe(q) for q in self.automaton.start.positions],
+                MAX_STATE_POSITIONS,
+                MAX_ROW_BYTES,
+            )
+            self.masks.engine = self.engine
         if self.budget.needed and self.budget.fewest(self.automaton.start) is None:
             raise VocabularyError(
                 "no text of the grammar can be written with this vocabulary's tokens",
@@ -50,7 +71,37 @@ class CompiledGrammar:
         GrammarError
             No text of the grammar begins so.
         """
-        return Matcher(self, begun.encode() if isinstance(begun, str) else begun)
+        kind = PythonMatcher if self.engine is None else NativeMatcher
+        return kind(self, begun.encode() if isinstance(begun, str) else begun)
+
+    def precompute(self) -> int:
+        """Compute every mask there is, so that none is left for generation.
+
+        Returns
+        -------
+        int
+            Positions visited.
+
+        Raises
+        ------
+        GrammarError
+            They are more than `MAX_PRECOMPUTED` (recursion may make them infinitely many).
+        """
+        if self.engine is not None:
+            visited = self.engine.precompute(MAX_PRECOMPUTED)
+        else:
+            visited = self.masks.precompute(MAX_PRECOMPUTED)
+        if visited < 0:
+            raise GrammarError(
+                f"the grammar has more than {MAX_PRECOMPUTED} positions to compute ahead",
+                hint="leave them to be computed as generation reaches them",
+            )
+        return visited
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of masks and tables held, beside the vocabulary's."""
+        return self.masks.nbytes if self.engine is None else self.engine.nbytes
 
 
 class Matcher:
@@ -58,42 +109,19 @@ class Matcher:
 
     The masks are sound (a sequence of allowed tokens can always be finished) and complete
     (every way to cut an accepted text into tokens is allowed).
+
+    Attributes
+    ----------
+    compiled : CompiledGrammar
+    state : State
+        The automaton's state after the text so far.
+    is_complete : bool
+        The text so far is in the language.
+    is_terminated : bool
+        An EOS token has been read.
     """
 
-    __slots__ = ("compiled", "state", "_start", "_ended", "_left", "_history")
-
-    def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
-        self.compiled = compiled
-        start = compiled.automaton.read(begun)
-        if start is None:
-            raise GrammarError(f"no text of the grammar begins with {begun!r}")
-        self._start: State = start
-        self.reset()
-
-    def reset(self) -> None:
-        """Back to the beginning, without a budget."""
-        self.state: State = self._start
-        self._ended = False
-        self._left: int | None = None
-        self._history: list[tuple] = []
-
-    def copy(self) -> Matcher:
-        """An independent matcher at the same place."""
-        other = Matcher.__new__(Matcher)
-        other.compiled, other.state, other._ended = self.compiled, self.state, self._ended
-        other._start = self._start
-        other._left, other._history = self._left, list(self._history)
-        return other
-
-    @property
-    def is_complete(self) -> bool:
-        """The text so far is in the language."""
-        return self.state.accepting
-
-    @property
-    def is_terminated(self) -> bool:
-        """An EOS token has been read."""
-        return self._ended
+    __slots__ = ()
 
     def set_budget(self, tokens: int | None) -> None:
         """From here on allow only tokens that leave a way to finish within `tokens`.
@@ -120,14 +148,13 @@ class Matcher:
     def allowed_token_ids(self) -> np.ndarray:
         """Ids that may come next, int32, ascending; with the EOS ids exactly when complete."""
         eos = np.array(self.compiled.vocabulary.eos_token_ids, np.int32)
-        if self._ended:
+        if self.is_terminated:
             return eos
-        ids = self.compiled.masks.token_ids(self.state)
-        if self._filtered():
-            ids = self.compiled.budget.filter(self.state, ids, self._left)
-        if not self.state.accepting:
-            return ids.copy()
-        return np.union1d(ids, eos).astype(np.int32)
+        state = self.state
+        ids = self.compiled.masks.token_ids(state)
+        if self._filtered(state):
+            ids = self.compiled.budget.filter(state, ids, self._left)
+        return np.union1d(ids, eos).astype(np.int32) if state.accepting else ids.copy()
 
     def fill_bitmask(self, mask: np.ndarray, row: int = 0) -> None:
         """Write the allowed tokens into ``mask[row]``.
@@ -137,54 +164,33 @@ class Matcher:
         mask : ndarray or torch.Tensor of int32, shape [rows, >= ceil(size / 32)]
             Bit ``i % 32`` of word ``i // 32`` is 1 if token ``i`` is allowed; words beyond
             the vocabulary are cleared.
+
+        Raises
+        ------
+        VocabularyError
+            The mask has another shape or dtype.
         """
         if not isinstance(mask, np.ndarray):
             mask = mask.numpy()
-        vocabulary = self.compiled.vocabulary
-        if mask.dtype != np.int32 or mask.ndim != 2 or mask.shape[1] < vocabulary.words:
+        try:
+            done = self._fill(mask, row)
+        except (BufferError, ValueError):
             raise VocabularyError(
                 f"mask of shape {mask.shape} and dtype {mask.dtype}; "
-                f"needs int32 [rows, {vocabulary.words}]"
-            )
-        target = mask[row]
-        target[vocabulary.words :] = 0
-        target = target[: vocabulary.words]
-        if self._ended or self._filtered():
-            target[:] = vocabulary.pack(self.allowed_token_ids())
-            return
-        target[:] = self.compiled.masks.row(self.state)
-        if self.state.accepting:
-            for token in vocabulary.eos_token_ids:
-                target.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
+                f"needs int32 [rows, {self.compiled.vocabulary.words}]"
+            ) from None
+        if not done:
+            self._fill_filtered(mask[row])
 
-    def _filtered(self) -> bool:
-        budget = self.compiled.budget
-        return budget.needed or (self._left is not None and self._left <= budget.horizon(self.state))
-
-    def advance(self, token_id: int) -> bool:
-        """Read a token; False, and nothing changed, if it is not allowed."""
+    def _fill_filtered(self, target: np.ndarray) -> None:
+        """Write a row that the budget has a say in."""
         vocabulary = self.compiled.vocabulary
-        token_id = int(token_id)
-        if token_id in vocabulary.eos_token_ids:
-            if not self.state.accepting:
-                return False
-            self._history.append((self.state, self._ended, self._left))
-            self._ended = True
-            return True
-        if self._ended or not 0 <= token_id < len(vocabulary.tokens):
-            return False
-        data = vocabulary.tokens[token_id]
-        if not data or token_id in vocabulary.special_set:
-            return False
-        after = self.state.read(data)
-        if after is None:
-            return False
-        left = None if self._left is None else self._left - 1
-        if self._filtered() and not self.compiled.budget.fits(after, left):
-            return False
-        self._history.append((self.state, self._ended, self._left))
-        self.state, self._left = after, left
-        return True
+        target[: vocabulary.words] = vocabulary.pack(self.allowed_token_ids())
+        target[vocabulary.words :] = 0
+
+    def _filtered(self, state: State) -> bool:
+        budget = self.compiled.budget
+        return budget.needed or (self._left is not None and self._left <= budget.horizon(state))
 
     def accepts(self, token_ids: Iterable[int]) -> int:
         """How many tokens of a draft, in order, are allowed; nothing changes."""
@@ -217,6 +223,71 @@ class Matcher:
         self.rollback(count)
         return count
 
+    def forced_text(self) -> bytes:
+        """The bytes that must come next whatever the model says; empty where it may choose."""
+        return self._forced(MAX_FORCED)
+
+
+def _no_such_text(begun: bytes) -> GrammarError:
+    return GrammarError(f"no text of the grammar begins with {begun!r}")
+
+
+class PythonMatcher(Matcher):
+    """The matcher without the C kernel."""
+
+    __slots__ = ("compiled", "state", "is_terminated", "_start", "_left", "_history")
+
+    def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
+        self.compiled = compiled
+        start = compiled.automaton.read(begun)
+        if start is None:
+            raise _no_such_text(begun)
+        self._start: State = start
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the beginning, without a budget."""
+        self.state: State = self._start
+        self.is_terminated = False
+        self._left: int | None = None
+        self._history: list[tuple] = []
+
+    def copy(self) -> PythonMatcher:
+        """An independent matcher at the same place."""
+        other = PythonMatcher.__new__(PythonMatcher)
+        other.compiled, other.state, other.is_terminated = self.compiled, self.state, self.is_terminated
+        other._start, other._left, other._history = self._start, self._left, list(self._history)
+        return other
+
+    @property
+    def is_complete(self) -> bool:
+        return self.state.accepting
+
+    def advance(self, token_id: int) -> bool:
+        """Read a token; False, and nothing changed, if it is not allowed."""
+        vocabulary = self.compiled.vocabulary
+        token_id = int(token_id)
+        if token_id in vocabulary.eos_token_ids:
+            if not self.state.accepting:
+                return False
+            self._history.append((self.state, self.is_terminated, self._left))
+            self.is_terminated = True
+            return True
+        if self.is_terminated or not 0 <= token_id < len(vocabulary.tokens):
+            return False
+        data = vocabulary.tokens[token_id]
+        if not data or token_id in vocabulary.special_set:
+            return False
+        after = self.state.read(data)
+        if after is None:
+            return False
+        left = None if self._left is None else self._left - 1
+        if self._filtered(self.state) and not self.compiled.budget.fits(after, left):
+            return False
+        self._history.append((self.state, self.is_terminated, self._left))
+        self.state, self._left = after, left
+        return True
+
     def rollback(self, tokens: int = 1) -> None:
         """Take back the last `tokens` tokens.
 
@@ -228,9 +299,44 @@ class Matcher:
         if tokens < 0 or tokens > len(self._history):
             raise ValueError(f"can't take back {tokens} tokens of {len(self._history)}")
         if tokens:
-            self.state, self._ended, self._left = self._history[-tokens]
+            self.state, self.is_terminated, self._left = self._history[-tokens]
             del self._history[-tokens:]
 
-    def forced_text(self) -> bytes:
-        """The bytes that must come next whatever the model says; empty where it may choose."""
-        return b"" if self._ended else self.state.forced_text()
+    def _fill(self, mask: np.ndarray, row: int) -> bool:
+        """Write the row, unless the budget has a say in it."""
+        words = self.compiled.vocabulary.words
+        if mask.dtype != np.int32 or mask.ndim != 2 or mask.shape[1] < words:
+            raise BufferError
+        if self.is_terminated or self._filtered(self.state):
+            return False
+        target = mask[row]
+        target[words:] = 0
+        target[:words] = self.compiled.masks.row(self.state)
+        if self.state.accepting:
+            for token in self.compiled.vocabulary.eos_token_ids:
+                target.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
+        return True
+
+    def _forced(self, limit: int) -> bytes:
+        return b"" if self.is_terminated else self.state.forced_text(limit)
+
+
+if native.kernel is not None:
+
+    class NativeMatcher(Matcher, native.kernel.Core):
+        """The matcher on the C kernel: `advance`, `rollback`, `reset` and `copy` are its own."""
+
+        __slots__ = ()
+
+        def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
+            eos = tuple(compiled.vocabulary.eos_token_ids)
+            if not self._begin(compiled, compiled.engine, begun, eos, compiled.budget.needed):
+                raise _no_such_text(begun)
+
+        @property
+        def state(self) -> State:
+            return self.compiled.automaton.state(self._positions())
+
+        def _fits(self, positions: tuple, left: int) -> bool:
+            state = self.compiled.automaton.state(positions)
+            return self.compiled.budget.fits(state, None if left < 0 else left)

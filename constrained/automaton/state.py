@@ -49,11 +49,11 @@ class State:
                 return None
         return state
 
-    def forced_text(self) -> bytes:
+    def forced_text(self, limit: int = MAX_FORCED) -> bytes:
         """The bytes that must come next; empty where there is a choice or the text is complete."""
         out = bytearray()
         state = self
-        while not state.accepting and len(out) < MAX_FORCED:
+        while not state.accepting and len(out) < limit:
             byte = None
             for position in state.positions:
                 for other in position.first():

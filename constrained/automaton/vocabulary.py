@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from constrained.automaton import native
 from constrained.automaton.text_index import TextIndex
 from constrained.errors import VocabularyError
 
@@ -146,6 +147,11 @@ class Vocabulary:
     def text(self) -> TextIndex:
         """Which tokens are whole characters of which sets."""
         return TextIndex(self.flat, self.offsets, self.lengths)
+
+    @cached_property
+    def kernel_tokens(self):
+        """The same for the C kernel (`native.kernel.Tokens`)."""
+        return native.kernel.Tokens(self.flat, self.lengths, self.sorted_ids, self.ranks, self.size)
 
     @cached_property
     def single_bytes(self) -> frozenset[int]:

@@ -1,0 +1,64 @@
+"""What the C kernel asks of a grammar: its positions, as plain values, and what follows a frame.
+
+The kernel (``kernel/*.c``) knows positions by the same fields as `positions.py`. It asks once
+for each frame it reaches and keeps the answer.
+"""
+
+from __future__ import annotations
+
+from constrained.automaton import positions as p
+from constrained.automaton.automaton import Automaton
+from constrained.errors import GrammarError
+
+ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(5)
+
+
+class Bridge:
+    """One automaton, seen from the kernel.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    capped : callable
+        Frame -> the frame with counts beyond one token's reach cut (`Masks.capped_frame`).
+    bounds : callable
+        Frame -> bounds on the bytes to the end (`Distance.of_rest`).
+    """
+
+    def __init__(self, automaton: Automaton, capped, bounds):
+        self.automaton, self.capped, self.bounds = automaton, capped, bounds
+
+    def enter(self, frame: p.Frame | None) -> list[tuple]:
+        """The positions reached from `frame` without reading a byte, described."""
+        return [describe(q) for q in self.automaton.enter(frame)]
+
+    def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:
+        """The frame after a choice that gives `parameter` its value."""
+        return self.automaton.rebind(rest, rest.env, parameter, value)
+
+    def position(self, kind: int, what, rest, low: int, high: int, depth, bind) -> p.Position:
+        """The position that `describe` describes so."""
+        automaton = self.automaton
+        if kind == LITERAL:
+            return automaton.in_literal(what, low, rest)
+        if kind == TEXT:
+            return automaton.in_text(what, depth, low, None if high < 0 else high, rest)
+        if kind == CHOICES:
+            return automaton.in_choices(what, low, high, depth, bind, rest)
+        return automaton.accept if kind == ACCEPT else automaton.step_end(rest)
+
+    def refuse(self, count: int) -> None:
+        """Raise: one state has come to `count` positions."""
+        raise GrammarError(f"a text so far can be read in {count} ways", hint="the grammar is too ambiguous")
+
+
+def describe(q: p.Position) -> tuple:
+    """(kind, what is read, rest, low, high, depth, parameter bound) of a position."""
+    kind = type(q)
+    if kind is p.InLiteral:
+        return LITERAL, q.data, q.rest, q.at, 0, 0, None
+    if kind is p.InText:
+        return TEXT, q.chars, q.rest, q.low, -1 if q.high is None else q.high, q.inside, None
+    if kind is p.InChoices:
+        return CHOICES, q.values, q.rest, q.low, q.high, q.depth, q.bind
+    return ACCEPT if kind is p.Accept else STEP_END, None, q.rest, 0, 0, 0, None

@@ -1,0 +1,446 @@
+/* One text being written, and the rows of many: what matcher.py and batch.py build on. */
+#include "kernel.h"
+
+PyTypeObject *CoreType;
+
+typedef struct {
+    int32_t from;   /* where its positions start in `past` */
+    int32_t n;
+    int64_t left;
+    int ended;
+} Moment;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *compiled;
+    Engine *engine;
+    Vec start, now, past;
+    Vec one, two;      /* scratch */
+    Moment *moments;
+    int32_t moment_count, moment_room;
+    int64_t left;      /* tokens of the budget; -1: none */
+    int ended;
+    int checked;       /* every step must be checked: the vocabulary lacks bytes */
+    uint32_t eos[MAX_EOS];
+    int eos_count;
+} Core;
+
+static int core_same(const Vec *a, const Vec *b) {
+    return a->n == b->n && !memcmp(a->at, b->at, a->n * sizeof(Config));
+}
+
+/* begin(compiled, engine, begun, eos, checked) -> bool */
+static PyObject *core_begin(Core *c, PyObject *args) {
+    PyObject *compiled, *engine, *eos;
+    Py_buffer begun;
+    int checked;
+    if (!PyArg_ParseTuple(args, "OO!y*O!p", &compiled, EngineType, &engine, &begun, &PyTuple_Type, &eos, &checked))
+        return NULL;
+    int failed = PyTuple_GET_SIZE(eos) > MAX_EOS;
+    if (failed) PyErr_SetString(PyExc_ValueError, "more EOS ids than the kernel takes");
+    Py_XSETREF(c->compiled, Py_NewRef(compiled));
+    Py_XSETREF(c->engine, (Engine *)Py_NewRef(engine));
+    for (c->eos_count = 0; !failed && c->eos_count < PyTuple_GET_SIZE(eos); c->eos_count++)
+        c->eos[c->eos_count] = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(eos, c->eos_count));
+    c->checked = checked;
+    c->left = -1;
+    c->ended = 0;
+    c->moment_count = c->past.n = 0;
+    if (!failed && !PyErr_Occurred() && begun.len <= INT32_MAX)
+        failed = read_bytes(c->engine, &c->engine->start, begun.buf, (int32_t)begun.len, &c->start, &c->one) < 0 ||
+                 vec_copy(&c->now, &c->start) < 0;
+    PyBuffer_Release(&begun);
+    if (failed || PyErr_Occurred()) return NULL;
+    return PyBool_FromLong(c->start.n > 0);
+}
+
+static void core_dealloc(Core *c) {
+    PyTypeObject *type = Py_TYPE(c);
+    Py_XDECREF(c->compiled), Py_XDECREF(c->engine);
+    free(c->start.at), free(c->now.at), free(c->past.at), free(c->one.at), free(c->two.at), free(c->moments);
+    type->tp_free((PyObject *)c);
+    Py_DECREF(type);
+}
+
+static int begun(Core *c) {
+    if (c->engine) return 1;
+    PyErr_SetString(PyExc_ValueError, "a matcher comes from CompiledGrammar.matcher()");
+    return 0;
+}
+
+static int remember(Core *c) {
+    if (c->moment_count == c->moment_room) {
+        int32_t room = c->moment_room ? 2 * c->moment_room : 16;
+        Moment *moments = realloc(c->moments, room * sizeof(Moment));
+        if (!moments) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        c->moments = moments;
+        c->moment_room = room;
+    }
+    c->moments[c->moment_count] = (Moment){c->past.n, c->now.n, c->left, c->ended};
+    if (vec_append(&c->past, c->now.at, c->now.n) < 0) return -1;
+    c->moment_count++;
+    return 0;
+}
+
+/* 1 if the budget, or a vocabulary without some bytes, may rule out tokens; -1 on error. */
+static int filtered(Core *c) {
+    if (c->checked) return 1;
+    if (c->left < 0) return 0;
+    double bound = horizon(c->engine, &c->now);
+    return bound < 0 ? -1 : (double)c->left <= bound;
+}
+
+static PyObject *positions(Engine *e, const Vec *vec) {
+    PyObject *out = PyTuple_New(vec->n);
+    for (int i = 0; out && i < vec->n; i++) {
+        PyObject *position = position_of(e, &vec->at[i]);
+        if (!position) Py_CLEAR(out);
+        else PyTuple_SET_ITEM(out, i, position);
+    }
+    return out;
+}
+
+static PyObject *core_advance(Core *c, PyObject *token) {
+    PyObject *number = PyNumber_Index(token);
+    if (!number) { /* what int() takes is taken, as in Python */
+        PyErr_Clear();
+        if (!(number = PyNumber_Long(token))) return NULL;
+    }
+    int overflow;
+    long long id = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (!begun(c)) return NULL;
+    if (overflow || id < 0) Py_RETURN_FALSE;
+    for (int i = 0; i < c->eos_count; i++) {
+        if (c->eos[i] != (uint64_t)id) continue;
+        if (!accepting(&c->now)) Py_RETURN_FALSE;
+        if (remember(c) < 0) return NULL;
+        c->ended = 1;
+        Py_RETURN_TRUE;
+    }
+    const Tokens *t = c->engine->tokens;
+    if (c->ended || id >= t->size || t->ranks[id] < 0) Py_RETURN_FALSE;
+    int32_t rank = t->ranks[id];
+    if (read_bytes(c->engine, &c->now, t->flat + t->offsets[rank], t->lengths[rank], &c->one, &c->two) < 0) return NULL;
+    if (!c->one.n) Py_RETURN_FALSE;
+    int64_t left = c->left < 0 ? -1 : c->left - 1;
+    int check = filtered(c);
+    if (check < 0) return NULL;
+    if (check) {
+        if (c->left == 0) Py_RETURN_FALSE;
+        PyObject *after = positions(c->engine, &c->one);
+        PyObject *fits = after ? PyObject_CallMethod((PyObject *)c, "_fits", "OL", after, (long long)left) : NULL;
+        Py_XDECREF(after);
+        if (!fits) return NULL;
+        int fine = PyObject_IsTrue(fits);
+        Py_DECREF(fits);
+        if (fine <= 0) return fine < 0 ? NULL : Py_NewRef(Py_False);
+        /* Python ran: the scratch may have been used */
+        if (read_bytes(c->engine, &c->now, t->flat + t->offsets[rank], t->lengths[rank], &c->one, &c->two) < 0)
+            return NULL;
+    }
+    if (remember(c) < 0) return NULL;
+    Vec swap = c->now;
+    c->now = c->one;
+    c->one = swap;
+    c->left = left;
+    Py_RETURN_TRUE;
+}
+
+static PyObject *core_rollback(Core *c, PyObject *const *args, Py_ssize_t nargs) {
+    long long tokens = nargs ? PyLong_AsLongLong(args[0]) : 1;
+    if (tokens == -1 && PyErr_Occurred()) return NULL;
+    if (tokens < 0 || tokens > c->moment_count)
+        return PyErr_Format(PyExc_ValueError, "can't take back %lld tokens of %d", tokens, (int)c->moment_count);
+    if (tokens) {
+        Moment moment = c->moments[c->moment_count - tokens];
+        c->now.n = 0;
+        if (vec_append(&c->now, c->past.at + moment.from, moment.n) < 0) return NULL;
+        c->past.n = moment.from;
+        c->left = moment.left;
+        c->ended = moment.ended;
+        c->moment_count -= (int32_t)tokens;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_reset(Core *c, PyObject *Py_UNUSED(none)) {
+    if (vec_copy(&c->now, &c->start) < 0) return NULL;
+    c->past.n = c->moment_count = c->ended = 0;
+    c->left = -1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
+    PyTypeObject *type = Py_TYPE(c);
+    Core *other = (Core *)type->tp_alloc(type, 0);
+    if (!other) return NULL;
+    other->compiled = Py_XNewRef(c->compiled);
+    other->engine = (Engine *)Py_XNewRef(c->engine);
+    other->moments = malloc(c->moment_count * sizeof(Moment) + 1);
+    if (!other->moments || vec_copy(&other->start, &c->start) < 0 || vec_copy(&other->now, &c->now) < 0 ||
+        vec_copy(&other->past, &c->past) < 0) {
+        Py_DECREF(other);
+        return PyErr_NoMemory();
+    }
+    memcpy(other->moments, c->moments, c->moment_count * sizeof(Moment));
+    other->moment_count = other->moment_room = c->moment_count;
+    other->left = c->left;
+    other->ended = c->ended;
+    other->checked = c->checked;
+    memcpy(other->eos, c->eos, sizeof c->eos);
+    other->eos_count = c->eos_count;
+    return (PyObject *)other;
+}
+
+/* The mask into `target`: 1 written, 0 the budget has a say (Python's turn), -1 error. */
+static int core_fill(Core *c, Target *target) {
+    int check = c->ended ? 0 : filtered(c);
+    if (check) return check < 0 ? -1 : 0;
+    if (c->ended) {
+        if (target->touched_count < 0) memset(target->row, 0, target->words * sizeof(uint32_t));
+    } else if (fill_row(c->engine, &c->now, target) < 0) {
+        return -1;
+    }
+    if (!c->ended && !accepting(&c->now)) return 1;
+    for (int i = 0; i < c->eos_count; i++) {
+        int32_t word = (int32_t)(c->eos[i] >> 5);
+        target->row[word] |= 1u << (c->eos[i] & 31);
+        if (target->touched_count >= 0) {
+            if (target->touched_count < target->touched_room) target->touched[target->touched_count++] = word;
+            else target->touched_count = -1;
+        }
+    }
+    return 1;
+}
+
+/* A buffer of int32 [rows, >= words], rows contiguous: 0, or -1 with an error set. */
+static int mask_buffer(PyObject *mask, int32_t words, Py_buffer *view) {
+    if (PyObject_GetBuffer(mask, view, PyBUF_STRIDES | PyBUF_WRITABLE | PyBUF_FORMAT) < 0) return -1;
+    const char *format = view->format ? view->format : "B";
+    int fine = view->ndim == 2 && view->itemsize == 4 && (!strcmp(format, "i") || !strcmp(format, "l")) &&
+               view->shape[1] >= words && (view->shape[1] == 0 || view->strides[1] == 4);
+    if (fine) return 0;
+    PyErr_Format(PyExc_BufferError, "a mask must be int32 [rows, %d]", (int)words);
+    PyBuffer_Release(view);
+    return -1;
+}
+
+/* fill(mask, row) -> bool: False where Python must filter by the budget */
+static PyObject *core_fill_method(Core *c, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 2) return PyErr_Format(PyExc_TypeError, "fill(mask, row)");
+    Py_ssize_t row = PyLong_AsSsize_t(args[1]);
+    if ((row == -1 && PyErr_Occurred()) || !begun(c)) return NULL;
+    int32_t words = c->engine->tokens->words;
+    Py_buffer view;
+    if (mask_buffer(args[0], words, &view) < 0) return NULL;
+    if (row < 0) row += view.shape[0];
+    if (row < 0 || row >= view.shape[0]) {
+        PyErr_Format(PyExc_IndexError, "row %zd of a mask with %zd rows", row, view.shape[0]);
+        PyBuffer_Release(&view);
+        return NULL;
+    }
+    uint32_t *at = (uint32_t *)((char *)view.buf + row * view.strides[0]);
+    Target target = {at, words, NULL, -1, 0};
+    int done = core_fill(c, &target);
+    if (done > 0) memset(at + words, 0, (view.shape[1] - words) * sizeof(uint32_t));
+    PyBuffer_Release(&view);
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+/* The bytes that must come next, up to `most`. */
+static PyObject *core_forced(Core *c, PyObject *limit) {
+    long most = PyLong_AsLong(limit);
+    if ((most == -1 && PyErr_Occurred()) || !begun(c)) return NULL;
+    PyObject *out = PyByteArray_FromStringAndSize(NULL, 0);
+    if (!out || c->ended || vec_copy(&c->one, &c->now) < 0) goto done;
+    while (!accepting(&c->one) && PyByteArray_GET_SIZE(out) < most) {
+        int forced = -1;
+        for (int i = 0; i < c->one.n; i++) {
+            Closure as_closure = {.n = 1, .configs = &c->one.at[i]};
+            const uint8_t *first = closure_first(c->engine, &as_closure);
+            if (!first) goto done;
+            for (int b = 0; b < 256; b++) {
+                if (!(first[b >> 3] >> (b & 7) & 1)) continue;
+                if (forced >= 0 && forced != b) goto done;
+                forced = b;
+            }
+        }
+        Py_ssize_t size = PyByteArray_GET_SIZE(out);
+        if (forced < 0 || PyByteArray_Resize(out, size + 1) < 0) goto done;
+        PyByteArray_AS_STRING(out)[size] = (char)forced;
+        if (step_vec(c->engine, &c->one, (uint8_t)forced, &c->two) < 0) goto done;
+        Vec swap = c->one;
+        c->one = c->two;
+        c->two = swap;
+    }
+done:;
+    PyObject *result = PyErr_Occurred() || !out ? NULL
+                                                : PyBytes_FromStringAndSize(PyByteArray_AS_STRING(out), PyByteArray_GET_SIZE(out));
+    Py_XDECREF(out);
+    return result;
+}
+
+static PyObject *core_positions(Core *c, PyObject *Py_UNUSED(none)) {
+    return begun(c) ? positions(c->engine, &c->now) : NULL;
+}
+
+static PyObject *core_complete(Core *c, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(accepting(&c->now));
+}
+
+static PyObject *core_terminated(Core *c, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(c->ended);
+}
+
+static PyObject *core_compiled(Core *c, void *Py_UNUSED(closure)) {
+    return Py_NewRef(c->compiled ? c->compiled : Py_None);
+}
+
+static PyObject *core_get_left(Core *c, void *Py_UNUSED(closure)) {
+    if (c->left < 0) Py_RETURN_NONE;
+    return PyLong_FromLongLong(c->left);
+}
+
+static int core_set_left(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
+    long long left = !value || value == Py_None ? -1 : PyLong_AsLongLong(value);
+    if (PyErr_Occurred()) return -1;
+    c->left = left;
+    return 0;
+}
+
+static PyMethodDef core_methods[] = {
+    {"_begin", (PyCFunction)core_begin, METH_VARARGS, NULL},
+    {"advance", (PyCFunction)core_advance, METH_O, "Read a token; False, and nothing changed, if it is not allowed."},
+    {"rollback", (PyCFunction)(void (*)(void))core_rollback, METH_FASTCALL, "Take back the last tokens, by default one."},
+    {"reset", (PyCFunction)core_reset, METH_NOARGS, "Back to the beginning, without a budget."},
+    {"copy", (PyCFunction)core_copy, METH_NOARGS, "An independent matcher at the same place."},
+    {"_fill", (PyCFunction)(void (*)(void))core_fill_method, METH_FASTCALL, NULL},
+    {"_forced", (PyCFunction)core_forced, METH_O, NULL},
+    {"_positions", (PyCFunction)core_positions, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef core_getset[] = {
+    {"compiled", (getter)core_compiled, NULL, NULL, NULL},
+    {"is_complete", (getter)core_complete, NULL, "The text so far is in the language.", NULL},
+    {"is_terminated", (getter)core_terminated, NULL, "An EOS token has been read.", NULL},
+    {"_left", (getter)core_get_left, (setter)core_set_left, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyType_Slot core_slots[] = {
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, core_dealloc},
+    {Py_tp_methods, core_methods},
+    {Py_tp_getset, core_getset},
+    {0, NULL},
+};
+PyType_Spec core_spec = {
+    "constrained.automaton._kernel.Core", sizeof(Core), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, core_slots,
+};
+
+/* the rows of a batch ---------------------------------------------------------------------------- */
+
+#define TOUCHED 64
+
+/* A mask buffer that knows what it holds: a row of a few tokens is cleared by those, not whole. */
+typedef struct {
+    PyObject_HEAD
+    int32_t rows, words;
+    uint32_t *mask;
+    int32_t (*touched)[TOUCHED];
+    int *touched_count; /* -1: anything may be set */
+    Vec *written;       /* the positions whose mask the row holds */
+    Engine **engines;   /* and whose; NULL: not known */
+    Py_ssize_t exports, shape[2], strides[2];
+} Rows;
+
+static int rows_init(Rows *r, PyObject *args, PyObject *kwargs) {
+    int rows, words;
+    if (kwargs || r->mask || !PyArg_ParseTuple(args, "ii", &rows, &words) || rows < 0 || words < 1) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "Rows(rows, words)");
+        return -1;
+    }
+    r->rows = rows, r->words = words;
+    r->mask = calloc((size_t)rows * words + 1, sizeof(uint32_t));
+    r->touched = calloc(rows + 1, sizeof *r->touched);
+    r->touched_count = calloc(rows + 1, sizeof(int));
+    r->written = calloc(rows + 1, sizeof(Vec));
+    r->engines = calloc(rows + 1, sizeof(Engine *));
+    r->shape[0] = rows, r->shape[1] = words, r->strides[0] = (Py_ssize_t)words * 4, r->strides[1] = 4;
+    if (r->mask && r->touched && r->touched_count && r->written && r->engines) return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+static void rows_dealloc(Rows *r) {
+    PyTypeObject *type = Py_TYPE(r);
+    for (int32_t i = 0; i < r->rows && r->written; i++) free(r->written[i].at);
+    for (int32_t i = 0; i < r->rows && r->engines; i++) Py_XDECREF(r->engines[i]);
+    free(r->mask), free(r->touched), free(r->touched_count), free(r->written), free(r->engines);
+    type->tp_free((PyObject *)r);
+    Py_DECREF(type);
+}
+
+static int rows_buffer(Rows *r, Py_buffer *view, int flags) {
+    *view = (Py_buffer){
+        .buf = r->mask, .obj = Py_NewRef((PyObject *)r), .len = (Py_ssize_t)r->rows * r->words * 4, .itemsize = 4,
+        .ndim = 2, .format = flags & PyBUF_FORMAT ? "i" : NULL, .shape = r->shape, .strides = r->strides,
+    };
+    return 0;
+}
+
+/* fill(cores) -> list of the rows that Python must fill (the budget has a say there) */
+static PyObject *rows_fill(Rows *r, PyObject *cores) {
+    if (!PyList_Check(cores) || PyList_GET_SIZE(cores) > r->rows)
+        return PyErr_Format(PyExc_ValueError, "a list of at most %d matchers", (int)r->rows);
+    PyObject *left = PyList_New(0);
+    for (Py_ssize_t i = 0; left && i < PyList_GET_SIZE(cores); i++) {
+        PyObject *item = PyList_GET_ITEM(cores, i);
+        Core *c = (Core *)item;
+        if (!PyObject_TypeCheck(item, CoreType) || !begun(c) || c->engine->tokens->words != r->words) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a row that is no matcher over the batch's vocabulary");
+            Py_CLEAR(left);
+            break;
+        }
+        int known = r->engines[i] == c->engine && !c->ended && c->left < 0 && !c->checked;
+        if (known && core_same(&r->written[i], &c->now)) continue;
+        uint32_t *row = r->mask + (size_t)i * r->words;
+        if (r->touched_count[i] < 0)
+            memset(row, 0, r->words * sizeof(uint32_t));
+        else
+            for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
+        Py_CLEAR(r->engines[i]);
+        Target target = {row, r->words, r->touched[i], 0, TOUCHED};
+        r->touched_count[i] = -1;
+        int done = core_fill(c, &target);
+        if (done < 0) {
+            Py_CLEAR(left);
+        } else if (done == 0) {
+            PyObject *number = PyLong_FromSsize_t(i);
+            if (!number || PyList_Append(left, number) < 0) Py_CLEAR(left);
+            Py_XDECREF(number);
+        } else {
+            r->touched_count[i] = target.touched_count;
+            if (!c->ended && vec_copy(&r->written[i], &c->now) == 0) r->engines[i] = (Engine *)Py_NewRef(c->engine);
+        }
+    }
+    return left;
+}
+
+static PyMethodDef rows_methods[] = {
+    {"fill", (PyCFunction)rows_fill, METH_O, "Write the matchers' masks; the rows left to Python."},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot rows_slots[] = {
+    {Py_tp_doc, "Rows(rows, words): a mask int32 [rows, words] that only its own `fill` may write."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_init, rows_init},
+    {Py_tp_dealloc, rows_dealloc},
+    {Py_tp_methods, rows_methods},
+    {Py_bf_getbuffer, rows_buffer},
+    {0, NULL},
+};
+PyType_Spec rows_spec = {"constrained.automaton._kernel.Rows", sizeof(Rows), 0, Py_TPFLAGS_DEFAULT, rows_slots};

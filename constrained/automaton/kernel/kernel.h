@@ -1,0 +1,213 @@
+/* The engine's hot loops in C: stepping through a grammar byte by byte, and masks over a vocabulary.
+ *
+ * What a grammar means stays in Python: the kernel asks the bridge (bridge.py) once for each frame, what
+ * may be read there, and keeps the answer. It mirrors the `_step` methods of positions.py and the
+ * walk of masks.py; with and without it, masks are the same (tests/automaton/test_kernel.py).
+ *
+ *   tokens.c    the vocabulary: sorted tokens as a trie, their characters
+ *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
+ *   engine.c    one grammar over one vocabulary: positions as plain structs, closures, stepping
+ *   masks.c     which tokens may come next
+ *   core.c      one text being written
+ *   module.c    what Python sees
+ */
+#ifndef CONSTRAINED_KERNEL_H
+#define CONSTRAINED_KERNEL_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* vocabulary ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    int32_t low, high;    /* the tokens that begin so: low … high - 1 of the sorted ones */
+    int32_t ends;         /* how many of them end here; they come first */
+    int32_t first, count; /* children */
+    int32_t depth;        /* bytes read so far */
+} Node;
+
+/* A token that isn't all inside a set of characters. */
+typedef struct {
+    int32_t token;  /* sorted index */
+    int32_t offset; /* where its first character outside begins; -1: it ends inside a character */
+    int32_t before; /* whole characters before that */
+} Odd;
+
+/* One set of characters over one vocabulary. */
+typedef struct {
+    PyObject *charset;           /* constrained.grammar.charset.CharSet */
+    PyObject *keys;              /* list: state -> CharSet's own name of it; state 0 is "before a character" */
+    PyObject *numbers;           /* dict: the other way */
+    int16_t (*next)[256];        /* -1: not in the set; 0: the character is whole */
+    uint8_t *known;              /* whether a row of `next` is filled */
+    int states, room;
+    int indexed;                 /* whether what follows is filled */
+    int permissive;              /* most tokens lie inside: `free` pays */
+    uint32_t *row;               /* packed over ids: tokens all inside */
+    uint8_t *free;               /* the same by sorted index, one byte each */
+    Odd *odd;                    /* the others, if permissive; sorted */
+    int32_t odds;
+    uint8_t *counts;             /* [longest + 2]: some token may take that many characters */
+} TextSet;
+
+typedef struct {
+    PyObject_HEAD
+    Py_buffer buffers[4];
+    int held;                    /* buffers in use */
+    const uint8_t *flat;         /* all sorted tokens' bytes */
+    const int32_t *lengths, *ids, *ranks;
+    int32_t *offsets;
+    int32_t n, size, words, longest;
+    Node *nodes;
+    uint8_t *child_byte;
+    int32_t *child;              /* node, or ~(sorted index) where a single token is left */
+    int32_t node_count, child_count;
+    uint64_t (*ascii)[2];        /* which ASCII characters a token contains */
+    uint8_t *plain;              /* 1: only ASCII; 2: whole characters, some beyond; 0: neither */
+    int32_t *chars;              /* characters that begin in it */
+    int32_t *by_chars;           /* whole tokens, fewest characters first */
+    int32_t *chars_end;          /* [longest + 1]: end of those with at most so many */
+    uint32_t *whole;             /* packed over ids: tokens of whole characters */
+    PyObject *set_numbers;       /* dict: CharSet -> index into sets */
+    TextSet **sets;
+    int set_count;
+} Tokens;
+
+int tokens_text(Tokens *tokens);                         /* fill what tells characters, once */
+int text_set(Tokens *tokens, PyObject *charset);         /* its number, or -1 */
+int text_expand(TextSet *set, int state);                /* fill next[state] */
+int text_index(Tokens *tokens, TextSet *set);            /* fill what a set knows of the tokens */
+void text_free(TextSet *set);
+int32_t find_child(const Tokens *tokens, const Node *node, uint8_t byte, int *found);
+
+/* grammar --------------------------------------------------------------------------------------- */
+
+enum { ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, FINISHED };
+
+/* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
+typedef struct {
+    int32_t kind;
+    int32_t object;    /* index of the literal, choices or character set */
+    int32_t rest;
+    int32_t low, high; /* LITERAL: at, 0; CHOICES: range of values; TEXT: characters left, high -1: no bound */
+    int32_t depth;     /* CHOICES: bytes read; TEXT: state inside a character */
+} Config;
+
+typedef struct {
+    Config *at;
+    int n, room;
+} Vec;
+
+typedef struct {
+    int n;
+    Config *configs;
+    int32_t capped;      /* the frame with far-off counts cut; -1: not asked yet */
+    uint8_t first[32];   /* bytes that may come first, one bit each */
+    int has_first;
+    double shortest, farthest; /* bounds on bytes to the end */
+    int has_bounds;
+} Closure;
+
+typedef struct {
+    PyObject *data;      /* bytes */
+    const uint8_t *at;
+    int32_t length;
+} Literal;
+
+typedef struct {
+    PyObject *values;    /* sorted tuple of bytes */
+    PyObject *bind;      /* parameter's name or None */
+    int32_t longest;
+} Choices;
+
+typedef struct {
+    Config key;
+    void *value;
+    int used;
+} Slot;
+
+typedef struct {
+    Slot *slots;
+    size_t room, used;
+} Map;
+
+typedef struct Walk Walk;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *bridge;    /* constrained.automaton.bridge.Bridge */
+    Tokens *tokens;
+    PyObject **frames;   /* borrowed: the automaton keeps its frames */
+    Closure **closures;
+    int32_t frame_room;
+    Literal *literals;
+    int32_t literal_count, literal_room;
+    PyObject *literal_numbers;
+    Choices *choices;
+    int32_t choices_count, choices_room;
+    PyObject *choices_numbers;
+    Map finished;        /* (choices, value, rest) -> frame + 1 */
+    Map rows;            /* config -> packed row */
+    size_t row_bytes, max_row_bytes, rows_made;
+    int64_t max_positions; /* of one state */
+    Vec start;
+    Walk *spare;         /* a walk's scratch memory, while no walk uses it */
+    size_t closure_bytes;
+} Engine;
+
+int vec_push(Vec *vec, const Config *config);
+int vec_append(Vec *vec, const Config *configs, int n);
+int vec_copy(Vec *to, const Vec *from);
+void vec_distinct(Vec *vec);
+
+void *map_get(const Map *map, const Config *key);
+int map_put(Map *map, const Config *key, void *value);
+void map_clear(Map *map, int free_values);
+
+Closure *closure_of(Engine *engine, int32_t rest);
+const uint8_t *closure_first(Engine *engine, Closure *closure);
+int32_t know_frame(Engine *engine, PyObject *frame);
+int config_of(Engine *engine, PyObject *described, Config *out);
+PyObject *position_of(Engine *engine, const Config *config);
+int step_config(Engine *engine, const Config *config, uint8_t byte, Vec *out);
+int step_vec(Engine *engine, const Vec *from, uint8_t byte, Vec *to);
+int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte);
+double horizon(Engine *engine, const Vec *vec);
+
+static inline int accepting(const Vec *vec) {
+    for (int i = 0; i < vec->n; i++)
+        if (vec->at[i].kind <= STEP_END) return 1;
+    return 0;
+}
+
+static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *length) {
+    PyObject *value = PyTuple_GET_ITEM(choices->values, i);
+    *length = (int32_t)PyBytes_GET_SIZE(value);
+    return (const uint8_t *)PyBytes_AS_STRING(value);
+}
+
+/* masks ----------------------------------------------------------------------------------------- */
+
+/* Where a mask is written. `touched` lists the words with bits, until there are too many of them. */
+typedef struct {
+    uint32_t *row;
+    int32_t words;
+    int32_t *touched;
+    int touched_count, touched_room; /* count -1: too many, or not told */
+} Target;
+
+int fill_row(Engine *engine, const Vec *vec, Target *target);
+int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);
+Py_ssize_t precompute(Engine *engine, Py_ssize_t most);
+
+#define MAX_EOS 8 /* ids that may end a text */
+
+/* Python types ---------------------------------------------------------------------------------- */
+
+extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;
+extern PyTypeObject *TokensType, *EngineType, *CoreType;
+
+#endif

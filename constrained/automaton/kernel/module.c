@@ -1,0 +1,23 @@
+/* What Python sees: constrained.automaton._kernel. */
+#include "kernel.h"
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_kernel", "The engine's hot loops; constrained.automaton does without them where they aren't built.",
+    -1, NULL, NULL, NULL, NULL, NULL,
+};
+
+static PyTypeObject *add(PyObject *module, const char *name, PyType_Spec *spec) {
+    PyObject *type = PyType_FromSpec(spec);
+    if (type && PyModule_AddObjectRef(module, name, type) < 0) Py_CLEAR(type);
+    return (PyTypeObject *)type; /* kept for as long as the process lives */
+}
+
+PyMODINIT_FUNC PyInit__kernel(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (!module) return NULL;
+    if (!(TokensType = add(module, "Tokens", &tokens_spec)) || !(EngineType = add(module, "Engine", &engine_spec)) ||
+        !(CoreType = add(module, "Core", &core_spec)) || !add(module, "Rows", &rows_spec))
+        Py_CLEAR(module);
+    if (module && PyModule_AddIntConstant(module, "MAX_EOS", MAX_EOS) < 0) Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,202 @@
+/* The vocabulary: its sorted tokens as a trie, and what characters they are made of. */
+#include "kernel.h"
+
+PyTypeObject *TokensType;
+
+/* A node a distinct beginning that two or more tokens share; level by level, so children lie side by side. */
+static int build_trie(Tokens *t) {
+    int32_t room = 1 << 12, child_room = 1 << 12;
+    t->nodes = malloc(room * sizeof(Node));
+    t->child_byte = malloc(child_room);
+    t->child = malloc(child_room * sizeof(int32_t));
+    if (!t->nodes || !t->child_byte || !t->child) return -1;
+    t->nodes[0] = (Node){0, t->n, 0, 0, 0, 0};
+    t->node_count = 1;
+    for (int32_t i = 0; i < t->node_count; i++) {
+        Node node = t->nodes[i];
+        int32_t at = node.low, depth = node.depth;
+        while (at < node.high && t->lengths[at] == depth) at++;
+        node.ends = at - node.low;
+        node.first = t->child_count;
+        while (at < node.high) {
+            uint8_t byte = t->flat[t->offsets[at] + depth];
+            int32_t end = at + 1;
+            while (end < node.high && t->flat[t->offsets[end] + depth] == byte) end++;
+            if (t->child_count == child_room) {
+                child_room *= 2;
+                uint8_t *bytes = realloc(t->child_byte, child_room);
+                if (bytes) t->child_byte = bytes;
+                int32_t *child = realloc(t->child, child_room * sizeof(int32_t));
+                if (child) t->child = child;
+                if (!bytes || !child) return -1;
+            }
+            if (end - at > 1 && t->node_count == room) {
+                room *= 2;
+                Node *nodes = realloc(t->nodes, room * sizeof(Node));
+                if (!nodes) return -1;
+                t->nodes = nodes;
+            }
+            t->child_byte[t->child_count] = byte;
+            t->child[t->child_count++] = end - at > 1 ? t->node_count : ~at;
+            if (end - at > 1) t->nodes[t->node_count++] = (Node){at, end, 0, 0, 0, depth + 1};
+            at = end;
+        }
+        node.count = t->child_count - node.first;
+        t->nodes[i] = node;
+    }
+    return 0;
+}
+
+int32_t find_child(const Tokens *t, const Node *node, uint8_t byte, int *found) {
+    const uint8_t *bytes = t->child_byte + node->first;
+    const uint8_t *at = memchr(bytes, byte, node->count);
+    *found = at != NULL;
+    return at ? t->child[node->first + (at - bytes)] : 0;
+}
+
+/* Characters in `data`, or -1 if it isn't well-formed UTF-8 from end to end. */
+static int32_t count_characters(const uint8_t *data, int32_t length) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < length; count++) {
+        uint8_t head = data[i];
+        int32_t width = head < 0x80 ? 1 : head < 0xC2 ? 0 : head < 0xE0 ? 2 : head < 0xF0 ? 3 : head < 0xF5 ? 4 : 0;
+        if (!width || i + width > length) return -1;
+        for (int32_t k = 1; k < width; k++)
+            if ((data[i + k] & 0xC0) != 0x80) return -1;
+        uint8_t second = width > 1 ? data[i + 1] : 0;
+        if ((head == 0xE0 && second < 0xA0) || (head == 0xED && second > 0x9F) || (head == 0xF0 && second < 0x90) ||
+            (head == 0xF4 && second > 0x8F))
+            return -1; /* longer than need be, a surrogate, or beyond the last code point */
+        i += width;
+    }
+    return count;
+}
+
+int tokens_text(Tokens *t) {
+    if (t->ascii) return 0;
+    t->ascii = calloc(t->n, sizeof *t->ascii);
+    t->plain = calloc(t->n, 1);
+    t->chars = calloc(t->n, sizeof(int32_t));
+    t->by_chars = malloc(t->n * sizeof(int32_t));
+    t->chars_end = calloc(t->longest + 1, sizeof(int32_t));
+    t->whole = calloc(t->words, sizeof(uint32_t));
+    if (!t->ascii || !t->plain || !t->chars || !t->by_chars || !t->chars_end || !t->whole) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int32_t i = 0; i < t->n; i++) {
+        const uint8_t *data = t->flat + t->offsets[i];
+        uint8_t high = 0;
+        for (int32_t k = 0; k < t->lengths[i]; k++) {
+            high |= data[k];
+            if (data[k] < 0x80) t->ascii[i][data[k] >> 6] |= 1ull << (data[k] & 63);
+        }
+        int32_t count = high < 0x80 ? t->lengths[i] : count_characters(data, t->lengths[i]);
+        t->plain[i] = high < 0x80 ? 1 : count < 0 ? 0 : 2;
+        if (count < 0) continue;
+        t->chars[i] = count;
+        t->chars_end[count]++;
+        t->whole[t->ids[i] >> 5] |= 1u << (t->ids[i] & 31);
+    }
+    int32_t sum = 0;
+    for (int32_t c = 0; c <= t->longest; c++) {
+        int32_t here = t->chars_end[c];
+        t->chars_end[c] = sum;
+        sum += here;
+    }
+    for (int32_t i = 0; i < t->n; i++) /* leaves chars_end[c] at the end of those with c */
+        if (t->plain[i]) t->by_chars[t->chars_end[t->chars[i]]++] = i;
+    return 0;
+}
+
+static int tokens_init(Tokens *t, PyObject *args, PyObject *kwargs) {
+    PyObject *given[4];
+    int size;
+    if (kwargs || t->held || !PyArg_ParseTuple(args, "OOOOi", &given[0], &given[1], &given[2], &given[3], &size)) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "Tokens(flat, lengths, ids, ranks, size)");
+        return -1;
+    }
+    for (; t->held < 4; t->held++)
+        if (PyObject_GetBuffer(given[t->held], &t->buffers[t->held], PyBUF_CONTIG_RO) < 0) return -1;
+    t->flat = t->buffers[0].buf;
+    t->lengths = t->buffers[1].buf;
+    t->ids = t->buffers[2].buf;
+    t->ranks = t->buffers[3].buf;
+    t->n = (int32_t)(t->buffers[1].len / 4);
+    t->size = size;
+    t->words = (size + 31) / 32;
+    t->offsets = malloc(((size_t)t->n + 1) * sizeof(int32_t));
+    t->set_numbers = PyDict_New();
+    if (!t->offsets || !t->set_numbers) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int64_t sum = 0;
+    for (int32_t i = 0; i < t->n; i++) {
+        if (t->lengths[i] <= 0 || t->ids[i] < 0 || t->ids[i] >= size) goto bad;
+        t->offsets[i] = (int32_t)sum;
+        sum += t->lengths[i];
+        if (t->lengths[i] > t->longest) t->longest = t->lengths[i];
+    }
+    t->offsets[t->n] = (int32_t)sum;
+    if (sum != t->buffers[0].len || sum > INT32_MAX || t->buffers[2].len != t->buffers[1].len ||
+        t->buffers[3].len != (Py_ssize_t)size * 4)
+        goto bad;
+    for (int32_t i = 0; i < size; i++)
+        if (t->ranks[i] >= t->n) goto bad;
+    if (build_trie(t) < 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return 0;
+bad:
+    PyErr_SetString(PyExc_ValueError, "the vocabulary's arrays don't belong together");
+    return -1;
+}
+
+static void tokens_dealloc(Tokens *t) {
+    PyTypeObject *type = Py_TYPE(t);
+    while (t->held) PyBuffer_Release(&t->buffers[--t->held]);
+    free(t->offsets), free(t->nodes), free(t->child_byte), free(t->child);
+    free(t->ascii), free(t->plain), free(t->chars), free(t->by_chars), free(t->chars_end), free(t->whole);
+    for (int i = 0; i < t->set_count; i++) text_free(t->sets[i]);
+    free(t->sets);
+    Py_XDECREF(t->set_numbers);
+    type->tp_free((PyObject *)t);
+    Py_DECREF(type);
+}
+
+static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
+    size_t sum = (size_t)t->n * 4 + t->node_count * sizeof(Node) + t->child_count * 5;
+    if (t->ascii) sum += (size_t)t->n * (16 + 1 + 4 + 4) + t->words * 4 + t->longest * 4;
+    for (int i = 0; i < t->set_count; i++) {
+        TextSet *set = t->sets[i];
+        sum += (size_t)set->room * (512 + 1);
+        if (set->indexed) sum += (size_t)t->words * 4 + t->n + t->longest + set->odds * sizeof(Odd);
+    }
+    return PyLong_FromSize_t(sum);
+}
+
+static PyObject *tokens_prepare_text(Tokens *t, PyObject *Py_UNUSED(none)) {
+    if (tokens_text(t) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef tokens_methods[] = {
+    {"prepare_text", (PyCFunction)tokens_prepare_text, METH_NOARGS, "Look at the tokens' characters now."},
+    {NULL, NULL, 0, NULL},
+};
+static PyGetSetDef tokens_getset[] = {
+    {"nbytes", (getter)tokens_nbytes, NULL, "Bytes held, beside the arrays it was given.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyType_Slot tokens_slots[] = {
+    {Py_tp_doc, "Tokens(flat, lengths, ids, ranks, size): a vocabulary's sorted tokens."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_init, tokens_init},
+    {Py_tp_dealloc, tokens_dealloc},
+    {Py_tp_methods, tokens_methods},
+    {Py_tp_getset, tokens_getset},
+    {0, NULL},
+};
+PyType_Spec tokens_spec = {"constrained.automaton._kernel.Tokens", sizeof(Tokens), 0, Py_TPFLAGS_DEFAULT, tokens_slots};
