@@ -1,0 +1,13 @@
+"""Masks, choice and state on the device: a generation loop that never waits for the host.
+
+`DeviceTables.build` visits a grammar's automaton ahead of time and lays it out as tensors; a `DeviceMatcher` follows a
+batch of texts through them, with one kernel a token. The same code runs in plain torch on a CPU, with identical tokens.
+"""
+
+from constrained.decoding.device.capture import capture
+from constrained.decoding.device.flag import AsyncFlag
+from constrained.decoding.device.logits import gumbel
+from constrained.decoding.device.matcher import DeviceMatcher
+from constrained.decoding.device.tables import DeviceTables
+
+__all__ = ["AsyncFlag", "DeviceMatcher", "DeviceTables", "capture", "gumbel"]

@@ -1,0 +1,119 @@
+"""The kernels in plain torch: the reference for the Triton ones, and what runs on a CPU.
+
+Fixed shapes, no copy to the host, nothing that depends on a value: the same code also runs under a CUDA graph.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from constrained.decoding import bitmask
+from constrained.decoding.device.explore import FINISHED
+from constrained.decoding.device.fewest import NEVER
+from constrained.decoding.device.logits import clean
+from constrained.decoding.device.tables import DeviceTables
+
+apply = bitmask.apply
+
+
+def allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    """Tokens allowed in each row, bool ``[rows, size]``; a finished row allows the end-of-text tokens."""
+    rows, size = len(state), tables.size
+    left = left.unsqueeze(1)
+    ids, after, valid = _listed(tables, state)
+    fits = valid & (tables.fewest[after] < left)
+    out = torch.zeros(rows, size + 1, dtype=torch.bool, device=state.device)  # the last column takes what is not meant
+    out = out.scatter_(1, torch.where(fits, ids, size).long(), True)[:, :size]
+    if not len(tables.next):
+        return out
+    wide = tables.wide[state]
+    # by class first: there are hundreds, not a hundred thousand
+    after = tables.next[wide.clamp(min=0)]  # [rows, classes]
+    fits = (after >= 0) & (tables.fewest[after.clamp(min=0)] < left)
+    return torch.where((wide >= 0).unsqueeze(1), fits[:, tables.class_of], out)
+
+
+def mask(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    """The same, packed: int32 ``[rows, words]``."""
+    bits = torch.nn.functional.pad(allowed(tables, state, left), (0, tables.words * 32 - tables.size))
+    shifts = torch.arange(32, dtype=torch.int32, device=state.device)
+    return (bits.view(len(state), -1, 32).int() << shifts).sum(-1, dtype=torch.int32)
+
+
+def after(tables: DeviceTables, state: torch.Tensor, tokens: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    """The state after one token in each row, int32 ``[rows]``; -1 where it is not allowed."""
+    ids, targets, valid = _listed(tables, state)
+    found = torch.where(valid & (ids == tokens.unsqueeze(1)), targets, -1).amax(1)
+    inside = (tokens >= 0) & (tokens < tables.size)
+    if len(tables.next):
+        wide = tables.wide[state]
+        classes = tables.class_of[tokens.clamp(0, tables.size - 1)]
+        found = torch.where(wide >= 0, tables.next[wide.clamp(min=0), classes], found)
+    fits = inside & (found >= 0) & (tables.fewest[found.clamp(min=0)] < left)
+    return torch.where(fits, found, -1)
+
+
+def step(
+    tables: DeviceTables,
+    state: torch.Tensor,
+    left: torch.Tensor,
+    logits: torch.Tensor,
+    *,
+    temperature: torch.Tensor,
+    noise: torch.Tensor | None,
+    pad: int,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    pruned: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Mask, choose, advance: see `DeviceMatcher.step`. `state`, `left` and `pruned` are written in place."""
+    values = clean(logits)
+    may = allowed(tables, state, left)
+    finished = state == FINISHED
+    inside = values[:, : tables.size]
+    kept = may
+    if top_k is not None or top_p is not None:
+        kept = within(inside, may, temperature, top_k, top_p)
+    score = inside
+    if noise is not None:
+        score = inside + temperature.unsqueeze(1) * noise[:, : tables.size]
+    tokens = score.masked_fill(~kept, -torch.inf).argmax(1)
+    finished |= ~kept.any(1)  # only if a budget was set too small behind the matcher's back
+    if pruned is not None:
+        weights = (values - values.amax(1, keepdim=True)).exp()
+        mass = 1 - (weights[:, : tables.size] * may).sum(1) / weights.sum(1)
+        pruned.copy_(mass.clamp_(min=0).masked_fill_(finished, 0))
+    unlimited = torch.full_like(left, NEVER)  # what was chosen was allowed
+    state.copy_(torch.where(finished, FINISHED, after(tables, state, tokens, unlimited)))
+    left.sub_((state != FINISHED).int())  # the end-of-text token is not counted
+    return tokens.masked_fill_(finished, pad)
+
+
+def within(
+    values: torch.Tensor, may: torch.Tensor, temperature: torch.Tensor, top_k: int | None, top_p: float | None
+) -> torch.Tensor:
+    """Those of the allowed tokens `may` that top-k, then top-p keep, bool ``[rows, size]``.
+
+    Top-p keeps the fewest of the likeliest tokens whose probabilities sum to at least `top_p` (nucleus sampling:
+    Holtzman et al. 2020, section 3.1), of what top-k kept, at the temperature; a greedy row keeps its best in any case.
+    """
+    ordered, order = values.masked_fill(~may, -torch.inf).sort(dim=1, descending=True, stable=True)
+    keep = ordered > -torch.inf
+    if top_k is not None:
+        keep[:, top_k:] = False
+    if top_p is not None:
+        scale = temperature.clamp(min=torch.finfo(torch.float32).tiny).unsqueeze(1)
+        scaled = ((ordered - ordered[:, :1]) / scale).masked_fill_(~keep, -torch.inf)
+        probabilities = scaled.softmax(1)
+        keep &= probabilities.cumsum(1) - probabilities < top_p
+    return torch.zeros_like(may).scatter_(1, order, keep)
+
+
+def _listed(tables: DeviceTables, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(ids, after, valid) of the narrow states, each ``[rows, longest_list]``."""
+    begin = tables.offsets[state].unsqueeze(1)
+    end = tables.offsets[state + 1].unsqueeze(1)
+    at = begin + torch.arange(tables.longest_list, dtype=torch.int32, device=state.device)
+    valid = at < end
+    at = torch.where(valid, at, 0)
+    return tables.ids[at], tables.after[at], valid

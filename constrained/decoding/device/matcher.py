@@ -1,0 +1,255 @@
+"""A batch of texts followed on the device: masked, chosen and advanced without asking the host."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from constrained.decoding.device import kernel_torch
+from constrained.decoding.device.explore import FINISHED
+from constrained.decoding.device.fewest import NEVER
+from constrained.decoding.device.logits import gumbel
+from constrained.decoding.device.tables import DeviceTables
+from constrained.errors import ConstrainedError, ModelError, VocabularyError
+
+
+class DeviceMatcher:
+    """Rows that each follow their own text, in a grammar of `tables`.
+
+    The masks are those of `Matcher`: a row may write exactly the tokens that leave a way to finish. `step`, `advance`,
+    `mask`, `gather` and `finished` have fixed shapes and never wait for the device, so a loop of them runs ahead of it
+    and can be captured in a CUDA graph. `state`, `left` and `pruned_mass` are written in place: their addresses stay.
+
+    Parameters
+    ----------
+    tables : DeviceTables
+    rows : int or sequence of int
+        How many rows, all of grammar 0; or the number of each row's grammar in `tables`.
+    budget : int or sequence of int, optional
+        See `set_budget`.
+    pad_token_id : int, optional
+        What a finished row yields; default: the first end-of-text token.
+    backend : {"triton", "torch"}, optional
+        Default: Triton on CUDA where it is installed, else torch. Both give identical tokens.
+
+    Attributes
+    ----------
+    state : torch.Tensor of int32, shape [rows]
+    left : torch.Tensor of int32, shape [rows]
+        Tokens that each row may still write; huge without a budget.
+    pruned_mass : torch.Tensor of float32, shape [rows], or None
+        Probability that the last `step` took from tokens not allowed, where it was asked to measure it.
+
+    Raises
+    ------
+    ConstrainedError
+        No row, no such grammar or backend.
+    """
+
+    def __init__(
+        self,
+        tables: DeviceTables,
+        rows: int | Sequence[int],
+        *,
+        budget: int | Sequence[int] | None = None,
+        pad_token_id: int | None = None,
+        backend: str | None = None,
+    ):
+        grammars = [0] * rows if isinstance(rows, int) else [int(g) for g in rows]
+        bad = [g for g in grammars if not 0 <= g < len(tables.start)]
+        if bad or not grammars:
+            raise ConstrainedError(
+                f"a row asks for grammar {bad[0]}" if bad else "a matcher needs at least one row",
+                f"the tables hold grammars 0 to {len(tables.start) - 1}",
+            )
+        self.tables = tables
+        self.pad = tables.eos_token_ids[0] if pad_token_id is None else int(pad_token_id)
+        self.backend = _backend(tables.device, backend)
+        self.state = tables.start[torch.tensor(grammars, device=tables.device)]
+        self.left = torch.full_like(self.state, NEVER)
+        self.pruned_mass: torch.Tensor | None = None
+        if budget is not None:
+            self.set_budget(budget)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    @property
+    def finished(self) -> torch.Tensor:
+        """Rows that have read an end-of-text token, bool ``[rows]`` on the device."""
+        return self.state == FINISHED
+
+    @property
+    def complete(self) -> torch.Tensor:
+        """Rows whose text so far is in the language, bool ``[rows]`` on the device."""
+        return self.tables.fewest[self.state] <= 0
+
+    def set_budget(self, tokens: int | Sequence[int] | None) -> None:
+        """From here on allow only tokens that leave a way to finish within `tokens`, the end-of-text token not counted.
+
+        Looks at the rows' states, so it waits for the device: call it before the loop, not in it.
+
+        Raises
+        ------
+        VocabularyError
+            Not even a row's shortest way to finish fits.
+        """
+        if tokens is None:
+            self.left.fill_(NEVER)
+            return
+        budget = torch.full_like(self.left, tokens) if isinstance(tokens, int) else self.left.new_tensor(tokens)
+        if budget.shape != self.left.shape:
+            raise ConstrainedError(f"{len(budget)} budgets for {len(self)} rows", "give one number, or one a row")
+        need = self.tables.fewest[self.state]
+        short = torch.nonzero(need > budget).flatten().tolist()
+        if short:
+            row = short[0]
+            raise VocabularyError(
+                f"a budget of {budget[row]} tokens is too small for row {row}: the shortest way to finish takes {need[row]}",
+                hint="raise max_new_tokens",
+            )
+        self.left.copy_(budget)
+
+    def step(
+        self,
+        logits: torch.Tensor,
+        *,
+        temperature: float | torch.Tensor = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        noise: torch.Tensor | None = None,
+        generator: torch.Generator | None = None,
+        pruned_mass: bool = False,
+    ) -> torch.Tensor:
+        """Choose a token in each row and read it.
+
+        Parameters
+        ----------
+        logits : torch.Tensor
+            Any float ``[rows, width]`` on the tables' device; columns beyond the vocabulary are never chosen. NaN counts
+            as minus infinity, and where a row's logits leave nothing finite, the lowest allowed token is chosen.
+        temperature : float or torch.Tensor
+            0: the likeliest token, the lowest of equals; a float32 tensor ``[rows]`` gives each row its own (and can be
+            changed between replays of a captured graph).
+        top_k, top_p : int, float, optional
+            As `Sampler`; these sort the logits, in torch.
+        noise : torch.Tensor, optional
+            Standard Gumbel noise, finite, float32 ``[rows, >= size]``: equal noise gives equal tokens with every
+            backend. Default: drawn from `generator`, or torch's own of the device.
+        pruned_mass : bool
+            Measure :attr:`pruned_mass`; where rows are narrow it costs a look at all logits that is otherwise spared.
+
+        Returns
+        -------
+        torch.Tensor
+            int64 ``[rows]``; the padding token in rows that were finished before.
+
+        Raises
+        ------
+        ConstrainedError
+            A shape or number doesn't fit.
+        """
+        self._check(logits, noise, temperature, top_k, top_p)
+        by_chance = isinstance(temperature, torch.Tensor) or temperature > 0
+        if not by_chance:
+            noise = top_k = top_p = None
+        elif noise is None:
+            noise = gumbel(len(self), self.tables.size, device=logits.device, generator=generator)
+        if pruned_mass and self.pruned_mass is None:
+            self.pruned_mass = torch.zeros(len(self), device=logits.device)
+        if not isinstance(temperature, torch.Tensor):
+            temperature = torch.full((len(self),), temperature, dtype=torch.float32, device=logits.device)
+        return self.backend.step(
+            self.tables,
+            self.state,
+            self.left,
+            logits if logits.stride(1) == 1 else logits.contiguous(),
+            temperature=temperature,
+            noise=noise,
+            pad=self.pad,
+            top_k=top_k,
+            top_p=top_p,
+            pruned=self.pruned_mass if pruned_mass else None,
+        )
+
+    def advance(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Read a token in each row that was chosen elsewhere.
+
+        Parameters
+        ----------
+        tokens : torch.Tensor
+            int64 ``[rows]``; a negative one leaves its row as it is.
+
+        Returns
+        -------
+        torch.Tensor
+            bool ``[rows]``; False, and nothing changed, where the token is not allowed.
+        """
+        after = kernel_torch.after(self.tables, self.state, tokens, self.left)
+        good = after >= 0
+        self.state.copy_(torch.where(good, after, self.state))
+        self.left.sub_((good & ~self.finished).int())  # the end-of-text token is not counted
+        return good | (tokens < 0)
+
+    def mask(self) -> torch.Tensor:
+        """Tokens allowed next, packed int32 ``[rows, words]``: bit ``i % 32`` of word ``i // 32`` is token ``i``."""
+        return kernel_torch.mask(self.tables, self.state, self.left)
+
+    def apply(self, logits: torch.Tensor) -> torch.Tensor:
+        """`logits` in place, minus infinity for what is not allowed."""
+        self._check(logits)
+        return self.backend.apply(logits, self.mask())
+
+    def copy(self) -> DeviceMatcher:
+        """An independent matcher at the same places."""
+        return self._at(self.state.clone(), self.left.clone())
+
+    def gather(self, indices: torch.Tensor) -> DeviceMatcher:
+        """A matcher whose rows are copies of these rows (a beam search's fork); `indices` int64, on the device."""
+        return self._at(self.state[indices], self.left[indices])
+
+    def _at(self, state: torch.Tensor, left: torch.Tensor) -> DeviceMatcher:
+        other = DeviceMatcher.__new__(DeviceMatcher)
+        other.tables, other.pad, other.backend = self.tables, self.pad, self.backend
+        other.state, other.left, other.pruned_mass = state, left, None
+        return other
+
+    def _check(self, logits, noise=None, temperature=0.0, top_k=None, top_p=None) -> None:
+        rows, size = len(self), self.tables.size
+        if logits.dim() != 2 or logits.shape[0] != rows or logits.shape[1] < size:
+            raise ModelError(
+                f"logits of shape {tuple(logits.shape)}; needs [{rows}, {size} or more]",
+                "compile the grammar for the vocabulary of this model's tokenizer",
+            )
+        if logits.device != self.state.device:
+            raise ModelError(f"logits on {logits.device}, tables on {self.state.device}", "tables.to(logits.device)")
+        if noise is not None and (noise.shape[0] != rows or noise.shape[1] < size or noise.dtype != torch.float32):
+            raise ConstrainedError(
+                f"noise of shape {tuple(noise.shape)} and {noise.dtype}", f"needs float32 [{rows}, {size} or more]"
+            )
+        if isinstance(temperature, torch.Tensor):
+            if temperature.shape != (rows,) or temperature.dtype != torch.float32:
+                raise ConstrainedError(f"temperature of shape {tuple(temperature.shape)}", f"needs float32 [{rows}]")
+        elif not 0 <= temperature < math.inf:
+            raise ConstrainedError(f"temperature is {temperature}", "use 0 (greedy) or a positive number")
+        if top_k is not None and top_k < 1:
+            raise ConstrainedError(f"top_k is {top_k}", "use 1 or more, or None to keep all")
+        if top_p is not None and not 0 < top_p <= 1:
+            raise ConstrainedError(f"top_p is {top_p}", "use a number above 0 and at most 1")
+
+
+def _backend(device: torch.device, name: str | None):
+    """The module whose kernels run on `device`."""
+    if name not in (None, "torch", "triton"):
+        raise ConstrainedError(f"no backend {name!r}", "use 'triton' or 'torch'")
+    if name == "torch" or (name is None and device.type != "cuda"):
+        return kernel_torch
+    try:
+        from constrained.decoding.device import kernel_triton
+    except ImportError as error:
+        if name is None:
+            return kernel_torch
+        raise ConstrainedError(f"triton can't be imported ({error})", "pip install triton, or backend='torch'") from None
+    return kernel_triton

@@ -1,0 +1,222 @@
+"""Everything of an automaton that generation can reach, as tensors on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from constrained.automaton import CompiledGrammar, Vocabulary
+from constrained.decoding.device.explore import Exploration, Limits
+from constrained.decoding.device.fewest import NEVER, fewest_tokens
+from constrained.errors import VocabularyError
+
+MAX_STATES = 200_000
+"""States of all the grammars of a table together."""
+
+MAX_BYTES = 512 << 20
+"""Bytes of all the tensors of a table together."""
+
+MAX_SECONDS = 600.0
+"""Time a build may take."""
+
+
+@dataclass(frozen=True)
+class DeviceTables:
+    """Grammars over one vocabulary, laid out for kernels; shared by any number of `DeviceMatcher`.
+
+    States are numbers; 0 is *finished*, after an end-of-text token. A state that allows few tokens (narrow) lists
+    them; one that allows many (wide) has a mask row, shared with every state that allows the same, and its next
+    states by token class (see `classes`). All tensors are int32 and lie on one device.
+
+    Attributes
+    ----------
+    size : int
+        Of the vocabulary.
+    eos_token_ids : tuple of int
+    fingerprint : str
+        Of the vocabulary.
+    start : torch.Tensor, shape [grammars]
+        Start state of each grammar.
+    wide : torch.Tensor, shape [states]
+        The state's row in `mask_row` and `next`; -1 if it is narrow.
+    offsets : torch.Tensor, shape [states + 1]
+        Where the tokens of each narrow state lie in `ids` and `after`.
+    ids, after : torch.Tensor, shape [listed]
+        Allowed tokens, ascending in each state, and the states they lead to.
+    mask_row : torch.Tensor, shape [wide]
+        The wide state's row in `masks`.
+    masks : torch.Tensor, shape [distinct, words]
+        Packed: bit ``i % 32`` of word ``i // 32`` is 1 where token ``i`` is allowed.
+    class_of : torch.Tensor, shape [size]
+        Token -> its class.
+    next : torch.Tensor, shape [wide, classes]
+        The state after a token of the class; -1 where not allowed.
+    fewest : torch.Tensor, shape [states]
+        Tokens to the end at least, the end-of-text token not counted: 0 where complete, -1 for finished.
+    horizon : torch.Tensor, shape [states]
+        With so many tokens left, or more, a budget rules nothing out.
+    """
+
+    size: int
+    eos_token_ids: tuple[int, ...]
+    fingerprint: str
+    start: torch.Tensor
+    wide: torch.Tensor
+    offsets: torch.Tensor
+    ids: torch.Tensor
+    after: torch.Tensor
+    mask_row: torch.Tensor
+    masks: torch.Tensor
+    class_of: torch.Tensor
+    next: torch.Tensor
+    fewest: torch.Tensor
+    horizon: torch.Tensor
+    longest_list: int
+
+    @classmethod
+    def build(
+        cls,
+        compiled: CompiledGrammar | Sequence[CompiledGrammar],
+        *,
+        device: torch.device | str = "cpu",
+        max_states: int = MAX_STATES,
+        max_bytes: int = MAX_BYTES,
+        max_seconds: float = MAX_SECONDS,
+    ) -> DeviceTables:
+        """Visit every state of the grammars' automata at the end of a token.
+
+        A state costs from 0.1 ms (a few allowed tokens) to some tens of ms (free text over a large vocabulary);
+        progress is shown on the terminal where it takes seconds. Save what took long: `save`, `load`.
+
+        Parameters
+        ----------
+        compiled : CompiledGrammar or sequence of CompiledGrammar
+            Over one vocabulary; grammar ``g`` starts in state ``start[g]``.
+        device : torch.device or str
+        max_states, max_bytes, max_seconds
+            Limits; in practice a grammar passes them if repeats with large bounds are nested, or if its texts nest
+            without end.
+
+        Raises
+        ------
+        GrammarError
+            A limit was passed: which, and how to raise it.
+        VocabularyError
+            No grammar, or grammars over different vocabularies.
+        """
+        compiled = [compiled] if isinstance(compiled, CompiledGrammar) else list(compiled)
+        if not compiled:
+            raise VocabularyError("no grammar to build tables from", hint="pass at least one compiled grammar")
+        vocabulary = compiled[0].vocabulary
+        for other in compiled[1:]:
+            if other.vocabulary is not vocabulary and other.vocabulary.fingerprint != vocabulary.fingerprint:
+                raise VocabularyError(
+                    "the grammars are compiled for different vocabularies", hint="compile them all with the same one"
+                )
+        exploration = Exploration(compiled, Limits(max_states, max_bytes, max_seconds))
+        exploration.walk()
+        return _assemble(exploration).to(device)
+
+    @property
+    def device(self) -> torch.device:
+        return self.wide.device
+
+    @property
+    def states(self) -> int:
+        """Number of states, the finished one included."""
+        return self.wide.shape[0]
+
+    @property
+    def words(self) -> int:
+        """int32 words of a mask row."""
+        return (self.size + 31) // 32
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(t.numel() * t.element_size() for t in self.tensors().values())
+
+    def __repr__(self) -> str:
+        return (
+            f"DeviceTables({len(self.start)} grammars, {self.states} states, {self.mask_row.shape[0]} of them wide, "
+            f"{self.masks.shape[0]} mask rows, {self.next.shape[1]} classes, {self.nbytes:,} bytes on {self.device})"
+        )
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors by their names."""
+        values = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {name: value for name, value in values if isinstance(value, torch.Tensor)}
+
+    def to(self, device: torch.device | str) -> DeviceTables:
+        """The same tables on another device."""
+        return replace(self, **{name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+    def save(self, path: str | Path) -> None:
+        """Write the tables to a file, whole or not at all; see `storage.save`."""
+        from constrained.decoding.device.storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str = "cpu") -> DeviceTables:
+        """Read tables written by `save` for this vocabulary; see `storage.load`."""
+        from constrained.decoding.device.storage import load
+
+        return load(path, vocabulary, device=device)
+
+
+def _assemble(walked: Exploration) -> DeviceTables:
+    vocabulary = walked.vocabulary
+    wide, offsets, source, ids, after = _lists(walked)
+    next, masks, mask_row = walked.classes.table(), walked.masks, np.array(walked.mask_row, np.int32)
+    wide_states = np.flatnonzero(wide >= 0)
+    wide_source = np.repeat(wide_states, [len(e) for e in walked.wide_edges])
+    wide_target = np.concatenate([np.empty(0, np.int64), *walked.wide_edges])
+    edges = np.concatenate((source, wide_source)), np.concatenate((after, wide_target))
+    fewest = fewest_tokens(*edges, len(wide))
+    if (fewest == NEVER).any():  # a vocabulary without some single bytes: what it can begin but never finish
+        keep = fewest[after] < NEVER
+        source, ids, after = source[keep], ids[keep], after[keep]
+        offsets = np.searchsorted(source, np.arange(len(wide) + 1)).astype(np.int32)
+        next[(next >= 0) & (fewest[next] == NEVER)] = -1
+        masks = [vocabulary.pack(np.flatnonzero(row[walked.classes.of_token] >= 0)) for row in next]
+        mask_row = np.arange(len(next), dtype=np.int32)
+        alive = fewest[edges[1]] < NEVER
+        edges = edges[0][alive], edges[1][alive]
+    horizon = np.zeros(len(wide), np.int32)
+    np.maximum.at(horizon, edges[0], fewest[edges[1]] + 1)
+    return DeviceTables(
+        size=vocabulary.size,
+        eos_token_ids=tuple(vocabulary.eos_token_ids),
+        fingerprint=vocabulary.fingerprint,
+        start=_tensor(walked.start),
+        wide=_tensor(wide),
+        offsets=_tensor(offsets),
+        ids=_tensor(ids),
+        after=_tensor(after),
+        mask_row=_tensor(mask_row),
+        masks=_tensor(np.array(masks, np.int32).reshape(-1, vocabulary.words)),
+        class_of=_tensor(walked.classes.of_token),
+        next=_tensor(next),
+        fewest=_tensor(fewest),
+        horizon=_tensor(horizon),
+        longest_list=int(np.diff(offsets).max()),
+    )
+
+
+def _lists(walked: Exploration) -> tuple[np.ndarray, ...]:
+    """(wide, offsets, source, ids, after): the narrow states' lists one after the other."""
+    counts = np.array(walked.counts, np.int64)
+    wide = np.where(counts < 0, np.cumsum(counts < 0) - 1, -1)
+    listed = np.maximum(counts, 0)
+    offsets = np.concatenate(([0], np.cumsum(listed)))
+    source = np.repeat(np.arange(len(counts)), listed)
+    return wide, offsets, source, np.concatenate(walked.ids), np.concatenate(walked.after)
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array, np.int32))
