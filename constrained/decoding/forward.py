@@ -57,6 +57,8 @@ class Forward:
             Keys and values, where the model keeps some.
         """
         inputs.setdefault("use_cache", True)
+        if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time
+            inputs.pop("past_key_values", None)
         if columns is None:
             out = self.model(**inputs, **self._options)
             logits = out.logits[:, -1]

@@ -88,8 +88,8 @@ class PrefixCache:
         if shared < len(held):
             try:
                 self._past.crop(shared - len(held))  # negative: that many off the end
-            except (RuntimeError, ValueError, NotImplementedError):
-                # Sliding windows and recurrent states have forgotten what cropping would need.
+            except (AttributeError, RuntimeError, ValueError, NotImplementedError):
+                # Sliding windows and recurrent states have forgotten what cropping would need; static ones can't.
                 shared = 0
             if shared == 0:
                 self.clear()

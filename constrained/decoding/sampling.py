@@ -93,7 +93,7 @@ class Sampler:
             values, mass = torch.zeros(len(allowed), device=logits.device), math.log(len(allowed))
             pruned = 1.0
         else:
-            pruned = max(0.0, -math.expm1(mass - everything))
+            pruned = outside(mass, everything)
         place = self._pick(values)
         probability = min(1.0, math.exp(values[place].item() - mass))
         token = place if allowed is None else int(allowed[place])
@@ -119,3 +119,8 @@ class Sampler:
         if self.generator is not None:
             probabilities = probabilities.to(self.generator.device)
         return int(torch.multinomial(probabilities, 1, generator=self.generator))
+
+
+def outside(allowed: float, everything: float) -> float:
+    """Share of the probability that isn't allowed, from two sums of exponentials in logarithms."""
+    return max(0.0, -math.expm1(allowed - everything))

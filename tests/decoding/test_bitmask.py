@@ -22,8 +22,8 @@ def reference(mask: np.ndarray, width: int) -> np.ndarray:
 
 @given(MASKS, st.integers(1, 200))
 def test_expand_is_numpys_unpackbits_at_any_width(mask, width):
-    found = bitmask.expand(torch.from_numpy(mask), width)
-    assert np.array_equal(found.numpy(), reference(mask, width))
+    for expand in (bitmask.expand, bitmask.expand_by_shifts):
+        assert np.array_equal(expand(torch.from_numpy(mask), width).numpy(), reference(mask, width))
 
 
 @given(MASKS, st.integers(1, 200), st.sampled_from([torch.float32, torch.bfloat16, torch.float16]))
