@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from constrained.automaton import native
 from constrained.automaton.matcher import Matcher
 from constrained.errors import VocabularyError
 
@@ -29,7 +30,8 @@ class BatchMatcher:
 
     def __init__(self, matchers: Iterable[Matcher] = ()):
         self._rows: list[Matcher] = []
-        self._mask: np.ndarray | None = None
+        self._own = None  # the kernel's mask buffer, which knows what it holds
+        self._mask: np.ndarray | None = None  # the batch's own mask
         for matcher in matchers:
             self.add(matcher)
 
@@ -86,21 +88,32 @@ class BatchMatcher:
         Parameters
         ----------
         mask : ndarray of int32, shape [>= rows, >= words], optional
-            Row ``i`` gets matcher ``i``'s mask. Default: the batch's own, which stays valid
-            until the next call.
+            Row ``i`` gets matcher ``i``'s mask. Default: the batch's own, to be read until
+            the next call and never written: of a row only what changed is written anew.
 
         Returns
         -------
         ndarray of int32, shape [rows, words]
         """
+        rows = len(self._rows)
         if mask is None:
-            words = self._rows[0].compiled.vocabulary.words if self._rows else 0
-            if self._mask is None or self._mask.shape[0] < len(self._rows) or self._mask.shape[1] != words:
-                self._mask = np.zeros((len(self._rows), words), np.int32)
-            mask = self._mask[: len(self._rows)]
-        for i, matcher in enumerate(self._rows):
-            matcher.fill_bitmask(mask, i)
-        return mask
+            mask = self._own_mask()
+            if self._own is not None:
+                for row in self._own.fill(self._rows):
+                    self._rows[row]._fill_filtered(mask[row])
+                return mask[:rows]
+        for row, matcher in enumerate(self._rows):
+            matcher.fill_bitmask(mask, row)
+        return mask[:rows]
+
+    def _own_mask(self) -> np.ndarray:
+        rows = len(self._rows)
+        words = self._rows[0].compiled.vocabulary.words if rows else 1
+        if self._mask is None or self._mask.shape[0] < rows or self._mask.shape[1] != words:
+            native_rows = native.kernel is not None and all(isinstance(m, native.kernel.Core) for m in self._rows)
+            self._own = native.kernel.Rows(rows, words) if native_rows else None
+            self._mask = np.asarray(self._own) if native_rows else np.zeros((rows, words), np.int32)
+        return self._mask
 
     def advance(self, token_ids: Sequence[int | None]) -> list[bool]:
         """Read one token in each row.

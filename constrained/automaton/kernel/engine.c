@@ -290,8 +290,12 @@ static int32_t after_choice(Engine *e, const Config *c, int32_t i) {
 
 /* The first of values[low:high], which agree on `depth` bytes, whose next byte is `byte` or more. */
 int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte) {
+    int32_t length;
+    /* often all agree here as well */
+    if (low == high || choice(choices, low, &length)[depth] >= byte) return low;
+    if (choice(choices, high - 1, &length)[depth] < byte) return high;
     while (low < high) {
-        int32_t middle = low + (high - low) / 2, length;
+        int32_t middle = low + (high - low) / 2;
         if (choice(choices, middle, &length)[depth] < byte)
             low = middle + 1;
         else

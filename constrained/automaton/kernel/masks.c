@@ -83,21 +83,44 @@ static int try_token(Walk *w, int32_t token, int32_t depth, const Vec *vec) {
     return 0;
 }
 
-/* Free text somewhere inside a token: those of the subtree that stay in the set need no reading. */
+/* The first of the set's odd tokens at or after `token`. */
+static int32_t odd_from(const TextSet *set, int32_t token) {
+    int32_t low = 0, high = set->odds;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (set->odd[middle].token < token) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Free text somewhere inside a token: those of the subtree that stay in the set need no reading.
+ * The node's own bytes must be whole characters of the set (`stays_inside`). */
 static int free_subtree(Walk *w, const Node *node, const Config *c) {
     Tokens *t = w->engine->tokens;
     TextSet *set = t->sets[c->object];
     Config text = *c;
     Vec only = {&text, 1, 1};
-    int32_t before = 0;
+    uint32_t *row = w->target->row;
+    const int32_t *ids = t->ids;
+    const uint8_t *inside = set->free;
+    int32_t before = 0, low = node->low + node->ends;
     const uint8_t *data = t->flat + t->offsets[node->low];
     for (int32_t i = 0; i < node->depth; i++) before += (data[i] & 0xC0) != 0x80;
-    for (int32_t token = node->low + node->ends; token < node->high; token++) {
-        if (set->free[token] && (c->high < 0 || t->chars[token] - before <= c->high))
-            emit(w, token);
-        else if (try_token(w, token, node->depth, &only) < 0)
-            return -1;
+    int bounded = c->high >= 0 && c->high + before < t->longest;
+    for (int32_t token = low; token < node->high; token++) { /* tens of thousands, perhaps: nothing but the bit */
+        int in = inside[token] & (!bounded || t->chars[token] - before <= c->high);
+        row[ids[token] >> 5] |= (uint32_t)in << (ids[token] & 31);
     }
+    w->emitted += node->high - low;
+    w->target->touched_count = -1;
+    if (bounded) {
+        for (int32_t token = low; token < node->high; token++)
+            if (inside[token] && t->chars[token] - before > c->high && try_token(w, token, node->depth, &only) < 0)
+                return -1;
+    }
+    for (int32_t i = odd_from(set, low); i < set->odds && set->odd[i].token < node->high; i++)
+        if (try_token(w, set->odd[i].token, node->depth, &only) < 0) return -1;
     return 0;
 }
 
@@ -121,6 +144,48 @@ static int descend(Walk *w, const Node *node, uint8_t byte, int32_t child) {
     return child < 0 ? try_token(w, ~child, node->depth + 1, next) : visit(w, child);
 }
 
+/* The bytes that a literal, or choices which agree, must go on with: how many, short of the last before an end. */
+static int32_t run_of(Engine *e, const Config *c, const uint8_t **data) {
+    if (c->kind == LITERAL) {
+        const Literal *literal = &e->literals[c->object];
+        *data = literal->at + c->low;
+        return literal->length - c->low - 1;
+    }
+    int32_t first_length, last_length, n = c->depth;
+    const uint8_t *first = choice(&e->choices[c->object], c->low, &first_length);
+    const uint8_t *last = choice(&e->choices[c->object], c->high - 1, &last_length);
+    int32_t most = (first_length < last_length ? first_length : last_length) - 1;
+    while (n < most && first[n] == last[n]) n++;
+    *data = first + c->depth;
+    return n - c->depth;
+}
+
+/* Follow what must come next down the trie. The node it leads to; NULL where it ends, or -1 in `failed`. */
+static const Node *follow_run(Walk *w, const Node *node, int *failed) {
+    const Tokens *t = w->engine->tokens;
+    Config c = w->level[node->depth].at[0];
+    const uint8_t *data;
+    int32_t run = run_of(w->engine, &c, &data);
+    if (run <= 0) return node;
+    for (; run > 0; run--, data++) {
+        int found;
+        int32_t child = find_child(t, node, *data, &found);
+        if (!found) return NULL;
+        if (c.kind == LITERAL) c.low++;
+        else c.depth++;
+        if (child < 0) {
+            Vec one = {&c, 1, 1};
+            *failed = try_token(w, ~child, node->depth + 1, &one);
+            return NULL;
+        }
+        node = &t->nodes[child];
+        for (int32_t i = 0; i < node->ends; i++) emit(w, node->low + i);
+    }
+    w->level[node->depth].n = 0;
+    *failed = vec_push(&w->level[node->depth], &c);
+    return node;
+}
+
 /* Emit the tokens below a node that can be read from level[depth]. */
 static int visit(Walk *w, int32_t number) {
     Engine *e = w->engine;
@@ -129,6 +194,12 @@ static int visit(Walk *w, int32_t number) {
     Vec *here = &w->level[node->depth];
     if (node->depth)
         for (int32_t i = 0; i < node->ends; i++) emit(w, node->low + i);
+    if (here->n == 1 && (here->at[0].kind == LITERAL || here->at[0].kind == CHOICES)) {
+        int failed = 0;
+        node = follow_run(w, node, &failed);
+        if (!node || failed) return failed;
+        here = &w->level[node->depth];
+    }
     if (node->depth && node->high - node->low > WIDE) {
         int kept = 0;
         for (int i = 0; i < here->n; i++) {
