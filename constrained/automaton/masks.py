@@ -189,8 +189,9 @@ class Masks:
         """(states, index into them per id) after each of `ids`, all allowed at `state`."""
         rank = self.vocabulary.ranks[ids]
         read, at, states = self._run(state, np.sort(rank), 0)
-        order = np.argsort(read)
-        return states, at[order][np.searchsorted(read, rank, sorter=order)]
+        place = np.empty(len(self.vocabulary.sorted_ids), np.int32)
+        place[read] = at
+        return states, place[rank]
 
     def _run(self, state: State, alive: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray, list[State]]:
         """Read the sorted tokens `alive` from byte `depth` on, all at once.
@@ -220,8 +221,10 @@ class Masks:
             after = table[at, bytes_]
             new = np.flatnonzero(after == -2)
             if len(new):
-                for pair in np.unique(at[new].astype(np.int64) * 256 + bytes_[new]):
-                    source, byte = divmod(int(pair), 256)
+                pairs = np.zeros(len(states) * 256, bool)  # marked, not sorted: there can be a hundred thousand
+                pairs[at[new] * 256 + bytes_[new]] = True
+                for pair in np.flatnonzero(pairs).tolist():
+                    source, byte = divmod(pair, 256)
                     target = states[source].step(byte)
                     number = -1
                     if target is not None:
