@@ -15,8 +15,10 @@ EXTRAS = {
     "plot": ["matplotlib>=3.8"],
     "peers": ["xgrammar", "llguidance", "outlines_core"],
     "mistral": ["mistral-common>=1.8"],
+    "triton": ['triton>=3.1; platform_system == "Linux" and platform_machine == "x86_64"'],
 }
-EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100"] + EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"]
+EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100"]
+EXTRAS["test"] += EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"] + EXTRAS["triton"]
 EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
 
 # Without a C compiler the build goes on, and Python does the kernel's work with the same results.

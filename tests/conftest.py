@@ -1,11 +1,16 @@
 """Settings for the whole suite: it asserts results, never timings, and shares its machine."""
 
 import os
+from pathlib import Path
 
 from hypothesis import settings
 
 # Before torch is imported: with a thread a core, tiny models crawl whenever a core is busy with something else.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Before anything imports triton (transformers does): without a GPU its kernels run in the interpreter, on the CPU.
+if not any(Path("/dev", name).exists() for name in ("nvidiactl", "kfd", "dxg")):
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 settings.register_profile("constrained", deadline=None, derandomize=True)
 settings.load_profile("constrained")
