@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from constrained import Grammar, Vocabulary, compile_grammar
+from constrained.automaton import native
 from constrained.errors import VocabularyError
 from tests.automaton.brute import Language, expected_mask, finishing, spellings
 from tests.grammar.oracles import sample
@@ -88,9 +89,14 @@ def check(grammar: Grammar, texts: set[bytes], vocabulary: Vocabulary):
     return len(seen)
 
 
-@pytest.fixture(params=["one by one", "as arrays"])
+@pytest.fixture(params=["kernel", "one by one", "as arrays"])
 def walk(request, monkeypatch):
-    """Both ways in which tokens are walked, whatever their number."""
+    """All ways in which tokens are walked, whatever their number."""
+    if request.param == "kernel":
+        if native.kernel is None:
+            pytest.skip("the C kernel is not built")
+        return
+    monkeypatch.setattr(native, "kernel", None)
     if request.param == "as arrays":
         monkeypatch.setattr("constrained.automaton.masks.FEW", 0)
         monkeypatch.setattr("constrained.automaton.budget.FEW", 0)

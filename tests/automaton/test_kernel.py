@@ -1,0 +1,186 @@
+"""The C kernel and Python: the same masks, verdicts, forced text and budgets, all along any text."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from constrained import BatchMatcher, Grammar, GrammarError, Vocabulary, compile_grammar
+from constrained.automaton import native
+from constrained.errors import VocabularyError
+from tests.automaton.test_random_knowledge import knowledge
+from tests.automaton.test_real_tokenizers import CASES
+from tests.automaton.test_small_vocabularies import GRAMMARS, vocabularies
+from tests.automaton.tokenizers import NAMES, vocabulary
+
+pytestmark = pytest.mark.skipif(native.kernel is None, reason="the C kernel is not built: no C compiler, or CONSTRAINED_KERNEL=python")
+
+
+def both(grammar: Grammar, vocab: Vocabulary):
+    """The grammar compiled with the kernel and without."""
+    kernel = native.kernel
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "kernel", None)
+        plain = compile_grammar(grammar, vocab)
+    compiled = compile_grammar(grammar, vocab)
+    assert plain.engine is None and isinstance(compiled.engine, kernel.Engine)
+    return compiled, plain
+
+
+def mask(matcher) -> np.ndarray:
+    out = np.full((1, matcher.compiled.vocabulary.words), -1, np.int32)
+    matcher.fill_bitmask(out)
+    return out[0]
+
+
+def assert_same(matcher, plain) -> np.ndarray:
+    """Everything that can be asked of a place; the ids allowed there."""
+    row = mask(matcher)
+    assert np.array_equal(row, mask(plain))
+    ids = matcher.allowed_token_ids()
+    assert np.array_equal(ids, plain.allowed_token_ids())
+    assert np.array_equal(matcher.compiled.vocabulary.pack(ids), row)
+    assert matcher.is_complete == plain.is_complete and matcher.is_terminated == plain.is_terminated
+    assert matcher.forced_text() == plain.forced_text()
+    assert matcher.state is plain.state
+    return ids
+
+
+def walk_both(matcher, plain, rnd: random.Random, steps: int, budget: int | None = None) -> None:
+    """A random text with wrong tokens tried, taken back now and then."""
+    if budget is not None:
+        try:
+            plain.set_budget(budget)
+        except VocabularyError:
+            with pytest.raises(VocabularyError, match="too small"):
+                matcher.set_budget(budget)
+            return
+        matcher.set_budget(budget)
+    size = matcher.compiled.vocabulary.size
+    taken = 0
+    for _ in range(steps):
+        ids = assert_same(matcher, plain).tolist()
+        other = rnd.randrange(-1, size + 2)
+        assert matcher.copy().advance(other) == plain.copy().advance(other) == (other in ids)
+        if not ids or matcher.is_terminated:
+            break
+        token = rnd.choice(ids)
+        assert matcher.advance(token) and plain.advance(token)
+        taken += 1
+        if rnd.random() < 0.2:
+            back = rnd.randint(0, taken)
+            matcher.rollback(back)
+            plain.rollback(back)
+            taken -= back
+    before = assert_same(matcher, plain)
+    matcher.rollback(taken)
+    plain.rollback(taken)
+    assert_same(matcher, plain)
+    matcher.reset()
+    assert np.array_equal(mask(matcher), mask(matcher.compiled.matcher())), before
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_small_vocabularies(name):
+    rnd = random.Random(name)
+    for vocab in vocabularies(name).values():
+        try:
+            pair = both(GRAMMARS[name], vocab)
+        except VocabularyError:
+            continue
+        for budget in (None, None, 1, 2, 5):
+            walk_both(pair[0].matcher(), pair[1].matcher(), rnd, 12, budget)
+
+
+@settings(max_examples=60)
+@given(knowledge(), st.integers(0, 1000))
+def test_random_knowledge_with_bound_slots(case, seed):
+    text, bindings = case
+    rnd = random.Random(seed)
+    pieces = {"".join(rnd.choices("abmgtwd12.", k=rnd.randint(2, 4))).encode() for _ in range(30)}
+    vocab = Vocabulary([*(bytes((b,)) for b in range(256)), *sorted(pieces), b""], [256 + len(pieces)])
+    try:
+        pair = both(Grammar.from_lark(text).bind(**bindings), vocab)
+    except GrammarError:
+        return  # no text at all: said at once, whichever way
+    for _ in range(3):
+        walk_both(pair[0].matcher(), pair[1].matcher(), rnd, 15)
+
+
+@pytest.mark.parametrize("tokenizer", NAMES)
+@pytest.mark.parametrize("case", CASES)
+def test_real_vocabularies(case, tokenizer):
+    grammar, texts = CASES[case]
+    pair = both(grammar, vocabulary(tokenizer))
+    for text in texts:
+        assert np.array_equal(mask(pair[0].matcher(text)), mask(pair[1].matcher(text))), text
+
+
+@pytest.mark.parametrize("name", ["bounded text", "text, then text", "ambiguous", "tied slot", "counted groups"])
+def test_what_is_computed_ahead_is_what_is_computed_on_the_way(name):
+    vocab = vocabularies(name)["bytes and pieces"]
+    ahead, plain = both(GRAMMARS[name], vocab)
+    assert ahead.precompute() == plain.precompute() > 1
+    rows = ahead.engine.rows
+    for _ in range(5):
+        walk_both(ahead.matcher(), plain.matcher(), random.Random(name), 12)
+    assert ahead.engine.rows == rows, "no row is left to be made"
+
+
+def test_a_batch_rewrites_only_what_changed_and_is_right_all_the_same():
+    rnd = random.Random(5)
+    vocab = Vocabulary([*(bytes((b,)) for b in range(256)), b"go to", b" desk", b"ab", b"abc", b""], [260])
+    names = list(GRAMMARS)
+    batch, singles = BatchMatcher(), []
+    for _ in range(400):
+        action = rnd.random()
+        if len(batch) < 3 or action < 0.1:
+            matcher = compile_grammar(GRAMMARS[rnd.choice(names)], vocab).matcher()
+            if rnd.random() < 0.3:
+                matcher.set_budget(12)
+            assert batch.add(matcher) == len(singles)
+            singles.append(matcher.copy())
+        elif action < 0.15:
+            row = rnd.randrange(len(batch))
+            batch.remove(row)
+            singles.pop(row)
+        elif action < 0.2:
+            a, b = rnd.randrange(len(batch)), rnd.randrange(len(batch))
+            batch.swap(a, b)
+            singles[a], singles[b] = singles[b], singles[a]
+        elif action < 0.25:
+            rows = [rnd.randrange(len(batch)) for _ in range(rnd.randint(3, 8))]
+            batch.reorder(rows)
+            singles = [singles[r].copy() for r in rows]
+        else:
+            tokens = [None if rnd.random() < 0.3 else int(rnd.choice([*m.allowed_token_ids(), 7])) for m in singles]
+            assert batch.advance(tokens) == [t is None or m.advance(t) for m, t in zip(singles, tokens)]
+        got = batch.fill_bitmask()
+        assert got.shape == (len(singles), vocab.words)
+        for row, matcher in enumerate(singles):
+            assert np.array_equal(got[row], mask(matcher)), row
+
+
+def test_a_matcher_that_never_began_is_refused():
+    from constrained.automaton.matcher import NativeMatcher
+
+    blank = NativeMatcher.__new__(NativeMatcher)
+    with pytest.raises(ValueError, match="comes from CompiledGrammar.matcher"):
+        blank.advance(1)
+
+
+def test_a_mask_of_another_kind_is_refused():
+    vocab = Vocabulary([bytes((b,)) for b in range(64)], [64])
+    matcher = compile_grammar(Grammar.from_choices(["!"]), vocab).matcher()
+    for wrong in (np.zeros((1, 1), np.int32), np.zeros((1, 3), np.int64), np.zeros((1, 3), np.float32), np.zeros(3, np.int32)):
+        with pytest.raises(VocabularyError, match=r"needs int32 \[rows, 3\]"):
+            matcher.fill_bitmask(wrong)
+    with pytest.raises(IndexError):
+        matcher.fill_bitmask(np.zeros((1, 3), np.int32), 1)
+    every_other = np.zeros((4, 6), np.int32)[::2, :4]
+    matcher.fill_bitmask(every_other, -1)
+    assert every_other[1].tolist() == [0, 2, 0, 0] and not every_other[0].any()
