@@ -24,7 +24,7 @@ def forced_run(matcher: Matcher, tokenizer: Any, before: bytes, shortest: int = 
     ----------
     matcher : Matcher
         Advanced past the tokens returned.
-    tokenizer : transformers.PreTrainedTokenizerBase
+    tokenizer : transformers tokenizer, tokenizers.Tokenizer, or Tekkenizer
     before : bytes
         The text so far, or its end.
     shortest : int
@@ -82,7 +82,7 @@ def _cut(tokenizer: Any, vocabulary: Vocabulary, tail: bytes, run: bytes) -> lis
     data = text.encode()
     spelling = vocabulary.tokens
     for lead in (tail.decode("utf-8", "ignore"), "", "\n"):
-        ids = tokenizer.encode(lead + text, add_special_tokens=False)
+        ids = encode(tokenizer, lead + text)
         first, left = len(ids), len(data)
         while left > 0 and first and ids[first - 1] < len(spelling):
             first -= 1
@@ -90,6 +90,15 @@ def _cut(tokenizer: Any, vocabulary: Vocabulary, tail: bytes, run: bytes) -> lis
         if b"".join(spelling[token] for token in ids[first:]) == data:
             return ids[first:]
     return []
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    """Ids of `text` and nothing else, whatever library the tokenizer is of."""
+    tokenizer = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", tokenizer)  # mistral-common's
+    if hasattr(tokenizer, "id_to_byte_piece"):
+        return tokenizer.encode(text, False, False)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    return ids if isinstance(ids, list) else ids.ids  # of tokenizers.Tokenizer, which says more
 
 
 def _whole(data: bytes) -> int:
