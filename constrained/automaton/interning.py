@@ -22,6 +22,8 @@ class Interning:
         self._keep: list = []  # what a key holds the id of must live on
 
     def frame(self, node: n.Node, env: p.Env, next: p.Frame | None) -> p.Frame:
+        if next is not None and next.node is node and _is_loop(node, env, next.env):
+            return next  # x* x* is x*: recursion at both ends of a rule makes many
         key = (id(node), id(env), next.number if next else -1)
         found = self._frames.get(key)
         if found is None:
@@ -72,3 +74,14 @@ class Interning:
             found = self._tails[id(node)] = rest[0] if len(rest) == 1 else n.Seq(rest)
             self._keep.append(node)
         return found
+
+
+def _is_loop(node: n.Node, env: p.Env, other: p.Env) -> bool:
+    return (
+        isinstance(node, n.Repeat)
+        and node.low == 0
+        and node.high is None
+        and env.grammar is other.grammar
+        and not env.values
+        and not other.values
+    )

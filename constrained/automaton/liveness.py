@@ -46,26 +46,23 @@ class Liveness:
 
     def can_finish(self, frame: p.Frame | None) -> bool:
         """Whether some text completes all that is still open at `frame`."""
-        if frame is None:
-            return True
-        known = self._frames.get(frame.number)
-        if known is None:
-            known = self._frames[frame.number] = self._lives(frame)
-        return known
+        calls = []  # one after the other, up to what is known
+        while frame is not None and frame.number not in self._frames:
+            own, after = own_frames(frame, frame.env)
+            calls.append((frame, own))
+            frame = after
+        lives = frame is None or self._frames[frame.number]
+        for frame, own in reversed(calls):
+            found = self._own_outcome(own, frame.env)
+            lives = self._frames[frame.number] = bool(found & ENDS) or (bool(found) and lives)
+        return lives
 
-    def _lives(self, frame: p.Frame | None) -> bool:
-        while frame is not None:
-            env = frame.env
-            own, frame = own_frames(frame, env)
-            found = self._any(
-                self._in_order(own, lambda item: self._outcome(item, chosen))
-                for chosen, _ in self._automaton.ways(open_names(env, own), env, None)
-            )
-            if found & ENDS:
-                return True
-            if not found:
-                return False
-        return True
+    def _own_outcome(self, own: list[n.Node], env: p.Env) -> int:
+        """What the rest of one call can do."""
+        return self._any(
+            self._in_order(own, lambda item: self._outcome(item, chosen))
+            for chosen, _ in self._automaton.ways(open_names(env, own), env, None)
+        )
 
     def _outcome(self, node: n.Node, env: p.Env) -> int:
         """What `node` can do; works out first what that depends on."""

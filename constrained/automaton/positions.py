@@ -2,8 +2,9 @@
 
 A position is what to read now plus a stack of frames, the rest of each construct that
 is still open. Frames are interned, so equal rests are one object. Tail calls leave no
-frame, so right recursion loops instead of growing. Nothing is made before generation
-reaches it; a bounded repeat is two numbers in a frame or position.
+frame, so right recursion loops instead of growing; other recursion is a stack as deep as
+the text nests. Nothing is made before generation reaches it; a bounded repeat is two
+numbers in a frame or position.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from bisect import bisect_left
 
 from constrained.grammar.charset import DONE, CharSet
 from constrained.grammar.nodes import Node
+
+CUT = Node()
+"""Stands in a frame for all that is below it in a stack (see `Automaton.truncated`)."""
 
 
 class Env:
@@ -24,8 +28,8 @@ class Env:
     values : dict
         Parameter -> bytes (bound), :class:`Thunk`, or :class:`Unbound`.
     level : int
-        Nesting of calls that still have something to do afterwards; tells the frames of
-        neighbouring calls apart.
+        0 or 1, never that of the frame below: tells the frames of neighbouring calls apart.
+        (No more than that, so that calls at different depths of a stack share what they can.)
     """
 
     __slots__ = ("grammar", "values", "level")
@@ -100,6 +104,18 @@ class Accept(Position):
 
 class StepEnd(Position):
     """An action is complete; `rest` is what may follow it."""
+
+    __slots__ = ()
+
+    def first(self):
+        return ()
+
+    def _step(self, automaton, byte):
+        return ()
+
+
+class Cut(Position):
+    """Where the rest of a stack was left off (see `Automaton.truncated`): what is read there is not known."""
 
     __slots__ = ()
 

@@ -8,7 +8,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.nodes import Call, Node, Rule, Slot
-from constrained.grammar.recursion import NotRegular, make_regular
+from constrained.grammar.recursion import LeftRecursion, turn_round
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
 from constrained.grammar.trim import productive_rules, trim
@@ -23,7 +23,7 @@ SlotValue = "tuple[bytes, ...] | dict[bytes, tuple[bytes, ...]] | Grammar"
 
 
 class Grammar:
-    """A regular language of texts, as UTF-8 bytes.
+    """A context-free language of texts, as UTF-8 bytes.
 
     Use :meth:`from_lark`, :meth:`from_regex` or :meth:`from_choices`.
 
@@ -53,7 +53,7 @@ class Grammar:
         ------
         GrammarError
             With `.line`, `.column`, `.context` and a hint: the text does not parse, `start`
-            is missing, the recursion needs a stack, or no text can ever be complete.
+            is missing, left recursion can't be turned round, or no text can ever be complete.
         """
         source = read_source(text_or_path)
         rules, slots = read_lark(source)
@@ -68,17 +68,16 @@ class Grammar:
         if rules[start].params:
             raise source.error(f"'{start}' is a template and can't be the start", start)
         try:
-            regular = make_regular(rules)
-            productive = productive_rules(regular)
-            regular = trim(regular, productive)
+            turned = turn_round(rules)
+            productive = productive_rules(turned)
+            turned = trim(turned, productive)
         except RecursionError:
             raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
-        except NotRegular as error:
+        except LeftRecursion as error:
             raise source.error(
-                f"rule '{error.rule}' calls itself in its middle: that needs a stack",
+                f"rule '{error.rule}' comes to itself before it has read anything, and can't be turned round",
                 error.rule,
-                hint="recursion at the end or at the front of a rule is fine; write bounded "
-                "nesting out as rules of their own",
+                hint=error.hint,
                 line=rules[error.rule].line,
             ) from None
         if start not in productive:
@@ -89,7 +88,7 @@ class Grammar:
                 line=rules[start].line,
             )
         after = [Call(IGNORED)] if IGNORED in rules else []
-        return cls(regular, nodes.seq([Call(start), *after]), slots)
+        return cls(turned, nodes.seq([Call(start), *after]), slots)
 
     @classmethod
     def from_regex(cls, pattern: str, flags: int = 0) -> Grammar:

@@ -1,9 +1,14 @@
-"""Which recursion is regular, and its rewriting.
+"""Left recursion, turned round; every other recursion is the automaton's own, by its stack.
 
-Tail calls are the automaton's own loops. A group of rules that only recurse at the
-front (``list: list "," item | item``) is turned round into tail calls. Everything else
-needs a stack and is refused here. (Nederhof, "Practical experiments with regular
-approximation of context-free languages", 2000, section 2, names the condition.)
+A rule that comes to itself before it has read anything would push frames for ever. Within
+a group of such rules, a text begins with a base case, and what follows each recursion can
+only come after it: ``list: list "," item | item`` becomes ``list: item ("," item)*``. Rules
+that may be empty can hide the recursion (``a: b? a "x" | "y"``), so what is split is the
+language without the empty text. (Aho, Lam, Sethi and Ullman, *Compilers*, section 4.3.3,
+and for groups Moore, "Removing left recursion from context-free grammars", 2000, section 5.)
+
+Alternatives of recursive rules that begin alike are joined: two stacks for every level
+would be 2^depth ways to be in one place.
 """
 
 from __future__ import annotations
@@ -11,158 +16,189 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constrained.grammar import nodes
-from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var
+from constrained.grammar.left_corners import Empty, LeftCorners, components, ending_parameters
+from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Slot, Var
 
-TAIL, FRONT, INNER = "tail", "front", "inner"
+STEP = "_STEP"
 
 
-class NotRegular(Exception):
-    """Recursion that no finite automaton holds; `.rule` names the rule."""
+class LeftRecursion(Exception):
+    """Left recursion that can't be turned round; `.rule` names the rule, `.hint` says what to do."""
 
-    def __init__(self, rule: str):
-        self.rule = rule
+    def __init__(self, rule: str, hint: str):
+        self.rule, self.hint = rule, hint
         super().__init__(rule)
 
 
-def make_regular(rules: dict[str, Rule]) -> dict[str, Rule]:
-    """`rules` with front recursion rewritten, or NotRegular."""
-    places = _argument_places(rules)
-    edges = {n: set(_references(r.body, places, TAIL)) for n, r in rules.items()}
+def turn_round(rules: dict[str, Rule]) -> dict[str, Rule]:
+    """`rules` without left recursion; LeftRecursion where that can't be had."""
+    empty = Empty(rules)
+    corners = LeftCorners(rules, empty)
     out = dict(rules)
-    for group in _components({n: {c for c, _ in e} for n, e in edges.items()}):
-        inside = {(caller, place) for caller in group for callee, place in edges[caller] if callee in group}
-        kinds = {place for _, place in inside}
-        if kinds <= {TAIL}:
-            continue
-        if INNER in kinds or any(rules[n].params for n in group):
-            raise NotRegular(min((c for c, p in inside if p != TAIL), key=lambda n: rules[n].line or 0))
-        heads = {n: list(_heads(rules[n].body, group)) for n in group}
-        for n in group:
-            for _, rest in heads[n]:
-                if any(c in group for c, _ in _references(rest, places, TAIL)):
-                    raise NotRegular(n)
-        for target in sorted(group):
-            out.update(_turn_round(target, group, heads, rules))
+    groups = corners.groups()
+    for group in groups:
+        _check_arguments(group, corners)
+        split = _Split(rules, empty, group, out)
+        for name in sorted(group):
+            split.turn(name)
+    if groups:
+        check(out)
+    for name in stacked(out):
+        rule = out[name]
+        out[name] = Rule(name, _joined(rule.body), rule.params, rule.line)
     return out
 
 
-def _references(node: Node, places: dict, where: str) -> Iterator[tuple[str, str]]:
-    """(rule, place) of every call in `node`, itself standing at `where`."""
+def check(rules: dict[str, Rule], slots: frozenset[str] = frozenset()) -> None:
+    """LeftRecursion if `rules` come to themselves before any text, `slots` being bound to the empty text."""
+    for group in LeftCorners(rules, Empty(rules, slots)).groups():
+        name = min(group, key=lambda n: (rules[n].line or 0, n)).split("$")[0]
+        raise LeftRecursion(name, "what stands before the recursion may be empty: put some text there")
+
+
+def stacked(rules: dict[str, Rule]) -> set[str]:
+    """Rules whose recursion takes a stack: something is left to do after it."""
+    ends = {name: ending_parameters(rule) for name, rule in rules.items()}
+    edges = {name: set(_references(rule.body, ends, True)) for name, rule in rules.items()}
+    return {n for g in components(edges) if any(c in g and not tail for m in g for c, tail in edges[m]) for n in g}
+
+
+def _references(node: Node, ends: dict[str, set[int]], tail: bool) -> Iterator[tuple[str, bool]]:
+    """(rule, whether nothing is left to do after it) of every call in `node`."""
     if isinstance(node, Call):
-        yield node.rule, where
+        yield node.rule, tail
         for i, arg in enumerate(node.args):
-            at = places.get((node.rule, i), TAIL)
-            yield from _references(arg, places, where if at == TAIL else INNER)
-    elif isinstance(node, Alt):
-        for item in node.items:
-            yield from _references(item, places, where)
-    elif isinstance(node, Repeat):
-        yield from _references(node.item, places, where if node.high == 1 else INNER)
+            yield from _references(arg, ends, tail and i in ends[node.rule])
     elif isinstance(node, Seq):
         for i, item in enumerate(node.items):
-            if i == len(node.items) - 1 and where == TAIL:
-                at = TAIL
-            elif i == 0 and where != INNER:
-                at = FRONT
-            else:
-                at = INNER
-            yield from _references(item, places, at)
-
-
-def _argument_places(rules: dict[str, Rule]) -> dict[tuple[str, int], str]:
-    """(rule, argument index) -> TAIL if the parameter stands only at the rule's end."""
-    places = {}
-    for rule in rules.values():
-        tails = _tail_vars(rule.body)
-        for i, name in enumerate(rule.params):
-            uses = [n for n in nodes.walk(rule.body) if isinstance(n, Var) and n.name == name]
-            places[rule.name, i] = TAIL if all(id(n) in tails for n in uses) else INNER
-    return places
-
-
-def _tail_vars(node: Node) -> set[int]:
-    if isinstance(node, Var):
-        return {id(node)}
-    if isinstance(node, Alt):
-        return set().union(*map(_tail_vars, node.items)) if node.items else set()
-    if isinstance(node, Seq) and node.items:
-        return _tail_vars(node.items[-1])
-    if isinstance(node, Repeat) and node.high == 1:
-        return _tail_vars(node.item)
-    return set()
-
-
-def _heads(node: Node, group: set[str]) -> Iterator[tuple[str | None, Node]]:
-    """Alternatives of `node` as (leading call into the group or None, what follows)."""
-    if isinstance(node, Call) and node.rule in group:
-        yield node.rule, EMPTY
-    elif isinstance(node, Alt):
-        for item in node.items:
-            yield from _heads(item, group)
-    elif isinstance(node, Repeat) and node.high == 1 and node.low == 0:
-        yield None, EMPTY
-        yield from _heads(node.item, group)
-    elif isinstance(node, Seq) and node.items:
-        rest = nodes.seq(node.items[1:])
-        for head, after in _heads(node.items[0], group):
-            if head is None and after is EMPTY:
-                yield from _heads(rest, group)
-            else:
-                yield head, nodes.seq([after, rest])
+            yield from _references(item, ends, tail and i == len(node.items) - 1)
     else:
-        yield None, node
+        tail = tail and not (isinstance(node, Repeat) and node.high != 1)
+        for item in nodes.children(node):
+            yield from _references(item, ends, tail)
 
 
-def _turn_round(target: str, group, heads, rules) -> dict[str, Rule]:
-    """Rules for `target` that first read a base case, then what followed each recursion."""
-
-    def after(name: str) -> str:
-        return f"{target}${name}"
-
-    out = {}
-    bases = [nodes.seq([rest, Call(after(n))]) for n in group for head, rest in heads[n] if head is None]
-    out[target] = Rule(target, nodes.alt(bases), (), rules[target].line)
-    for name in group:
-        steps = [
-            nodes.seq([rest, Call(after(n))]) for n in group for head, rest in heads[n] if head == name
-        ]
-        body = nodes.alt([*steps, EMPTY] if name == target else steps)
-        out[after(name)] = Rule(after(name), body)
-    return out
+def _check_arguments(group: set[str], corners: LeftCorners) -> None:
+    """LeftRecursion unless every template of `group` hands its own parameters on as they are."""
+    rules = corners.rules
+    for name in sorted(group, key=lambda n: (rules[n].line or 0, n)):
+        params = rules[name].params
+        if params and len(group) > 1:
+            raise LeftRecursion(name, "a template may call itself first, but not through another rule")
+        for call in corners.calls(rules[name].body, name):
+            same = [isinstance(a, Var) and a.name == p for a, p in zip(call.args, params)]
+            if call.rule in group and not all(same):
+                raise LeftRecursion(name, "hand the same parameters on in the same order, or put some text before")
+            for i in corners.first_parameters(call.rule):
+                if group.intersection(c for c, _ in corners.of(call.args[i], name)):
+                    raise LeftRecursion(name, "write the template's text out here, or put some text before")
 
 
-def _components(graph: dict[str, set[str]]) -> list[set[str]]:
-    """Strongly connected components with a cycle in them (Tarjan's algorithm, no recursion)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    on_path: dict[str, None] = {}  # in the order they were entered
-    found = []
-    for root in graph:
-        if root in index:
-            continue
-        index[root] = low[root] = len(index)
-        on_path[root] = None
-        work = [(root, iter(sorted(graph[root])))]
-        while work:
-            node, callees = work[-1]
-            for callee in callees:
-                if callee not in graph:
-                    continue
-                if callee not in index:
-                    index[callee] = low[callee] = len(index)
-                    on_path[callee] = None
-                    work.append((callee, iter(sorted(graph[callee]))))
-                    break
-                if callee in on_path:
-                    low[node] = min(low[node], index[callee])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    group = {last := on_path.popitem()[0]}
-                    while last != node:
-                        group.add(last := on_path.popitem()[0])
-                    if len(group) > 1 or node in graph[node]:
-                        found.append(group)
-    return found
+class _Split:
+    """Rewrites one group; the rules it makes go into `out`."""
+
+    def __init__(self, rules, empty: Empty, group: set[str], out: dict[str, Rule]):
+        self.rules, self.empty, self.group, self.out = rules, empty, group, out
+        self.heads = {n: list(self.split(rules[n].body, n)) for n in sorted(group)}
+
+    def turn(self, target: str) -> None:
+        """Rules for `target` that first read a base case, then what followed each recursion."""
+        rule, args = self.rules[target], tuple(map(Var, self.rules[target].params))
+        if len(self.group) == 1:
+            own = self.heads[target]
+            again = nodes.repeat(nodes.alt([rest for head, rest in own if head]), 0, None)
+            body = nodes.seq([nodes.alt([rest for head, rest in own if not head]), again])
+        else:
+            every = [(name, head, rest) for name, found in self.heads.items() for head, rest in found]
+            body = nodes.alt([nodes.seq([r, Call(f"{target}${n}")]) for n, head, r in every if not head])
+            for name in self.group:
+                steps = [nodes.seq([r, Call(f"{target}${n}")]) for n, head, r in every if head == name]
+                after = nodes.alt([*steps, EMPTY] if name == target else steps)
+                self.out[f"{target}${name}"] = Rule(f"{target}${name}", after)
+        if self.empty.rule(target):
+            self.out[_with_text(target)] = Rule(_with_text(target), body, rule.params, rule.line)
+            body = nodes.alt([Call(_with_text(target), args), EMPTY])
+        self.out[target] = Rule(target, body, rule.params, rule.line)
+
+    def split(self, node: Node, rule: str) -> Iterator[tuple[str | None, Node]]:
+        """What `node` reads, the empty text aside, as (leading call into the group or None, what follows)."""
+        if isinstance(node, Call) and node.rule in self.group:
+            yield node.rule, EMPTY
+        elif isinstance(node, Alt):
+            for item in node.items:
+                yield from self.split(item, rule)
+        elif isinstance(node, Repeat):
+            more = nodes.repeat(node.item, max(node.low - 1, 0), None if node.high is None else node.high - 1)
+            for head, after in self.split(node.item, rule):
+                yield head, nodes.seq([after, more])
+        elif isinstance(node, Seq):
+            for i, item in enumerate(node.items):
+                rest = node.items[i + 1 :]
+                for head, after in self.split(item, rule):
+                    yield head, nodes.seq([after, *rest])
+                if not self.empty.sure(item, rule):
+                    return
+        elif isinstance(node, Call) and self.empty.sure(node, rule):
+            yield None, self.called_with_text(node, rule)
+        else:
+            yield None, node
+
+    def called_with_text(self, node: Call, rule: str) -> Node:
+        """A call of a rule outside the group that may be empty, when it isn't."""
+        callee = self.rules[node.rule]
+        if callee.params:
+            raise LeftRecursion(rule, f"{node.rule}{{...}} may be empty and hides the recursion: put some text before")
+        name = _with_text(node.rule)
+        if name not in self.out:
+            self.out[name] = Rule(name, EMPTY)  # for calls of itself
+            inner = _Split(self.rules, self.empty, set(), self.out)
+            body = nodes.alt([rest for _, rest in inner.split(callee.body, node.rule)])
+            self.out[name] = Rule(name, body, (), callee.line)
+        return Call(name)
+
+
+def _with_text(name: str) -> str:
+    return f"{name}$text"
+
+
+def _joined(node: Node) -> Node:
+    """`node` with alternatives that begin alike made one."""
+    if isinstance(node, Seq):
+        return nodes.seq([_joined(i) for i in node.items])
+    if isinstance(node, Repeat):
+        return nodes.repeat(_joined(node.item), node.low, node.high)
+    if not isinstance(node, Alt):
+        return node
+    parts: dict[tuple, list[tuple[Node, ...]]] = {}
+    for item in node.items:
+        for one in (i for i in (item.items if isinstance(item, Alt) else (item,))):
+            items = one.items if isinstance(one, Seq) else (one,)
+            key = _shape(items[0]) if items and not _ends_action(items[0]) else (id(one),)
+            parts.setdefault(key, []).append(items)
+    out = []
+    for same in parts.values():
+        if len(same) == 1:
+            out.append(nodes.seq([_joined(i) for i in same[0]]))
+        else:
+            rests = nodes.alt([nodes.seq(items[1:]) for items in same])
+            out.append(nodes.seq([_joined(same[0][0]), _joined(rests)]))
+    return nodes.alt(out)
+
+
+def _ends_action(node: Node) -> bool:
+    """What comes after an action is the action's own (see knowledge/graph): not to be joined."""
+    return any(isinstance(part, Slot) and part.name == STEP for part in nodes.walk(node))
+
+
+def _shape(node: Node) -> tuple:
+    """Equal for nodes that read the same in the same way."""
+    own = {
+        nodes.Literal: lambda: (node.data,),
+        nodes.Choices: lambda: (node.values,),
+        nodes.Chars: lambda: (id(node.chars),),  # interned
+        Repeat: lambda: (node.low, node.high),
+        Call: lambda: (node.rule,),
+        Var: lambda: (node.name,),
+        Slot: lambda: (node.name,),
+    }.get(type(node), tuple)()
+    return (type(node), *own, *map(_shape, nodes.children(node)))

@@ -11,9 +11,7 @@ from tests.grammar.oracles import mutate
 
 SYNTAX = "see the Lark grammar reference; a rule is `name: expansion`, a terminal `NAME: ...`"
 DEFINE = "define it, or `%declare` it if it is a slot bound at run time"
-STACK = (
-    "recursion at the end or at the front of a rule is fine; write bounded nesting out as rules of their own"
-)
+LEFT = "rule '{}' comes to itself before it has read anything, and can't be turned round"
 CYCLE = "give the cycle an end, such as an action without _STEP or an empty alternative"
 RE = "it is read as Python's `re` reads it"
 NOT_RE = "write the texts it admits as an alternation instead"
@@ -86,15 +84,21 @@ BROKEN = {
         '%import common.ESCAPED_STRING\nstart: ESCAPED_STRING\n', 1, 16,
         "negative lookaround is not supported in /(?<!\\\\)(\\\\\\\\)*?/ (in the imported ESCAPED_STRING, its line 27)",
         NOT_NEG),
-    "recursion in the middle": (
-        'start: "a" inner\ninner: "(" inner ")" | "x"\n', 2, 1, "rule 'inner' calls itself in its middle: that needs a stack", STACK),
-    "recursion in the middle through others": (
-        'start: a\na: "x" b "y" | "z"\nb: c\nc: a | "q"\n', 2, 1, "rule 'a' calls itself in its middle: that needs a stack", STACK),
-    "recursion in a repeat": ('start: ("a" start)+ | "b"\n', 1, 1, "rule 'start' calls itself in its middle: that needs a stack", STACK),
-    "recursion at both ends": ('start: start "a" start | "b"\n', 1, 1, "rule 'start' calls itself in its middle: that needs a stack", STACK),
-    "front and end recursion in one": ('start: start "a" | "b" start | "c"\n', 1, 1, "rule 'start' calls itself in its middle: that needs a stack", STACK),
-    "recursion in an argument used in the middle": (
-        'start: wrap{start} | "x"\nwrap{y}: "(" y ")"\n', 1, 1, "rule 'start' calls itself in its middle: that needs a stack", STACK),
+    "a template that begins with itself, with other arguments": (
+        'start: t{"a", "b"}\nt{x, y}: x "!" | t{y, x}\n  | t{y, x} "?"\n', 2, 1, LEFT.format("t"),
+        "hand the same parameters on in the same order, or put some text before"),
+    "a template that begins with itself through another rule": (
+        'start: t{"a"}\nt{x}: x | u{x} "!"\nu{x}: t{x} "?"\n', 2, 1, LEFT.format("t"),
+        "a template may call itself first, but not through another rule"),
+    "a rule that begins with itself through an argument": (
+        'start: wrap{start} | "x"\nwrap{y}: y ")"\n', 1, 1, LEFT.format("start"),
+        "write the template's text out here, or put some text before"),
+    "a rule that begins with itself after an argument that may be empty": (
+        'start: t{o}\nt{x}: x t{x} "b" | "c"\no: "a"?\n', 2, 1, LEFT.format("t"),
+        "what stands before the recursion may be empty: put some text there"),
+    "a rule that begins with itself after a template that may be empty": (
+        'start: may{"a"} start "b" | "c"\nmay{x}: x?\n', 1, 1, LEFT.format("start"),
+        "may{...} may be empty and hides the recursion: put some text before"),
     "no end": (
         'start: "x" rest\nrest: "a" rest | "b" rest\n', 1, 1,
         "no text of 'start' can ever be complete: every way through it comes round again", CYCLE),
