@@ -13,6 +13,7 @@ int32 is the request's row in a table of masks that stays in its place on the de
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import ClassVar
 
 import torch
 from transformers.generation.continuous_batching.cb_logits_processors import ContinuousBatchingLogitsProcessor
@@ -80,7 +81,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         For requests that bring none.
     """
 
-    supported_kwargs = {"constraint": Constraint}
+    supported_kwargs: ClassVar[dict[str, type]] = {"constraint": Constraint}
     ignored_kwargs = ()
 
     def __init__(self, vocabulary: Vocabulary, default: Constraint | None = None):

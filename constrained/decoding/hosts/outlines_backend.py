@@ -1,0 +1,233 @@
+"""For Outlines: a backend whose processors drive transformers, llama.cpp and MLX models.
+
+    model = outlines.from_transformers(hf_model, tokenizer)
+    generator(model, knowledge.bind(OBJECT=["mug 1"], RECEPTACLE=["desk 1"]))("What next? ", max_new_tokens=40)
+
+Written for Outlines 1.3, whose backends are chosen by a fixed list of names: ours is made by hand, and what it makes
+goes in by Outlines' own door, `outlines.Generator(model, processor=...)`. vLLM's offline models take no processors
+from Outlines; for these see `vllm_processor`.
+
+Two things differ from Outlines' own processors. Nothing outside changes: `OutlinesLogitsProcessor.__init__` sets
+`torch._dynamo.config.suppress_errors` for the whole process, so it isn't called. And a step moves the masks of all
+rows to the device at once, not row by row.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from outlines import Generator
+from outlines.backends.base import BaseBackend
+from outlines.models import MLXLM, LlamaCpp, Transformers
+from outlines.processors import OutlinesLogitsProcessor
+from outlines.processors.tensor_adapters import tensor_adapters
+from outlines.types.dsl import CFG, JsonSchema, python_types_to_terms, to_regex
+from outlines_core.json_schema import build_regex_from_schema
+
+from constrained.automaton import CompiledGrammar, Vocabulary, compile_grammar
+from constrained.decoding import bitmask
+from constrained.decoding.hosts.mask_transfer import MaskTransfer, check_width
+from constrained.decoding.hosts.rows import Rows
+from constrained.decoding.hosts.vocabularies import of_tokenizer
+from constrained.errors import ConstrainedError, VocabularyError
+from constrained.grammar import Grammar
+from constrained.knowledge import ActionKnowledge
+
+MAX_PIECE = 1 << 16
+"""Bytes of the longest token that is read from llama.cpp."""
+
+
+def generator(model: Any, output_type: Any, **limits: Any) -> Any:
+    """`outlines.Generator` under our masks.
+
+    Parameters
+    ----------
+    model : outlines.models.Transformers, LlamaCpp or MLXLM
+    output_type : ActionKnowledge, Grammar, CompiledGrammar, or any output type of Outlines
+        Of knowledge, the actions that may come next.
+    **limits
+        `max_new_tokens`, `begun` and `num_beams` of `ConstrainedOutlinesProcessor`.
+
+    Returns
+    -------
+    outlines.generator.SteerableGenerator
+
+    Raises
+    ------
+    ConstrainedError
+        As `ConstrainedBackend` and its methods.
+    """
+    backend = ConstrainedBackend(model, **limits)
+    if isinstance(output_type, (ActionKnowledge, Grammar, CompiledGrammar)):
+        return Generator(model, processor=backend.get_grammar_logits_processor(output_type))
+    term = python_types_to_terms(output_type)
+    if isinstance(term, CFG):
+        processor = backend.get_cfg_logits_processor(term.definition)
+    elif isinstance(term, JsonSchema):
+        processor = backend.get_json_schema_logits_processor(term.schema, term.whitespace_pattern)
+    else:
+        processor = backend.get_regex_logits_processor(to_regex(term))
+    return Generator(model, processor=processor)
+
+
+class ConstrainedBackend(BaseBackend):
+    """Makes processors for one model, whose vocabulary it reads once.
+
+    Parameters
+    ----------
+    model : outlines.models.Transformers, LlamaCpp or MLXLM
+    **limits
+        `max_new_tokens`, `begun` and `num_beams` of every processor it makes.
+
+    Raises
+    ------
+    ConstrainedError
+        A model that takes no processors, or (`VocabularyError`) tokens that can't be read as bytes.
+    """
+
+    def __init__(self, model: Any, **limits: Any):
+        self.vocabulary = read_vocabulary(model)
+        self.tensor_library_name = model.tensor_library_name
+        self.limits = limits
+
+    def get_grammar_logits_processor(
+        self, grammar: ActionKnowledge | Grammar | CompiledGrammar
+    ) -> ConstrainedOutlinesProcessor:
+        """A processor for a grammar of ours, or for the actions that knowledge admits next."""
+        if isinstance(grammar, ActionKnowledge):
+            grammar = grammar.next_action()
+        if isinstance(grammar, Grammar):
+            grammar = compile_grammar(grammar, self.vocabulary)
+        return ConstrainedOutlinesProcessor(grammar, self.tensor_library_name, **self.limits)
+
+    def get_regex_logits_processor(self, regex: str) -> ConstrainedOutlinesProcessor:
+        """A processor for the texts that `regex` matches whole."""
+        return self.get_grammar_logits_processor(Grammar.from_regex(regex))
+
+    def get_cfg_logits_processor(self, grammar: str) -> ConstrainedOutlinesProcessor:
+        """A processor for Lark grammar text."""
+        return self.get_grammar_logits_processor(Grammar.from_lark(grammar))
+
+    def get_json_schema_logits_processor(
+        self, json_schema: str, whitespace_pattern: str | None = None
+    ) -> ConstrainedOutlinesProcessor:
+        """A processor for a JSON schema, by the regex that Outlines makes of it."""
+        return self.get_regex_logits_processor(build_regex_from_schema(json_schema, whitespace_pattern))
+
+
+class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
+    """Keeps every row of a batch inside its grammar, in the tensors of the model's own library.
+
+    Parameters
+    ----------
+    grammar : CompiledGrammar or sequence of CompiledGrammar
+        One for all prompts, or one for each.
+    tensor_library_name : {"torch", "numpy", "mlx"}
+    max_new_tokens, begun, num_beams
+        As for `constrained.decoding.hosts.hf_processor.ConstrainedLogitsProcessor`.
+    """
+
+    def __init__(self, grammar: Any, tensor_library_name: str, **limits: Any):
+        if tensor_library_name not in tensor_adapters:
+            raise ConstrainedError(
+                f"no tensor library {tensor_library_name!r}", "use one of " + ", ".join(tensor_adapters)
+            )
+        self.tensor_library_name = tensor_library_name
+        self.tensor_adapter = tensor_adapters[tensor_library_name]()
+        self._rows = Rows(grammar, **limits)
+        self._transfer = MaskTransfer()
+
+    def reset(self) -> None:
+        """The next step is the first of another generation."""
+        self._rows.reset()
+
+    def process_logits(self, input_ids: Any, logits: Any) -> Any:
+        """Minus infinity where a token is not allowed.
+
+        Parameters
+        ----------
+        input_ids : array or tensor of int, shape [rows, length]
+        logits : array or tensor of float, shape [rows, width]
+            Left as they are.
+
+        Raises
+        ------
+        ConstrainedError
+            A row took a token that was not allowed, or (`VocabularyError`) the logits are narrower than the
+            vocabulary.
+        """
+        rows, width = logits.shape
+        check_width(self._rows.vocabulary, width)
+        shape = (rows, self._rows.vocabulary.words)
+        if self.tensor_library_name == "torch":
+            self._rows.follow(input_ids.cpu().numpy())
+            return bitmask.apply(logits.clone(), self._transfer.move(shape, logits.device, self._rows.fill))
+        try:
+            self._rows.follow(np.array(input_ids))
+        except ConstrainedError:
+            if self.tensor_library_name == "numpy":
+                # llama.cpp calls from C, where an error is printed and the logits are used as they are: end the text
+                logits[:] = -np.inf
+                logits[:, self._rows.vocabulary.eos_token_ids] = 0
+            raise
+        mask = np.empty(shape, np.int32)
+        self._rows.fill(mask)
+        allowed = np.zeros((rows, width), bool)
+        bits = np.unpackbits(mask.view(np.uint8), axis=1, bitorder="little")[:, :width]
+        allowed[:, : bits.shape[1]] = bits
+        if self.tensor_library_name == "numpy":
+            return np.where(allowed, logits, np.array(-np.inf, logits.dtype))
+        mlx = self.tensor_adapter.mlx
+        return mlx.where(mlx.array(allowed), logits, mlx.array(-np.inf, logits.dtype))
+
+
+def read_vocabulary(model: Any) -> Vocabulary:
+    """The vocabulary of an Outlines model, as wide as its logits, with every id that ends a text.
+
+    Raises
+    ------
+    ConstrainedError
+        A model that takes no processors, or (`VocabularyError`) tokens that can't be read as bytes.
+    """
+    if isinstance(model, LlamaCpp):
+        return _read_llama_cpp(model.model)
+    if isinstance(model, MLXLM):
+        width = getattr(getattr(model.model, "args", None), "vocab_size", None)
+        return of_tokenizer(model.tokenizer.tokenizer, width, [getattr(model.mlx_tokenizer, "eos_token_ids", None)])
+    if isinstance(model, Transformers):
+        weight = getattr(model.model.get_output_embeddings(), "weight", None)
+        plain = weight is not None and weight.dim() == 2 and weight.is_floating_point()  # quantised heads are packed
+        width = weight.shape[0] if plain else model.model.config.get_text_config().vocab_size
+        sources = (model.model.config, getattr(model.model, "generation_config", None))
+        return of_tokenizer(model.hf_tokenizer, width, [getattr(source, "eos_token_id", None) for source in sources])
+    raise ConstrainedError(
+        f"{type(model).__name__} takes no logits processors from Outlines",
+        "use from_transformers, from_llamacpp or from_mlxlm; with vLLM, give each request its constraint: see "
+        "constrained.decoding.hosts.vllm_processor",
+    )
+
+
+def _read_llama_cpp(llama: Any) -> Vocabulary:
+    """llama.cpp's own pieces, which are bytes."""
+    import llama_cpp
+
+    vocabulary = llama_cpp.llama_model_get_vocab(llama.model)
+    no_text = (
+        llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
+    )
+    eos, special = [], []
+    tokens = [b""] * llama.n_vocab()
+    buffer = (ctypes.c_char * MAX_PIECE)()
+    for token in range(len(tokens)):
+        if llama_cpp.llama_vocab_is_eog(vocabulary, token):
+            eos.append(token)
+        elif llama_cpp.llama_vocab_get_attr(vocabulary, token) & no_text:
+            special.append(token)
+        else:
+            length = llama_cpp.llama_token_to_piece(vocabulary, token, buffer, MAX_PIECE, 0, True)
+            if length < 0:
+                raise VocabularyError(f"token {token} has more than {MAX_PIECE} bytes", "it is no text of a tokenizer")
+            tokens[token] = buffer[:length]
+    return Vocabulary(tokens, eos, special)
