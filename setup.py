@@ -59,5 +59,8 @@ setup(
         "tqdm>=4.60",
     ],
     extras_require=EXTRAS,
-    entry_points={"console_scripts": ["constrained = constrained.cli:main"]},
+    entry_points={
+        "console_scripts": ["constrained = constrained.cli:main"],
+        "vllm.logits_processors": ["constrained = constrained.decoding.hosts.vllm_processor:VllmLogitsProcessor"],
+    },
 )
