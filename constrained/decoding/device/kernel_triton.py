@@ -27,8 +27,7 @@ _NO_TOKEN: tl.constexpr = tl.constexpr(2**31 - 1)
 @triton.jit
 def _clean(x):
     x = x.to(tl.float32)
-    x = tl.where(x != x, -_LARGEST, x)  # NaN is the least likely there is
-    return tl.minimum(tl.maximum(x, -_LARGEST), _LARGEST)
+    return tl.minimum(tl.where(x >= -_LARGEST, x, -_LARGEST), _LARGEST)  # no comparison holds for NaN
 
 
 @triton.jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-LARGEST = 3.0e38
+LARGEST = 1.0e38
 """Logits are cut to this size either way: minus infinity and NaN are the least, so no sum is ever NaN."""
 
 

@@ -251,5 +251,7 @@ def _backend(device: torch.device, name: str | None):
     except ImportError as error:
         if name is None:
             return kernel_torch
-        raise ConstrainedError(f"triton can't be imported ({error})", "pip install triton, or backend='torch'") from None
+        raise ConstrainedError(
+            f"triton can't be imported ({error})", "pip install triton, or backend='torch'"
+        ) from None
     return kernel_triton

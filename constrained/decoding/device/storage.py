@@ -78,16 +78,19 @@ def load(path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str
     try:
         with safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except FileNotFoundError:
         raise DataError(f"no file {path}", "build the tables: DeviceTables.build(compiled)") from None
     except (SafetensorError, OSError) as error:
-        raise DataError(f"{path} is not a file of device tables, or cut short: {error}", "build and save again") from None
+        raise DataError(
+            f"{path} is not a file of device tables, or cut short: {error}", "build and save again"
+        ) from None
     if about.get("format") != FORMAT:
         raise DataError(f"{path} holds no device tables", "name a file that DeviceTables.save wrote")
     if about.get("version") != str(VERSION):
         raise DataError(
-            f"{path} is of version {about.get('version')}; this release reads {VERSION}", "build and save the tables again"
+            f"{path} is of version {about.get('version')}; this release reads {VERSION}",
+            "build and save the tables again",
         )
     if about.get("vocabulary") != vocabulary.fingerprint:
         raise VocabularyError(

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.decoding.device import DeviceMatcher, DeviceTables
 from constrained.errors import VocabularyError
-from tests.automaton.test_small_vocabularies import GRAMMARS, patterns, tokens, vocabularies
+from tests.automaton.test_small_vocabularies import (
+    GRAMMARS,
+    patterns,
+    tokens,
+    vocabularies,
+)
 from tests.decoding.device.walk import DEVICE, side_by_side
 
 

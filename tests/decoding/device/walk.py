@@ -11,7 +11,9 @@ from constrained.decoding.device import DeviceMatcher, DeviceTables
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def at(tables: DeviceTables, states: list[int], left: list[int] | None = None, backend: str | None = None) -> DeviceMatcher:
+def at(
+    tables: DeviceTables, states: list[int], left: list[int] | None = None, backend: str | None = None
+) -> DeviceMatcher:
     """A matcher whose rows stand at `states`."""
     matcher = DeviceMatcher(tables, len(states), backend=backend)
     matcher.state.copy_(torch.tensor(states))

@@ -1,0 +1,90 @@
+"""On a GPU: no synchronisation in the loop, the same tokens as on the CPU, and all of it in a CUDA graph."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from constrained import Grammar, compile_grammar
+from constrained.decoding.device import (
+    AsyncFlag,
+    DeviceMatcher,
+    DeviceTables,
+    capture,
+    gumbel,
+)
+from tests.decoding.device.test_kernel import VOCABULARIES
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+VOCABULARY = VOCABULARIES["several EOS, wide"]
+
+
+@pytest.fixture(scope="module")
+def tables() -> DeviceTables:
+    grammars = [
+        Grammar.from_regex("[a-zé]{2,20}(, [a-z]{1,3}){0,2}!"),
+        Grammar.from_choices(["go to desk 1", "go to desk 10"]),
+    ]
+    return DeviceTables.build([compile_grammar(g, VOCABULARY) for g in grammars])
+
+
+@pytest.mark.parametrize("backend", ["triton", "torch"])
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.8}, {"temperature": 0.8, "top_k": 9, "top_p": 0.9}])
+def test_the_loop_never_waits_for_the_device(tables, backend, options):
+    matcher = DeviceMatcher(tables.to("cuda"), [0, 1] * 4, budget=40, backend=backend)
+    flag = AsyncFlag("cuda")
+    logits = torch.randn(8, VOCABULARY.size, device="cuda")
+    matcher.step(logits, **options)  # compiles
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(60):
+            matcher.step(logits.normal_(), pruned_mass=True, **options)
+            flag.look(matcher.finished.all())
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert flag.wait() in (True, False) and matcher.finished.all()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_tokens_are_those_of_the_cpu(tables, temperature):
+    here = DeviceMatcher(tables, [0, 1, 0], budget=30)
+    there = DeviceMatcher(tables.to("cuda"), [0, 1, 0], budget=30)
+    generator = torch.Generator().manual_seed(7)
+    for _ in range(40):
+        logits = torch.randn(3, VOCABULARY.size + 9, generator=generator)
+        noise = gumbel(3, VOCABULARY.size, device="cpu", generator=generator)
+        found = there.step(logits.cuda(), temperature=temperature, noise=noise.cuda(), pruned_mass=True)
+        assert here.step(logits, temperature=temperature, noise=noise, pruned_mass=True).tolist() == found.tolist()
+        assert torch.allclose(here.pruned_mass, there.pruned_mass.cpu(), atol=1e-5)
+    assert torch.equal(here.state, there.state.cpu())
+
+
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.8}, {"temperature": 0.8, "top_k": 9, "top_p": 0.9}])
+def test_a_captured_step_replays(tables, options):
+    device = tables.to("cuda")
+    matcher, plain = DeviceMatcher(device, [0, 1], budget=30), DeviceMatcher(device, [0, 1], budget=30)
+    logits, noise = (torch.zeros(2, VOCABULARY.size, device="cuda") for _ in range(2))
+    replay, tokens = capture(lambda: matcher.step(logits, noise=noise, pruned_mass=True, **options), matcher)
+    assert torch.equal(matcher.state, plain.state), "neither warm-up nor capture reads a token"
+    for seed in range(40):
+        torch.manual_seed(seed)
+        logits.normal_()
+        noise.copy_(gumbel(2, VOCABULARY.size, device="cuda"))
+        replay()
+        assert tokens.tolist() == plain.step(logits, noise=noise, **options).tolist()
+    assert torch.equal(matcher.state, plain.state) and matcher.finished.all()
+
+
+def test_a_captured_step_draws_new_noise_every_time(tables):
+    generator = torch.Generator("cuda").manual_seed(1)
+    matcher = DeviceMatcher(tables.to("cuda"), [0] * 64)
+    logits = torch.zeros(64, VOCABULARY.size, device="cuda")
+    replay, tokens = capture(
+        lambda: matcher.step(logits, temperature=1.0, generator=generator), matcher, generator=generator
+    )
+    seen = set()
+    for _ in range(3):
+        replay()
+        seen.add(tuple(tokens.tolist()))
+    assert len(seen) == 3

@@ -1,0 +1,172 @@
+"""The Triton kernel against the torch reference: equal tokens, equal states, for equal logits and noise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from constrained import Grammar, Vocabulary, compile_grammar
+from constrained.decoding import bitmask
+from constrained.decoding.device import DeviceMatcher, DeviceTables, gumbel
+from tests.automaton.test_small_vocabularies import GRAMMARS
+from tests.decoding.device.walk import DEVICE, at
+
+triton = pytest.importorskip("triton", reason="triton is not installed: pip install triton")
+if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+    pytest.skip("no GPU, and triton was not started with TRITON_INTERPRET=1", allow_module_level=True)
+
+NAMES = ["choices", "bounded text", "inside characters", "may be empty", "rules"]
+WORDS = [b"ab", b"abc", b"desk 1", b"go to ", b"\xc3", b"\xa9", b"bb", b"c?"]
+VOCABULARIES = {
+    "odd width": Vocabulary([bytes((b,)) for b in range(256)] + WORDS + [b""], [264]),
+    "several EOS, wide": Vocabulary([b""] + [bytes((b,)) for b in range(256)] + WORDS, [0, 300, 299], size=333),
+    "one word": Vocabulary([b"a", b"b", b"c", b"\xc3", b"\xa9", b"e", b"go", b""], [7]),
+}
+
+
+def build(kind: str, narrow: int) -> DeviceTables:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("constrained.decoding.device.explore.NARROW", narrow)
+        names = NAMES[1:2] if kind == "one word" else NAMES
+        return DeviceTables.build([compile_grammar(GRAMMARS[n], VOCABULARIES[kind]) for n in names], device=DEVICE)
+
+
+TABLES = {(kind, narrow): build(kind, narrow) for kind in VOCABULARIES for narrow in (0, 5, 256)}
+
+
+@st.composite
+def batches(draw):
+    """Rows at any states with any budgets that can be kept, and logits of all sorts."""
+    tables = TABLES[draw(st.sampled_from(sorted(TABLES)))]
+    rows = draw(st.integers(1, 4))
+    states = [draw(st.integers(0, tables.states - 1)) for _ in range(rows)]
+    spare = st.one_of(st.integers(0, 3), st.just(10**9))
+    left = [max(0, int(tables.fewest[s])) + draw(spare) for s in states]
+    seed = draw(st.integers(0, 2**31))
+    generator = torch.Generator().manual_seed(seed)
+    width = tables.size + draw(st.sampled_from([0, 1, 31, 100]))
+    logits = torch.randn(rows, width, generator=generator) * 3
+    kind = draw(st.sampled_from(["numbers", "ties", "minus infinity", "nothing finite", "NaN", "infinity", "huge"]))
+    strange = torch.rand(rows, width, generator=generator) < 0.6
+    if kind == "ties":
+        logits = logits.round().clamp(-1, 1)
+    elif kind != "numbers":
+        value = {"infinity": torch.inf, "NaN": torch.nan, "huge": 3.4e38}.get(kind, -torch.inf)
+        logits[strange if kind != "nothing finite" else ...] = value
+    logits = logits.to(draw(st.sampled_from([torch.float32, torch.bfloat16, torch.float16])))
+    return tables, states, left, logits.to(DEVICE), generator
+
+
+@settings(max_examples=150)
+@given(batches(), st.sampled_from([0.0, 0.7, 1.0, 30.0, "rows"]), st.booleans(), st.booleans())
+def test_both_backends_choose_alike(batch, temperature, measured, sliced):
+    tables, states, left, logits, generator = batch
+    if sliced:  # a row stride of its own, as the last position's logits of a model have
+        logits = torch.stack((logits, logits * 0), 1)[:, 0]
+    if temperature == "rows":
+        temperature = torch.linspace(0, 2, len(states), device=DEVICE)
+    noise = gumbel(len(states), tables.size, device="cpu", generator=generator).to(DEVICE)
+    reference, kernel = (at(tables, states, left, backend) for backend in ("torch", "triton"))
+    masks = reference.mask()
+    allowed = bitmask.expand(masks, tables.size)
+    options = {"temperature": temperature, "noise": noise, "pruned_mass": measured}
+    expected, found = reference.step(logits, **options), kernel.step(logits, **options)
+    assert found.dtype == torch.int64 and found.tolist() == expected.tolist()
+    assert torch.equal(kernel.state, reference.state) and torch.equal(kernel.left, reference.left)
+    for row, token in enumerate(expected.tolist()):
+        if states[row] == 0:
+            assert token == tables.eos_token_ids[0] and reference.state[row] == 0
+        else:
+            assert allowed[row, token] and reference.left[row] == left[row] - (int(reference.state[row]) != 0)
+    if measured:
+        assert torch.allclose(kernel.pruned_mass, reference.pruned_mass, atol=1e-5)
+        assert ((reference.pruned_mass >= 0) & (reference.pruned_mass <= 1)).all()
+
+
+@settings(max_examples=60)
+@given(
+    batches(),
+    st.sampled_from([0.5, 1.0, "rows"]),
+    st.sampled_from([None, 1, 3, 500]),
+    st.sampled_from([None, 0.3, 0.9, 1.0]),
+)
+def test_both_backends_cut_alike(batch, temperature, top_k, top_p):
+    tables, states, left, logits, generator = batch
+    if temperature == "rows":
+        temperature = torch.linspace(0, 2, len(states), device=DEVICE)
+    noise = gumbel(len(states), tables.size, device="cpu", generator=generator).to(DEVICE)
+    options = {"temperature": temperature, "noise": noise, "top_k": top_k, "top_p": top_p}
+    reference, kernel = (at(tables, states, left, backend) for backend in ("torch", "triton"))
+    assert kernel.step(logits, **options).tolist() == reference.step(logits, **options).tolist()
+    assert torch.equal(kernel.state, reference.state) and torch.equal(kernel.left, reference.left)
+
+
+@settings(max_examples=30)
+@given(batches(), st.integers(-3, 3))
+def test_the_apply_kernel_is_the_hosts(batch, more):
+    tables, states, left, logits, _ = batch
+    mask = at(tables, states, left).mask()
+    mask = torch.nn.functional.pad(mask, (0, max(0, more))) if more > 0 else mask[:, : mask.shape[1] + more]
+    if not mask.shape[1]:
+        return
+    from constrained.decoding.device import kernel_triton
+
+    assert torch.equal(
+        kernel_triton.apply(logits.clone(), mask).nan_to_num(nan=7.0),
+        bitmask.apply(logits.clone(), mask).nan_to_num(nan=7.0),
+    )
+
+
+def test_a_vocabulary_larger_than_a_block():
+    """Several rounds through the loops: real free text of GPT-2, whole and near the end of its budget."""
+    from tests.automaton.tokenizers import vocabulary
+
+    compiled = compile_grammar(Grammar.from_regex(r"[^\n]{1,5}x"), vocabulary("gpt2"))
+    tables = DeviceTables.build(compiled, device=DEVICE)
+    torch.manual_seed(1)
+    logits = torch.randn(3, tables.size, device=DEVICE)
+    for left in (1, 2, 100):
+        chosen = [
+            at(tables, [1, 1, 2], [left, left + 1, left], b).step(logits, pruned_mass=True) for b in ("torch", "triton")
+        ]
+        assert chosen[0].tolist() == chosen[1].tolist()
+
+
+COMPILE = """
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+from constrained.decoding.device import kernel_triton as k
+
+def ptx(kernel, types, constants, **options):
+    names = kernel.arg_names
+    signature = {n: "constexpr" if n in constants else types.get(n, types[None]) for n in names}
+    source = ASTSource(kernel, signature, constexprs={(names.index(n),): v for n, v in constants.items()})
+    return compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, **options}).asm["ptx"]
+
+numbers = dict.fromkeys("logits_stride kept_stride noise_stride mask_stride width size words classes pad".split(), "i32")
+floats = {"logits": "*bf16", "noise": "*fp32", "temperature": "*fp32", "pruned": "*fp32", "kept": "*u8", "tokens": "*i64"}
+on = dict(NOISE=True, KEPT=True, PRUNED=True, BLOCK=k.BLOCK, LIST=k.LIST)
+text = ptx(k._step, {None: "*i32", **numbers, **floats}, on, enable_fp_fusion=False)
+assert "fma.rn.f32" not in text, "fused operations round otherwise than the reference"
+assert ".entry" in ptx(k._apply, {None: "*i32", **numbers, **floats}, dict(BLOCK=k.BLOCK))
+"""
+
+
+def test_the_kernels_compile_for_a_gpu_without_one():
+    """To machine code for compute capability 9.0; nothing is fused that the reference rounds twice."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_backend_is_an_error():
+    from constrained.errors import ConstrainedError
+
+    with pytest.raises(ConstrainedError, match="no backend 'cuda'.*\n.*'triton' or 'torch'"):
+        DeviceMatcher(TABLES["one word", 0], 1, backend="cuda")

@@ -1,0 +1,128 @@
+"""What is laid out for the device: every state once, few mask rows, few classes, and limits by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from constrained import Grammar, Vocabulary, compile_grammar
+from constrained.decoding.device import DeviceMatcher, DeviceTables
+from constrained.decoding.device.classes import TokenClasses
+from constrained.decoding.device.fewest import NEVER, fewest_tokens
+from constrained.errors import GrammarError, VocabularyError
+from tests.decoding.device.walk import unpack
+
+BYTES = [bytes((b,)) for b in range(256)]
+WORDS = Vocabulary([*BYTES, b"desk", b" 1", b"10", b"go", b""], [260])
+MANY = Vocabulary([*BYTES, *(a + b for a in BYTES[97:123] for b in BYTES[97:123]), b""], [256 + 26 * 26])
+"""Single bytes and every pair of small letters: free text is wide."""
+
+
+@given(st.lists(st.lists(st.integers(-1, 4), min_size=6, max_size=6), max_size=6))
+def test_classes_hold_every_column(rows):
+    classes = TokenClasses(6)
+    for row in rows:
+        classes.add(np.array(row, np.int32))
+    table = classes.table()
+    assert table[:, classes.of_token].tolist() == rows
+    assert len(classes) == max(1, len({tuple(r[i] for r in rows) for i in range(6)}))
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30))
+def test_distances_are_the_fewest_steps_backwards(edges):
+    source, target = np.array(edges, np.int64).reshape(-1, 2).T
+    distance = {0: -1}
+    for _ in range(9):
+        for a, b in edges:
+            if b in distance:
+                distance[a] = min(distance.get(a, NEVER), distance[b] + 1)
+    distance[0] = -1
+    assert fewest_tokens(source, target, 9).tolist() == [distance.get(i, NEVER) for i in range(9)]
+
+
+def test_a_choice_is_a_list_per_state():
+    tables = DeviceTables.build(compile_grammar(Grammar.from_choices(["go desk 1", "go desk 10"]), WORDS))
+    assert tables.states == 12, "finished, and a state after each of 0 to 10 characters"
+    assert (tables.wide == -1).all() and len(tables.masks) == len(tables.next) == 0
+    first = unpack(DeviceMatcher(tables, 1).mask())
+    assert first == [[ord("g"), 259]]
+    assert tables.fewest[tables.start].tolist() == [4], "go, space, desk, space and 1"
+
+
+def test_bounded_text_shares_rows_and_classes():
+    """Three hundred wide states: mask rows only for counts within a token's reach, classes by characters."""
+    compiled = compile_grammar(Grammar.from_regex(r"[a-z]{1,300}"), MANY)
+    tables = DeviceTables.build(compiled)
+    assert tables.states == 302, "finished, and a state a count"
+    assert len(tables.mask_row) == 299, "with one letter left or none, lists are short"
+    assert len(tables.masks) == 2, "at the start no EOS, then all alike"
+    assert len(tables.next[0]) == 4, "nothing, one letter, two letters, EOS"
+    assert tables.nbytes < 30_000
+    assert tables.fewest[tables.start].tolist() == [1]
+
+
+def test_real_bounded_text_is_small():
+    from tests.automaton.tokenizers import vocabulary
+
+    compiled = compile_grammar(Grammar.from_regex(r"[^\]\n]{1,60}\]"), vocabulary("gpt2"))
+    tables = DeviceTables.build(compiled)
+    table = len(tables.next) * tables.size * 4
+    assert len(tables.next) >= 60 and tables.nbytes < table / 5, "next states by token would take five times all of it"
+
+
+def test_equal_grammars_give_equal_tables():
+    """Whatever was generated before: states are numbered by the tokens that lead to them."""
+    pattern = r"(go|desk) [a-z]{0,9}( 10?)?"
+    first, second = (compile_grammar(Grammar.from_regex(pattern), MANY) for _ in range(2))
+    matcher = second.matcher()
+    for byte in b"desk zz 1":
+        matcher.advance(byte)
+    one, other = DeviceTables.build(first), DeviceTables.build(second)
+    assert all(torch.equal(a, b) for a, b in zip(one.tensors().values(), other.tensors().values()))
+
+
+def test_several_grammars_stand_side_by_side():
+    choices = [compile_grammar(Grammar.from_choices([text]), WORDS) for text in ("go", "desk", "10")]
+    tables = DeviceTables.build(choices)
+    assert tables.start.tolist() == [1, 2, 3]
+    assert tables.states == 1 + 3 + 5 + 3
+    assert unpack(DeviceMatcher(tables, [2, 0, 1]).mask()) == [[ord("1"), 258], [ord("g"), 259], [ord("d"), 256]]
+
+
+def test_what_can_be_begun_but_not_finished_is_left_out():
+    vocabulary = Vocabulary([b"a", b"b", b"\xc3", "é".encode(), b"a\xc3", b""], [5])
+    compiled = compile_grammar(Grammar.from_regex("[aé]{1,3}b"), vocabulary)
+    for narrow in (0, 256):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("constrained.decoding.device.explore.NARROW", narrow)
+            matcher = DeviceMatcher(DeviceTables.build(compiled), 1)
+        assert unpack(matcher.mask()) == [[0, 3]]
+        assert matcher.advance(torch.tensor([2])).tolist() == matcher.advance(torch.tensor([4])).tolist() == [False]
+
+
+NESTED = r"(([a-c]{1,40}d){1,40}e){1,40}"
+
+
+@pytest.mark.parametrize(
+    "limit, says",
+    [
+        ({"max_states": 50}, "more than 50 states"),
+        ({"max_bytes": 9_000}, "bytes after"),
+        ({"max_seconds": 0.0}, "states took 0 s"),
+    ],
+)
+def test_a_limit_is_named_with_the_way_round_it(limit, says):
+    (name,) = limit
+    with pytest.raises(GrammarError, match=f"too large to lie on the device: .*{says}.*limit {name}=") as caught:
+        DeviceTables.build(compile_grammar(Grammar.from_regex(NESTED), WORDS), **limit)
+    assert f"raise {name} of DeviceTables.build" in caught.value.hint and "Matcher" in caught.value.hint
+
+
+def test_grammars_over_different_vocabularies_are_refused():
+    with pytest.raises(VocabularyError, match="different vocabularies.*\n.*the same one"):
+        DeviceTables.build([compile_grammar(Grammar.from_choices(["go"]), v) for v in (WORDS, MANY)])
+    with pytest.raises(VocabularyError, match="no grammar"):
+        DeviceTables.build([])
