@@ -1,0 +1,212 @@
+"""Grammars as JSON, for hosts whose requests come from other processes or other machines.
+
+    {"choices": ["yes", "no"]}
+    {"regex": "[0-9]+"}
+    {"lark": "start: ...", "start": "start", "bindings": {"N": "3"}, "grammars": {"ACTION": {...}}}
+    {"knowledge": "household", "bindings": {"OBJECT": {"desk 1": ["mug 1"]}}, "path": ["go to desk 1"]}
+
+Exactly one of the four says what kind it is; any may have "begun", the text of the grammar that the prompt ends with.
+"bindings" give slots texts, or texts per key; "grammars" give them specifications. Knowledge stands for the actions
+that may come next after "path". A specification never names a file: a grammar is text, or one that ships.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
+from constrained.errors import ConstrainedError
+from constrained.grammar import Grammar
+from constrained.grammar.source import shipped_names
+from constrained.knowledge import ActionKnowledge
+
+MAX_SPECIFICATION = 1 << 20
+"""Characters of a specification as JSON."""
+
+MAX_NESTING = 8
+"""Specifications inside one another by "grammars"."""
+
+MAX_READ = 64
+"""Grammar texts that are kept as read."""
+
+MAX_COMPILED = 64
+"""Compiled grammars that a `CompiledCache` keeps; the least recently used goes first."""
+
+_KINDS = {
+    "choices": {"choices"},
+    "regex": {"regex"},
+    "lark": {"lark", "start", "bindings", "grammars"},
+    "knowledge": {"knowledge", "bindings", "path", "steps_left"},
+}
+_RELATIVE_IMPORT = re.compile(r"^\s*%import\s*\.", re.MULTILINE)
+
+
+class CompiledCache:
+    """Compiled grammars by the content of their specifications.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    """
+
+    def __init__(self, vocabulary: Vocabulary):
+        self.vocabulary = vocabulary
+        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+
+    def matcher(self, specification: Mapping | str, max_new_tokens: int | None = None) -> Matcher:
+        """A matcher at the beginning of a request.
+
+        Raises
+        ------
+        ConstrainedError
+            As `read_specification`, or the budget is below the shortest text.
+        """
+        fields = parse(specification)
+        key = json.dumps({name: value for name, value in fields.items() if name != "begun"}, sort_keys=True)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = compile_grammar(read_specification(fields), self.vocabulary)
+            while len(self._compiled) > MAX_COMPILED:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(key)
+        matcher = compiled.matcher(fields.get("begun", ""))
+        matcher.set_budget(max_new_tokens)
+        return matcher
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+
+def check_specification(specification: Mapping | str) -> None:
+    """Read it as far as is possible without a vocabulary.
+
+    Raises
+    ------
+    ConstrainedError
+        With what is wrong, and where.
+    """
+    fields = parse(specification)
+    begun = fields.get("begun", "")
+    if not read_specification(fields).is_prefix(begun):  # unbound slots, and bindings that leave no text, are told here
+        raise ConstrainedError(f"no text of the grammar begins with {begun!r}")
+
+
+def parse(specification: Mapping | str) -> dict[str, Any]:
+    """A specification as a dictionary; a text is taken for JSON (vLLM's server passes no nested arguments)."""
+    try:
+        text = specification if isinstance(specification, str) else json.dumps(specification)
+        if len(text) > MAX_SPECIFICATION:
+            raise ConstrainedError(
+                f"the specification has {len(text)} characters, more than {MAX_SPECIFICATION}",
+                "bind only what is in view, or raise constrained.decoding.hosts.specification.MAX_SPECIFICATION",
+            )
+        fields = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConstrainedError(f"the specification is not JSON: {error}", _hint()) from None
+    if not isinstance(fields, Mapping):
+        raise ConstrainedError(f"a specification is a JSON object, not {type(fields).__name__}", _hint())
+    return fields
+
+
+def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
+    """The grammar that a specification, already parsed, stands for.
+
+    Raises
+    ------
+    ConstrainedError
+        Unknown or missing fields, or (`GrammarError`, `KnowledgeError`) a grammar that is refused.
+    """
+    if depth > MAX_NESTING:
+        raise ConstrainedError(f"specifications are nested more than {MAX_NESTING} deep", "write one grammar instead")
+    kinds = [kind for kind in _KINDS if kind in fields]
+    if len(kinds) != 1:
+        raise ConstrainedError(f"a specification has one of {', '.join(_KINDS)}; this has {len(kinds)}", _hint())
+    (kind,) = kinds
+    unknown = sorted(set(fields) - _KINDS[kind] - {"begun"})
+    if unknown:
+        known = ", ".join(sorted(_KINDS[kind] | {"begun"}))
+        raise ConstrainedError(f"{kind} has no field {unknown[0]!r}", f"the fields are: {known}")
+    _text(fields.get("begun", ""), "begun")
+    if kind == "choices":
+        return Grammar.from_choices(_texts(fields["choices"], "choices"))
+    if kind == "regex":
+        return Grammar.from_regex(_text(fields["regex"], "regex"))
+    bindings = _bindings(fields.get("bindings", {}))
+    if kind == "lark":
+        grammar = _read_lark(_source(fields["lark"], "lark"), _text(fields.get("start", "start"), "start"))
+        inner = _object(fields.get("grammars", {}), "grammars")
+        bindings |= {name: read_specification(_object(part, name), depth + 1) for name, part in inner.items()}
+        return grammar.bind(**bindings) if bindings else grammar
+    knowledge = _read_knowledge(_source(fields["knowledge"], "knowledge"))
+    knowledge = knowledge.bind(**bindings) if bindings else knowledge
+    for action in _texts(fields.get("path", []), "path"):
+        knowledge = knowledge.after(action)
+    steps = fields.get("steps_left")
+    if steps is not None and (type(steps) is not int or steps < 1):
+        raise ConstrainedError(f"steps_left is {steps!r}", "use a whole number from 1")
+    return knowledge.next_action(steps)
+
+
+@lru_cache(MAX_READ)
+def _read_lark(source: str, start: str) -> Grammar:
+    return Grammar.from_lark(source, start)
+
+
+@lru_cache(MAX_READ)
+def _read_knowledge(source: str) -> ActionKnowledge:
+    return ActionKnowledge.from_lark(source)
+
+
+def _source(value: Any, field: str) -> str:
+    """Grammar text, or the name of one that ships; never a path."""
+    text = _text(value, field)
+    if text in shipped_names():
+        return text
+    if "\n" not in text and ":" not in text:
+        shipped = ", ".join(shipped_names())
+        raise ConstrainedError(f"{field}: no grammar {text!r} ships", f"give the grammar's text, or one of: {shipped}")
+    if _RELATIVE_IMPORT.search(text):
+        raise ConstrainedError(f"{field}: a specification imports no files", "write the imported rules out")
+    return text + "\n"  # a line break tells the reader that it is text
+
+
+def _bindings(value: Any) -> dict[str, Any]:
+    out = {}
+    for name, bound in _object(value, "bindings").items():
+        if isinstance(bound, Mapping):
+            out[name] = {key: _texts(texts, name) for key, texts in bound.items()}
+        else:
+            out[name] = _texts(bound, name)
+    return out
+
+
+def _object(value: Any, field: str) -> Mapping:
+    if not isinstance(value, Mapping):
+        raise ConstrainedError(f"{field} is a JSON object, not {type(value).__name__}", _hint())
+    return value
+
+
+def _texts(value: Any, field: str) -> list[str]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, (list, tuple)):
+        raise ConstrainedError(f"{field} is a text or a list of texts, not {type(value).__name__}", _hint())
+    return [_text(v, field) for v in values]
+
+
+def _text(value: Any, field: str) -> str:
+    if not isinstance(value, str):
+        raise ConstrainedError(f"{field}: {value!r} is not text", _hint())
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConstrainedError(f"{field}: {value!a} has a lone surrogate, which is not text") from None
+    return value
+
+
+def _hint() -> str:
+    return 'for example {"choices": ["yes", "no"]} or {"knowledge": "household", "bindings": {...}}'

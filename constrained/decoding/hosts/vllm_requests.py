@@ -1,0 +1,176 @@
+"""What both of vLLM's interfaces for logits processors share: requests, their constraints, and the vocabulary.
+
+A request asks for a constraint in `SamplingParams.extra_args["constrained"]`: a specification (see `specification`),
+or its JSON as a text, which is what fits into the server's `vllm_xargs`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from constrained.automaton import Vocabulary, compile_grammar
+from constrained.decoding import bitmask
+from constrained.decoding.hosts.follower import Follower
+from constrained.decoding.hosts.mask_transfer import MaskTransfer, check_width
+from constrained.decoding.hosts.rows import not_allowed
+from constrained.decoding.hosts.specification import CompiledCache, check_specification
+from constrained.decoding.hosts.vocabularies import of_tokenizer
+from constrained.errors import ConstrainedError
+from constrained.grammar import Grammar
+
+KEY = "constrained"
+"""The name in `extra_args` and `vllm_xargs`."""
+
+CONFLICTING = ("allowed_token_ids", "bad_words", "min_tokens", "structured_outputs", "guided_decoding")
+"""Sampling parameters that forbid tokens, too: with both, nothing might be left."""
+
+FULL_NAME = "constrained.decoding.hosts.vllm_processor:VllmLogitsProcessor"
+"""As vLLM's `--logits-processors` and `LLM(logits_processors=[...])` take it."""
+
+logger = logging.getLogger(__name__)
+
+
+def specification_of(sampling_params: Any) -> Any:
+    """What the request asks for; None if nothing."""
+    return (getattr(sampling_params, "extra_args", None) or {}).get(KEY)
+
+
+def validate(sampling_params: Any) -> None:
+    """Refuse a request that could not be served, before it reaches the engine.
+
+    Raises
+    ------
+    ValueError
+        What vLLM turns into the answer to this one request.
+    """
+    specification = specification_of(sampling_params)
+    if specification is None:
+        return
+    for name in CONFLICTING:
+        if getattr(sampling_params, name, None):
+            raise ValueError(f"{name} and a constraint can't go together: both forbid tokens")
+    try:
+        check_specification(specification)
+    except ConstrainedError as error:
+        raise ValueError(str(error)) from error
+
+
+class Refused(Follower):
+    """A request that may only end, whatever it has written."""
+
+    __slots__ = ()
+
+    def follow(self, tokens: Sequence[int]) -> None:
+        return None
+
+
+class Requests:
+    """Matchers for requests, and their masks' way to the logits.
+
+    Parameters
+    ----------
+    vllm_config : vllm.config.VllmConfig
+        Its model configuration says which tokenizer to read, when the first request asks for a constraint.
+    device : torch.device
+    """
+
+    def __init__(self, vllm_config: Any, device: torch.device):
+        self.config = vllm_config.model_config
+        self.device = torch.device(device)
+        self.transfer = MaskTransfer()
+        self._cache: CompiledCache | None = None
+
+    @property
+    def cache(self) -> CompiledCache:
+        """Compiled grammars over the model's vocabulary."""
+        if self._cache is None:
+            self._cache = CompiledCache(read_vocabulary(self.config))
+        return self._cache
+
+    def begin(self, sampling_params: Any) -> Follower | None:
+        """A follower for a request, or None if it asks for no constraint."""
+        specification = specification_of(sampling_params)
+        if specification is None:
+            return None
+        try:
+            return Follower(self.cache.matcher(specification, getattr(sampling_params, "max_tokens", None)))
+        except ConstrainedError as error:
+            return self.refuse(error)
+
+    def refuse(self, error: ConstrainedError) -> Follower:
+        """A follower that lets a request only end.
+
+        An error raised in vLLM's worker would take the engine down, and every other request with it. So a request
+        that can't be served ends at once, and the log says why.
+        """
+        logger.error("a constrained request was ended: %s", error)
+        nothing = compile_grammar(Grammar.from_choices([""]), self.cache.vocabulary)
+        return Refused(nothing.matcher())
+
+    def follow(self, follower: Follower, tokens: list[int]) -> Follower:
+        """The follower after all of a request's tokens; another, which only ends, if one was not allowed."""
+        wrong = follower.follow(tokens)
+        if wrong is None:
+            return follower
+        if tokens[wrong] < 0:
+            return self.refuse(
+                ConstrainedError(
+                    f"token {wrong + 1} of a request is a placeholder that vLLM's asynchronous scheduling left",
+                    f"start vLLM with --logits-processors {FULL_NAME}, which makes it fill in tokens in time, or with "
+                    "--no-async-scheduling",
+                )
+            )
+        return self.refuse(not_allowed(follower.matcher, tokens[wrong], f"token {wrong + 1} of a request"))
+
+    def apply(self, logits: torch.Tensor, rows: list[int], fill: Callable[[np.ndarray], None]) -> torch.Tensor:
+        """Mask some rows of the logits in place.
+
+        Parameters
+        ----------
+        logits : torch.Tensor
+            float ``[rows of the batch, width]``.
+        rows : list of int
+            Which are masked.
+        fill : callable
+            Writes their masks into int32 ``[len(rows), >= words]``.
+        """
+        vocabulary = self.cache.vocabulary
+        check_width(vocabulary, logits.shape[1])
+
+        def write(table: np.ndarray) -> None:
+            fill(table)
+            table[:, -1] = rows  # in the same copy
+
+        table = self.transfer.move((len(rows), vocabulary.words + 1), logits.device, write)
+        mask = table[:, :-1]
+        if rows == list(range(len(logits))):
+            return bitmask.apply(logits, mask)
+        places = table[:, -1].long()
+        logits[places] = bitmask.apply(logits[places], mask)
+        return logits
+
+
+def read_vocabulary(model_config: Any) -> Vocabulary:
+    """The vocabulary of vLLM's model: its tokenizer as transformers reads it, as wide as the logits.
+
+    Raises
+    ------
+    ConstrainedError
+        A tokenizer whose tokens can't be read as bytes, or that is of another kind than transformers'.
+    """
+    from transformers import AutoTokenizer
+
+    if getattr(model_config, "tokenizer_mode", "auto") == "mistral":
+        raise ConstrainedError("tokenizer_mode 'mistral' is not read here", "start vLLM with --tokenizer-mode hf")
+    tokenizer = AutoTokenizer.from_pretrained(
+        model_config.tokenizer,
+        revision=getattr(model_config, "tokenizer_revision", None),
+        trust_remote_code=getattr(model_config, "trust_remote_code", False),
+    )
+    generation = model_config.try_get_generation_config() or {}
+    return of_tokenizer(tokenizer, model_config.get_vocab_size(), [generation.get("eos_token_id")])

@@ -1,0 +1,356 @@
+"""The vLLM plugin inside stand-ins that keep to vLLM's documentation (vLLM itself can't be installed here)."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from constrained import ActionKnowledge
+from constrained.decoding.hosts import vllm_requests
+from constrained.decoding.hosts.specification import CompiledCache, read_specification
+from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor
+from constrained.decoding.hosts.vllm_v1 import VllmV1LogitsProcessor
+from constrained.decoding.hosts.vllm_v2 import VllmV2LogitsProcessor
+from tests.decoding.hosts.texts import CHOICES, text_of
+from tests.decoding.hosts.vllm_stand_in import EngineV1, EngineV2, Request, SamplingParams, config
+from tests.decoding.tiny import tiny
+
+LOADED = tiny(padding=13)
+VOCABULARY = LOADED.vocabulary
+EOS = set(VOCABULARY.eos_token_ids)
+SPECIFICATIONS = [
+    {"choices": CHOICES},
+    {"regex": r"(a|b)+c{1,3}é?"},
+    {"lark": 'start: "go to " PLACE "!"*\n%declare PLACE\n', "bindings": {"PLACE": ["desk 1", "desk 10"]}},
+    json.dumps({"knowledge": "hotpotqa", "path": ["Retrieve[Milhouse]"]}),
+    {"regex": "[ab]{1,30}(cd){2}", "begun": "a"},
+    None,
+]
+CACHE = CompiledCache(VOCABULARY)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tokenizer")
+    LOADED.tokenizer.save_pretrained(path)
+    return config(str(path), LOADED.logits_width)
+
+
+def noise(seed):
+    """A model that knows nothing: its logits are random, and the same for the same text."""
+
+    def model(tokens):
+        text = [token % 2**32 for token in tokens]
+        return torch.from_numpy(np.random.default_rng([seed, *text]).normal(size=LOADED.logits_width)).float()
+
+    return model
+
+
+def requests(count, seed, specifications=SPECIFICATIONS):
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(count):
+        specification = specifications[rng.integers(len(specifications))]
+        arguments = None if specification is None else {"constrained": specification, "another": 1}
+        params = SamplingParams(max_tokens=int(rng.integers(24, 50)), extra_args=arguments)
+        out.append(Request(rng.integers(2, 250, rng.integers(1, 9)).tolist(), params))
+    return out
+
+
+def check_row(request, before, after):
+    """A row's mask is its own matcher's, read anew; all else, and every row without a constraint, is untouched."""
+    specification = vllm_requests.specification_of(request.params)
+    if specification is None:
+        assert torch.equal(before, after)
+        return
+    matcher = CACHE.matcher(specification, request.params.max_tokens)
+    assert all(map(matcher.advance, request.output))
+    allowed = matcher.allowed_token_ids()
+    assert np.array_equal(torch.isfinite(after).nonzero().flatten().numpy(), allowed)
+    assert torch.equal(before[allowed], after[allowed])
+
+
+def check_texts(finished):
+    for request in finished:
+        assert request.finished
+        specification = vllm_requests.specification_of(request.params)
+        if specification is not None:
+            fields = json.loads(specification) if isinstance(specification, str) else specification
+            text = fields.get("begun", "") + text_of(VOCABULARY, request.output)
+            assert read_specification(fields).matches(text)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["in turn", "asynchronous"])
+@pytest.mark.parametrize("seed", range(3))
+def test_v1_requests_stay_in_their_grammars_wherever_the_batch_moves_them(settings, seed, asynchronous):
+    processor = VllmLogitsProcessor(settings, torch.device("cpu"), False)
+    assert isinstance(processor, VllmV1LogitsProcessor)
+    engine = EngineV1(processor, noise(seed), EOS, seats=6, seed=seed, asynchronous=asynchronous)
+    batch = requests(40, seed)
+    engine.run(batch, check_row)
+    check_texts(batch)
+    assert all(engine.updates.values()), engine.updates  # every operation has happened
+    engine.step([])
+    assert not processor._rows and not processor.needs_output_token_ids()
+
+
+def test_v1_operations_are_read_in_the_documented_order(settings):
+    """Removed, added, moved: an Add's index is meant before the moves, and may replace what stood there."""
+    from tests.decoding.hosts.vllm_stand_in import BatchUpdate, MoveDirectionality
+
+    def params(text):
+        return SamplingParams(extra_args={"constrained": {"choices": [text]}})
+
+    processor = VllmLogitsProcessor(settings, torch.device("cpu"), False)
+    processor.update_state(BatchUpdate(4, [], [(i, params(t), [], []) for i, t in enumerate("abcd")], []))
+    one_way, swap = MoveDirectionality.UNIDIRECTIONAL, MoveDirectionality.SWAP
+    processor.update_state(
+        BatchUpdate(3, [1], [(0, params("e"), [], []), (1, SamplingParams(), [], [])], [(3, 1, one_way), (0, 2, swap)])
+    )
+    logits = processor.apply(torch.zeros(3, LOADED.logits_width))
+    allowed = [[VOCABULARY.tokens[i] for i in torch.isfinite(row).nonzero().flatten()] for row in logits]
+    assert allowed == [[b"c"], [b"d"], [b"e"]]
+    processor.update_state(BatchUpdate(3, [], [(1, SamplingParams(), [], [])], [(0, 1, one_way), (2, 0, swap)]))
+    assert sorted(processor._rows) == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_v2_requests_stay_in_their_grammars_in_any_slot_and_order(settings, seed):
+    engine = EngineV2(lambda states: VllmLogitsProcessor(settings, states), noise(seed), EOS, seats=5, seed=seed)
+    assert isinstance(engine.processor, VllmV2LogitsProcessor)
+    batch = requests(40, seed)
+    engine.run(batch, check_row)
+    check_texts(batch)
+    assert engine.thrown_out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_v2_drafts_are_masked_token_by_token(settings, seed):
+    """Drafts of which some tokens are what the masked model takes, some are others, some are forbidden."""
+    rng, model = np.random.default_rng(seed), noise(seed)
+
+    def drafter(request):
+        specification = vllm_requests.specification_of(request.params)
+        matcher = CACHE.matcher(specification, request.params.max_tokens) if specification else None
+        if matcher:
+            assert all(map(matcher.advance, request.output))
+        draft = []
+        for _ in range(rng.integers(0, 4)):
+            logits = model(request.prompt + request.output + draft)
+            allowed = matcher.allowed_token_ids() if matcher else np.arange(len(logits))
+            token = int(allowed[logits[allowed].argmax()]) if rng.random() < 0.8 else int(rng.integers(2, 250))
+            draft.append(token)
+            if matcher and not matcher.advance(token):
+                break
+        return draft
+
+    def make(states):
+        return VllmLogitsProcessor(settings, states)
+
+    batch, alone = requests(30, seed), requests(30, seed)
+    engine = EngineV2(make, model, EOS, seats=5, seed=seed, drafter=drafter)
+    engine.run(batch, check_row)
+    check_texts(batch)
+    assert engine.accepted > 50 and engine.rejected > 10
+    EngineV2(make, model, EOS, seats=5, seed=seed + 9).run(alone)
+    assert [r.output for r in batch] == [r.output for r in alone]  # drafts change the work, not the texts
+
+
+def test_a_real_model_under_both_interfaces_writes_what_generate_writes(settings):
+    from constrained import compile_grammar
+    from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
+
+    @torch.inference_mode()
+    def model(tokens):
+        return LOADED.model(input_ids=torch.tensor([tokens])).logits[0, -1].clone()
+
+    def some():
+        return [
+            Request(LOADED.tokenizer.encode(prompt), SamplingParams(40, extra_args={"constrained": {"choices": CHOICES}}))
+            for prompt in ("A room. ", "x", "go")
+        ]
+
+    first, second = some(), some()
+    EngineV1(VllmLogitsProcessor(settings, device=torch.device("cpu"), is_pin_memory=False), model, EOS).run(first)
+    EngineV2(lambda states: VllmLogitsProcessor(settings, req_states=states), model, EOS).run(second)
+    compiled = compile_grammar(read_specification({"choices": CHOICES}), VOCABULARY)
+    for one, other in zip(first, second):
+        ids = LOADED.model.generate(
+            torch.tensor([one.prompt]), max_new_tokens=40, do_sample=False, pad_token_id=0,
+            logits_processor=[ConstrainedLogitsProcessor(compiled, max_new_tokens=40)],
+        )
+        assert one.output == other.output == ids[0, len(one.prompt) :].tolist()
+
+
+@pytest.mark.parametrize("interface", ["v1", "v2"])
+def test_a_request_that_can_not_be_served_ends_and_the_others_go_on(settings, interface, caplog):
+    """An error in vLLM's worker would take the engine down."""
+    small = SamplingParams(2, extra_args={"constrained": {"choices": ["go to desk 1"]}})
+    wrong = SamplingParams(9, extra_args={"constrained": {"nonsense": 1}})
+    meant = SamplingParams(30, extra_args={"constrained": {"choices": CHOICES}})
+    batch = [Request([5, 6], params) for params in (small, meant, wrong, meant)]
+    if interface == "v1":
+        EngineV1(VllmLogitsProcessor(settings, torch.device("cpu"), False), noise(0), EOS).run(batch)
+    else:
+        EngineV2(lambda states: VllmLogitsProcessor(settings, states), noise(0), EOS).run(batch)
+    assert batch[0].output == batch[2].output == [1]
+    assert {text_of(VOCABULARY, request.output) for request in (batch[1], batch[3])} <= set(CHOICES)
+    assert "budget of 2 tokens is too small" in caplog.text and "a specification has one of" in caplog.text
+
+
+def test_a_token_that_was_not_allowed_ends_its_request_never_the_mask(settings, caplog):
+    processor = VllmLogitsProcessor(settings, torch.device("cpu"), False)
+    engine = EngineV1(processor, noise(0), EOS)
+    batch = [Request([5, 6], SamplingParams(30, extra_args={"constrained": {"choices": ["look", "go"]}})) for _ in "ab"]
+    engine.step(batch[:2])
+    batch[0].output[-1] = 65  # some other part of the host took it
+    while not all(request.finished for request in batch):
+        engine.step([])
+    assert batch[0].output == [65, 1] and text_of(VOCABULARY, batch[1].output) in ("look", "go")
+    assert "token 1 of a request: token 65" in caplog.text
+
+
+def test_placeholders_that_never_became_tokens_are_no_mask_either(settings, caplog):
+    processor = VllmLogitsProcessor(settings, torch.device("cpu"), False)
+    processor.needs_output_token_ids = lambda: False  # a vLLM that doesn't ask
+    request = Request([5], SamplingParams(30, extra_args={"constrained": {"choices": CHOICES}}))
+    engine = EngineV1(processor, noise(0), EOS, asynchronous=True)
+    engine.step([request])
+    engine.step([])
+    assert request.output[-1] == 1 and "--no-async-scheduling" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        (SamplingParams(extra_args={"constrained": {"choices": ["a"], "regex": "b"}}), "has one of"),
+        (SamplingParams(extra_args={"constrained": "not JSON"}), "not JSON"),
+        (SamplingParams(extra_args={"constrained": {"lark": 'start: "a" (\n'}}), "Unclosed parenthesis"),
+        (SamplingParams(extra_args={"constrained": {"knowledge": "household"}}), "not bound"),
+        (SamplingParams(min_tokens=3, extra_args={"constrained": {"choices": ["a"]}}), "min_tokens"),
+        (SamplingParams(bad_words=["a"], extra_args={"constrained": {"choices": ["a"]}}), "bad_words"),
+    ],
+    ids=["kinds", "json", "lark", "slots", "min_tokens", "bad_words"],
+)
+@pytest.mark.parametrize("kind", [VllmLogitsProcessor, VllmV1LogitsProcessor, VllmV2LogitsProcessor])
+def test_a_wrong_request_is_refused_before_it_reaches_the_engine(kind, params, message):
+    with pytest.raises(ValueError, match=message):
+        kind.validate_params(params)
+    kind.validate_params(SamplingParams(min_tokens=3, bad_words=["a"]))  # not ours
+    kind.validate_params(SamplingParams(extra_args={"constrained": {"choices": ["a"]}}))
+
+
+def test_nothing_is_read_until_a_request_asks():
+    broken = config("/nowhere", 10)
+    engine = EngineV1(VllmLogitsProcessor(broken, torch.device("cpu"), True), noise(0), EOS)
+    plain = requests(5, 0, [None])
+    engine.run(plain, check_row)
+    assert all(request.finished for request in plain)
+
+
+def test_every_id_that_ends_a_text_is_known_and_none_beyond_the_logits(settings):
+    found = vllm_requests.read_vocabulary(config(settings.model_config.tokenizer, 290, [1, 20, 4000]).model_config)
+    assert found.eos_token_ids == [1, 20] and found.size == 290
+    wrong = config(settings.model_config.tokenizer, 290).model_config
+    wrong.tokenizer_mode = "mistral"
+    with pytest.raises(Exception, match="tokenizer_mode 'mistral'"):
+        vllm_requests.read_vocabulary(wrong)
+
+
+def test_compiled_grammars_are_kept_by_content_and_no_more_than_so_many(monkeypatch):
+    monkeypatch.setattr("constrained.decoding.hosts.specification.MAX_COMPILED", 3)
+    cache = CompiledCache(VOCABULARY)
+    first = cache.matcher({"choices": ["a", "b"]}).compiled
+    assert cache.matcher('{"choices": ["a", "b"], "begun": "a"}').compiled is first
+    for text in "cdef":
+        cache.matcher({"choices": [text]})
+        assert cache.matcher({"choices": ["a", "b"]}).compiled is first
+    assert len(cache) == 3
+
+
+def test_knowledge_gives_the_actions_that_may_come_next(settings):
+    bindings = {"RECEPTACLE": ["desk 1", "drawer 1"], "OBJECT": {"desk 1": ["mug 1"]}}
+    knowledge = ActionKnowledge.from_lark("household")
+    slots = {slot: bindings.get(slot, {}) for slot in knowledge.slots}
+    specification = {"knowledge": "household", "bindings": slots, "path": ["go to desk 1"]}
+    request = Request([5, 9], SamplingParams(60, extra_args={"constrained": json.dumps(specification)}))
+    EngineV1(VllmLogitsProcessor(settings, torch.device("cpu"), False), noise(4), EOS).run([request])
+    bound = knowledge.bind(**slots).after("go to desk 1")
+    assert bound.judge(text_of(VOCABULARY, request.output))
+
+
+PACKAGE = """
+import abc
+class LogitsProcessor(abc.ABC):
+    @classmethod
+    def validate_params(cls, sampling_params): ...
+    @abc.abstractmethod
+    def __init__(self, {arguments}): ...
+    @abc.abstractmethod
+    def apply(self, logits{context}): ...
+    {more}
+"""
+V1 = PACKAGE.format(
+    arguments="vllm_config, device, is_pin_memory", context="",
+    more="@abc.abstractmethod\n    def is_argmax_invariant(self): ...\n    @abc.abstractmethod\n"
+    "    def update_state(self, batch_update): ...",
+)
+V2 = PACKAGE.format(arguments="vllm_config, req_states", context=", ctx", more="def add_request(self, *a): ...")
+LOAD = """
+import types
+from importlib.metadata import entry_points
+(found,) = entry_points(group="vllm.logits_processors")
+kind = found.load()
+import vllm.v1.sample.logits_processor as v1
+assert issubclass(kind, v1.LogitsProcessor)
+made = kind(types.SimpleNamespace(model_config=None), "cpu", False)
+assert isinstance(made, v1.LogitsProcessor) and not made.is_argmax_invariant(), made
+made.update_state(None)
+try:
+    from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
+except ImportError:
+    print("v1")
+else:
+    assert issubclass(kind, LogitsProcessor)
+    made = kind(types.SimpleNamespace(model_config=None), types.SimpleNamespace(device="cpu"))
+    assert isinstance(made, LogitsProcessor)
+    print("v1 and v2")
+"""
+
+
+@pytest.mark.parametrize("interfaces", ["v1", "v1 and v2"])
+def test_the_entry_point_is_a_subclass_of_every_interface_that_is_there(tmp_path, interfaces):
+    """In a process that finds a package `vllm` of abstract classes, and this project's metadata."""
+    root = Path(__file__).resolve().parents[3]
+    parts = {"vllm/v1/sample/logits_processor.py": V1}
+    if interfaces == "v1 and v2":
+        parts["vllm/v1/worker/gpu/sample/logits_processor/interface.py"] = V2
+    for name, text in parts.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    metadata = tmp_path / "constrained-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: constrained-under-test\nVersion: 0\n")
+    (metadata / "entry_points.txt").write_text(entry_points_of(root / "setup.py"))
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD], capture_output=True, text=True, timeout=120,
+        env={"PYTHONPATH": f"{tmp_path}:{root}", "OMP_NUM_THREADS": "1", "PATH": ""}, cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == interfaces
+
+
+def entry_points_of(setup: Path) -> str:
+    """The group as setup.py names it, in the form that an installed package has it."""
+    import ast
+
+    for call in ast.walk(ast.parse(setup.read_text(encoding="utf-8"))):
+        if isinstance(call, ast.keyword) and call.arg == "entry_points":
+            groups = ast.literal_eval(call.value)
+            return "[vllm.logits_processors]\n" + "\n".join(groups["vllm.logits_processors"]) + "\n"
+    raise AssertionError("setup.py has no entry points")
