@@ -6,20 +6,20 @@ cache and processors as always, and this function decodes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
-from transformers.generation import GenerateDecoderOnlyOutput
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary
+from constrained.decoding import output
+from constrained.decoding.beams import Beam, Rules, beam_search
 from constrained.decoding.call import check_call, dropped_keywords, eos_token_ids, matchers, prompts
 from constrained.decoding.loop import GuidedText, PrefixReader, write
+from constrained.decoding.output import ConstrainedOutput
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.processors import Processed
 from constrained.decoding.ragged_cache import BLOCK
@@ -28,39 +28,6 @@ from constrained.decoding.record import Token
 from constrained.decoding.watch import Watch
 from constrained.errors import ConstrainedError, ModelError
 from constrained.grammar import Grammar
-
-
-@dataclass
-class ConstrainedOutput(GenerateDecoderOnlyOutput):
-    """What `model.generate` returns with ``return_dict_in_generate=True``.
-
-    Attributes
-    ----------
-    sequences : torch.Tensor
-        int64 ``[rows, prompt + steps]``, padded after each text's end.
-    scores : tuple of torch.Tensor, optional
-        With ``output_scores``: float32 ``[rows, width]`` for each step, masked and processed; where a token was
-        forced, 0 for it and minus infinity for all others.
-    sequences_scores : torch.Tensor, optional
-        Of beams: float32 ``[rows]``, the sum of log-probabilities over the length to the power of the penalty.
-    pruned_mass : torch.Tensor, optional
-        With ``output_pruned_mass``: float32 ``[rows, steps]``, the probability that the model put on tokens outside
-        the mask; NaN where it wasn't asked.
-    forced : torch.Tensor
-        bool ``[rows, steps]``: the token had no alternative.
-    complete : torch.Tensor
-        bool ``[rows]``: the text is whole; False only where a stopping criterion of the caller's cut it.
-    forward_passes : int
-        Calls of the model.
-    past_key_values : Cache, optional
-        Of one prompt without beams: what the model has read; forced tokens at the end may be missing.
-    """
-
-    sequences_scores: torch.Tensor | None = None
-    pruned_mass: torch.Tensor | None = None
-    forced: torch.Tensor | None = None
-    complete: torch.Tensor | None = None
-    forward_passes: int | None = None
 
 
 def custom_generate(
@@ -124,48 +91,46 @@ def custom_generate(
     # Named ones count: other versions of transformers may hand them over.
     named = {"streamer": streamer, "tokenizer": tokenizer, "assistant_model": assistant_model, "synced_gpus": synced_gpus}
     call = dropped_keywords() | {name: value for name, value in named.items() if value}
-    streamer, tokenizer = call.get("streamer"), call.get("tokenizer")
     check_call(model, input_ids, config, model_kwargs, call)
     if output_pruned_mass and not config.return_dict_in_generate:
         raise ConstrainedError("output_pruned_mass has nowhere to go", "add return_dict_in_generate=True")
     copies, steps = max(config.num_beams, config.num_return_sequences), config.max_length - input_ids.shape[1]
+    guides = matchers(grammar, len(input_ids), copies, vocabulary, call.get("tokenizer"), model)
     texts = [
-        GuidedText(matcher, prompt, _room(model, prompt, steps), tokenizer, min_forced)
-        for matcher, prompt in zip(
-            matchers(grammar, len(input_ids), copies, vocabulary, tokenizer, model), prompts(input_ids, model_kwargs)
-        )
+        GuidedText(matcher, prompt, _room(model, prompt, steps), call.get("tokenizer"), min_forced)
+        for matcher, prompt in zip(guides, prompts(input_ids, model_kwargs))
     ]
-    if streamer is not None and len(texts) > 1:
-        raise ConstrainedError("a streamer follows one text, not a batch", "give one prompt, or leave the streamer out")
     choose = Processed(
         logits_processor,
         dict(zip(texts, input_ids.tolist())),
         sample=config.do_sample,
         generator=generator,
         measure=output_pruned_mass,
-        keep_scores=bool(config.return_dict_in_generate and config.output_scores),
+        keep_scores=bool(config.return_dict_in_generate and config.output_scores and config.num_beams == 1),
     )
-    vocabulary = texts[0].vocabulary
+    vocabulary = guides[0].compiled.vocabulary
     end = next((i for i in eos_token_ids(config) or () if i in vocabulary.eos_token_ids), vocabulary.eos_token_ids[0])
     pad = end if config.pad_token_id is None else config.pad_token_id
-    watch = Watch(texts, choose.prompts, stopping_criteria, streamer, pad)
+    watch = Watch(texts, choose.prompts, stopping_criteria, call.get("streamer"), pad)
+    if config.num_beams > 1:
+        return _beams(model, texts, choose, watch, config, input_ids, steps)
     past, passes = _write(model, texts, choose, watch, config, model_kwargs.get("past_key_values"), steps)
     for text in texts:
         if text.end is None and text not in watch.cut and len(text.tokens) < steps:
             text.end = Token(end, 1.0, 0.0, True)
     watch.finish()
     written = [text.tokens if text.end is None else [*text.tokens, text.end] for text in texts]
-    sequences = _sequences(input_ids, written, pad)
+    sequences = output.sequences(input_ids, written, pad)
     if not config.return_dict_in_generate:
         return sequences
+    kept = choose.scores
+    width = model.config.get_text_config().vocab_size
     return ConstrainedOutput(
         sequences=sequences,
-        scores=_scores(written, [choose.scores[text] for text in texts], sequences, pad) if choose.scores else None,
+        scores=None if kept is None else output.scores(written, [kept[text] for text in texts], width, pad),
         past_key_values=past,
-        pruned_mass=_table([[math.nan if t.forced else t.pruned_mass for t in row] for row in written], math.nan)
-        if output_pruned_mass
-        else None,
-        forced=_table([[t.forced for t in row] for row in written], False),
+        pruned_mass=output.pruned_mass(written) if output_pruned_mass else None,
+        forced=output.forced(written),
         complete=torch.tensor([text.matcher.is_complete for text in texts]),
         forward_passes=passes,
     )
@@ -185,7 +150,6 @@ def _write(
     model: Any, texts: list[GuidedText], choose: Processed, watch: Watch, config: GenerationConfig, past: Any, steps: int
 ) -> tuple[Any, int]:
     """Write all texts; the cache, if it is of use to anybody, and the calls of the model."""
-    kind = config.cache_implementation
     if len(texts) == 1:
         cache = PrefixCache()
         with _kept_whole(past):
@@ -193,20 +157,62 @@ def _write(
                 cache.adopt(past, texts[0].ids[: int(past.get_seq_length())])
             write(texts, PrefixReader(model, cache, choose.narrow), choose, watch.after)
         return cache.past, cache.forward_passes
-    if getattr(past, "_is_user_defined", False):
-        raise ConstrainedError("past_key_values for a batch isn't supported", "give one prompt, or leave the cache out")
-    if kind not in (None, "dynamic", "static"):
-        raise ConstrainedError(f"cache_implementation={kind!r} works with one prompt only", "'static' or 'dynamic'")
+    _check_cache(config, past)
     if reads_ragged(model):
-        longest = max(text.prompt_tokens for text in texts) + steps
-        capacity = max(longest, config.max_cache_len or 0) if kind == "static" else longest - steps + BLOCK
-        reader = RaggedReader(model, texts, capacity, static=kind == "static", narrow=choose.narrow)
+        reader = _reader(model, texts, config, steps, narrow=choose.narrow)
         write(texts, reader, choose, watch.after)
         return None, reader.forward.passes
     caches = [PrefixCache() for _ in texts]
     for text, cache in zip(texts, caches):
         write([text], PrefixReader(model, cache, choose.narrow), choose, watch.after)
     return None, sum(cache.forward_passes for cache in caches)
+
+
+def _beams(
+    model: Any, texts: list[GuidedText], choose: Processed, watch: Watch, config: GenerationConfig,
+    input_ids: torch.Tensor, steps: int,
+) -> torch.Tensor | ConstrainedOutput:  # fmt: skip
+    if watch.criteria:
+        raise ConstrainedError("stopping criteria would cut beams short", "leave them out, or use num_beams=1")
+    if not reads_ragged(model):
+        raise ModelError(f"beams can't be forked in the cache of {type(model).__name__}", "use num_beams=1")
+    _check_cache(config, None)
+    first = texts[:: config.num_beams]
+    beams = [Beam(number, list(text.ids), text.prompt_tokens) for number, text in enumerate(first)]
+    rules = Rules(config.num_beams, config.length_penalty, config.early_stopping, steps)
+    choose.prompts = {beam: choose.prompts[text] for beam, text in zip(beams, first)}
+    reader = _reader(model, beams, config, steps)
+    found = beam_search(reader, beams, [text.matcher for text in first], rules, choose)
+    best = [pair for of_one in found for pair in of_one[: config.num_return_sequences]]
+    written = [beam.tokens for _, beam in best]
+    prompts_of = torch.tensor([beam.prompt * config.num_beams for _, beam in best], device=input_ids.device)
+    sequences = output.sequences(input_ids[prompts_of], written, watch.pad)
+    if not config.return_dict_in_generate:
+        return sequences
+    return ConstrainedOutput(
+        sequences=sequences,
+        sequences_scores=torch.tensor([score for score, _ in best]),
+        pruned_mass=output.pruned_mass(written) if choose.measure else None,
+        forced=output.forced(written),
+        complete=torch.ones(len(best), dtype=torch.bool),
+        forward_passes=reader.forward.passes,
+    )
+
+
+def _check_cache(config: GenerationConfig, past: Any) -> None:
+    if getattr(past, "_is_user_defined", False):
+        raise ConstrainedError("past_key_values for several rows isn't supported", "give one prompt, or leave it out")
+    if config.cache_implementation not in (None, "dynamic", "static"):
+        raise ConstrainedError(
+            f"cache_implementation={config.cache_implementation!r} works with one prompt only", "'static' or 'dynamic'"
+        )
+
+
+def _reader(model: Any, texts: list[Any], config: GenerationConfig, steps: int, narrow: bool = False) -> RaggedReader:
+    static = config.cache_implementation == "static"
+    longest = max(text.prompt_tokens for text in texts)
+    capacity = max(longest + steps, config.max_cache_len or 0) if static else longest + BLOCK
+    return RaggedReader(model, texts, capacity, static=static, narrow=narrow)
 
 
 @contextmanager
@@ -223,31 +229,3 @@ def _kept_whole(past: Any):
             except (AttributeError, RuntimeError, ValueError, NotImplementedError):
                 past.reset()  # static and sliding caches can't go back: emptied, they are right, too
         raise
-
-
-def _sequences(input_ids: torch.Tensor, written: list[list[Token]], pad: int) -> torch.Tensor:
-    longest = max(map(len, written))
-    tokens = [[t.id for t in row] + [pad] * (longest - len(row)) for row in written]
-    return torch.cat((input_ids, torch.tensor(tokens, dtype=torch.long, device=input_ids.device)), 1)
-
-
-def _table(rows: list[list[Any]], fill: Any) -> torch.Tensor:
-    longest = max(map(len, rows))
-    return torch.tensor([row + [fill] * (longest - len(row)) for row in rows])
-
-
-def _scores(
-    written: list[list[Token]], kept: list[dict[int, torch.Tensor]], sequences: torch.Tensor, pad: int
-) -> tuple[torch.Tensor, ...]:
-    """Each step's scores, one tensor a step; what wasn't asked is certain."""
-    width = next(len(row) for steps in kept for row in steps.values()) if any(kept) else int(sequences.max()) + 1
-    out = []
-    for step in range(max(map(len, written))):
-        table = torch.full((len(written), width), -torch.inf, device=sequences.device)
-        for row, (tokens, steps) in enumerate(zip(written, kept)):
-            if step in steps:
-                table[row] = steps[step]
-            else:
-                table[row, tokens[step].id if step < len(tokens) else pad] = 0.0
-        out.append(table)
-    return tuple(out)

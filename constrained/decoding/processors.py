@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -97,6 +98,15 @@ class Processed:
             for text, row in zip(texts, scores):
                 self.scores[text][len(text.tokens)] = row
         return [Choice(token, math.nan, mass) for token, mass in zip(found, masses, strict=True)]
+
+    def score(self, texts: Sequence[Any], log_probs: torch.Tensor) -> tuple[torch.Tensor, list[float]]:
+        """For beams: the masked and processed log-probabilities, ``[rows, width]``, and each row's pruned mass."""
+        allowed = _allowed(texts, None, log_probs)
+        masses = self._outside(log_probs, allowed) if self.measure else [math.nan] * len(texts)
+        if bool(log_probs.isnan().any()):
+            raise _not_numbers()
+        scores, _ = self._process(texts, log_probs.masked_fill(~allowed, -torch.inf), None, allowed)
+        return scores, masses
 
     def _as_it_is(self, texts: Sequence[GuidedText], logits: torch.Tensor) -> list[int] | None:
         """The most probable tokens of all, if they are allowed: then no mask is needed."""

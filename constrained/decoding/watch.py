@@ -11,6 +11,7 @@ from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.decoding.loop import GuidedText
+from constrained.errors import ConstrainedError
 
 
 class Watch:
@@ -43,6 +44,8 @@ class Watch:
         streamer: BaseStreamer | None,
         pad: int,
     ):
+        if streamer is not None and len(texts) > 1:
+            raise ConstrainedError("a streamer follows one text, not several", "give one prompt, or leave it out")
         self.texts, self.prompts, self.streamer, self.pad = list(texts), prompts, streamer, pad
         self.criteria: list[Any] = [
             c for c in criteria or () if not isinstance(c, (EosTokenCriteria, MaxLengthCriteria))
