@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
 
-from constrained.decoding.device.matcher import DeviceMatcher
 from constrained.errors import ConstrainedError
 
 T = TypeVar("T")
@@ -17,18 +16,19 @@ WARM_UP = 3
 
 
 def capture(
-    run: Callable[[], T], matcher: DeviceMatcher, *, generator: torch.Generator | None = None
+    run: Callable[[], T], keep: Sequence[torch.Tensor], *, generator: torch.Generator | None = None
 ) -> tuple[Callable[[], None], T]:
     """Capture what `run` does on the device.
 
-    The warm-up and the capture leave `matcher` as it was. `run` must read its inputs from tensors that stay (copy new
-    logits into one, or let it run the model itself), and may only do what a graph can hold, such as `matcher.step`.
+    `run` must read its inputs from tensors that stay (copy new logits into one, or let it run the model itself), and may
+    only do what a graph can hold, such as `DeviceMatcher.step`.
 
     Parameters
     ----------
     run : callable
         Such as ``lambda: matcher.step(logits, temperature=0.7)``.
-    matcher : DeviceMatcher
+    keep : sequence of torch.Tensor
+        What `run` changes and the warm-up must leave as it was, such as ``(matcher.state, matcher.left)``.
     generator : torch.Generator, optional
         The generator that `run` draws from, if not the device's own.
 
@@ -42,19 +42,22 @@ def capture(
     Raises
     ------
     ConstrainedError
-        The matcher is not on a CUDA device.
+        A tensor is not on a CUDA device.
     """
-    if matcher.state.device.type != "cuda":
+    elsewhere = [t.device for t in keep if t.device.type != "cuda"]
+    if elsewhere or not keep:
         raise ConstrainedError(
-            f"CUDA graphs need a CUDA device; the tables are on {matcher.state.device}", "call matcher.step itself"
+            f"CUDA graphs need a CUDA device; the tensors are on {elsewhere[0] if elsewhere else 'none'}",
+            "run the loop without a graph there",
         )
-    saved = matcher.state.clone(), matcher.left.clone()
+    saved = [tensor.clone() for tensor in keep]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(WARM_UP):
             run()
-            _restore(matcher, saved)
+            for tensor, before in zip(keep, saved):
+                tensor.copy_(before)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     if generator is not None:
@@ -62,8 +65,3 @@ def capture(
     with torch.cuda.graph(graph):
         result = run()
     return graph.replay, result
-
-
-def _restore(matcher: DeviceMatcher, saved: tuple[torch.Tensor, torch.Tensor]) -> None:
-    matcher.state.copy_(saved[0])
-    matcher.left.copy_(saved[1])

@@ -89,7 +89,8 @@ class DeviceMatcher:
     def set_budget(self, tokens: int | Sequence[int] | None) -> None:
         """From here on allow only tokens that leave a way to finish within `tokens`, the end-of-text token not counted.
 
-        Looks at the rows' states, so it waits for the device: call it before the loop, not in it.
+        Looks at the rows' states, so it waits for the device: call it before the loop, not in it. The fewest tokens to
+        the end are exact here; `Matcher.set_budget` on the host may take a bound, and rule out more near the end.
 
         Raises
         ------
@@ -107,7 +108,8 @@ class DeviceMatcher:
         if short:
             row = short[0]
             raise VocabularyError(
-                f"a budget of {budget[row]} tokens is too small for row {row}: the shortest way to finish takes {need[row]}",
+                f"a budget of {budget[row]} tokens is too small for row {row}: "
+                f"the shortest way to finish takes {need[row]}",
                 hint="raise max_new_tokens",
             )
         self.left.copy_(budget)
@@ -128,8 +130,8 @@ class DeviceMatcher:
         Parameters
         ----------
         logits : torch.Tensor
-            Any float ``[rows, width]`` on the tables' device; columns beyond the vocabulary are never chosen. NaN counts
-            as minus infinity, and where a row's logits leave nothing finite, the lowest allowed token is chosen.
+            Any float ``[rows, width]`` on the tables' device; columns beyond the vocabulary are never chosen. NaN
+            counts as minus infinity; where all that is allowed is so, the lowest token is chosen.
         temperature : float or torch.Tensor
             0: the likeliest token, the lowest of equals; a float32 tensor ``[rows]`` gives each row its own (and can be
             changed between replays of a captured graph).

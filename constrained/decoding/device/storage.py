@@ -95,7 +95,7 @@ def load(path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str
     if about.get("vocabulary") != vocabulary.fingerprint:
         raise VocabularyError(
             f"the tables in {path} were built for another vocabulary",
-            hint="load them with the vocabulary (the same EOS ids and size too) they were built with, or build them again",
+            hint="load them with that vocabulary (the same EOS ids and size too), or build them again",
         )
     if not _fits(tensors, vocabulary) or about.get("digest") != digest(tensors):
         raise DataError(f"{path} is damaged", "build and save the tables again")

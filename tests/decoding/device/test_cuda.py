@@ -65,7 +65,8 @@ def test_a_captured_step_replays(tables, options):
     device = tables.to("cuda")
     matcher, plain = DeviceMatcher(device, [0, 1], budget=30), DeviceMatcher(device, [0, 1], budget=30)
     logits, noise = (torch.zeros(2, VOCABULARY.size, device="cuda") for _ in range(2))
-    replay, tokens = capture(lambda: matcher.step(logits, noise=noise, pruned_mass=True, **options), matcher)
+    keep = matcher.state, matcher.left
+    replay, tokens = capture(lambda: matcher.step(logits, noise=noise, pruned_mass=True, **options), keep)
     assert torch.equal(matcher.state, plain.state), "neither warm-up nor capture reads a token"
     for seed in range(40):
         torch.manual_seed(seed)
@@ -80,11 +81,30 @@ def test_a_captured_step_draws_new_noise_every_time(tables):
     generator = torch.Generator("cuda").manual_seed(1)
     matcher = DeviceMatcher(tables.to("cuda"), [0] * 64)
     logits = torch.zeros(64, VOCABULARY.size, device="cuda")
+    keep = matcher.state, matcher.left
     replay, tokens = capture(
-        lambda: matcher.step(logits, temperature=1.0, generator=generator), matcher, generator=generator
+        lambda: matcher.step(logits, temperature=1.0, generator=generator), keep, generator=generator
     )
     seen = set()
     for _ in range(3):
         replay()
         seen.add(tuple(tokens.tolist()))
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.8}])
+def test_the_whole_loop_in_a_graph_writes_what_it_writes_without(tables, options):
+    from tests.decoding.tiny import tiny_llama
+
+    model = tiny_llama(VOCABULARY.size, eos=VOCABULARY.eos_token_ids).cuda()
+    prompt = torch.tensor([[1, 2, 3], [1, 5, 6]], device="cuda")
+    texts = []
+    for graph in (True, False):
+        matcher = DeviceMatcher(tables.to("cuda"), [0, 1], budget=30)
+        generator = torch.Generator("cuda").manual_seed(5)
+        written = write(model, prompt, matcher, max_new_tokens=31, graph=graph, generator=generator, **options)
+        assert written.complete.all()
+        texts.append(written.tokens[:, :31].tolist())
+    shortest = min(len(row) for text in texts for row in text)
+    if not options:  # by chance the warm-up draws, too
+        assert [row[:shortest] for row in texts[0]] == [row[:shortest] for row in texts[1]]

@@ -149,8 +149,10 @@ def ptx(kernel, types, constants, **options):
     source = ASTSource(kernel, signature, constexprs={(names.index(n),): v for n, v in constants.items()})
     return compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, **options}).asm["ptx"]
 
-numbers = dict.fromkeys("logits_stride kept_stride noise_stride mask_stride width size words classes pad".split(), "i32")
-floats = {"logits": "*bf16", "noise": "*fp32", "temperature": "*fp32", "pruned": "*fp32", "kept": "*u8", "tokens": "*i64"}
+strides = "logits_stride kept_stride noise_stride mask_stride"
+numbers = dict.fromkeys(f"{strides} width size words classes pad".split(), "i32")
+floats = dict.fromkeys(["noise", "temperature", "pruned"], "*fp32")
+floats |= {"logits": "*bf16", "kept": "*u8", "tokens": "*i64"}
 on = dict(NOISE=True, KEPT=True, PRUNED=True, BLOCK=k.BLOCK, LIST=k.LIST)
 text = ptx(k._step, {None: "*i32", **numbers, **floats}, on, enable_fp_fusion=False)
 assert "fma.rn.f32" not in text, "fused operations round otherwise than the reference"
@@ -161,7 +163,7 @@ assert ".entry" in ptx(k._apply, {None: "*i32", **numbers, **floats}, dict(BLOCK
 def test_the_kernels_compile_for_a_gpu_without_one():
     """To machine code for compute capability 9.0; nothing is fused that the reference rounds twice."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", COMPILE], check=False, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,7 +6,6 @@ import math
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.decoding.device import (
@@ -17,7 +16,7 @@ from constrained.decoding.device import (
     gumbel,
 )
 from constrained.errors import ConstrainedError, ModelError
-from tests.decoding.device.walk import DEVICE, at, unpack
+from tests.decoding.device.walk import DEVICE, AsksTheHost, at, unpack
 
 LETTERS = Vocabulary([b"a", b"b", b"c", b"d", b"ab", b"cd", b"<", b""], [7, 40], size=50)
 PAD = 7
@@ -172,37 +171,6 @@ def test_shapes_and_rows_that_do_not_fit_are_an_error():
         matcher.set_budget([3])
 
 
-class AsksTheHost(TorchDispatchMode):
-    """Notes the operations that on a GPU would wait for a value or give a shape that depends on one."""
-
-    WAITS = (
-        "_local_scalar_dense",
-        "nonzero",
-        "masked_select",
-        "is_nonzero",
-        "unique",
-        "repeat_interleave",
-        "equal.default",
-    )
-
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        name = str(function)
-        by_mask = "index" in name and any(
-            t is not None and t.dtype == torch.bool
-            for a in args
-            if isinstance(a, (list, tuple))
-            for t in a
-            if t is None or isinstance(t, torch.Tensor)
-        )
-        if by_mask or any(word in name for word in self.WAITS):
-            self.found.append(name)
-        return function(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("narrow", [0, 256])
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.8}, {"temperature": 0.8, "top_k": 4, "top_p": 0.9}])
 def test_nothing_in_the_loop_asks_the_host(narrow, options):
@@ -239,4 +207,4 @@ def test_capture_without_cuda_says_so():
         pytest.skip("there is a CUDA device: see test_cuda")
     matcher = DeviceMatcher(tables("a"), 1)
     with pytest.raises(ConstrainedError, match="CUDA graphs need a CUDA device"):
-        capture(lambda: matcher.step(logits({})), matcher)
+        capture(lambda: matcher.step(logits({})), [matcher.state])

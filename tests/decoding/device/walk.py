@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from constrained import CompiledGrammar, Matcher
 from constrained.decoding.device import DeviceMatcher, DeviceTables
@@ -71,3 +72,34 @@ def side_by_side(
                 following.append((after, number, rest))
         layer = following
     return out
+
+
+class AsksTheHost(TorchDispatchMode):
+    """Notes the operations that on a GPU would wait for a value or give a shape that depends on one."""
+
+    WAITS = (
+        "_local_scalar_dense",
+        "nonzero",
+        "masked_select",
+        "is_nonzero",
+        "unique",
+        "repeat_interleave",
+        "equal.default",
+    )
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = str(function)
+        by_mask = "index" in name and any(
+            t is not None and t.dtype == torch.bool
+            for a in args
+            if isinstance(a, (list, tuple))
+            for t in a
+            if t is None or isinstance(t, torch.Tensor)
+        )
+        if by_mask or any(word in name for word in self.WAITS):
+            self.found.append(name)
+        return function(*args, **(kwargs or {}))
