@@ -5,14 +5,15 @@ from __future__ import annotations
 
 def add_parser(commands) -> None:
     from benchmarks import agents, paper_rules, replay
+    from benchmarks.engine import command as engine
 
     parser = commands.add_parser(
         "bench",
-        help="measure: agents on games, the household against published transcripts, the paper's rules",
+        help="measure: agents on games, masks beside other engines', the household against published transcripts",
         description="Run a benchmark; each prints a table and writes JSON.",
     )
     kinds = parser.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
-    for name, module in (("agents", agents), ("replay", replay), ("rules", paper_rules)):
+    for name, module in (("agents", agents), ("engine", engine), ("replay", replay), ("rules", paper_rules)):
         words = (module.__doc__ or "").strip().split("\n")[0]
         inner = kinds.add_parser(name, help=words, description=words)
         module.add_arguments(inner)

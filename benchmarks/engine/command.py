@@ -1,0 +1,97 @@
+"""Our masks beside XGrammar's, llguidance's, outlines_core's and lm-format-enforcer's: times, bytes and correctness.
+
+    constrained bench engine --json benchmarks/results/engine.json --plot docs/engine.svg
+
+Every engine runs in a process of its own, with one thread, over the same vocabularies, grammars and texts; each mask
+of each engine is compared. A finished measurement is one line of a `.jsonl` file in `--output`; a run that was
+interrupted goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks.engine import engines, exact, machine, report
+from benchmarks.engine.plot import draw
+from benchmarks.engine.side_by_side import Kept, Settings, run
+from benchmarks.engine.vocabularies import BY_SIZE
+from benchmarks.engine.workloads import WORKLOADS
+from constrained import __version__
+from constrained.cli.output import to_json, write_whole
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `constrained bench engine`."""
+    usual = Settings()
+    parser.add_argument("--vocabulary", action="append", choices=BY_SIZE, help="repeatable; default: all")
+    parser.add_argument("--workload", action="append", choices=tuple(WORKLOADS), help="repeatable; default: all")
+    parser.add_argument("--engine", action="append", choices=engines.NAMES, help="repeatable; default: all")
+    parser.add_argument("--repeats", type=int, default=usual.repeats, help=f"at most (default: {usual.repeats})")
+    parser.add_argument("--seconds", type=float, default=usual.seconds,
+                        help=f"spent on the repeats of one measurement (default: {usual.seconds:g})")
+    parser.add_argument("--limit", type=float, default=usual.limit,
+                        help=f"seconds after which an engine is stopped (default: {usual.limit:g})")
+    parser.add_argument("--output", type=Path, default=Path("runs/engine"), help="folder of the runs (default: runs/engine)")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is finished")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--plot", type=Path, help="draw them into this file (.svg or .png)")
+    parser.add_argument("--exact", action="store_true",
+                        help="no times: count what doesn't depend on the machine, and compare with the counts on record")
+    parser.add_argument("--update", action="store_true", help="with --exact: record the counts")
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Measure, print the tables, write JSON and plot."""
+    vocabularies = [name for name in BY_SIZE if not options.vocabulary or name in options.vocabulary]
+    workloads = [name for name in WORKLOADS if not options.workload or name in options.workload]
+    if options.exact:
+        return exact.run_command(vocabularies, workloads, options.update)
+    names = [name for name in engines.NAMES if not options.engine or name in options.engine]
+    settings = Settings(options.repeats, options.seconds, options.limit)
+    digest = hashlib.sha256(repr((__version__, settings)).encode()).hexdigest()[:10]
+    path = options.output / f"engine-{digest}.jsonl"
+    if options.fresh:
+        path.unlink(missing_ok=True)
+    kept = Kept(path)
+    with tqdm(total=len(vocabularies) * len(workloads), unit="workload") as bar:
+        for number, vocabulary in enumerate(vocabularies):
+            cases = [WORKLOADS[name]() for name in workloads]
+            for _ in run(vocabulary, cases, names, settings, kept, vocabularies[:number], bar.set_description_str):
+                bar.update()
+        bar.set_description_str("done")
+    wanted = [
+        r for r in kept.records
+        if r["vocabulary"] in vocabularies and r["engine"] in names and (r["workload"] is None or r["workload"] in workloads)
+    ]  # fmt: skip
+    for vocabulary in reversed(vocabularies):
+        print(report.table(wanted, vocabulary) + "\n")
+    if options.json:
+        write_whole(options.json, to_json(result(wanted, settings)))
+    if options.plot:
+        draw(wanted, options.plot)
+    return 0
+
+
+def result(records: list[dict], settings: Settings) -> dict:
+    """All figures, what they were taken on and how, and what was reached."""
+    versions = {r["engine"]: r["version"] for r in records if r["workload"] is None and r["status"] == "measured"}
+    aims = [
+        {"vocabulary": vocabulary, "workload": row.workload, "figure": row.figure, "ours / best": row.ratio, "best": row.best,
+         "target": report.TARGETS[row.workload, row.figure].words, "reached": row.reached}
+        for vocabulary in dict.fromkeys(r["vocabulary"] for r in records)
+        for row in report.rows(records, vocabulary)
+        if (row.workload, row.figure) in report.TARGETS
+    ]  # fmt: skip
+    return {
+        "command": "constrained bench engine",
+        "machine": machine.describe(),
+        "versions": versions,
+        "settings": asdict(settings),
+        "targets": aims,
+        "measurements": records,
+    }

@@ -1,0 +1,146 @@
+"""Counts of our engine that no machine changes: masks, forced text, bytes held. A ratchet: they may only get better.
+
+    constrained bench engine --exact              compares with benchmarks/results/engine_exact.json
+    constrained bench engine --exact --update     records
+
+Masks are the same whatever implements them; what an implementation holds is recorded for each (`kernel`, `python`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.engine.engines import Refused, engine, source
+from benchmarks.engine.vocabularies import Tokens, load, spell
+from benchmarks.engine.workloads import WORKLOADS, Workload
+from constrained.automaton import native
+from constrained.cli.output import to_json, write_whole
+from constrained.errors import ConstrainedError, DataError
+
+RECORD = Path(__file__).resolve().parents[1] / "results" / "engine_exact.json"
+MASKS = ("masks", "allowed tokens", "hash", "masks of one token")
+"""What every implementation must give alike; any difference is a fault."""
+
+
+def implementation() -> str:
+    """What steps the automaton here."""
+    return "python" if native.kernel is None else "kernel"
+
+
+def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
+    """The counts of one workload, its texts followed one after the other.
+
+    Parameters
+    ----------
+    vocabulary
+        As our adapter prepares it.
+    tokens : Tokens
+    workload : Workload
+
+    Returns
+    -------
+    dict
+        "masks", how many; "allowed tokens", in all of them; "hash", over them in order; "masks of one token";
+        "forced bytes", of the texts, that `forced_text` told beforehand; and per implementation the "bytes" held
+        after all texts of every grammar.
+
+    Raises
+    ------
+    Refused
+        Our engine can't do the workload.
+    """
+    ours = engine("ours")
+    digest = hashlib.blake2b(digest_size=16)
+    masks = allowed = single = forced = held = 0
+    for case in workload.cases:
+        compiled = ours.compile(vocabulary, source(ours, workload.name, case))
+        for text in case.texts:
+            matcher, row, known, at = compiled.matcher(), vocabulary.rows, 0, 0
+            for token in [*spell(tokens, text), None]:
+                matcher.fill_bitmask(row)
+                bits = int(np.bitwise_count(row.view(np.uint32)).sum())
+                masks, allowed, single = masks + 1, allowed + bits, single + (bits == 1)
+                digest.update(row.tobytes())
+                until = at + len(matcher.forced_text())
+                forced += max(0, until - max(known, at))
+                known = max(known, until)
+                if token is not None:
+                    if not matcher.advance(token):
+                        raise ConstrainedError(f"{workload.name}: token {token} of a valid text was refused")
+                    at += len(tokens.tokens[token])
+        held += compiled.nbytes
+    return {
+        "masks": masks,
+        "allowed tokens": allowed,
+        "hash": digest.hexdigest(),
+        "masks of one token": single,
+        "forced bytes": forced,
+        "bytes": {implementation(): held},
+    }
+
+
+def compare(before: dict, now: dict) -> tuple[list[str], list[str]]:
+    """What got worse, and what got better, in words; both empty where nothing changed."""
+    worse = [f"{key}: {before[key]} is now {now[key]}" for key in MASKS if before[key] != now[key]]
+    better = []
+    pairs = [("forced bytes", -before["forced bytes"], -now["forced bytes"])]
+    pairs += [(f"bytes ({k})", before["bytes"][k], v) for k, v in now["bytes"].items() if k in before["bytes"]]
+    for name, old, new in pairs:
+        if new != old:
+            (worse if new > old else better).append(f"{name}: {abs(old):,} is now {abs(new):,}")
+    return worse, better
+
+
+def read(path: Path = RECORD) -> dict:
+    """The counts on record, by vocabulary and workload; empty where there are none yet.
+
+    Raises
+    ------
+    DataError
+        The file is damaged.
+    """
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path} is damaged: {error.msg}", "constrained bench engine --exact --update") from None
+
+
+def run_command(vocabularies: list[str], workloads: list[str], update: bool, path: Path = RECORD) -> int:
+    """Count, compare, record if asked to; 1 if something got worse and is not to be recorded."""
+    recorded = read(path)
+    fell = False
+    for name in vocabularies:
+        tokens = load(name)
+        vocabulary = engine("ours").prepare(tokens)
+        here = recorded.setdefault(name, {})
+        for workload in workloads:
+            label = f"{name}, {workload}"
+            try:
+                now = count(vocabulary, tokens, WORKLOADS[workload]())
+            except Refused as error:
+                print(f"{label}: refused: {str(error).splitlines()[0]}")
+                continue
+            before = here.get(workload)
+            worse, better = compare(before, now) if before else ([], [])
+            for words in worse:
+                print(f"{label}: WORSE: {words}")
+            for words in better:
+                print(f"{label}: better: {words}")
+            if not before:
+                print(f"{label}: not on record: {now['masks']} masks, {now['forced bytes']} bytes forced")
+            elif not worse and not better:
+                print(f"{label}: as on record")
+            fell = fell or bool(worse)
+            if update:
+                here[workload] = now | {"bytes": {**(before or {}).get("bytes", {}), **now["bytes"]}}
+    if update:
+        write_whole(path, to_json(recorded))
+        print(f"recorded in {path.name}")
+        return 0
+    return 1 if fell else 0

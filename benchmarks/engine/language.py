@@ -1,0 +1,211 @@
+"""One description of a workload's language, written out in each engine's own notation.
+
+A description is a tree of the six nodes below. `to_regex` serves engines that read regexes, `to_ebnf` XGrammar
+(GBNF), `to_lark` ours and llguidance. `prefix_pattern` is the referee: a pattern for Python's own `re`, over bytes,
+that matches exactly the beginnings of the language's texts, and decides where two engines' masks differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Union
+
+Node = Union["Text", "Chars", "Seq", "Choice", "Repeat", "Name"]
+
+# One character above ASCII as UTF-8, and the beginnings of one that is cut short.
+_WIDE = (
+    rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
+)
+_WIDE_BEGUN = (
+    rb"[\xc2-\xf4]|\xe0[\xa0-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]|\xed[\x80-\x9f]"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]?|[\xf1-\xf3][\x80-\xbf]{1,2}|\xf4[\x80-\x8f][\x80-\xbf]?"
+)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Exactly this text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Chars:
+    """`low` to `high` characters (None: any number) of `ranges`, such as ``0-9``, or of all but `ranges`."""
+
+    ranges: str
+    low: int = 1
+    high: int | None = None
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Seq:
+    """One after the other."""
+
+    parts: tuple[Node, ...]
+
+    def __init__(self, *parts: Node | str):
+        object.__setattr__(self, "parts", tuple(Text(p) if isinstance(p, str) else p for p in parts))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of these."""
+
+    options: tuple[Node, ...]
+
+    def __init__(self, *options: Node | str):
+        object.__setattr__(self, "options", tuple(Text(o) if isinstance(o, str) else o for o in options))
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """`item` `low` to `high` times (None: any number)."""
+
+    item: Node
+    low: int = 0
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Name:
+    """The rule of that name."""
+
+    name: str
+
+
+def to_regex(node: Node) -> str:
+    """`node` as a regex of the subset that every engine reads alike."""
+    if isinstance(node, Text):
+        return re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", node.text).replace("\n", r"\n")
+    if isinstance(node, Chars):
+        return _class(node) + _times(node.low, node.high)
+    if isinstance(node, Seq):
+        return "".join(map(to_regex, node.parts))
+    if isinstance(node, Choice):
+        return f"({'|'.join(map(to_regex, node.options))})"
+    if isinstance(node, Repeat):
+        inner = to_regex(node.item)
+        return (inner if isinstance(node.item, Choice) else f"({inner})") + _times(node.low, node.high)
+    raise TypeError(f"a regex can't refer to rule {node.name!r}")
+
+
+def to_ebnf(rules: Mapping[str, Node]) -> str:
+    """`rules` as GBNF, from the rule `root`."""
+    return "".join(f"{name} ::= {_ebnf(node)}\n" for name, node in rules.items())
+
+
+def _ebnf(node: Node) -> str:
+    if isinstance(node, Text):
+        return _quote(node.text)
+    if isinstance(node, Chars):
+        return _class(node) + _times(node.low, node.high)
+    if isinstance(node, Seq):
+        return " ".join(map(_ebnf, node.parts))
+    if isinstance(node, Choice):
+        return f"({' | '.join(map(_ebnf, node.options))})"
+    if isinstance(node, Repeat):
+        return f"({_ebnf(node.item)}){_times(node.low, node.high)}"
+    return node.name
+
+
+def to_lark(rules: Mapping[str, Node]) -> str:
+    """`rules` as Lark's notation, from the rule `start` (here `root`); sets of characters are regex terminals."""
+    return "".join(f"{'start' if name == 'root' else name}: {_lark(node)}\n" for name, node in rules.items())
+
+
+def _lark(node: Node) -> str:
+    if isinstance(node, Text):
+        return _quote(node.text)
+    if isinstance(node, Chars):
+        return f"/{_class(node)}{_times(node.low, node.high)}/"
+    if isinstance(node, Seq):
+        return " ".join(map(_lark, node.parts))
+    if isinstance(node, Choice):
+        return f"({' | '.join(map(_lark, node.options))})"
+    if isinstance(node, Repeat):
+        sign = {(0, None): "*", (1, None): "+"}.get((node.low, node.high)) or f"~{node.low}..{node.high}"
+        return f"({_lark(node.item)}){sign}"
+    return node.name
+
+
+def prefix_pattern(node: Node) -> re.Pattern[bytes]:
+    """A pattern whose full matches are the beginnings of `node`'s texts, and those texts; no `Name` within."""
+    return re.compile(_begun(node), re.DOTALL)
+
+
+def whole_pattern(node: Node) -> re.Pattern[bytes]:
+    """A pattern whose full matches are `node`'s texts; no `Name` within."""
+    return re.compile(_whole(node), re.DOTALL)
+
+
+def _begun(node: Node) -> bytes:
+    """Pattern of every beginning, the empty and the whole one included."""
+    if isinstance(node, Text):
+        data, pattern = node.text.encode(), b""
+        for byte in reversed(data):
+            pattern = b"(?:" + re.escape(bytes((byte,))) + pattern + b")?"
+        return pattern
+    if isinstance(node, Chars):
+        any_number = b"*" if node.high is None else b"{0,%d}" % node.high
+        if not node.negated:
+            return _bytes_class(node) + any_number
+        cut = b"(?:" + _bytes_class(node) + b")"
+        fewer = b"*" if node.high is None else b"{0,%d}" % (node.high - 1)
+        return b"(?:" + cut + any_number + b"|" + cut + fewer + b"(?:" + _WIDE_BEGUN + b"))"
+    if isinstance(node, Seq):
+        pattern = b""
+        for part in reversed(node.parts):
+            rest = b"|" + _whole(part) + pattern if pattern else b""
+            pattern = b"(?:" + _begun(part) + rest + b")"
+        return pattern
+    if isinstance(node, Choice):
+        return b"(?:" + b"|".join(map(_begun, node.options)) + b")"
+    if isinstance(node, Repeat):
+        fewer = b"*" if node.high is None else b"{0,%d}" % (node.high - 1)
+        return b"(?:" + _whole(node.item) + b")" + fewer + b"(?:" + _begun(node.item) + b")"
+    raise TypeError(f"a pattern can't refer to rule {node.name!r}")
+
+
+def _whole(node: Node) -> bytes:
+    if isinstance(node, Text):
+        return re.escape(node.text.encode())
+    if isinstance(node, Chars):
+        return b"(?:" + _bytes_class(node) + b")" + _times(node.low, node.high).encode()
+    if isinstance(node, Seq):
+        return b"".join(map(_whole, node.parts))
+    if isinstance(node, Choice):
+        return b"(?:" + b"|".join(map(_whole, node.options)) + b")"
+    if isinstance(node, Repeat):
+        return b"(?:" + _whole(node.item) + b")" + _times(node.low, node.high).encode()
+    raise TypeError(f"a pattern can't refer to rule {node.name!r}")
+
+
+def _bytes_class(node: Chars) -> bytes:
+    """One character: ASCII by the class itself, the others where the class is negated."""
+    if not node.negated:
+        return _class(node).encode()
+    return rb"[^%s\x80-\xff]|" % _escaped(node.ranges).encode() + _WIDE
+
+
+def _class(node: Chars) -> str:
+    return f"[{'^' if node.negated else ''}{_escaped(node.ranges)}]"
+
+
+def _escaped(ranges: str) -> str:
+    return ranges.replace("\\", "\\\\").replace("]", "\\]").replace("[", "\\[").replace("\n", "\\n")
+
+
+def _times(low: int, high: int | None) -> str:
+    if high is None:
+        return {0: "*", 1: "+"}.get(low) or f"{{{low},}}"
+    return "" if low == high == 1 else f"{{{low},{high}}}"
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,208 @@
+"""One vocabulary, all engines, workload after workload; what is finished is kept.
+
+Within a workload the engines take turns, round after round, so that whatever else the machine does falls on all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from benchmarks.engine import engines, verdicts
+from benchmarks.engine.figures import record
+from benchmarks.engine.measure import BATCH_CALLS, Times, Walk
+from benchmarks.engine.vocabularies import Tokens, load, spell
+from benchmarks.engine.worker import OverTime, Worker
+from benchmarks.engine.workloads import Workload
+from constrained.cli.output import write_whole
+from constrained.errors import ConstrainedError
+
+ROUNDS = 3
+"""Turns that each engine gets at a workload."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how often.
+
+    Attributes
+    ----------
+    repeats : int
+        Walks of one engine over one workload at most.
+    seconds : float
+        After which no further walk is begun; engines that need longer for one are measured once.
+    limit : float
+        After which an engine is stopped.
+    """
+
+    repeats: int = 20
+    seconds: float = 3.0
+    limit: float = 20.0
+
+
+class Kept:
+    """Finished measurements, one a line, so that an interrupted run goes on.
+
+    Parameters
+    ----------
+    path : Path
+        A `.jsonl` file; a last line cut short is dropped.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        if "".join(lines) != text:
+            write_whole(path, "".join(lines))
+        try:
+            self.records = [json.loads(line) for line in lines]
+        except json.JSONDecodeError as error:
+            raise ConstrainedError(f"{path} is damaged: {error.msg}", "move it away, or use --fresh") from None
+
+    def find(self, vocabulary: str, workload: str | None, engine: str) -> dict | None:
+        """The measurement, or None; workload None: what the engine made of the vocabulary."""
+        wanted = (vocabulary, workload, engine)
+        return next((r for r in self.records if (r["vocabulary"], r["workload"], r["engine"]) == wanted), None)
+
+    def add(self, vocabulary: str, workload: str | None, engine: str, figures: dict) -> None:
+        line = {"vocabulary": vocabulary, "workload": workload, "engine": engine, **figures}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self.records.append(line)
+
+
+def run(
+    vocabulary: str, workloads: Iterable[Workload], names: list[str], settings: Settings, kept: Kept, smaller: Iterable[str],
+    tell: Callable[[str], None] = lambda words: None,
+) -> Iterator[str]:
+    """Measure what is not kept yet; yields each workload's name when it is done.
+
+    Parameters
+    ----------
+    vocabulary : str
+    workloads : iterable of Workload
+    names : list of str
+        Engines.
+    settings : Settings
+    kept : Kept
+    smaller : iterable of str
+        Vocabularies measured before, none larger: what took too long with one of them is not tried.
+    tell : callable, optional
+        Is told what is being done.
+    """
+    tokens: Tokens | None = None
+    workers: dict[str, Worker] = {}
+    try:
+        for workload in workloads:
+            missing = [name for name in names if kept.find(vocabulary, workload.name, name) is None]
+            if missing or any(kept.find(vocabulary, None, name) is None for name in names):
+                if tokens is None:
+                    tell(f"{vocabulary}: preparing")
+                    tokens = load(vocabulary)
+                    workers = {name: Worker(name, tokens) for name in dict.fromkeys(("ours", *names))}
+                    _start_all(workers, vocabulary, names, settings, kept, tell)
+                _measure(vocabulary, workload, missing, workers, tokens, settings, kept, list(smaller), tell)
+            yield workload.name
+    finally:
+        for worker in workers.values():
+            worker.stop()
+
+
+def _start_all(workers: dict[str, Worker], vocabulary: str, names: list[str], settings: Settings, kept: Kept, tell) -> None:
+    for name in list(workers):
+        tell(f"{vocabulary}: {name} prepares the vocabulary")
+        try:
+            started = workers[name].start()
+            figures = {
+                "status": "measured",
+                "version": started["version"],
+                "preparation": median(started["preparation"]),
+                "cached": median(started["cached"]) if started["cached"] else None,
+                "probes": workers[name].ask("probe", seconds=settings.limit),
+            }
+        except engines.Refused as error:
+            figures = {"status": "refused", "reason": str(error)}
+        except OverTime as error:
+            figures = {"status": "over time", "reason": str(error)}
+        if figures["status"] != "measured":
+            del workers[name]
+        if name in names and kept.find(vocabulary, None, name) is None:
+            kept.add(vocabulary, None, name, figures)
+
+
+def _measure(
+    vocabulary: str, workload: Workload, missing: list[str], workers: dict[str, Worker], tokens: Tokens, settings: Settings,
+    kept: Kept, smaller: list[str], tell,
+) -> None:
+    """One workload: every engine's masks, then the rounds, then what came of it."""
+    ids = [[spell(tokens, text) for text in case.texts] for case in workload.cases]
+    walks: dict[str, Walk] = {}
+    figures: dict[str, dict] = {}
+    for name in dict.fromkeys(("ours", *missing)):
+        tell(f"{vocabulary}, {workload.name}: {name}")
+        before = ((v, kept.find(v, workload.name, name)) for v in smaller)
+        slow = next((v for v, known in before if known and known["status"] == "over time"), None)
+        if name not in workers:
+            figures[name] = {key: kept.find(vocabulary, None, name)[key] for key in ("status", "reason")}
+        elif slow:
+            reason = f"over {settings.limit:.0f} s with {slow}, so not tried with more tokens"
+            figures[name] = {"status": "over time", "reason": reason}
+        else:
+            try:
+                workers[name].ask("take", workload, ids, seconds=settings.limit)
+                walks[name] = workers[name].ask("walk", settings.limit / 4, seconds=settings.limit)
+                verdicts.clear_padding(walks[name].masks, tokens)
+            except engines.Refused as error:
+                figures[name] = {"status": "refused", "reason": str(error)}
+            except OverTime as error:
+                figures[name] = {"status": "over time", "reason": str(error)}
+    times = {name: [walk.times] for name, walk in walks.items()}
+    measured = {name: workers[name] for name in missing if name in walks}
+    _rounds(f"{vocabulary}, {workload.name}", measured, times, settings, tell)
+    tell(f"{vocabulary}, {workload.name}: comparing masks")
+    where = (
+        verdicts.batch_places(workload.cases, ids, tokens, BATCH_CALLS)
+        if workload.batched
+        else verdicts.places(workload.cases, ids, tokens)
+    )
+    ours = walks["ours"].masks if "ours" in walks else []
+    exact = verdicts.exact_masks(ours, [walk.masks for name, walk in walks.items() if name != "ours"], where, tokens)
+    for name in missing:
+        if name in walks:
+            verdict = verdicts.judge(name, walks[name].masks, exact, where, tokens)
+            ahead, reason = ([], "") if workload.batched else _ahead(workers[name], times[name], settings)
+            figures[name] = record(times[name], verdict, ahead, len(workload.cases)) | {"no ahead": reason}
+        kept.add(vocabulary, workload.name, name, figures[name])
+
+
+def _rounds(
+    about: str, workers: dict[str, Worker], times: dict[str, list[Times]], settings: Settings, tell: Callable[[str], None]
+) -> None:
+    """Let the engines take turns; the walk that kept the masks counts only where an engine is too slow for another."""
+    quick = {name: worker for name, worker in workers.items() if _spent(times[name][0]) < 2 * settings.seconds}
+    for name in quick:
+        times[name].clear()
+    repeats = -(-settings.repeats // ROUNDS)
+    for number in range(ROUNDS):
+        for name, worker in quick.items():
+            tell(f"{about}: {name}, round {number + 1} of {ROUNDS}")
+            times[name] += worker.ask("times", repeats, settings.seconds / ROUNDS, seconds=3 * settings.limit)
+
+
+def _spent(times: Times) -> float:
+    return sum(times.compile) + sum(times.masks) + sum(times.advances)
+
+
+def _ahead(worker: Worker, times: list[Times], settings: Settings) -> tuple[list[float], str]:
+    """Seconds of a compile that leaves nothing to do, and why there are none."""
+    if worker.started["eager"]:
+        return [second for t in times for second in t.compile], ""
+    try:
+        return worker.ask("ahead", 5, settings.seconds / ROUNDS, seconds=2 * settings.seconds), ""
+    except (engines.Refused, OverTime) as error:
+        return [], str(error)

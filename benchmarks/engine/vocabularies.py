@@ -1,0 +1,104 @@
+"""The four vocabularies: GPT-2, Phi-3-mini and Qwen2.5 from the shared data, Tekken as mistral-common brings it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from constrained.automaton.tokenizers import read_tokenizer
+from constrained.environments.household.archive import data_file
+from constrained.errors import DataError
+
+BY_SIZE = ("phi3-mini", "gpt2", "tekken", "qwen2.5")
+"""Names, the smallest vocabulary first."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A vocabulary as plain data, the same for every engine.
+
+    Attributes
+    ----------
+    name : str
+    tokens : list of bytes
+        Token id -> what it writes; empty for special ids, EOS among them.
+    eos : list of int
+    special : list of int
+    """
+
+    name: str
+    tokens: list[bytes]
+    eos: list[int]
+    special: list[int]
+
+    @property
+    def size(self) -> int:
+        """Ids run from 0 to ``size - 1``."""
+        return len(self.tokens)
+
+    @property
+    def words(self) -> int:
+        """int32 words of one mask."""
+        return (self.size + 31) // 32
+
+
+@lru_cache
+def tokenizer(name: str):
+    """The tokenizer itself.
+
+    Raises
+    ------
+    DataError
+        Its files, or the package that reads them, are missing.
+    """
+    if name != "tekken":
+        folder = data_file(f"tokenizers/{name}/tokenizer.json").parent
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(folder)
+    try:
+        import mistral_common
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+    except ImportError as error:
+        raise DataError(f"tekken needs {error.name}", hint="pip install mistral-common") from None
+    files = sorted((Path(mistral_common.__file__).parent / "data").glob("tekken_*.json"))
+    if not files:
+        raise DataError("mistral-common brings no tekken_*.json", hint="install the version in constraints.txt")
+    return Tekkenizer.from_file(str(files[-1]))
+
+
+@lru_cache
+def load(name: str) -> Tokens:
+    """A vocabulary by its name; special tokens write nothing."""
+    tokens, eos, special = read_tokenizer(tokenizer(name))
+    silent = set(special) | set(eos)
+    return Tokens(name, [b"" if i in silent else t for i, t in enumerate(tokens)], sorted(eos), sorted(silent))
+
+
+def encode(name: str, text: str, lead: str = "") -> list[int]:
+    """Ids of `text` as the tokenizer cuts it, after `lead` (SentencePiece puts a space before a text's first word)."""
+    inner = tokenizer(name)
+    if name == "tekken":
+        return inner.encode(lead + text, bos=False, eos=False)
+    return inner.encode(lead + text, add_special_tokens=False)
+
+
+def spell(tokens: Tokens, text: str) -> list[int]:
+    """Ids that spell exactly `text`, cut as the tokenizer cuts it at the beginning of a line.
+
+    Raises
+    ------
+    DataError
+        The tokenizer writes something else (it normalises, say).
+    """
+    data = text.encode()
+    for lead in ("", "\n"):
+        ids, left = encode(tokens.name, text, lead), len(data)
+        first = len(ids)
+        while left > 0 and first:
+            first -= 1
+            left -= len(tokens.tokens[ids[first]])
+        if b"".join(tokens.tokens[i] for i in ids[first:]) == data:
+            return ids[first:]
+    raise DataError(f"{tokens.name} does not spell {text[:40]!r} as it stands")
