@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 import torch
 
 from constrained.automaton import BatchMatcher, Matcher
+from constrained.decoding import output
+from constrained.decoding.call import Call
+from constrained.decoding.output import ConstrainedOutput
 from constrained.decoding.processors import Processed
 from constrained.decoding.ragged_reader import RaggedReader
 from constrained.decoding.record import Token
+from constrained.errors import ConstrainedError
 
 
 @dataclass(eq=False)
@@ -161,3 +165,30 @@ def _slots(running: Sequence[Beam], prompts: list[list[int]], num_beams: int) ->
         own += [Beam(number, [], 0) for _ in range(num_beams - len(own))]
         out.update((beam, prompt) for beam in own)
     return out
+
+
+def generate_beams(call: Call, guides: Sequence[Matcher]) -> torch.Tensor | ConstrainedOutput:
+    """`beam_search` for a call of `model.generate`; `guides`: each row's matcher, of which a prompt's first is used."""
+    config = call.config
+    if call.criteria:
+        raise ConstrainedError("stopping criteria would cut beams short", "leave them out, or use num_beams=1")
+    guides, rows = guides[:: config.num_beams], call.input_ids[:: config.num_beams]
+    beams = [Beam(i, list(ids), len(ids)) for i, ids in enumerate(call.prompts[:: config.num_beams])]
+    process = Processed(call.processors, dict(zip(beams, rows.tolist())), measure=call.measure)
+    reader = call.reader(beams)
+    rules = Rules(config.num_beams, config.length_penalty, config.early_stopping, call.steps)
+    found = beam_search(reader, beams, guides, rules, process)
+    best = [pair for of_one in found for pair in of_one[: config.num_return_sequences]]
+    written = [beam.tokens for _, beam in best]
+    pad = call.pad(guides[0].compiled.vocabulary.eos_token_ids)
+    sequences = output.sequences(rows[[beam.prompt for _, beam in best]], written, pad)
+    if not config.return_dict_in_generate:
+        return sequences
+    return ConstrainedOutput(
+        sequences=sequences,
+        sequences_scores=torch.tensor([score for score, _ in best]),
+        pruned_mass=output.pruned_mass(written) if call.measure else None,
+        forced=output.forced(written),
+        complete=torch.ones(len(best), dtype=torch.bool),
+        forward_passes=reader.forward.passes,
+    )

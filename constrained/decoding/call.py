@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
+from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 from transformers.generation.configuration_utils import GenerationMode
+from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
+from constrained.decoding.ragged_cache import BLOCK
+from constrained.decoding.ragged_reader import RaggedReader, reads_ragged
 from constrained.errors import ConstrainedError, ModelError
 from constrained.grammar import Grammar
 
@@ -36,12 +41,138 @@ def dropped_keywords() -> dict[str, Any]:
     return {}
 
 
-def check_call(
+@dataclass
+class Call:
+    """What is asked for, read and checked; `rows` are prompts times beams or returned sequences.
+
+    Attributes
+    ----------
+    model : transformers causal language model
+    config : GenerationConfig
+    input_ids : torch.Tensor
+        int64 ``[rows, width]``, padded on the left.
+    prompts : list of list of int
+        Each row's tokens, without the padding.
+    processors : LogitsProcessorList
+    criteria : list
+        The caller's own stopping criteria; ends of texts and the longest length are the loop's business.
+    streamer, tokenizer, generator : optional
+    measure : bool
+        Keep the pruned mass.
+    past : Cache or None
+    """
+
+    model: Any
+    config: GenerationConfig
+    input_ids: torch.Tensor
+    prompts: list[list[int]]
+    processors: LogitsProcessorList
+    criteria: list[Any]
+    streamer: BaseStreamer | None
+    tokenizer: Any
+    generator: torch.Generator | None
+    measure: bool
+    past: Any
+
+    @property
+    def steps(self) -> int:
+        """Most tokens to write."""
+        return self.config.max_length - self.input_ids.shape[1]
+
+    @property
+    def copies(self) -> int:
+        """Rows of each prompt, next to each other."""
+        return max(self.config.num_beams, self.config.num_return_sequences)
+
+    @property
+    def rooms(self) -> list[int]:
+        """Most tokens to write in each row: the model's context may end before."""
+        context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        longest = max(map(len, self.prompts))
+        if context is not None and longest >= context:
+            raise ModelError(
+                f"the prompt of {longest} tokens fills the model's context ({context} tokens)", "shorten the prompt"
+            )
+        return [self.steps if context is None else min(self.steps, context - len(prompt)) for prompt in self.prompts]
+
+    def end(self, eos_token_ids: Sequence[int]) -> int:
+        """The id that ends a text by itself."""
+        return next((i for i in _ids(self.config.eos_token_id) if i in eos_token_ids), eos_token_ids[0])
+
+    def pad(self, eos_token_ids: Sequence[int]) -> int:
+        pad = self.config.pad_token_id
+        return self.end(eos_token_ids) if pad is None else pad
+
+    def reader(self, texts: Sequence[Any], *, static: bool = False, narrow: bool = False) -> RaggedReader:
+        """One that reads all rows side by side.
+
+        Raises
+        ------
+        ModelError
+            The model's cache can't hold rows of different lengths.
+        ConstrainedError
+            A cache was asked for that can't.
+        """
+        config = self.config
+        if not reads_ragged(self.model):
+            raise ModelError(
+                f"the cache of {type(self.model).__name__} can't hold rows that go on by themselves",
+                "use num_beams=1, without device tables",
+            )
+        if getattr(self.past, "_is_user_defined", False):
+            raise ConstrainedError("past_key_values for several rows isn't supported", "give one prompt, or leave it out")
+        if config.cache_implementation not in (None, "dynamic", "static"):
+            raise ConstrainedError(
+                f"cache_implementation={config.cache_implementation!r} works with one prompt only",
+                "use 'static' or 'dynamic'",
+            )
+        static = static or config.cache_implementation == "static"
+        longest = max(map(len, self.prompts))
+        capacity = max(longest + self.steps, config.max_cache_len or 0) if static else longest + BLOCK
+        return RaggedReader(self.model, texts, capacity, static=static, narrow=narrow)
+
+
+def read_call(
+    model: Any,
+    input_ids: torch.Tensor,
+    config: GenerationConfig,
+    processors: LogitsProcessorList,
+    criteria: StoppingCriteriaList,
+    keywords: dict[str, Any],
+    model_kwargs: dict[str, Any],
+    generator: torch.Generator | None,
+    measure: bool,
+) -> Call:
+    """Read and check a call.
+
+    `keywords` has those of the caller, as far as they are known (`dropped_keywords`). For what is raised see
+    `constrained.decoding.custom_generate`.
+    """
+    _check(model, input_ids, config, model_kwargs, keywords)
+    if measure and not config.return_dict_in_generate:
+        raise ConstrainedError("output_pruned_mass has nowhere to go", "add return_dict_in_generate=True")
+    streamer = keywords.get("streamer")
+    if streamer is not None and len(input_ids) > 1:
+        raise ConstrainedError("a streamer follows one text, not several", "give one prompt, or leave the streamer out")
+    return Call(
+        model,
+        config,
+        input_ids,
+        _prompts(input_ids, model_kwargs.get("attention_mask")),
+        processors,
+        [c for c in criteria or () if not isinstance(c, (EosTokenCriteria, MaxLengthCriteria))],
+        streamer,
+        keywords.get("tokenizer"),
+        generator,
+        measure,
+        model_kwargs.get("past_key_values"),
+    )
+
+
+def _check(
     model: Any, input_ids: torch.Tensor, config: GenerationConfig, model_kwargs: dict[str, Any], call: dict[str, Any]
 ) -> None:
     """Refuse what this loop doesn't do; nothing that was asked for is passed over in silence.
-
-    `call` has the keywords of the caller, as far as they are known (`dropped_keywords`).
 
     Raises
     ------
@@ -81,16 +212,9 @@ def check_call(
         raise ConstrainedError("the prompt is empty", "begin with the beginning-of-text token")
 
 
-def prompts(input_ids: torch.Tensor, model_kwargs: dict[str, Any]) -> list[list[int]]:
-    """The tokens of each prompt, without its padding.
-
-    Raises
-    ------
-    ConstrainedError
-        A prompt is nothing but padding, or padded elsewhere than on the left.
-    """
+def _prompts(input_ids: torch.Tensor, mask: torch.Tensor | None) -> list[list[int]]:
+    """The tokens of each prompt, without its padding."""
     rows = input_ids.tolist()
-    mask = model_kwargs.get("attention_mask")
     if mask is not None:
         if mask.shape != input_ids.shape:
             raise ConstrainedError(
@@ -106,43 +230,42 @@ def prompts(input_ids: torch.Tensor, model_kwargs: dict[str, Any]) -> list[list[
     return rows
 
 
-def matchers(grammar: Any, rows: int, copies: int, vocabulary: Vocabulary | None, tokenizer: Any, model: Any) -> list[Matcher]:
-    """One matcher a row.
+def matchers(call: Call, grammar: Any, vocabulary: Vocabulary | None) -> list[Matcher]:
+    """One matcher a row, its budget set.
 
     Parameters
     ----------
+    call : Call
     grammar : CompiledGrammar, Grammar or Matcher, or a sequence of them, one a prompt
-    rows : int
-    copies : int
-        Rows of each prompt, next to each other.
-    vocabulary, tokenizer : optional
-        What grammars are compiled for that aren't yet.
-    model : transformers causal language model
+    vocabulary : Vocabulary, optional
+        What grammars are compiled for that aren't yet; default: the tokenizer's.
     """
+    model, prompts = call.model, len(call.prompts) // call.copies
     if grammar is None:
         raise ConstrainedError("no grammar", "model.generate(..., custom_generate=custom_generate, grammar=compiled)")
     given = list(grammar) if isinstance(grammar, Sequence) and not isinstance(grammar, str) else [grammar]
-    if len(given) not in (1, rows // copies):
+    if len(given) not in (1, prompts):
         raise ConstrainedError(
-            f"{len(given)} grammars for {rows // copies} prompts", "give one grammar for all, or one for each prompt"
+            f"{len(given)} grammars for {prompts} prompts", "give one grammar for all, or one for each prompt"
         )
-    if vocabulary is None and tokenizer is not None and any(isinstance(g, Grammar) for g in given):
-        vocabulary = Vocabulary.from_tokenizer(
-            tokenizer, eos_token_ids=eos_token_ids(model.generation_config), size=model.config.get_text_config().vocab_size
-        )
-    begun = [_matcher(g, vocabulary) for g in given] * (rows // copies if len(given) == 1 else 1)
-    out = [matcher.copy() for matcher in begun for _ in range(copies)]
+    width = model.config.get_text_config().vocab_size
+    if vocabulary is None and call.tokenizer is not None and any(isinstance(g, Grammar) for g in given):
+        ends = _ids(call.config.eos_token_id) or None
+        vocabulary = Vocabulary.from_tokenizer(call.tokenizer, eos_token_ids=ends, size=width)
+    begun = [_matcher(g, vocabulary) for g in given] * (prompts if len(given) == 1 else 1)
+    out = [matcher.copy() for matcher in begun for _ in range(call.copies)]
     known = out[0].compiled.vocabulary
     for matcher in out[1:]:
         other = matcher.compiled.vocabulary
         if other is not known and other.fingerprint != known.fingerprint:
             raise ConstrainedError("the grammars were compiled for different vocabularies", "compile all for one")
-    width = model.config.get_text_config().vocab_size
     if known.size > width:
         raise ModelError(
             f"the grammar's vocabulary has {known.size} tokens, the model {width}",
             "compile it for the tokenizer that belongs to the model",
         )
+    for matcher, room in zip(out, call.rooms):
+        matcher.set_budget(room)
     return out
 
 
@@ -162,7 +285,5 @@ def _matcher(grammar: Any, vocabulary: Vocabulary | None) -> Matcher:
     )
 
 
-def eos_token_ids(config: GenerationConfig) -> list[int] | None:
-    """The ids that end a text, or None if the configuration names none."""
-    ids = config.eos_token_id
-    return None if ids is None else [ids] if isinstance(ids, int) else list(ids)
+def _ids(eos_token_id: int | Sequence[int] | None) -> list[int]:
+    return [] if eos_token_id is None else [eos_token_id] if isinstance(eos_token_id, int) else list(eos_token_id)

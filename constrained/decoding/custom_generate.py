@@ -16,17 +16,17 @@ from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary
 from constrained.decoding import output
-from constrained.decoding.beams import Beam, Rules, beam_search
-from constrained.decoding.call import check_call, dropped_keywords, eos_token_ids, matchers, prompts
+from constrained.decoding.beams import generate_beams
+from constrained.decoding.call import Call, dropped_keywords, matchers, read_call
+from constrained.decoding.device import DeviceTables
+from constrained.decoding.device_loop import generate_on_device
 from constrained.decoding.loop import GuidedText, PrefixReader, write
 from constrained.decoding.output import ConstrainedOutput
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.processors import Processed
-from constrained.decoding.ragged_cache import BLOCK
-from constrained.decoding.ragged_reader import RaggedReader, reads_ragged
+from constrained.decoding.ragged_reader import reads_ragged
 from constrained.decoding.record import Token
 from constrained.decoding.watch import Watch
-from constrained.errors import ConstrainedError, ModelError
 from constrained.grammar import Grammar
 
 
@@ -39,12 +39,13 @@ def custom_generate(
     synced_gpus: bool = False,
     streamer: BaseStreamer | None = None,
     *,
-    grammar: CompiledGrammar | Grammar | Matcher | Sequence[CompiledGrammar | Grammar | Matcher] | None = None,
+    grammar: CompiledGrammar | Grammar | Matcher | Sequence[CompiledGrammar | Grammar | Matcher] | DeviceTables | None = None,
     vocabulary: Vocabulary | None = None,
     tokenizer: Any = None,
     assistant_model: Any = None,
     generator: torch.Generator | None = None,
     min_forced: int = 1,
+    device_tables: bool = False,
     output_pruned_mass: bool = False,
     **model_kwargs: Any,
 ) -> torch.Tensor | ConstrainedOutput:
@@ -58,9 +59,10 @@ def custom_generate(
 
     Parameters
     ----------
-    grammar : CompiledGrammar, Grammar or Matcher, or a sequence of them
+    grammar : CompiledGrammar, Grammar or Matcher, or a sequence of them; or DeviceTables
         One for all prompts or one for each. A Matcher says where a text goes on that the prompt has begun; it isn't
         changed. Every text is whole within ``max_new_tokens``; an end-of-text token follows where one still fits.
+        Tables: see `device_tables`.
     vocabulary : Vocabulary, optional
         For grammars that aren't compiled.
     tokenizer : optional
@@ -71,6 +73,10 @@ def custom_generate(
         Source of chance; default: torch's global one (``torch.manual_seed``).
     min_forced : int
         Runs of fewer forced bytes are left to the model, under the mask.
+    device_tables : bool
+        Visit the grammars ahead of time and let masks, choice and state live on the model's device: no token is
+        waited for, but all are asked. Greedy, temperature, top-k and top-p only. At every call; build `DeviceTables`
+        and pass them as `grammar` where they are used again.
     output_pruned_mass : bool
         With ``return_dict_in_generate``: keep `ConstrainedOutput.pruned_mass`.
 
@@ -87,132 +93,69 @@ def custom_generate(
     ModelError
         An encoder-decoder model, or logits that are no numbers.
     """
-    config = generation_config
     # Named ones count: other versions of transformers may hand them over.
     named = {"streamer": streamer, "tokenizer": tokenizer, "assistant_model": assistant_model, "synced_gpus": synced_gpus}
-    call = dropped_keywords() | {name: value for name, value in named.items() if value}
-    check_call(model, input_ids, config, model_kwargs, call)
-    if output_pruned_mass and not config.return_dict_in_generate:
-        raise ConstrainedError("output_pruned_mass has nowhere to go", "add return_dict_in_generate=True")
-    copies, steps = max(config.num_beams, config.num_return_sequences), config.max_length - input_ids.shape[1]
-    guides = matchers(grammar, len(input_ids), copies, vocabulary, call.get("tokenizer"), model)
-    texts = [
-        GuidedText(matcher, prompt, _room(model, prompt, steps), call.get("tokenizer"), min_forced)
-        for matcher, prompt in zip(guides, prompts(input_ids, model_kwargs))
-    ]
+    keywords = dropped_keywords() | {name: value for name, value in named.items() if value}
+    call = read_call(
+        model, input_ids, generation_config, logits_processor, stopping_criteria, keywords, model_kwargs, generator,
+        output_pruned_mass,
+    )  # fmt: skip
+    if device_tables or isinstance(grammar, DeviceTables):
+        return generate_on_device(call, grammar)
+    guides = matchers(call, grammar, vocabulary)
+    if generation_config.num_beams > 1:
+        return generate_beams(call, guides)
+    return _generate(call, guides, min_forced)
+
+
+def _generate(call: Call, guides: Sequence[Matcher], min_forced: int) -> torch.Tensor | ConstrainedOutput:
+    """Each row by itself: greedily, or by chance."""
+    config = call.config
+    texts = [GuidedText(guide, ids, call.tokenizer, min_forced) for guide, ids in zip(guides, call.prompts)]
     choose = Processed(
-        logits_processor,
-        dict(zip(texts, input_ids.tolist())),
+        call.processors,
+        dict(zip(texts, call.input_ids.tolist())),
         sample=config.do_sample,
-        generator=generator,
-        measure=output_pruned_mass,
-        keep_scores=bool(config.return_dict_in_generate and config.output_scores and config.num_beams == 1),
+        generator=call.generator,
+        measure=call.measure,
+        keep_scores=bool(config.return_dict_in_generate and config.output_scores),
     )
-    vocabulary = guides[0].compiled.vocabulary
-    end = next((i for i in eos_token_ids(config) or () if i in vocabulary.eos_token_ids), vocabulary.eos_token_ids[0])
-    pad = end if config.pad_token_id is None else config.pad_token_id
-    watch = Watch(texts, choose.prompts, stopping_criteria, call.get("streamer"), pad)
-    if config.num_beams > 1:
-        return _beams(model, texts, choose, watch, config, input_ids, steps)
-    past, passes = _write(model, texts, choose, watch, config, model_kwargs.get("past_key_values"), steps)
+    ends = texts[0].vocabulary.eos_token_ids
+    watch = Watch(texts, choose.prompts, call.criteria, call.streamer, call.pad(ends))
+    past, passes = _write(call, texts, choose, watch)
     for text in texts:
-        if text.end is None and text not in watch.cut and len(text.tokens) < steps:
-            text.end = Token(end, 1.0, 0.0, True)
+        if text.end is None and text not in watch.cut and len(text.tokens) < call.steps:
+            text.end = Token(call.end(ends), 1.0, 0.0, True)
     watch.finish()
     written = [text.tokens if text.end is None else [*text.tokens, text.end] for text in texts]
-    sequences = output.sequences(input_ids, written, pad)
+    sequences = output.sequences(call.input_ids, written, call.pad(ends))
     if not config.return_dict_in_generate:
         return sequences
-    kept = choose.scores
-    width = model.config.get_text_config().vocab_size
+    kept = choose.scores and [choose.scores[text] for text in texts]
     return ConstrainedOutput(
         sequences=sequences,
-        scores=None if kept is None else output.scores(written, [kept[text] for text in texts], width, pad),
+        scores=kept and output.scores(written, kept, call.model.config.get_text_config().vocab_size, call.pad(ends)),
         past_key_values=past,
-        pruned_mass=output.pruned_mass(written) if output_pruned_mass else None,
+        pruned_mass=output.pruned_mass(written) if call.measure else None,
         forced=output.forced(written),
         complete=torch.tensor([text.matcher.is_complete for text in texts]),
         forward_passes=passes,
     )
 
 
-def _room(model: Any, prompt: list[int], steps: int) -> int:
-    """Tokens that may be written after `prompt`."""
-    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if context is not None and len(prompt) >= context:
-        raise ModelError(
-            f"the prompt of {len(prompt)} tokens fills the model's context ({context} tokens)", "shorten the prompt"
-        )
-    return steps if context is None else min(steps, context - len(prompt))
-
-
-def _write(
-    model: Any, texts: list[GuidedText], choose: Processed, watch: Watch, config: GenerationConfig, past: Any, steps: int
-) -> tuple[Any, int]:
+def _write(call: Call, texts: list[GuidedText], choose: Processed, watch: Watch) -> tuple[Any, int]:
     """Write all texts; the cache, if it is of use to anybody, and the calls of the model."""
-    if len(texts) == 1:
-        cache = PrefixCache()
-        with _kept_whole(past):
-            if past is not None:
-                cache.adopt(past, texts[0].ids[: int(past.get_seq_length())])
-            write(texts, PrefixReader(model, cache, choose.narrow), choose, watch.after)
-        return cache.past, cache.forward_passes
-    _check_cache(config, past)
-    if reads_ragged(model):
-        reader = _reader(model, texts, config, steps, narrow=choose.narrow)
+    if len(texts) > 1 and reads_ragged(call.model):
+        reader = call.reader(texts, narrow=choose.narrow)
         write(texts, reader, choose, watch.after)
         return None, reader.forward.passes
     caches = [PrefixCache() for _ in texts]
-    for text, cache in zip(texts, caches):
-        write([text], PrefixReader(model, cache, choose.narrow), choose, watch.after)
-    return None, sum(cache.forward_passes for cache in caches)
-
-
-def _beams(
-    model: Any, texts: list[GuidedText], choose: Processed, watch: Watch, config: GenerationConfig,
-    input_ids: torch.Tensor, steps: int,
-) -> torch.Tensor | ConstrainedOutput:  # fmt: skip
-    if watch.criteria:
-        raise ConstrainedError("stopping criteria would cut beams short", "leave them out, or use num_beams=1")
-    if not reads_ragged(model):
-        raise ModelError(f"beams can't be forked in the cache of {type(model).__name__}", "use num_beams=1")
-    _check_cache(config, None)
-    first = texts[:: config.num_beams]
-    beams = [Beam(number, list(text.ids), text.prompt_tokens) for number, text in enumerate(first)]
-    rules = Rules(config.num_beams, config.length_penalty, config.early_stopping, steps)
-    choose.prompts = {beam: choose.prompts[text] for beam, text in zip(beams, first)}
-    reader = _reader(model, beams, config, steps)
-    found = beam_search(reader, beams, [text.matcher for text in first], rules, choose)
-    best = [pair for of_one in found for pair in of_one[: config.num_return_sequences]]
-    written = [beam.tokens for _, beam in best]
-    prompts_of = torch.tensor([beam.prompt * config.num_beams for _, beam in best], device=input_ids.device)
-    sequences = output.sequences(input_ids[prompts_of], written, watch.pad)
-    if not config.return_dict_in_generate:
-        return sequences
-    return ConstrainedOutput(
-        sequences=sequences,
-        sequences_scores=torch.tensor([score for score, _ in best]),
-        pruned_mass=output.pruned_mass(written) if choose.measure else None,
-        forced=output.forced(written),
-        complete=torch.ones(len(best), dtype=torch.bool),
-        forward_passes=reader.forward.passes,
-    )
-
-
-def _check_cache(config: GenerationConfig, past: Any) -> None:
-    if getattr(past, "_is_user_defined", False):
-        raise ConstrainedError("past_key_values for several rows isn't supported", "give one prompt, or leave it out")
-    if config.cache_implementation not in (None, "dynamic", "static"):
-        raise ConstrainedError(
-            f"cache_implementation={config.cache_implementation!r} works with one prompt only", "'static' or 'dynamic'"
-        )
-
-
-def _reader(model: Any, texts: list[Any], config: GenerationConfig, steps: int, narrow: bool = False) -> RaggedReader:
-    static = config.cache_implementation == "static"
-    longest = max(text.prompt_tokens for text in texts)
-    capacity = max(longest + steps, config.max_cache_len or 0) if static else longest + BLOCK
-    return RaggedReader(model, texts, capacity, static=static, narrow=narrow)
+    with _kept_whole(call.past):
+        if len(texts) == 1 and call.past is not None:
+            caches[0].adopt(call.past, texts[0].ids[: int(call.past.get_seq_length())])
+        for text, cache in zip(texts, caches):
+            write([text], PrefixReader(call.model, cache, choose.narrow), choose, watch.after)
+    return caches[0].past if len(texts) == 1 else None, sum(cache.forward_passes for cache in caches)
 
 
 @contextmanager

@@ -84,7 +84,8 @@ def generate(
             complete, end = _free(text, reader, sampler, room, stop.encode() if stop else b"")
         else:
             matcher = _compiled(loaded, grammar).matcher(begun)
-            text, complete, end = GuidedText(matcher, ids, room, loaded.tokenizer, min_forced), True, None
+            matcher.set_budget(room)
+            text, complete, end = GuidedText(matcher, ids, loaded.tokenizer, min_forced), True, None
             write([text], reader, lambda _, logits, __: [sampler.choose(logits[0], text.row)])
     return _generation(text, complete, cache.forward_passes - passes_before, end)
 

@@ -73,15 +73,13 @@ class Text:
 
 
 class GuidedText(Text):
-    """A text that stays inside its matcher's grammar, and is whole within `room` tokens.
+    """A text that stays inside its matcher's grammar.
 
     Parameters
     ----------
     matcher : Matcher
-        Where the text begins; advanced with it.
+        Where the text begins, with its budget; advanced with the text.
     prompt : sequence of int
-    room : int
-        Most tokens to write, the end-of-text token not counted.
     tokenizer : optional
         Cuts forced runs into its own tokens; without one, only tokens that have no alternative are forced.
     min_forced : int
@@ -93,17 +91,11 @@ class GuidedText(Text):
         int32 ``[words]``: the tokens allowed next, once settled.
     count : int
         How many they are.
-
-    Raises
-    ------
-    VocabularyError
-        If the shortest text doesn't fit in `room`.
     """
 
-    def __init__(self, matcher: Matcher, prompt: Sequence[int], room: int, tokenizer: Any = None, min_forced: int = 1):
+    def __init__(self, matcher: Matcher, prompt: Sequence[int], tokenizer: Any = None, min_forced: int = 1):
         super().__init__(matcher.compiled.vocabulary, prompt)
         self.matcher, self.tokenizer, self.min_forced = matcher, tokenizer, min_forced
-        matcher.set_budget(room)
         self._mask = np.zeros((1, self.vocabulary.words), np.int32)
         self.row = self._mask[0]
         self.count = 0

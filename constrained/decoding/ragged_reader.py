@@ -91,6 +91,30 @@ class RaggedReader:
             logits = logits[torch.tensor(rows, device=logits.device)]
         return asked, logits, columns
 
+    def read_prompts(self) -> torch.Tensor:
+        """Logits behind every text, in one call; float32 ``[rows, width]``."""
+        lengths = [len(text.ids) for text in self.texts]
+        logits = self._call(lengths, max(lengths), None)
+        self.done = lengths
+        return logits
+
+    def step(self, tokens: torch.Tensor, positions: torch.Tensor, reach: int) -> torch.Tensor:
+        """Logits behind one more token a row, whose value the host needn't know; float32 ``[rows, width]``.
+
+        Parameters
+        ----------
+        tokens, positions : torch.Tensor
+            int64 ``[rows, 1]`` on the model's device.
+        reach : int
+            No position is as large.
+        """
+        self.cache.place(positions, begin=reach - 1, reach=reach)
+        mask = self.mask(positions)
+        logits, _ = self.forward(
+            input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=self.cache
+        )
+        return logits
+
     def reorder(self, texts: Sequence[GuidedText], rows: Sequence[int]) -> None:
         """Let the rows be `texts`, each going on from what row `rows[i]` has read."""
         self.texts = list(texts)

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import StoppingCriteriaList
-from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.decoding.loop import GuidedText
-from constrained.errors import ConstrainedError
 
 
 class Watch:
@@ -24,8 +21,8 @@ class Watch:
     texts : sequence of GuidedText
     prompts : dict of GuidedText to list of int
         Each row's prompt with its padding.
-    criteria : StoppingCriteriaList or None
-        The ends of texts and the longest length are the loop's own business; others count.
+    criteria : list
+        transformers' StoppingCriteria.
     streamer : BaseStreamer, optional
         Of a single text.
     pad : int
@@ -40,16 +37,12 @@ class Watch:
         self,
         texts: Sequence[GuidedText],
         prompts: dict[GuidedText, list[int]],
-        criteria: StoppingCriteriaList | None,
+        criteria: list[Any],
         streamer: BaseStreamer | None,
         pad: int,
     ):
-        if streamer is not None and len(texts) > 1:
-            raise ConstrainedError("a streamer follows one text, not several", "give one prompt, or leave it out")
         self.texts, self.prompts, self.streamer, self.pad = list(texts), prompts, streamer, pad
-        self.criteria: list[Any] = [
-            c for c in criteria or () if not isinstance(c, (EosTokenCriteria, MaxLengthCriteria))
-        ]
+        self.criteria = criteria
         self.cut: set[GuidedText] = set()
         self._streamed = 0
 
