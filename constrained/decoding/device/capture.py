@@ -20,8 +20,8 @@ def capture(
 ) -> tuple[Callable[[], None], T]:
     """Capture what `run` does on the device.
 
-    `run` must read its inputs from tensors that stay (copy new logits into one, or let it run the model itself), and may
-    only do what a graph can hold, such as `DeviceMatcher.step`.
+    `run` must read its inputs from tensors that stay (copy new logits into one, or let it run the model itself), and
+    may only do what a graph can hold, such as `DeviceMatcher.step`.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The generation loop on the device: model, mask, choice and state, token after token, without asking the host.
 
 Every shape is fixed: a static key-value cache, tables instead of an automaton, and finished rows that absorb padding.
-On a GPU one step, model included, is one CUDA graph. `constrained.decoding.custom_generate`, which appends forced runs in
-one pass, needs fewer passes of the model but looks at each token on the host; which is faster depends on the model, the
-batch, and how much is forced.
+On a GPU one step, model included, is one CUDA graph. `constrained.decoding.custom_generate`, which appends forced runs
+in one pass, needs fewer passes of the model but looks at each token on the host; which is faster depends on the model,
+the batch, and how much is forced.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def write(
     rows, prompt = input_ids.shape
     if max_new_tokens < 1 or rows != len(matcher) or prompt < 1:
         raise ConstrainedError(
-            f"{max_new_tokens} new tokens for prompts of shape {tuple(input_ids.shape)} and {len(matcher)} matcher rows",
+            f"{max_new_tokens} new tokens for prompts of shape {(rows, prompt)} and {len(matcher)} matcher rows",
             "give one prompt a row, at least a token long, and 1 new token or more",
         )
     context = getattr(model.config, "max_position_embeddings", None)
