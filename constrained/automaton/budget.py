@@ -7,14 +7,13 @@ but never finish.
 from __future__ import annotations
 
 from functools import cached_property
-from heapq import heappop, heappush
-from itertools import count
 
 import numpy as np
 
 from constrained.automaton import positions as p
 from constrained.automaton.distance import Distance
 from constrained.automaton.masks import FEW
+from constrained.automaton.shortest import shortest
 from constrained.automaton.state import State
 from constrained.errors import VocabularyError
 from constrained.grammar import nodes as n
@@ -29,9 +28,6 @@ SMALL_VOCABULARY = 256
 MAX_STEPS = 2_000_000
 """Token steps it may take where no bound exists (a vocabulary without single bytes)."""
 
-MAX_SHORTEST = 200_000
-"""Positions the search for the shortest text may visit."""
-
 _UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 
 
@@ -43,6 +39,7 @@ class Budget:
         self._vocabulary = masks.vocabulary
         self._automaton = masks.automaton
         self._distance = Distance()
+        self._lower = Distance(lower=True)
         self._exact: dict[p.Position, tuple[int | None, bool]] = {}
         self._noted: dict[p.Position, int] = {}
 
@@ -62,6 +59,8 @@ class Budget:
 
     def fits(self, state: State, left: int | None) -> bool:
         """Whether `state` can be finished, within `left` tokens if given."""
+        if left is not None and not self.needed and self._distance.nearest(state) <= left:
+            return True  # byte by byte
         need = self.fewest(state)
         return need is not None and (left is None or need <= left)
 
@@ -140,7 +139,7 @@ class Budget:
         All along, so that where a budget lets one begin, it lets one go on: each position
         noted with `k` tokens has one within reach of a token that is noted with `k - 1`.
         """
-        path = self._shortest(start)
+        path = shortest(self._automaton, (start,), self._lower)
         try:
             ends = [0, *self._vocabulary.fewest_tokens(b"".join(data for _, data in path))]
         except ValueError:
@@ -186,50 +185,6 @@ class Budget:
 
     def _is_free(self, q: p.Position) -> bool:
         return isinstance(q, p.InText) and len(self._vocabulary.sorted_tokens) > SMALL_VOCABULARY
-
-    def _shortest(self, start: p.Position) -> list[tuple[p.Position, bytes]]:
-        """A text of the fewest bytes from `start` to the end, by the positions it passes."""
-        came: dict[p.Position, tuple] = {}
-        order = count()
-        heap: list[tuple] = [(0, next(order), start, None, b"")]
-        while heap:
-            length, _, q, before, read = heappop(heap)
-            if q in came:
-                continue
-            came[q] = (before, read)
-            if isinstance(q, (p.Accept, p.StepEnd)):
-                return _trace(came, q)
-            for data in _representatives(q):
-                after = self._automaton.state((q,)).read(data)
-                for r in after.positions if after else ():
-                    if r not in came:
-                        heappush(heap, (length + len(data), next(order), r, q, data))
-            if len(came) > MAX_SHORTEST:
-                raise VocabularyError(
-                    f"no end found within {MAX_SHORTEST} positions",
-                    hint="the grammar's shortest text is too long for a token budget",
-                )
-        raise AssertionError("a live position always has an end")
-
-
-def _representatives(q: p.Position):
-    """Enough continuations of `q` to find a shortest text: one character stands for its set."""
-    if isinstance(q, p.InText) and q.inside is None:
-        return (q.chars.shortest(),)
-    if isinstance(q, p.InText):
-        return (bytes((min(q.first()),)),)
-    if isinstance(q, p.InLiteral):
-        return (q.data[q.at :],)
-    return tuple(bytes((b,)) for b in q.first())
-
-
-def _trace(came: dict, q: p.Position) -> list[tuple[p.Position, bytes]]:
-    path = []
-    while True:
-        q, data = came[q]
-        if q is None:
-            return path[::-1]
-        path.append((q, data))
 
 
 def _bytes_of(grammar: Grammar) -> set[int]:

@@ -16,68 +16,98 @@ _MAX_ROUNDS = 64
 
 
 class Distance:
-    """Upper bounds on the fewest bytes to the end, for the states of one grammar's automaton."""
+    """Bounds on the fewest bytes to the end, for the states of one grammar's automaton.
 
-    def __init__(self):
+    Parameters
+    ----------
+    lower : bool
+        Bound the fewest bytes from below instead; then only :meth:`of_position` has a meaning.
+    """
+
+    def __init__(self, lower: bool = False):
+        self._lower = lower
         self._bounds: dict[int, _Bounds] = {}
         self._chains: dict[p.Frame | None, tuple[float, float]] = {None: (0, 0)}
         self._nodes: dict[n.Node, tuple[float, float]] = {}
 
     def farthest(self, state: State) -> float:
         """A bound on the fewest bytes to the end from `state` and from every state after it."""
-        return max((self._of_position(q) for q in state.positions), default=0)
+        return max((self._far(q) for q in state.positions), default=0)
 
-    def _of_position(self, q: p.Position) -> float:
-        short, far = self.of_rest(q.rest) if not isinstance(q, (p.Accept, p.StepEnd)) else (0, 0)
+    def nearest(self, state: State) -> float:
+        """A bound on the fewest bytes to the end from `state`; some byte makes it at least one less."""
+        return min((self.of_position(q) for q in state.positions), default=0)
+
+    def of_position(self, q: p.Position) -> float:
+        """A bound on the fewest bytes to the end from `q`."""
+        if isinstance(q, (p.Accept, p.StepEnd)):
+            return 0
+        short = self.of_rest(q.rest)[0]
+        if isinstance(q, p.InLiteral):
+            return len(q.data) - q.at + short
+        if isinstance(q, p.InChoices):
+            pick = min if self._lower else max
+            return pick(map(len, q.values[q.low : q.high])) - q.depth + short
+        each = len(q.chars.shortest())
+        if q.inside is None:
+            return each * max(q.low, 1) + short
+        return q.inside[0] + each * max(q.low - 1, 0) + short
+
+    def _far(self, q: p.Position) -> float:
+        if isinstance(q, (p.Accept, p.StepEnd)):
+            return 0
+        short, far = self.of_rest(q.rest)
         if isinstance(q, p.InLiteral):
             return max(far, len(q.data) - q.at + short)
         if isinstance(q, p.InChoices):
             return max(far, max(map(len, q.values[q.low : q.high])) - q.depth + short)
-        if isinstance(q, p.InText):
-            return max(far, 4 * max(q.low, 1) + short)
-        return 0
+        return max(far, 4 * max(q.low, 1) + short)
 
     def of_rest(self, frame: p.Frame | None) -> tuple[float, float]:
         """Bounds on the fewest bytes: from `frame` to the end, and from anywhere after it."""
-        found = self._chains.get(frame)
-        if found is None:
+        chain = []
+        while frame not in self._chains:
+            chain.append(frame)
+            frame = frame.next
+        found = self._chains[frame]
+        for frame in reversed(chain):
             node, grammar = frame.node, frame.env.grammar
             if isinstance(node, n.Slot) and node.name == STEP and STEP not in grammar.bindings:
                 found = 0, 0
             else:
                 short, far = self._of_node(node, grammar)
-                rest_short, rest_far = self.of_rest(frame.next)
-                found = short + rest_short, max(far + rest_short, rest_far)
+                found = short + found[0], max(far + found[0], found[1])
             self._chains[frame] = found
         return found
 
     def _of_node(self, node: n.Node, grammar: Grammar) -> tuple[float, float]:
         if node not in self._nodes:
             if id(grammar) not in self._bounds:
-                self._bounds[id(grammar)] = _Bounds(grammar)
+                self._bounds[id(grammar)] = _Bounds(grammar, self._lower)
                 self._bounds[id(grammar)].settle()
             self._nodes[node] = self._bounds[id(grammar)].of(node)
         return self._nodes[node]
 
 
 class _Bounds:
-    """Per node (shortest text, farthest position from its end), as upper bounds.
+    """Per node (shortest text, farthest position from its end), as upper bounds, or lower ones.
 
     Where slots may be empty for some key, an alternative can be missing, so the longest
     alternative stands for all of them. A parameter stands for the longest of all that any
     call gives it. Found from above: rules start as unbounded, so no bound is ever too low.
     """
 
-    def __init__(self, grammar: Grammar):
+    def __init__(self, grammar: Grammar, lower: bool):
         self.grammar = grammar
-        self.pick = max if any(isinstance(v, dict) for v in grammar.bindings.values()) else min
+        self.lower = lower
+        self.pick = max if not lower and any(isinstance(v, dict) for v in grammar.bindings.values()) else min
         self.given = _given(grammar)
         self.rules = {name: (UNBOUNDED, 0) for name in grammar.rules}
         self.slots = {name: self.of_slot(name) for name in grammar.slots}
         self.parameters: dict[str, tuple[float, float]] = {}
 
     def settle(self) -> None:
-        """Find the rules' bounds; if they don't settle, all are unbounded."""
+        """Find the rules' bounds; if they don't settle, there are none."""
         for i in range(_MAX_ROUNDS):
             before = dict(self.rules)
             self.parameters.clear()
@@ -86,14 +116,17 @@ class _Bounds:
                 self.rules[name] = self.of(self.grammar.rules[name].body)
             if self.rules == before:
                 return
-        self.rules = dict.fromkeys(self.rules, (UNBOUNDED, UNBOUNDED))
+            if i >= _MAX_ROUNDS // 2:  # by now it is nesting that grows, and that has no end
+                grown = [name for name, (_, far) in self.rules.items() if far > before[name][1]]
+                self.rules.update((name, (self.rules[name][0], UNBOUNDED)) for name in grown)
+        self.rules = dict.fromkeys(self.rules, (0, 0) if self.lower else (UNBOUNDED, UNBOUNDED))
         self.parameters.clear()
 
     def of(self, node: n.Node) -> tuple[float, float]:
         if isinstance(node, n.Literal):
             return len(node.data), len(node.data)
         if isinstance(node, n.Chars):
-            return 4, 4
+            return len(node.chars.shortest()), 4
         if isinstance(node, n.Choices):
             return min(map(len, node.values)), max(map(len, node.values))
         if isinstance(node, n.Seq):
@@ -115,13 +148,14 @@ class _Bounds:
         return self.slots[node.name]
 
     def of_parameter(self, name: str) -> tuple[float, float]:
-        short = far = 0
+        found = []
         for value in self.given.get(name, ()):
-            s, m = (len(value), len(value)) if isinstance(value, bytes) else self.of(value)
-            if isinstance(value, (n.Slot, n.Choices)):
-                s = m  # one of its values, and not the shortest
-            short, far = max(short, s), max(far, m)
-        return short, far
+            short, far = (len(value), len(value)) if isinstance(value, bytes) else self.of(value)
+            if isinstance(value, (n.Slot, n.Choices)) and not self.lower:
+                short = far  # one of its values, and not the shortest
+            found.append((short, far))
+        pick = min if self.lower else max
+        return pick((short for short, _ in found), default=0), max((far for _, far in found), default=0)
 
     def of_seq(self, node: n.Seq) -> tuple[float, float]:
         short, far = 0.0, 0.0
@@ -141,7 +175,7 @@ class _Bounds:
         if value is None:
             return 0, 0
         if isinstance(value, Grammar):
-            inner = _Bounds(value)
+            inner = _Bounds(value, self.lower)
             inner.settle()
             return inner.of(value.start)
         lengths = [len(t) for t in _texts(value)]

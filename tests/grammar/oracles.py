@@ -14,6 +14,8 @@ from lark import Lark
 from lark.exceptions import LarkError
 
 from constrained import Grammar
+from constrained.automaton.distance import Distance
+from constrained.automaton.shortest import shortest
 
 Accepts = Callable[[str], bool]
 
@@ -42,20 +44,8 @@ def words(alphabet: str, longest: int) -> Iterable[str]:
 def completion(grammar: Grammar, begun: bytes) -> bytes:
     """The shortest bytes that make a whole text of `begun`, by the engine's own automaton."""
     state = grammar.automaton.read(begun)
-    seen, layer = {state}, [(state, b"")]
-    while layer:
-        following = []
-        for here, data in layer:
-            if here.accepting:
-                return data
-            for byte in sorted(here.first()):
-                after = here.step(byte)
-                assert after is not None, "a byte that may come first can be read"
-                if after not in seen:
-                    seen.add(after)
-                    following.append((after, data + bytes((byte,))))
-        layer = following
-    raise AssertionError(f"{begun!r} leads into a dead end")
+    lower = Distance(lower=True)
+    return b"".join(data for _, data in shortest(grammar.automaton, state.positions, lower))
 
 
 def sample(grammar: Grammar, rnd: random.Random, longest: int = 16) -> str:
