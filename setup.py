@@ -24,7 +24,7 @@ EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
 # Without a C compiler the build goes on, and Python does the kernel's work with the same results.
 KERNEL = Extension(
     "constrained.automaton._kernel",
-    sources=[f"constrained/automaton/kernel/{name}.c" for name in ("tokens", "text", "engine", "masks", "core", "module")],
+    sources=[f"constrained/automaton/kernel/{name}.c" for name in ("tokens", "text", "engine", "table", "masks", "core", "module")],
     depends=["constrained/automaton/kernel/kernel.h"],
     extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
     optional=True,

@@ -47,9 +47,13 @@ class Bridge:
             return automaton.in_choices(what, low, high, depth, bind, rest)
         return automaton.accept if kind == ACCEPT else automaton.step_end(rest)
 
-    def refuse(self, count: int) -> None:
-        """Raise: one state has come to `count` positions."""
-        raise GrammarError(f"a text so far can be read in {count} ways", hint="the grammar is too ambiguous")
+    def refuse(self, what: str) -> None:
+        """Raise: one state has too many positions, or one mask took too many steps."""
+        limit = {"positions": "MAX_STATE_POSITIONS", "steps": "MAX_MASK_STEPS"}[what]
+        raise GrammarError(
+            f"the text so far can be read in too many ways ({what}: more than {limit})",
+            hint="the grammar is too ambiguous: avoid repeats of what may be read in several ways",
+        )
 
 
 def describe(q: p.Position) -> tuple:

@@ -18,6 +18,9 @@ from constrained.grammar.grammar import Grammar
 MAX_STATE_POSITIONS = 10_000
 """Ways to read the text so far that one state may hold."""
 
+MAX_MASK_STEPS = 200_000_000
+"""Steps of single positions that one mask may take."""
+
 MAX_ROW_BYTES = 64 << 20
 """Bytes of mask rows that one compiled grammar keeps; beyond, it begins anew."""
 
@@ -54,6 +57,7 @@ class CompiledGrammar:
                 vocabulary.kernel_tokens,
                 [describe(q) for q in self.automaton.start.positions],
                 MAX_STATE_POSITIONS,
+                MAX_MASK_STEPS,
                 MAX_ROW_BYTES,
             )
             self.masks.engine = self.engine

@@ -113,6 +113,7 @@ static PyObject *core_advance(Core *c, PyObject *token) {
     long long id = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
     if (!begun(c)) return NULL;
+    c->engine->work = 0;
     if (overflow || id < 0) Py_RETURN_FALSE;
     for (int i = 0; i < c->eos_count; i++) {
         if (c->eos[i] != (uint64_t)id) continue;
@@ -257,6 +258,7 @@ static PyObject *core_forced(Core *c, PyObject *limit) {
     if ((most == -1 && PyErr_Occurred()) || !begun(c)) return NULL;
     PyObject *out = PyByteArray_FromStringAndSize(NULL, 0);
     if (!out || c->ended || vec_copy(&c->one, &c->now) < 0) goto done;
+    c->engine->work = 0;
     while (!accepting(&c->one) && PyByteArray_GET_SIZE(out) < most) {
         int forced = -1;
         for (int i = 0; i < c->one.n; i++) {

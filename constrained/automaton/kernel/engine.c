@@ -342,16 +342,21 @@ int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
     return 0;
 }
 
+/* `why`: "positions" of one state, or "steps" of one mask. */
+static int refuse(Engine *e, const char *why) {
+    PyObject *none = PyObject_CallMethod(e->bridge, "refuse", "s", why);
+    if (none) PyErr_SetString(PyExc_RuntimeError, "a limit was passed");
+    Py_XDECREF(none);
+    return -1;
+}
+
 int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
     to->n = 0;
+    if ((e->work += from->n) > e->max_work) return refuse(e, "steps");
     for (int i = 0; i < from->n; i++)
         if (step_config(e, &from->at[i], byte, to) < 0) return -1;
     if (to->n > 1) vec_distinct(to);
-    if (to->n > e->max_positions) {
-        PyObject *none = PyObject_CallMethod(e->bridge, "refuse", "(i)", to->n);
-        Py_XDECREF(none);
-        return none ? 0 : -1;
-    }
+    if (to->n > e->max_positions) return refuse(e, "positions");
     return 0;
 }
 
@@ -410,15 +415,16 @@ double horizon(Engine *e, const Vec *vec) {
 
 static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     PyObject *bridge, *tokens, *start;
-    long long positions, bytes;
+    long long positions, steps, bytes;
     if (kwargs || e->bridge ||
-        !PyArg_ParseTuple(args, "OO!OLL", &bridge, TokensType, &tokens, &start, &positions, &bytes)) {
+        !PyArg_ParseTuple(args, "OO!OLLL", &bridge, TokensType, &tokens, &start, &positions, &steps, &bytes)) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an engine is made once, and without keywords");
         return -1;
     }
     e->bridge = Py_NewRef(bridge);
     e->tokens = (Tokens *)Py_NewRef(tokens);
     e->max_positions = positions;
+    e->max_work = steps;
     e->max_row_bytes = (size_t)bytes;
     e->literal_numbers = PyDict_New();
     e->choices_numbers = PyDict_New();
@@ -448,7 +454,7 @@ static void engine_dealloc(Engine *e) {
     for (int32_t i = 0; i < e->literal_count; i++) Py_DECREF(e->literals[i].data);
     for (int32_t i = 0; i < e->choices_count; i++) Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
     free(e->frames), free(e->closures), free(e->literals), free(e->choices), free(e->start.at);
-    map_clear(&e->finished, 0), map_clear(&e->rows, 1);
+    map_clear(&e->finished, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
     Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens);
@@ -458,7 +464,7 @@ static void engine_dealloc(Engine *e) {
 
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
     size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room) * sizeof(Slot) + e->closure_bytes;
-    sum += (size_t)e->frame_room * 16 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
+    sum += e->table.bytes + e->table.room * 8 + (size_t)e->frame_room * 16 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
     return PyLong_FromSize_t(sum);
 }
 
@@ -503,7 +509,7 @@ static PyGetSetDef engine_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot engine_slots[] = {
-    {Py_tp_doc, "Engine(bridge, tokens, start, max_positions, max_row_bytes): a grammar's masks over a vocabulary."},
+    {Py_tp_doc, "Engine(bridge, tokens, start, max_positions, max_steps, max_row_bytes): a grammar's masks over a vocabulary."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_init, engine_init},
     {Py_tp_dealloc, engine_dealloc},

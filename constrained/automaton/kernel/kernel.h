@@ -7,6 +7,7 @@
  *   tokens.c    the vocabulary: sorted tokens as a trie, their characters
  *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
  *   engine.c    one grammar over one vocabulary: positions as plain structs, closures, stepping
+ *   table.c     sets of positions as numbered states
  *   masks.c     which tokens may come next
  *   core.c      one text being written
  *   module.c    what Python sees
@@ -135,6 +136,18 @@ typedef struct {
 } Map;
 
 typedef struct Walk Walk;
+typedef struct State State;
+
+enum { DEAD = 0, UNKNOWN = -1, NO_ROOM = -2, FAILED = -3 };
+
+/* Numbered sets of positions; state 0 is the empty set, DEAD. */
+typedef struct {
+    State **states;
+    int32_t count;
+    int32_t *slots;
+    size_t room, bytes;
+    int users;           /* walks under way: it may not be cleared */
+} Table;
 
 typedef struct {
     PyObject_HEAD
@@ -154,6 +167,8 @@ typedef struct {
     size_t row_bytes, max_row_bytes, rows_made;
     int64_t max_positions; /* of one state */
     Vec start;
+    Table table;
+    int64_t work, max_work; /* steps of single positions for one mask, so far and at most */
     Walk *spare;         /* a walk's scratch memory, while no walk uses it */
     size_t closure_bytes;
 } Engine;
@@ -188,6 +203,11 @@ static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *
     *length = (int32_t)PyBytes_GET_SIZE(value);
     return (const uint8_t *)PyBytes_AS_STRING(value);
 }
+
+int32_t table_state(Table *table, const Vec *vec, int wanted);
+int32_t table_step(Engine *engine, int32_t state, uint8_t byte);
+const Vec *table_vec(const Table *table, int32_t state);
+void table_clear(Table *table);
 
 /* masks ----------------------------------------------------------------------------------------- */
 

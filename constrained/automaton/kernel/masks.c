@@ -7,6 +7,7 @@
 #include "kernel.h"
 
 #define WIDE 16      /* a subtree of more tokens than this is worth the look at free text */
+#define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
 #define HEAVY 512    /* a position that allows more tokens than this keeps its row */
 
 struct Walk {
@@ -37,11 +38,15 @@ static Walk *walk_take(Engine *e, Target *target) {
         return NULL;
     }
     w->engine = e, w->target = target, w->emitted = 0;
+    if (!e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table);
+    e->table.users++;
+    e->work = 0;
     return w;
 }
 
 static void walk_leave(Walk *w) {
     Engine *e = w->engine;
+    e->table.users--;
     if (e->spare)
         walk_free(w);
     else
@@ -83,6 +88,52 @@ static int try_token(Walk *w, int32_t token, int32_t depth, const Vec *vec) {
     return 0;
 }
 
+/* Emit the token if what follows its first `depth` bytes can be read from a state of the table. */
+static int try_from(Walk *w, int32_t token, int32_t depth, int32_t state) {
+    const Tokens *t = w->engine->tokens;
+    const uint8_t *data = t->flat + t->offsets[token];
+    for (int32_t i = depth; i < t->lengths[token]; i++) {
+        int32_t after = table_step(w->engine, state, data[i]);
+        if (after == DEAD) return 0;
+        if (after == FAILED) return -1;
+        if (after == NO_ROOM) {
+            Vec here = *table_vec(&w->engine->table, state);
+            return try_token(w, token, i, &here);
+        }
+        state = after;
+    }
+    emit(w, token);
+    return 0;
+}
+
+/* Emit the tokens below a node that can be read from a state of the table. */
+static int visit_from(Walk *w, const Node *node, int32_t state) {
+    const Tokens *t = w->engine->tokens;
+    for (int32_t i = node->first; i < node->first + node->count; i++) {
+        int32_t child = t->child[i];
+        if (child < 0) {
+            if (try_from(w, ~child, node->depth, state) < 0) return -1;
+            continue;
+        }
+        int32_t after = table_step(w->engine, state, t->child_byte[i]);
+        const Node *below = &t->nodes[child];
+        if (after == FAILED) return -1;
+        if (after == NO_ROOM) { /* as in `visit`, without the table */
+            for (int32_t token = below->low; token < below->high; token++)
+                if (try_from(w, token, node->depth, state) < 0) return -1;
+        } else if (after != DEAD) {
+            for (int32_t k = 0; k < below->ends; k++) emit(w, below->low + k);
+            if (visit_from(w, below, after) < 0) return -1;
+        }
+    }
+    return 0;
+}
+
+static int32_t state_of(Walk *w, const Config *configs, int n) {
+    Vec vec = {(Config *)configs, n, n};
+    return table_state(&w->engine->table, &vec, 1);
+}
+
 /* The first of the set's odd tokens at or after `token`. */
 static int32_t odd_from(const TextSet *set, int32_t token) {
     int32_t low = 0, high = set->odds;
@@ -99,8 +150,6 @@ static int32_t odd_from(const TextSet *set, int32_t token) {
 static int free_subtree(Walk *w, const Node *node, const Config *c) {
     Tokens *t = w->engine->tokens;
     TextSet *set = t->sets[c->object];
-    Config text = *c;
-    Vec only = {&text, 1, 1};
     uint32_t *row = w->target->row;
     const int32_t *ids = t->ids;
     const uint8_t *inside = set->free;
@@ -114,13 +163,15 @@ static int free_subtree(Walk *w, const Node *node, const Config *c) {
     }
     w->emitted += node->high - low;
     w->target->touched_count = -1;
+    int32_t state = state_of(w, c, 1);
+    if (state < 0) return -1;
     if (bounded) {
         for (int32_t token = low; token < node->high; token++)
-            if (inside[token] && t->chars[token] - before > c->high && try_token(w, token, node->depth, &only) < 0)
+            if (inside[token] && t->chars[token] - before > c->high && try_from(w, token, node->depth, state) < 0)
                 return -1;
     }
     for (int32_t i = odd_from(set, low); i < set->odds && set->odd[i].token < node->high; i++)
-        if (try_token(w, set->odd[i].token, node->depth, &only) < 0) return -1;
+        if (try_from(w, set->odd[i].token, node->depth, state) < 0) return -1;
     return 0;
 }
 
@@ -237,6 +288,10 @@ static int visit(Walk *w, int32_t number) {
             all = 1;
         }
     }
+    if (all && node->high - node->low > WIDE) {
+        int32_t state = state_of(w, here->at, here->n);
+        return state < 0 ? -1 : visit_from(w, node, state);
+    }
     if (all) {
         for (int32_t i = node->first; i < node->first + node->count; i++)
             if (descend(w, node, t->child_byte[i], t->child[i]) < 0) return -1;
@@ -309,20 +364,16 @@ static int text_row(Walk *w, const Config *c, TextSet *set, int open) {
             int32_t id = t->ids[t->by_chars[i]];
             row[id >> 5] &= ~(1u << (id & 31));
         }
-    Config text = *c;
-    Vec only = {&text, 1, 1};
+    int32_t state = open ? state_of(w, c, 1) : state_of(w, rest->configs, rest->n);
+    if (state < 0) return -1;
     if (open) { /* the text may end anywhere: read every token that isn't free */
         int32_t longer = c->high >= 0 && c->high < t->longest ? whole - t->chars_end[c->high] : 0;
-        if (longer + set->odds > t->n / 8) {
-            w->level[0].n = 0;
-            return vec_push(&w->level[0], &text) < 0 ? -1 : visit(w, 0);
-        }
+        if (longer + set->odds > t->n / 8) return visit_from(w, &t->nodes[0], state);
         for (int32_t token = 0; token < t->n; token++)
             if (!(set->free[token] && (c->high < 0 || t->chars[token] <= c->high)))
-                if (try_token(w, token, 0, &only) < 0) return -1;
+                if (try_from(w, token, 0, state) < 0) return -1;
         return 0;
     }
-    Vec after = {rest->configs, rest->n, rest->n};
     for (int32_t i = 0; i < set->odds; i++) {
         const Odd *odd = &set->odd[i];
         if (odd->offset < 0) {
@@ -332,7 +383,7 @@ static int text_row(Walk *w, const Config *c, TextSet *set, int open) {
         if (odd->before < c->low || (c->high >= 0 && odd->before > c->high)) continue;
         uint8_t byte = t->flat[t->offsets[odd->token] + odd->offset];
         if (!(first[byte >> 3] >> (byte & 7) & 1)) continue;
-        if (try_token(w, odd->token, odd->offset, &after) < 0) return -1;
+        if (try_from(w, odd->token, odd->offset, state) < 0) return -1;
     }
     return 0;
 }

@@ -1,0 +1,100 @@
+/* Sets of positions as numbered states with a table of their steps.
+ *
+ * Walking tens of thousands of tokens through free text comes to the same few sets again and again; here
+ * each is stepped once a byte. Narrow walks do without: they hardly ever see a set twice.
+ */
+#include "kernel.h"
+
+#define MOST_STATES 8192
+
+struct State {
+    Vec vec; /* sorted */
+    size_t hash;
+    int32_t next[256];
+};
+
+static int compare(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(Config));
+}
+
+static int grow(Table *t) {
+    size_t room = t->room ? 2 * t->room : 256;
+    State **states = realloc(t->states, room / 2 * sizeof *states);
+    if (states) t->states = states;
+    int32_t *slots = malloc(room * sizeof *slots);
+    if (!states || !slots) {
+        free(slots);
+        PyErr_NoMemory();
+        return -1;
+    }
+    memset(slots, 0xFF, room * sizeof *slots);
+    for (int32_t i = 0; i < t->count; i++) {
+        size_t at = t->states[i]->hash & (room - 1);
+        while (slots[at] >= 0) at = (at + 1) & (room - 1);
+        slots[at] = i;
+    }
+    free(t->slots);
+    t->slots = slots;
+    t->room = room;
+    return 0;
+}
+
+void table_clear(Table *t) {
+    for (int32_t i = 0; i < t->count; i++) free(t->states[i]->vec.at), free(t->states[i]);
+    free(t->states), free(t->slots);
+    *t = (Table){NULL, 0, NULL, 0, 0, 0};
+}
+
+/* The number of a set of positions: NO_ROOM where the table is full and it isn't `wanted`, FAILED with an error set. */
+int32_t table_state(Table *t, const Vec *vec, int wanted) {
+    if (2 * (size_t)(t->count + 1) > t->room && grow(t) < 0) return FAILED;
+    if (!t->count && vec->n) { /* state 0 is the empty set */
+        Vec empty = {NULL, 0, 0};
+        if (table_state(t, &empty, 1) < 0) return FAILED;
+    }
+    State *state = malloc(sizeof *state);
+    if (!state || (state->vec = (Vec){NULL, 0, 0}, vec_copy(&state->vec, vec) < 0)) {
+        free(state);
+        PyErr_NoMemory();
+        return FAILED;
+    }
+    if (vec->n > 1) qsort(state->vec.at, vec->n, sizeof(Config), compare);
+    uint64_t hash = 0x9E3779B97F4A7C15ull;
+    const uint32_t *word = (const uint32_t *)state->vec.at;
+    for (size_t i = 0; i < vec->n * sizeof(Config) / 4; i++)
+        hash = (hash ^ word[i]) * 0xFF51AFD7ED558CCDull, hash ^= hash >> 32;
+    state->hash = (size_t)hash;
+    size_t at = state->hash & (t->room - 1);
+    for (; t->slots[at] >= 0; at = (at + 1) & (t->room - 1)) {
+        State *other = t->states[t->slots[at]];
+        if (other->hash == state->hash && other->vec.n == vec->n &&
+            !memcmp(other->vec.at, state->vec.at, vec->n * sizeof(Config)))
+            break;
+    }
+    if (t->slots[at] >= 0 || (t->count >= MOST_STATES && !wanted)) {
+        free(state->vec.at), free(state);
+        return t->slots[at] >= 0 ? t->slots[at] : NO_ROOM;
+    }
+    memset(state->next, 0xFF, sizeof state->next); /* UNKNOWN */
+    t->bytes += sizeof *state + vec->n * sizeof(Config);
+    t->slots[at] = t->count;
+    t->states[t->count] = state;
+    return t->count++;
+}
+
+const Vec *table_vec(const Table *t, int32_t state) {
+    return &t->states[state]->vec;
+}
+
+/* The state after a byte: DEAD where there is none; NO_ROOM, FAILED as above. */
+int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
+    State *state = e->table.states[from];
+    int32_t after = state->next[byte];
+    if (after != UNKNOWN) return after;
+    Vec vec = {NULL, 0, 0};
+    if (step_vec(e, &state->vec, byte, &vec) < 0) after = FAILED;
+    else after = vec.n ? table_state(&e->table, &vec, 0) : DEAD;
+    free(vec.at);
+    if (after >= DEAD) state->next[byte] = after; /* states stay where they are while anybody walks */
+    return after;
+}
