@@ -3,11 +3,12 @@
     {"choices": ["yes", "no"]}
     {"regex": "[0-9]+"}
     {"lark": "start: ...", "start": "start", "bindings": {"N": "3"}, "grammars": {"ACTION": {...}}}
-    {"knowledge": "household", "bindings": {"OBJECT": {"desk 1": ["mug 1"]}}, "path": ["go to desk 1"]}
+    {"knowledge": "household", "view": {"RECEPTACLE": ["desk 1"], ...}, "path": ["go to desk 1"]}
 
 Exactly one of the four says what kind it is; any may have "begun", the text of the grammar that the prompt ends with.
-"bindings" give slots texts, or texts per key; "grammars" give them specifications. Knowledge stands for the actions
-that may come next after "path". A specification never names a file: a grammar is text, or one that ships.
+"bindings" give slots texts, or texts per key; "view" does, too, and leaves nothing for all other slots; "grammars" give
+slots specifications. Knowledge stands for the actions that may come next after "path", and "steps_left" for those from
+which the path can end within so many. A specification never names a file: a grammar is text, or one that ships.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ _KINDS = {
     "choices": {"choices"},
     "regex": {"regex"},
     "lark": {"lark", "start", "bindings", "grammars"},
-    "knowledge": {"knowledge", "bindings", "path", "steps_left"},
+    "knowledge": {"knowledge", "bindings", "view", "path", "steps_left"},
 }
-_RELATIVE_IMPORT = re.compile(r"^\s*%import\s*\.", re.MULTILINE)
+_IMPORTED = re.compile(r"[ \t]+([\w.]+)")
+_LARK_LIBRARY = ("common", "lark", "python", "unicode")
 
 
 class CompiledCache:
@@ -136,13 +138,15 @@ def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
         return Grammar.from_choices(_texts(fields["choices"], "choices"))
     if kind == "regex":
         return Grammar.from_regex(_text(fields["regex"], "regex"))
-    bindings = _bindings(fields.get("bindings", {}))
+    bindings = _bindings(fields, "bindings")
     if kind == "lark":
         grammar = _read_lark(_source(fields["lark"], "lark"), _text(fields.get("start", "start"), "start"))
         inner = _object(fields.get("grammars", {}), "grammars")
         bindings |= {name: read_specification(_object(part, name), depth + 1) for name, part in inner.items()}
         return grammar.bind(**bindings) if bindings else grammar
     knowledge = _read_knowledge(_source(fields["knowledge"], "knowledge"))
+    if "view" in fields:
+        knowledge = knowledge.bind_view(_bindings(fields, "view"))
     knowledge = knowledge.bind(**bindings) if bindings else knowledge
     for action in _texts(fields.get("path", []), "path"):
         knowledge = knowledge.after(action)
@@ -170,14 +174,18 @@ def _source(value: Any, field: str) -> str:
     if "\n" not in text and ":" not in text:
         shipped = ", ".join(shipped_names())
         raise ConstrainedError(f"{field}: no grammar {text!r} ships", f"give the grammar's text, or one of: {shipped}")
-    if _RELATIVE_IMPORT.search(text):
-        raise ConstrainedError(f"{field}: a specification imports no files", "write the imported rules out")
+    known = {*_LARK_LIBRARY, *(name.replace("/", ".") for name in shipped_names())}
+    for after in text.split("%import")[1:]:  # wherever it stands: lark allows for more ways to write it than one
+        found = _IMPORTED.match(after)
+        path = found[1] if found else ""
+        if path not in known and path.rpartition(".")[0] not in known:
+            raise ConstrainedError(f"{field}: a specification imports no files", "write the imported rules out")
     return text + "\n"  # a line break tells the reader that it is text
 
 
-def _bindings(value: Any) -> dict[str, Any]:
+def _bindings(fields: Mapping, field: str) -> dict[str, Any]:
     out = {}
-    for name, bound in _object(value, "bindings").items():
+    for name, bound in _object(fields.get(field, {}), field).items():
         if isinstance(bound, Mapping):
             out[name] = {key: _texts(texts, name) for key, texts in bound.items()}
         else:

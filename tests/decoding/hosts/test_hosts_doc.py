@@ -1,0 +1,51 @@
+"""What docs/hosts.md shows is so: its code is run, and where vLLM would be needed, its requests are checked."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+from constrained.decoding.hosts.specification import _KINDS, MAX_COMPILED, read_specification
+from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor
+from constrained.decoding.hosts.vllm_requests import CONFLICTING, FULL_NAME
+from tests.decoding.hosts.vllm_stand_in import SamplingParams
+from tests.decoding.tiny import tiny
+
+DOC = (Path(__file__).parents[3] / "docs" / "hosts.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
+
+
+def test_the_code_for_hosts_that_are_here_runs():
+    loaded = tiny()
+    loaded.tokenizer.pad_token, loaded.tokenizer.padding_side = "<s>", "left"
+    names = {"model": loaded.model, "tokenizer": loaded.tokenizer}
+    for block in BLOCKS:
+        if not block.startswith("# needs"):
+            exec(compile(block, "docs/hosts.md", "exec"), names)
+    texts = loaded.tokenizer.batch_decode(names["ids"][:, names["inputs"]["input_ids"].shape[1] :], True)
+    assert all(map(names["grammar"].matches, texts))
+    result = loaded.tokenizer.decode(names["result"].generated_tokens, skip_special_tokens=True)
+    assert names["grammar"].matches(result)
+    assert names["knowledge"].check([names["action"]]).ok
+    assert names["answer"] in ("yes", "no")
+
+
+def test_the_requests_for_vllm_are_such_as_it_serves():
+    blocks = [ast.parse(block) for block in BLOCKS if block.startswith("# needs")]
+    assert len(blocks) == 2
+    assigned = {node.targets[0].id: node.value for node in ast.walk(blocks[0]) if isinstance(node, ast.Assign)}
+    household = ast.literal_eval(assigned["household"])
+    VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": household}))
+    assert read_specification(household).matches("take mug 1 from desk 1")
+    calls = [node for node in ast.walk(blocks[1]) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.dumps"]
+    text = json.dumps(ast.literal_eval(calls[0].args[0]))
+    VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": text}))
+
+
+def test_names_and_numbers_are_those_of_the_code():
+    assert FULL_NAME in DOC and f"the {MAX_COMPILED} last used" in DOC
+    for name in {*_KINDS, *set().union(*_KINDS.values()), "begun"}:
+        assert f'"{name}"' in DOC
+    assert all(f"`{name}`" in DOC for name in CONFLICTING[:3])
+    for path in re.findall(r"`((?:tests|constrained)/[\w/.]+)`", DOC):
+        assert (Path(__file__).parents[3] / path).exists()
