@@ -12,6 +12,7 @@ from constrained.decoding.device import (
     DeviceTables,
     capture,
     gumbel,
+    write,
 )
 from tests.decoding.device.test_kernel import VOCABULARIES
 

@@ -1,0 +1,212 @@
+"""The measurements of `constrained bench device`."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
+
+from constrained.decoding import bitmask
+from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables, gumbel
+
+CONTEXT = 128
+"""Tokens that the model has read before the one it is timed on."""
+
+INNER = 8
+"""Runs in one captured graph, so that the events' own resolution doesn't count."""
+
+
+@dataclass
+class Bench:
+    """Measurements over one set of tables."""
+
+    tables: DeviceTables
+    dtype: torch.dtype
+    repeats: int
+    layers: int
+    width: int
+
+    def __post_init__(self):
+        torch.manual_seed(0)
+        heads = max(1, self.width // 64)
+        config = LlamaConfig(
+            vocab_size=self.tables.size, hidden_size=self.width, intermediate_size=4 * self.width,
+            num_hidden_layers=self.layers, num_attention_heads=heads, num_key_value_heads=heads,
+            max_position_embeddings=CONTEXT + 8, tie_word_embeddings=True,
+        )  # fmt: skip
+        self.model = LlamaForCausalLM(config).to(self.tables.device, self.dtype).eval()
+
+    def measure(self, batch: int, kind: str) -> dict:
+        """The figures of one batch size, in seconds."""
+        device = self.tables.device
+        places = self.states(kind)
+        states = places[((torch.arange(batch, device=device) + 0.5) * len(places) / batch).long()]
+        matcher = DeviceMatcher(self.tables, batch)
+        logits = torch.randn(batch, self.tables.size, device=device).to(self.dtype)
+        read, one = self._decoder(batch)
+
+        def masked(**options) -> Callable[[], object]:
+            def run():
+                matcher.state.copy_(states)  # every time from the same places
+                return matcher.step(logits, **options)
+
+            return run
+
+        def plain(choose: Callable) -> Callable[[], object]:
+            def run():
+                matcher.state.copy_(states)
+                return choose(logits)
+
+            return run
+
+        def decode(choose: Callable) -> Callable[[], object]:
+            def run():
+                matcher.state.copy_(states)
+                return choose(one())
+
+            return run
+
+        def by_chance(values):
+            noise = gumbel(batch, self.tables.size, device=device)
+            return (values.float() + 0.7 * noise).argmax(1)
+
+        found = {"batch": batch, "rows": kind, "allowed": _allowed(matcher, states)}
+        runs = {
+            "argmax": plain(lambda values: values.argmax(1)),
+            "step": masked(),
+            "step with pruned mass": masked(pruned_mass=True),
+            "sample": plain(by_chance),
+            "step by chance": masked(temperature=0.7),
+        }
+        found |= zip(runs, self.time(*runs.values()))
+        read()
+        found["decode"], found["decode within"] = self.time(decode(lambda v: v.argmax(1)), decode(matcher.step))
+        found["overhead %"] = 100 * (found["decode within"] / found["decode"] - 1)
+        matcher.state.copy_(states)
+        return found | self._apply(matcher, logits)
+
+    def _decoder(self, batch: int) -> tuple[Callable[[], None], Callable[[], torch.Tensor]]:
+        """(reads the context, one decode step at its end that leaves all as it was)."""
+        device = self.tables.device
+        cache = StaticCache(config=self.model.config, max_cache_len=CONTEXT + 8)
+        ids = torch.randint(self.tables.size, (batch, CONTEXT), device=device)
+        position = torch.full((batch, 1), CONTEXT, device=device)
+        seen = torch.ones(batch, CONTEXT + 8, dtype=torch.long, device=device)
+
+        @torch.no_grad()
+        def read() -> None:
+            self.model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+
+        @torch.no_grad()
+        def one() -> torch.Tensor:
+            for layer in cache.layers:
+                layer.cumulative_length.fill_(CONTEXT)
+            return self.model(
+                ids[:, -1:], attention_mask=seen, position_ids=position, past_key_values=cache, use_cache=True
+            ).logits[:, -1]
+
+        return read, one
+
+    def _apply(self, matcher: DeviceMatcher, logits: torch.Tensor) -> dict:
+        """Packed masks onto logits: ours and xgrammar's."""
+        mask = matcher.mask()
+        kernel = matcher.backend.apply
+        try:
+            from xgrammar import apply_token_bitmask_inplace as theirs
+        except ImportError:
+            return {"apply": self.time(lambda: kernel(logits, mask))[0], "apply xgrammar": None, "apply equal": None}
+        fresh = torch.randn_like(logits)
+        ours, other = kernel(fresh.clone(), mask), fresh.clone()
+        theirs(other, mask)
+        ours_seconds, their_seconds = self.time(lambda: kernel(logits, mask), lambda: theirs(logits, mask))
+        return {"apply": ours_seconds, "apply xgrammar": their_seconds, "apply equal": bool(torch.equal(ours, other))}
+
+    def states(self, kind: str) -> torch.Tensor:
+        """States to stand at: the one that allows most, or those along a greedy text of random logits."""
+        if kind == "wide":
+            most = bitmask.expand(self.tables.masks, self.tables.size).sum(1).argmax()
+            wide = torch.nonzero(self.tables.mask_row == most).flatten()[0]
+            return torch.nonzero(self.tables.wide == wide).flatten().int()
+        matcher = DeviceMatcher(self.tables, 1, budget=120)
+        generator = torch.Generator().manual_seed(1)
+        met = []
+        for _ in range(120):
+            met.append(matcher.state.clone())
+            logits = torch.randn(1, self.tables.size, generator=generator).to(self.tables.device)
+            matcher.step(logits)
+            if bool(matcher.finished):
+                break
+        return torch.cat(met)
+
+    def time(self, *runs: Callable[[], object]) -> list[float]:
+        """Median seconds of each, taken in turns, so that what slows the machine for a while slows all of them."""
+        once = self._by_clock if self.tables.device.type == "cpu" else self._by_events
+        timers = [once(run) for run in runs]
+        times = [[timer() for timer in timers] for _ in range(self.repeats)]
+        return [statistics.median(read() for read in column) for column in zip(*times)]
+
+    @staticmethod
+    def _by_clock(run: Callable[[], object]) -> Callable[[], Callable[[], float]]:
+        run()
+
+        def once() -> Callable[[], float]:
+            began = time.perf_counter()
+            run()
+            seconds = time.perf_counter() - began
+            return lambda: seconds
+
+        return once
+
+    @staticmethod
+    def _by_events(run: Callable[[], object]) -> Callable[[], Callable[[], float]]:
+        for _ in range(3):
+            run()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(INNER):
+                run()
+        graph.replay()
+
+        def once() -> Callable[[], float]:
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record()
+            graph.replay()
+            last.record()
+
+            def read() -> float:  # after all are sent off: nothing waits in between
+                last.synchronize()
+                return first.elapsed_time(last) / 1000 / INNER
+
+            return read
+
+        return once
+
+    def synchronisations(self, batch: int, steps: int = 20) -> float | None:
+        """Times that a token made the host wait; None where there is no device to wait for."""
+        if self.tables.device.type == "cpu":
+            return None
+        matcher, flag = DeviceMatcher(self.tables, batch), AsyncFlag(self.tables.device)
+        logits = torch.randn(batch, self.tables.size, device=self.tables.device)
+        matcher.step(logits, temperature=0.7, pruned_mass=True)  # compiles
+        with warnings.catch_warnings(record=True) as waits:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                for _ in range(steps):
+                    matcher.step(logits, temperature=0.7, pruned_mass=True)
+                    flag.look(matcher.finished.all())
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+        return sum("synchroniz" in str(w.message) for w in waits) / steps
+
+
+def _allowed(matcher: DeviceMatcher, states: torch.Tensor) -> float:
+    """Tokens allowed, on average over the rows."""
+    matcher.state.copy_(states)
+    return bitmask.expand(matcher.mask(), matcher.tables.size).sum(1).float().mean().item()
