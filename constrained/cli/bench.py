@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def add_parser(commands) -> None:
-    from benchmarks import agents, paper_rules, replay
+    from benchmarks import agents, device, paper_rules, replay
     from benchmarks.engine import command as engine
 
     parser = commands.add_parser(
@@ -13,7 +13,7 @@ def add_parser(commands) -> None:
         description="Run a benchmark; each prints a table and writes JSON.",
     )
     kinds = parser.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
-    for name, module in (("agents", agents), ("engine", engine), ("replay", replay), ("rules", paper_rules)):
+    for name, module in (("agents", agents), ("device", device), ("engine", engine), ("replay", replay), ("rules", paper_rules)):
         words = (module.__doc__ or "").strip().split("\n")[0]
         inner = kinds.add_parser(name, help=words, description=words)
         module.add_arguments(inner)
