@@ -44,8 +44,9 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
 
     Notes
     -----
-    A step costs one read of the ids, one copy of the masks (rows × vocabulary bits) to the logits' device, and one
-    masked fill.
+    A step costs one read of the ids, one copy of the masks (rows × vocabulary bits) to the logits' device, one masked
+    fill, and one look at what is left. On a GPU `generate` waits for the device once a step by itself, to see which
+    rows have ended.
     """
 
     supports_continuous_batching = False  # see hf_continuous
@@ -86,11 +87,13 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         Raises
         ------
         ConstrainedError
-            A row took a token that was not allowed, or (`VocabularyError`) the logits are narrower than the
-            vocabulary.
+            A row took a token that was not allowed, others have forbidden all that are, or (`VocabularyError`) the
+            logits are narrower than the vocabulary.
         """
         rows = self._rows
         check_width(rows.vocabulary, scores.shape[1])
         rows.follow(input_ids.cpu().numpy())
         mask = self._transfer.move((len(scores), rows.vocabulary.words), scores.device, rows.fill)
-        return bitmask.apply(scores.clone(), mask)
+        out = bitmask.apply(scores.clone(), mask)
+        rows.check_choice(out.amax(dim=1).float().cpu().numpy())
+        return out

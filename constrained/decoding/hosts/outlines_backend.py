@@ -155,15 +155,17 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
         Raises
         ------
         ConstrainedError
-            A row took a token that was not allowed, or (`VocabularyError`) the logits are narrower than the
-            vocabulary.
+            A row took a token that was not allowed, others have forbidden all that are, or (`VocabularyError`) the
+            logits are narrower than the vocabulary.
         """
         rows, width = logits.shape
         check_width(self._rows.vocabulary, width)
         shape = (rows, self._rows.vocabulary.words)
         if self.tensor_library_name == "torch":
             self._rows.follow(input_ids.cpu().numpy())
-            return bitmask.apply(logits.clone(), self._transfer.move(shape, logits.device, self._rows.fill))
+            out = bitmask.apply(logits.clone(), self._transfer.move(shape, logits.device, self._rows.fill))
+            self._rows.check_choice(out.amax(dim=1).float().cpu().numpy())
+            return out
         try:
             self._rows.follow(np.array(input_ids))
         except ConstrainedError:

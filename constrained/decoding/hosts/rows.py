@@ -102,6 +102,25 @@ class Rows:
         if self._dead.any():
             mask[: len(self._dead)][self._dead] = 0
 
+    def check_choice(self, best: np.ndarray) -> None:
+        """Refuse to go on where others have forbidden all that the grammar allows: a host would take just anything.
+
+        Parameters
+        ----------
+        best : ndarray of float, shape [rows]
+            Each row's highest score under its mask.
+
+        Raises
+        ------
+        ConstrainedError
+        """
+        stuck = np.flatnonzero(np.isneginf(best) & ~self._dead)
+        if len(stuck):
+            raise ConstrainedError(
+                f"row {stuck[0]}: every token that the grammar allows here has been forbidden before",
+                "leave out what forbids tokens, too, such as min_new_tokens, bad_words_ids or suppress_tokens",
+            )
+
     def _is_new(self, ids: np.ndarray) -> bool:
         """Whether these rows can't be what comes after the last step's."""
         last = self._ids

@@ -217,6 +217,14 @@ def test_a_token_that_was_not_allowed_is_an_error():
         )
 
 
+@pytest.mark.parametrize("sample", [False, True])
+def test_where_others_forbid_all_that_is_allowed_it_is_an_error(sample):
+    for most in (6, 40):  # "look" has at most four tokens: at the next only the end is allowed, and forbidden
+        processor = ConstrainedLogitsProcessor(compile_grammar(Grammar.from_choices(["look"]), VOCABULARY))
+        with pytest.raises(ConstrainedError, match=r"row 0: every token .* forbidden before\n.*min_new_tokens"):
+            write(["x"], processor, min_new_tokens=6, max_new_tokens=most, do_sample=sample)
+
+
 def test_what_can_not_work_is_an_error_at_once():
     with pytest.raises(ConstrainedError, match="budget of 2 tokens is too small"):
         ConstrainedLogitsProcessor(COMPILED["one text"], max_new_tokens=2)

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import runpy
 from pathlib import Path
 
 from constrained.decoding.hosts.specification import _KINDS, MAX_COMPILED, read_specification
@@ -15,13 +16,12 @@ DOC = (Path(__file__).parents[3] / "docs" / "hosts.md").read_text(encoding="utf-
 BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
 
 
-def test_the_code_for_hosts_that_are_here_runs():
+def test_the_code_for_hosts_that_are_here_runs(tmp_path):
     loaded = tiny()
     loaded.tokenizer.pad_token, loaded.tokenizer.padding_side = "<s>", "left"
-    names = {"model": loaded.model, "tokenizer": loaded.tokenizer}
-    for block in BLOCKS:
-        if not block.startswith("# needs"):
-            exec(compile(block, "docs/hosts.md", "exec"), names)
+    script = tmp_path / "hosts.py"
+    script.write_text("\n".join(block for block in BLOCKS if not block.startswith("# needs")), encoding="utf-8")
+    names = runpy.run_path(str(script), {"model": loaded.model, "tokenizer": loaded.tokenizer})
     texts = loaded.tokenizer.batch_decode(names["ids"][:, names["inputs"]["input_ids"].shape[1] :], True)
     assert all(map(names["grammar"].matches, texts))
     result = loaded.tokenizer.decode(names["result"].generated_tokens, skip_special_tokens=True)
