@@ -203,7 +203,9 @@ def _check(
         raise ConstrainedError("prefill_chunk_size isn't supported", "leave it out")
     if not model_kwargs.get("use_cache", True):
         raise ConstrainedError("use_cache=False isn't supported", "leave the cache on")
-    others = sorted(name for name, value in model_kwargs.items() if value is not None and name not in USED)
+    # Recurrent states come from transformers itself; they are read anew.
+    own = USED | ({"cache_params"} - call.keys())
+    others = sorted(name for name, value in model_kwargs.items() if value is not None and name not in own)
     if others:
         raise ConstrainedError(
             f"the loop doesn't know how to carry {others[0]!r} from step to step", "give the prompt as input_ids alone"

@@ -142,13 +142,13 @@ class Processed:
             places = [place for place, text in enumerate(texts) if len(text.tokens) == length]
             numbers = [rows[texts[place]] for place in places]
             width = len(next(iter(self.prompts.values()))) + length
-            ids = torch.zeros((len(rows), width), dtype=torch.long, device=scores.device)
+            read = torch.zeros((len(rows), width), dtype=torch.long, device=scores.device)
             batch = torch.zeros((len(rows), scores.shape[1]), device=scores.device)
             for place, row in zip(places, numbers):
                 text = texts[place]
-                ids[row] = torch.tensor(self.prompts[text] + text.ids[text.prompt_tokens :], device=ids.device)
+                read[row] = torch.tensor(self.prompts[text] + text.ids[text.prompt_tokens :], device=read.device)
                 batch[row] = scores[place]
-            out[places] = self.processors(ids, batch)[numbers].float()
+            out[places] = self.processors(read, batch)[numbers].float()
         return out.masked_fill(~allowed, -torch.inf), ids
 
     def _pick(self, scores: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
