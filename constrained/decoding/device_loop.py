@@ -16,7 +16,7 @@ from transformers.generation import logits_process as hf
 
 from constrained.automaton import CompiledGrammar
 from constrained.decoding.call import Call
-from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables
+from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables, capture
 from constrained.decoding.output import ConstrainedOutput
 from constrained.decoding.ragged_reader import RaggedReader
 from constrained.errors import ConstrainedError
@@ -80,7 +80,7 @@ def write_on_device(
     generator: torch.Generator | None = None,
     measure: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Write all rows to their ends.
+    """Write all rows to their ends; on a CUDA device with a static cache, a step (model, mask, choice) is one graph.
 
     Parameters
     ----------
@@ -103,22 +103,35 @@ def write_on_device(
         float32 ``[rows, n]``; of no meaning behind the end.
     """
     rows, device = len(matcher), matcher.state.device
-    longest = max(len(text.ids) for text in reader.texts)
-    out = torch.empty((rows, steps), dtype=torch.long, device=device)
-    masses = torch.empty((rows, steps), device=device) if measure else None
+    reach = max(len(text.ids) for text in reader.texts)
+    out = torch.full((rows, steps), matcher.pad, device=device)
+    masses = torch.zeros((rows, steps), device=device) if measure else None
     positions = torch.tensor([[len(text.ids)] for text in reader.texts], device=device)
-    over = AsyncFlag(device)
-    logits = reader.read_prompts()
-    for step in range(steps):
-        tokens = matcher.step(logits, generator=generator, pruned_mass=measure, **settings)
-        out[:, step] = tokens
+    tokens = torch.zeros((rows, 1), dtype=torch.long, device=device)
+    column = torch.zeros(1, dtype=torch.long, device=device)
+
+    def choose(logits: torch.Tensor) -> None:
+        tokens.copy_(matcher.step(logits, generator=generator, pruned_mass=measure, **settings).unsqueeze(1))
+        out.index_copy_(1, column, tokens)
         if measure:
-            masses[:, step] = matcher.pruned_mass
-        if over.look(matcher.finished.all()) or step + 1 == steps:
-            break
-        logits = reader.step(tokens.unsqueeze(1), positions, longest + step + 1)
-        positions += 1
-    return out[:, : step + 1], None if masses is None else masses[:, : step + 1]
+            masses.index_copy_(1, column, matcher.pruned_mass.unsqueeze(1))
+        column.add_(1)
+
+    def further() -> None:
+        choose(reader.step(tokens, positions, reach))
+        positions.add_(1)
+
+    choose(reader.read_prompts())
+    if device.type == "cuda" and reader.cache.static and steps > 1:
+        changed = [matcher.state, matcher.left, out, positions, tokens, column, *([masses] if measure else [])]
+        reach += 1
+        further, _ = capture(further, changed, generator=generator)
+    over, written = AsyncFlag(device), 1
+    while written < steps and not over.look(matcher.finished.all()):
+        reach += 1
+        further()
+        written += 1
+    return out[:, :written], masses[:, :written] if measure else None
 
 
 def generate_on_device(call: Call, grammar: Any) -> torch.Tensor | ConstrainedOutput:
@@ -144,7 +157,7 @@ def generate_on_device(call: Call, grammar: Any) -> torch.Tensor | ConstrainedOu
     )
     ends = torch.isin(tokens, tokens.new_tensor(tables.eos_token_ids))
     after = ends.long().cumsum(1) - ends.long() > 0  # behind the first end
-    used = int((~after).sum(1).max())
+    passes, used = tokens.shape[1], int((~after).sum(1).max())
     tokens = tokens[:, :used]
     sequences = torch.cat((call.input_ids, tokens.to(call.input_ids.device)), 1)
     if not config.return_dict_in_generate:
@@ -153,5 +166,5 @@ def generate_on_device(call: Call, grammar: Any) -> torch.Tensor | ConstrainedOu
         sequences=sequences,
         pruned_mass=None if masses is None else masses[:, :used].masked_fill(after[:, :used], torch.nan).cpu(),
         complete=(matcher.complete | matcher.finished).cpu(),
-        forward_passes=reader.forward.passes,
+        forward_passes=passes,
     )

@@ -7,8 +7,7 @@ batch of texts through them, with one kernel a token. The same code runs in plai
 from constrained.decoding.device.capture import capture
 from constrained.decoding.device.flag import AsyncFlag
 from constrained.decoding.device.logits import gumbel
-from constrained.decoding.device.loop import Written, write
 from constrained.decoding.device.matcher import DeviceMatcher
 from constrained.decoding.device.tables import DeviceTables
 
-__all__ = ["AsyncFlag", "DeviceMatcher", "DeviceTables", "Written", "capture", "gumbel", "write"]
+__all__ = ["AsyncFlag", "DeviceMatcher", "DeviceTables", "capture", "gumbel"]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from constrained import Grammar, Vocabulary, compile_grammar
-from constrained.decoding.device import DeviceMatcher, DeviceTables, write
-from constrained.errors import ConstrainedError, ModelError
+from constrained.decoding import custom_generate
+from constrained.decoding.device import DeviceTables
 from tests.decoding.device.walk import DEVICE, AsksTheHost
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
 
@@ -18,8 +18,22 @@ GRAMMARS = [
 ]
 COMPILED = [compile_grammar(g, VOCABULARY) for g in GRAMMARS]
 TABLES = DeviceTables.build(COMPILED, device=DEVICE)
+CHOICES = DeviceTables.build(COMPILED[1], device=DEVICE)
 MODEL = tiny_llama(330).to(DEVICE)
+EOS = 1
 PROMPTS = torch.tensor([[0, 70, 71, 72, 90], [0, 80, 81, 82, 83]], device=DEVICE)
+
+
+def write(prompts: torch.Tensor, grammar, steps: int, **options):
+    options = {"attention_mask": torch.ones_like(prompts), "do_sample": False, "pad_token_id": EOS} | options
+    return MODEL.generate(
+        prompts,
+        custom_generate=custom_generate,
+        grammar=grammar,
+        max_new_tokens=steps,
+        return_dict_in_generate=True,
+        **options,
+    )
 
 
 def text(tokens: torch.Tensor) -> bytes:
@@ -40,62 +54,43 @@ def by_the_host(prompt: list[int], grammar: int, budget: int) -> list[int]:
     return ids[len(prompt) :]
 
 
-def test_greedy_texts_are_the_hosts():
+@pytest.mark.parametrize("options", [{}, {"cache_implementation": "static"}], ids=str)
+def test_greedy_texts_are_the_hosts(options):
     """With room to spare: near the end of a budget the host's masks can be narrower (see `Matcher.set_budget`)."""
-    matcher = DeviceMatcher(TABLES, [0, 1], budget=80)
-    written = write(MODEL, PROMPTS, matcher, max_new_tokens=80, pruned_mass=True)
-    assert written.complete.tolist() == [True, True]
-    for row, grammar in enumerate([0, 1]):
-        expected = by_the_host(PROMPTS[row].tolist(), grammar, 80)
-        found = written.tokens[row].tolist()
-        assert found == expected + [VOCABULARY.eos_token_ids[0]] * (len(found) - len(expected))
-        assert GRAMMARS[grammar].matches(text(written.tokens[row]))
-    assert ((written.pruned_mass >= 0) & (written.pruned_mass <= 1)).all()
-    assert written.pruned_mass.shape == written.tokens.shape and written.pruned_mass[0, 0] > 0
+    out = write(PROMPTS, TABLES, 80, output_pruned_mass=True, **options)
+    assert out.complete.tolist() == [True, True]
+    for row, found in enumerate(out.sequences[:, 5:].tolist()):
+        expected = by_the_host(PROMPTS[row].tolist(), row, 80)
+        assert found == expected + [EOS] * (len(found) - len(expected))
+        assert GRAMMARS[row].matches(text(out.sequences[row, 5:]))
+    assert out.pruned_mass.shape == out.sequences[:, 5:].shape and out.pruned_mass[0, 0] > 0
 
 
 def test_padding_on_the_left_changes_nothing():
     short = PROMPTS[1:, 2:]
-    alone = write(MODEL, short, DeviceMatcher(TABLES, [0], budget=20), max_new_tokens=20).tokens[0]
-    batch = torch.cat((PROMPTS[:1], torch.nn.functional.pad(short, (2, 0), value=1)))
+    tables = DeviceTables.build([COMPILED[1], COMPILED[0]], device=DEVICE)
+    alone = write(short, DeviceTables.build(COMPILED[0], device=DEVICE), 20).sequences[0, 3:]
+    batch = torch.cat((PROMPTS[:1], torch.nn.functional.pad(short, (2, 0), value=EOS)))
     mask = torch.tensor([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]], device=DEVICE)
-    both = write(MODEL, batch, DeviceMatcher(TABLES, [1, 0], budget=20), max_new_tokens=20, attention_mask=mask).tokens[
-        1
-    ]
-    assert text(both) == text(alone)
+    assert text(write(batch, tables, 20, attention_mask=mask).sequences[1, 5:]) == text(alone)
 
 
 @pytest.mark.parametrize("budget", [4, 5, 9, 40])
 def test_every_text_is_whole_within_its_budget(budget):
-    matcher = DeviceMatcher(TABLES, [1, 1], budget=budget)
-    generator = torch.Generator(DEVICE).manual_seed(budget)
-    written = write(MODEL, PROMPTS, matcher, max_new_tokens=budget, temperature=1.5, top_p=0.95, generator=generator)
-    assert written.complete.all() and all(GRAMMARS[1].matches(text(row)) for row in written.tokens)
-
-
-def test_without_a_budget_a_text_may_be_cut_and_says_so():
-    written = write(MODEL, PROMPTS[:1], DeviceMatcher(TABLES, [0]), max_new_tokens=2)
-    assert written.tokens.shape == (1, 2) and written.complete.tolist() == [False]
+    torch.manual_seed(budget)
+    out = write(PROMPTS, CHOICES, budget, do_sample=True, temperature=1.5, top_p=0.95, num_return_sequences=3)
+    assert out.complete.all() and out.sequences.shape[0] == 6
+    assert all(GRAMMARS[1].matches(text(row[5:])) for row in out.sequences)
 
 
 def test_the_loop_asks_the_host_nothing():
-    """Beyond what the first pass over the prompt does, and the flag, which on a CPU is read at once."""
+    """More steps, no more questions, but for the flag, which on a CPU is read at once."""
     counts = []
-    for steps in (2, 12):
-        matcher = DeviceMatcher(TABLES, [0, 0], budget=60)
+    for steps in (17, 40):
         with AsksTheHost() as watched:
-            write(MODEL, PROMPTS, matcher, max_new_tokens=steps, temperature=0.7, pruned_mass=True)
-        counts.append([name for name in watched.found if "_local_scalar_dense" not in name])
-        looks = len(watched.found) - len(counts[-1])
-    assert counts[0] == counts[1] and looks <= 12 + 4
-
-
-def test_what_does_not_fit_is_an_error():
-    matcher = DeviceMatcher(TABLES, [0, 1])
-    with pytest.raises(ConstrainedError, match="1 new tokens for prompts of shape \\(1, 5\\) and 2 matcher rows"):
-        write(MODEL, PROMPTS[:1], matcher, max_new_tokens=1)
-    with pytest.raises(ModelError, match="5 \\+ 252 tokens don't fit in the model's context of 256"):
-        write(MODEL, PROMPTS, matcher, max_new_tokens=252)
-    if DEVICE == "cpu":
-        with pytest.raises(ConstrainedError, match="CUDA graphs need a CUDA device"):
-            write(MODEL, PROMPTS, matcher, max_new_tokens=3, graph=True)
+            out = write(PROMPTS, TABLES, steps, do_sample=True, temperature=0.7, output_pruned_mass=True)
+        counts.append((out.forward_passes, watched.found))
+    (few, before), (many, after) = counts
+    read = "aten._local_scalar_dense.default"
+    assert many > few + 9 and after.count(read) - before.count(read) <= many - few
+    assert [name for name in after if name != read] == [name for name in before if name != read]
