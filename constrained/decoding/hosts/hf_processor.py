@@ -36,6 +36,9 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
     num_beams : int
         The number given to `generate`. Where a grammar has fewer ways on than there are beams, transformers fills
         the others with sequences of score minus infinity; these are rows that nothing is left for.
+    assisted : bool
+        `generate` is given an `assistant_model` or `prompt_lookup_num_tokens`: it shows drafts, and takes back what
+        the model wouldn't have written. Every generation then needs a processor of its own, or `reset`.
 
     Raises
     ------
@@ -59,9 +62,15 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         begun: str = "",
         prompt_length: int | None = None,
         num_beams: int = 1,
+        assisted: bool = False,
     ):
         self._rows = Rows(
-            grammar, max_new_tokens=max_new_tokens, begun=begun, prompt_length=prompt_length, num_beams=num_beams
+            grammar,
+            max_new_tokens=max_new_tokens,
+            begun=begun,
+            prompt_length=prompt_length,
+            num_beams=num_beams,
+            assisted=assisted,
         )
         self._transfer = MaskTransfer()
 

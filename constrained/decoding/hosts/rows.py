@@ -30,6 +30,8 @@ class Rows:
         Columns before the first generated token; default: the columns of the first step.
     num_beams : int
         More than 1: rows whose token was not allowed are beams that nothing was left for, not errors.
+    assisted : bool
+        The rows show drafts, too, which may hold any token and are taken back.
 
     Raises
     ------
@@ -45,6 +47,7 @@ class Rows:
         begun: str = "",
         prompt_length: int | None = None,
         num_beams: int = 1,
+        assisted: bool = False,
     ):
         grammars = [grammar] if isinstance(grammar, CompiledGrammar) else list(grammar)
         if not grammars or not all(isinstance(g, CompiledGrammar) for g in grammars):
@@ -62,6 +65,7 @@ class Rows:
         self._limit = max_new_tokens
         self._prompt_length = prompt_length
         self._beams = num_beams > 1
+        self._assisted = assisted
         self.reset()
 
     def reset(self) -> None:
@@ -69,7 +73,7 @@ class Rows:
         self.batch = BatchMatcher()
         self._ids: np.ndarray | None = None  # the last step's rows
         self._begin = 0  # columns before the first generated token
-        self._dead = np.zeros(0, bool)  # beams that nothing was left for
+        self._dead = np.zeros(0, bool)  # beams that nothing was left for, and drafts past a forbidden token
 
     def follow(self, ids: np.ndarray) -> BatchMatcher:
         """Read what the rows have come to.
@@ -97,10 +101,13 @@ class Rows:
         return self.batch
 
     def fill(self, mask: np.ndarray) -> None:
-        """Write what each row allows into ``mask``, int32 ``[rows, words]``; a dead beam allows nothing."""
+        """Write what each row allows into ``mask``, int32 ``[rows, words]``.
+
+        A dead beam allows nothing. After a forbidden token of a draft all is allowed, for it is thrown away.
+        """
         self.batch.fill_bitmask(mask)
         if self._dead.any():
-            mask[: len(self._dead)][self._dead] = 0
+            mask[: len(self._dead)][self._dead] = -1 if self._assisted else 0
 
     def check_choice(self, best: np.ndarray) -> None:
         """Refuse to go on where others have forbidden all that the grammar allows: a host would take just anything.
@@ -129,6 +136,8 @@ class Rows:
             return True
         if not np.array_equal(ids[:, : self._begin], last[:, : self._begin]):
             return True
+        if self._assisted:
+            return False
         if self._limit is not None and length - self._begin >= self._limit:
             return True  # every text is whole, so no host asks again
         return not self._beams and all(matcher.is_terminated for matcher in self.batch)
@@ -172,7 +181,7 @@ class Rows:
         for row, allowed in enumerate(read):
             if allowed:
                 continue
-            if not self._beams:
+            if not (self._beams or self._assisted):
                 raise not_allowed(matchers[row], int(tokens[row]), f"row {row}, token {column - self._begin + 1}")
             self._dead[row] = True
 
@@ -187,5 +196,5 @@ def not_allowed(matcher, token: int, place: str) -> ConstrainedError:
     return ConstrainedError(
         f"{place}: token {token}{text} is not allowed here; allowed: {some}{more}",
         "the processor must be the last to forbid tokens; call reset() before it serves another generation; "
-        "with beams, pass num_beams",
+        "with beams, pass num_beams; with drafts, assisted=True",
     )

@@ -87,6 +87,40 @@ def test_each_prompt_has_its_own_grammar(options):
         assert GRAMMARS[names[at // share]].matches(text_of(VOCABULARY, row))
 
 
+@pytest.mark.parametrize("name", ["choices", "regex", "step"])
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("draft", ["prompt lookup", "assistant"])
+def test_drafts_are_checked_and_change_nothing(name, draft, sample):
+    torch.manual_seed(0)
+    assistant = tiny(seed=3, padding=13).model
+    helper = {"prompt_lookup_num_tokens": 4} if draft == "prompt lookup" else {"assistant_model": assistant}
+    for prompt in ("go to desk 9 go to desk 10 look aab Thought: go to desk", "x"):
+        processor = ConstrainedLogitsProcessor(COMPILED[name], max_new_tokens=40, assisted=True)
+        (ids,) = write([prompt], processor, do_sample=sample, **helper)
+        assert GRAMMARS[name].matches(text_of(VOCABULARY, ids))
+        if not sample:
+            (alone,) = write([prompt], ConstrainedLogitsProcessor(COMPILED[name], max_new_tokens=40))
+            assert ids.tolist() == alone.tolist()
+
+
+def test_drafts_may_hold_anything_and_are_taken_back():
+    """Forbidden tokens, what comes after them, and ends of text: no trace is left of them."""
+    compiled = compile_grammar(Grammar.from_choices(["go", "gone"]), VOCABULARY)
+    go, n, end, forbidden = TOKENIZER.encode("go")[0], TOKENIZER.encode("n")[0], 1, 65
+    rows = Rows(compiled, assisted=True, max_new_tokens=4)
+    for shown in ([], [go], [go, forbidden], [go, forbidden, n], [go], [go, end], [go, end, n], [go, n], [go]):
+        rows.follow(np.array([[7, 8, *shown]]))
+        mask = np.zeros((1, VOCABULARY.words), np.int32)
+        rows.fill(mask)
+        matcher = compiled.matcher()
+        if not all(matcher.is_terminated or matcher.advance(token) for token in shown):
+            assert (mask == -1).all()  # thrown away in any case; with nothing allowed, sampling would fail
+            continue
+        expected = np.zeros_like(mask)
+        matcher.fill_bitmask(expected)
+        assert np.array_equal(mask, expected), shown
+
+
 def test_beams_find_the_likeliest_text_of_the_grammar():
     """As many beams as there are prefixes: the search is exhaustive, and must agree with scoring every text."""
     texts = ["ab", "abc", "ba", "c", "cab"]
