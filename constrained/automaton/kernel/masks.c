@@ -40,7 +40,6 @@ static Walk *walk_take(Engine *e, Target *target) {
     w->engine = e, w->target = target, w->emitted = 0;
     if (!e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table);
     e->table.users++;
-    e->work = 0;
     return w;
 }
 
@@ -468,6 +467,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     Vec narrow = {few, 0, 16};
     Vec many = {NULL, 0, 0};
     int empty = 1, result = 0;
+    e->work = 0;
     for (int i = 0; i < vec->n; i++) {
         Config capped_text;
         const Config *c = &vec->at[i];
