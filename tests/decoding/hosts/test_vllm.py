@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -280,6 +281,31 @@ def test_knowledge_gives_the_actions_that_may_come_next(settings):
     EngineV1(VllmLogitsProcessor(settings, torch.device("cpu"), False), noise(4), EOS).run([request])
     bound = ActionKnowledge.from_lark("household").bind_view(view).after("go to desk 1")
     assert bound.judge(text_of(VOCABULARY, request.output))
+
+
+def test_outlines_offline_vllm_models_pass_the_constraint_on(settings, monkeypatch):
+    """Outlines' own class around a stand-in for `vllm.LLM`: it takes no processors, but sampling parameters."""
+    import outlines
+
+    class LLM:
+        def get_tokenizer(self):
+            return LOADED.tokenizer
+
+        def generate(self, prompts, sampling_params):
+            prompts = [prompts] if isinstance(prompts, str) else prompts
+            batch = [Request(LOADED.tokenizer.encode(prompt), sampling_params) for prompt in prompts]
+            EngineV1(VllmLogitsProcessor(settings, torch.device("cpu"), False), noise(0), EOS).run(batch)
+            texts = [text_of(VOCABULARY, request.output) for request in batch]
+            return [SimpleNamespace(outputs=[SimpleNamespace(text=text)]) for text in texts]
+
+    module = ModuleType("vllm.sampling_params")
+    module.SamplingParams = module.StructuredOutputsParams = SamplingParams
+    monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", module)
+    model = outlines.from_vllm_offline(LLM())
+    params = SamplingParams(40, extra_args={"constrained": {"choices": CHOICES}})
+    assert model("What now? ", sampling_params=params) in CHOICES
+    assert {text for (text,) in model.batch(["a", "b", "c"], sampling_params=params)} <= set(CHOICES)
 
 
 PACKAGE = """
