@@ -2,9 +2,10 @@
 
 from constrained.agents.plan import Plan
 from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher, Vocabulary, compile_grammar
-from constrained.errors import ConstrainedError, GrammarError
+from constrained.errors import ConstrainedError, GrammarError, LimitError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
+from constrained.limits import Limits
 
 __version__ = "0.1.0"
 
@@ -15,6 +16,8 @@ __all__ = [
     "ConstrainedError",
     "Grammar",
     "GrammarError",
+    "LimitError",
+    "Limits",
     "Matcher",
     "Plan",
     "Vocabulary",

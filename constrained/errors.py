@@ -49,6 +49,23 @@ class GrammarError(ConstrainedError):
         super().__init__(text, hint)
 
 
+class LimitError(GrammarError):
+    """A grammar, or what is bound to it, costs more than a limit allows.
+
+    Attributes
+    ----------
+    limit : str
+        The field of :class:`constrained.limits.Limits` that was passed.
+    value : int
+        What it stood at.
+    """
+
+    def __init__(self, limit: str, value: int, what: str, advice: str | None = None, **place):
+        self.limit, self.value = limit, value
+        hint = f"limits=Limits({limit}=...) raises it" + (f"; or {advice}" if advice else "")
+        super().__init__(f"{what} (the limit `{limit}` is {value:,})", hint=hint, **place)
+
+
 class KnowledgeError(ConstrainedError):
     """Action knowledge used wrongly: an unknown action or slot, an empty binding."""
 

@@ -11,12 +11,9 @@ from constrained.automaton import positions as p
 from constrained.automaton.liveness import Liveness, has_gaps
 from constrained.automaton.state import State
 from constrained.automaton.templates import Templates, ends_action, open_names, own_frames
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import Grammar
-
-MAX_CLOSURE = 500_000
-"""Constructs that may be entered without reading a byte; more is refused."""
 
 
 class Automaton(Templates):
@@ -29,7 +26,8 @@ class Automaton(Templates):
                 f"slot {missing[0]} is not bound",
                 hint="bind it first: .bind(" + ", ".join(f"{m}=[...]" for m in missing) + ")",
             )
-        super().__init__()
+        super().__init__(grammar.limits)
+        grammar.check_slots()
         self.grammar = grammar
         self._states: dict[tuple, State] = {}
         self._outside = self.env(None, {}, 0)  # of what `truncated` leaves off
@@ -52,6 +50,13 @@ class Automaton(Templates):
         key = tuple(sorted(set(positions), key=_number)) if len(positions) > 1 else tuple(positions)
         found = self._states.get(key)
         if found is None:
+            if len(key) > self.limits.state_positions:
+                raise LimitError(
+                    "state_positions",
+                    self.limits.state_positions,
+                    "the text so far can be read in too many ways",
+                    "avoid repeats of what may be read in several ways, and join alternatives that begin alike",
+                )
             found = self._states[key] = State(self, key)
         return found
 
@@ -122,10 +127,12 @@ class Automaton(Templates):
             if frame.number in seen:
                 continue
             seen.add(frame.number)
-            if len(seen) > MAX_CLOSURE:
-                raise GrammarError(
-                    f"more than {MAX_CLOSURE} ways to go on without reading any text",
-                    hint="a template's argument that grows with every call must come after some text",
+            if len(seen) > self.limits.closure:
+                raise LimitError(
+                    "closure",
+                    self.limits.closure,
+                    "too many ways to go on without reading any text",
+                    "put text before what grows: a template's argument, rules that may be empty",
                 )
             node, env, rest = frame.node, frame.env, frame.next
             kind = type(node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton
-from constrained.errors import GrammarError
+from constrained.errors import LimitError
 
 ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(5)
 
@@ -49,10 +49,12 @@ class Bridge:
 
     def refuse(self, what: str) -> None:
         """Raise: one state has too many positions, or one mask took too many steps."""
-        limit = {"positions": "MAX_STATE_POSITIONS", "steps": "MAX_MASK_STEPS"}[what]
-        raise GrammarError(
-            f"the text so far can be read in too many ways ({what}: more than {limit})",
-            hint="the grammar is too ambiguous: avoid repeats of what may be read in several ways",
+        limit = {"positions": "state_positions", "steps": "mask_steps"}[what]
+        raise LimitError(
+            limit,
+            getattr(self.automaton.limits, limit),
+            "the text so far can be read in too many ways",
+            "avoid repeats of what may be read in several ways, and join alternatives that begin alike",
         )
 
 

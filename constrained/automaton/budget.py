@@ -6,7 +6,9 @@ but never finish.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
+from time import monotonic
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from constrained.automaton.distance import Distance
 from constrained.automaton.masks import FEW
 from constrained.automaton.shortest import shortest
 from constrained.automaton.state import State
-from constrained.errors import VocabularyError
+from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import Grammar
 
@@ -24,9 +26,6 @@ EXACT_STEPS = 4_000
 
 SMALL_VOCABULARY = 256
 """Up to so many tokens, free text is searched exactly, and token by token."""
-
-MAX_STEPS = 2_000_000
-"""Token steps it may take where no bound exists (a vocabulary without single bytes)."""
 
 _UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 
@@ -124,11 +123,16 @@ class Budget:
             return found
         if position not in self._noted and not self._bound(position):
             # the shortest text can't be spelled, but another one perhaps
-            found, exact = self._exact[position] = self._search(position, MAX_STEPS)
+            limits = self._automaton.limits
+            end = monotonic() + limits.search_milliseconds / 1000
+            found, exact = self._exact[position] = self._search(position, limits.search_steps, end)
             if not exact:
-                raise VocabularyError(
-                    f"gave up after {MAX_STEPS} steps to find whether this vocabulary can spell the grammar's texts",
-                    hint="add the missing single-byte tokens to the vocabulary",
+                limit = "search_steps" if monotonic() <= end else "search_milliseconds"
+                raise LimitError(
+                    limit,
+                    getattr(limits, limit),
+                    "it takes too long to find whether this vocabulary can spell the grammar's texts",
+                    "add the missing single-byte tokens to the vocabulary",
                 )
             return found
         return self._noted[position]
@@ -154,17 +158,17 @@ class Budget:
             at += len(data)
         return True
 
-    def _search(self, start: p.Position, limit: int) -> tuple[int | None, bool]:
+    def _search(self, start: p.Position, limit: int, end: float = math.inf) -> tuple[int | None, bool]:
         """(fewest tokens, whether the search was finished): breadth first over positions."""
         tokens, state_of = self._vocabulary.tokens, self._automaton.state
         came: dict[p.Position, p.Position | None] = {start: None}
         layer, tokens_read, steps = [start], 0, 0
         while layer:
-            end = next((q for q in layer if isinstance(q, (p.Accept, p.StepEnd))), None)
-            if end is not None:
+            done = next((q for q in layer if isinstance(q, (p.Accept, p.StepEnd))), None)
+            if done is not None:
                 for need in range(tokens_read + 1):  # so that the way found stays open, step by step
-                    self._noted[end] = min(self._noted.get(end, need), need)
-                    end = came[end]
+                    self._noted[done] = min(self._noted.get(done, need), need)
+                    done = came[done]
                 return tokens_read, True
             following = []
             for q in layer:
@@ -172,7 +176,7 @@ class Budget:
                     return None, False
                 ids = self._masks._position_ids(q)
                 steps += len(ids)
-                if steps > limit:
+                if steps > limit or (end < math.inf and monotonic() > end):
                     return None, False
                 state = state_of((q,))
                 for i in ids.tolist():

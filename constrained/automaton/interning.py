@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from constrained.automaton import positions as p
-from constrained.errors import GrammarError
+from constrained.errors import LimitError
 from constrained.grammar import nodes as n
-
-MAX_POSITIONS = 2_000_000
-"""Positions one automaton may come to hold; a grammar beyond it is refused, not swapped."""
+from constrained.limits import Limits
 
 
 class Interning:
     """Makes frames, environments and positions, each only once."""
 
-    def __init__(self):
+    def __init__(self, limits: Limits):
+        self.limits = limits
         self._frames: dict[tuple, p.Frame] = {}
         self._envs: dict[tuple, p.Env] = {}
         self._positions: dict[tuple, p.Position] = {}
@@ -41,10 +40,12 @@ class Interning:
         key = (kind, fields, rest.number if rest else -1)
         found = self._positions.get(key)
         if found is None:
-            if len(self._positions) >= MAX_POSITIONS:
-                raise GrammarError(
-                    f"the automaton passed {MAX_POSITIONS} positions",
-                    hint="bounded repeats of bounded repeats multiply: loosen one of the bounds",
+            if len(self._positions) >= self.limits.positions:
+                raise LimitError(
+                    "positions",
+                    self.limits.positions,
+                    "the automaton has come to too many positions",
+                    "loosen a bound: bounded repeats of bounded repeats multiply",
                 )
             found = self._positions[key] = object.__new__(kind)
             found.number, found.rest, found._steps = len(self._positions), rest, {}

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from constrained.automaton import positions as p
 from constrained.automaton.templates import ends_action, open_names, own_frames
-from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
 
 THROUGH, ENDS = 1, 2
 """What a node can do: be read to its end; end the action, and with it the text, inside."""
-
-MAX_BODIES = 200_000
-"""Rule bodies, each with its parameters' values, that one question may look at."""
 
 Body = tuple[n.Node, p.Env]
 
@@ -87,11 +83,12 @@ class Liveness:
                 for need in new[: batch[key]]:
                     found[need], asked[need] = 0, needs[need]
                     stack.append(need)
-                if len(found) > MAX_BODIES:
-                    raise GrammarError(
-                        f"more than {MAX_BODIES} cases to tell whether a text can be completed",
-                        hint="give every key a value, or tie fewer parameters together",
-                    )
+                self._automaton.limits.check(
+                    "cases",
+                    len(found),
+                    "too many cases to tell whether a text can be completed",
+                    "give every key a value, or tie fewer parameters together",
+                )
                 continue
             stack.pop()
             if value != found[key]:

@@ -12,24 +12,20 @@ from constrained.automaton.budget import Budget
 from constrained.automaton.masks import Masks
 from constrained.automaton.state import MAX_FORCED, State
 from constrained.automaton.vocabulary import Vocabulary
-from constrained.errors import GrammarError, VocabularyError
+from constrained.errors import GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import Grammar
-
-MAX_STATE_POSITIONS = 10_000
-"""Ways to read the text so far that one state may hold."""
-
-MAX_MASK_STEPS = 200_000_000
-"""Steps of single positions that one mask may take."""
-
-MAX_ROW_BYTES = 64 << 20
-"""Bytes of mask rows that one compiled grammar keeps; beyond, it begins anew."""
-
-MAX_PRECOMPUTED = 1_000_000
-"""Positions that `CompiledGrammar.precompute` visits."""
+from constrained.limits import Limits
 
 
-def compile_grammar(grammar: Grammar, vocabulary: Vocabulary) -> CompiledGrammar:
+def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None = None) -> CompiledGrammar:
     """`grammar` over `vocabulary`; lazy, so it costs microseconds.
+
+    Parameters
+    ----------
+    grammar : Grammar
+    vocabulary : Vocabulary
+    limits : Limits, optional
+        What it may cost; default: the grammar's own limits.
 
     Raises
     ------
@@ -38,7 +34,7 @@ def compile_grammar(grammar: Grammar, vocabulary: Vocabulary) -> CompiledGrammar
     VocabularyError
         The vocabulary can't spell any text of the grammar.
     """
-    return CompiledGrammar(grammar, vocabulary)
+    return CompiledGrammar(grammar if limits is None else grammar.with_limits(limits), vocabulary)
 
 
 class CompiledGrammar:
@@ -56,9 +52,9 @@ class CompiledGrammar:
                 Bridge(self.automaton, self.masks.capped_frame, self.budget.bounds),
                 vocabulary.kernel_tokens,
                 [describe(q) for q in self.automaton.start.positions],
-                MAX_STATE_POSITIONS,
-                MAX_MASK_STEPS,
-                MAX_ROW_BYTES,
+                grammar.limits.state_positions,
+                grammar.limits.mask_steps,
+                grammar.limits.row_bytes,
             )
             self.masks.engine = self.engine
         if self.budget.needed and self.budget.fewest(self.automaton.start) is None:
@@ -88,17 +84,17 @@ class CompiledGrammar:
 
         Raises
         ------
-        GrammarError
-            They are more than `MAX_PRECOMPUTED` (recursion may make them infinitely many).
+        LimitError
+            They are more than ``Limits.precomputed`` (recursion may make them infinitely many).
         """
+        most = self.grammar.limits.precomputed
         if self.engine is not None:
-            visited = self.engine.precompute(MAX_PRECOMPUTED)
+            visited = self.engine.precompute(most)
         else:
-            visited = self.masks.precompute(MAX_PRECOMPUTED)
+            visited = self.masks.precompute(most)
         if visited < 0:
-            raise GrammarError(
-                f"the grammar has more than {MAX_PRECOMPUTED} positions to compute ahead",
-                hint="leave them to be computed as generation reaches them",
+            raise LimitError(
+                "precomputed", most, "too many positions to compute ahead", "leave them to be computed when reached"
             )
         return visited
 

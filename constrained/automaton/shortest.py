@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import count
+from time import monotonic
 
 from constrained.automaton import positions as p
 from constrained.automaton.distance import Distance
-from constrained.errors import VocabularyError
-
-MAX_SHORTEST = 200_000
-"""Positions the search for the shortest text may visit."""
-
+from constrained.errors import LimitError
 
 def shortest(automaton, starts, lower: Distance) -> list[tuple[p.Position, bytes]]:
     """A text of the fewest bytes from one of `starts` to the end: the positions it passes, and what it reads there.
@@ -30,6 +27,8 @@ def shortest(automaton, starts, lower: Distance) -> list[tuple[p.Position, bytes
     came: dict[p.Position, tuple] = {}
     order = count()
     heap: list[tuple] = []
+    limits = automaton.limits
+    end = monotonic() + limits.search_milliseconds / 1000
 
     def push(read: int, q: p.Position, before: p.Position | None, data: bytes) -> None:
         # of equals the one that has come further, so that there is no wandering among them
@@ -49,11 +48,11 @@ def shortest(automaton, starts, lower: Distance) -> list[tuple[p.Position, bytes
             for r in after.positions if after else ():
                 if r not in came:
                     push(len(data) - read, r, q, data)
-        if len(came) > MAX_SHORTEST:
-            raise VocabularyError(
-                f"no end found within {MAX_SHORTEST} positions",
-                hint="the grammar's shortest text is too long for a token budget",
-            )
+        advice = "set no token budget: the grammar's shortest text is too long for one"
+        limits.check("search_positions", len(came), "a shortest text is too far to be found", advice)
+        if monotonic() > end:
+            what = "it takes too long to find a shortest text"
+            raise LimitError("search_milliseconds", limits.search_milliseconds, what, advice)
     raise AssertionError("a live position always has an end")
 
 

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping, Sized
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.lark_reader import IGNORED, read_lark
+from constrained.grammar.left_corners import Empty
 from constrained.grammar.nodes import Call, Node, Rule, Slot
-from constrained.grammar.recursion import LeftRecursion, turn_round
+from constrained.grammar.recursion import LeftRecursion, check, stacked, turn_round
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
 from constrained.grammar.trim import productive_rules, trim
+from constrained.limits import DEFAULT, Limits
 
 STEP = "_STEP"
 """The declared terminal that ends one action; unbound, a text ends there."""
-
-MAX_VALUES = 1_000_000
-"""Values of one slot; more is refused."""
 
 SlotValue = "tuple[bytes, ...] | dict[bytes, tuple[bytes, ...]] | Grammar"
 
@@ -35,18 +34,24 @@ class Grammar:
         Declared terminals.
     bindings : dict
         Slot name -> sorted values, values per key, or a Grammar.
+    limits : Limits
+        What it may cost.
     """
 
-    def __init__(self, rules: dict[str, Rule], start: Node, slots=frozenset(), bindings=None):
+    def __init__(
+        self, rules: dict[str, Rule], start: Node, slots=frozenset(), bindings=None, limits: Limits = DEFAULT
+    ):
         self.rules = rules
         self.start = start
         self.slots = frozenset(slots)
         self.bindings: dict = dict(bindings or {})
+        self.limits = limits
         self._automaton = None
         self._used: frozenset[str] | None = None
+        self._nests: bool | None = None
 
     @classmethod
-    def from_lark(cls, text_or_path, start: str = "start") -> Grammar:
+    def from_lark(cls, text_or_path, start: str = "start", *, limits: Limits = DEFAULT) -> Grammar:
         """Read Lark grammar text, a `.lark` file, or a shipped grammar by its name.
 
         Raises
@@ -54,13 +59,17 @@ class Grammar:
         GrammarError
             With `.line`, `.column`, `.context` and a hint: the text does not parse, `start`
             is missing, left recursion can't be turned round, or no text can ever be complete.
+        LimitError
+            It costs more than `limits` allow (a GrammarError, too).
         """
         source = read_source(text_or_path)
-        rules, slots = read_lark(source)
-        return cls.from_rules(rules, slots, start, source)
+        rules, slots = read_lark(source, limits)
+        return cls.from_rules(rules, slots, start, source, limits)
 
     @classmethod
-    def from_rules(cls, rules: dict[str, Rule], slots, start: str, source: Source) -> Grammar:
+    def from_rules(
+        cls, rules: dict[str, Rule], slots, start: str, source: Source, limits: Limits = DEFAULT
+    ) -> Grammar:
         """A grammar of rules already read; checks what :meth:`from_lark` promises."""
         if start not in rules:
             known = ", ".join(sorted(set(rules) - {IGNORED})) or "none"
@@ -68,7 +77,7 @@ class Grammar:
         if rules[start].params:
             raise source.error(f"'{start}' is a template and can't be the start", start)
         try:
-            turned = turn_round(rules)
+            turned = turn_round(rules, limits)
             productive = productive_rules(turned)
             turned = trim(turned, productive)
         except RecursionError:
@@ -88,10 +97,10 @@ class Grammar:
                 line=rules[start].line,
             )
         after = [Call(IGNORED)] if IGNORED in rules else []
-        return cls(turned, nodes.seq([Call(start), *after]), slots)
+        return cls(turned, nodes.seq([Call(start), *after]), slots, limits=limits)
 
     @classmethod
-    def from_regex(cls, pattern: str, flags: int = 0) -> Grammar:
+    def from_regex(cls, pattern: str, flags: int = 0, *, limits: Limits = DEFAULT) -> Grammar:
         """The texts that ``re.fullmatch(pattern, text, flags)`` accepts.
 
         Raises
@@ -99,7 +108,7 @@ class Grammar:
         GrammarError
             The pattern does not parse, is not regular, or matches nothing.
         """
-        rules = {"start": Rule("start", regex_node(pattern, flags))}
+        rules = {"start": Rule("start", regex_node(pattern, flags, limits))}
         try:
             productive = productive_rules(rules)
             rules = trim(rules, productive)
@@ -107,10 +116,10 @@ class Grammar:
             raise GrammarError("groups are nested too deeply") from None
         if not productive:
             raise GrammarError(f"/{pattern}/ matches no text at all")
-        return cls(rules, Call("start"))
+        return cls(rules, Call("start"), limits=limits)
 
     @classmethod
-    def from_choices(cls, choices: Iterable[str | bytes]) -> Grammar:
+    def from_choices(cls, choices: Iterable[str | bytes], *, limits: Limits = DEFAULT) -> Grammar:
         """Exactly these texts.
 
         Raises
@@ -118,8 +127,8 @@ class Grammar:
         GrammarError
             No choice is given, or one is not text.
         """
-        values = _texts(choices, "choices")
-        return cls({"start": Rule("start", nodes.choices(values))}, Call("start"))
+        values = _texts(choices, "choices", limits)
+        return cls({"start": Rule("start", nodes.choices(values))}, Call("start"), limits=limits)
 
     def bind(self, **values) -> Grammar:
         """This grammar with slots bound; costs nothing but the sorting of the values.
@@ -142,16 +151,21 @@ class Grammar:
             if name not in self.slots:
                 known = ", ".join(sorted(self.slots)) or "none"
                 raise GrammarError(f"no slot {name!r}", hint=f"%declare it; the slots are: {known}")
-            bound[name] = _slot_value(name, value)
+            bound[name] = _slot_value(name, value, self.limits)
         return self._variant(self.start, bound)
 
     def with_start(self, start: Node) -> Grammar:
         """The same rules and bindings from another start."""
         return self._variant(start, self.bindings)
 
-    def _variant(self, start: Node, bindings: dict) -> Grammar:
-        other = Grammar(self.rules, start, self.slots, bindings)
+    def with_limits(self, limits: Limits) -> Grammar:
+        """The same grammar, which may cost more, or less."""
+        return self if limits == self.limits else self._variant(self.start, self.bindings, limits)
+
+    def _variant(self, start: Node, bindings: dict, limits: Limits | None = None) -> Grammar:
+        other = Grammar(self.rules, start, self.slots, bindings, limits or self.limits)
         other._used = self._used_slots()
+        other._nests = self._nests
         return other
 
     @property
@@ -178,6 +192,23 @@ class Grammar:
         """Slots in use that have no value yet."""
         return sorted(self._used_slots() - set(self.bindings) - {STEP})
 
+    def check_slots(self) -> None:
+        """Raise GrammarError if a slot bound to the empty text lets a rule come to itself before any text."""
+        empty = frozenset(name for name, value in self.bindings.items() if _may_be_empty(value))
+        if not empty:
+            return
+        if self._nests is None:
+            self._nests = bool(stacked(self.rules))
+        if self._nests:
+            try:
+                check(self.rules, empty)
+            except LeftRecursion as error:
+                raise GrammarError(
+                    f"rule '{error.rule}' comes to itself before it has read anything: {', '.join(sorted(empty))} may be empty",
+                    line=self.rules[error.rule].line,
+                    hint="bind the slot that stands before the recursion to text only",
+                ) from None
+
     def _used_slots(self) -> frozenset[str]:
         if self._used is None:
             every = (n for r in self.rules.values() for n in nodes.walk(r.body))
@@ -192,21 +223,24 @@ def _bytes(text: str | bytes) -> bytes:
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
-def _texts(values, what: str) -> tuple[bytes, ...]:
+def _texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
     if isinstance(values, (str, bytes)):
         values = [values]
     if not isinstance(values, Iterable):
         raise GrammarError(f"{what}: {values!r} is not text, nor a list of texts")
-    out = set()
+    out: set[bytes] = set()
+    size = 0
     for value in values:
         if not isinstance(value, (str, bytes)):
             raise GrammarError(f"{what}: {value!r} is not text")
         try:
-            out.add(value.encode() if isinstance(value, str) else bytes(value))
+            data = value.encode() if isinstance(value, str) else bytes(value)
         except UnicodeEncodeError:
             raise GrammarError(f"{what}: {value!r} has a lone surrogate, which is not text") from None
-        if len(out) > MAX_VALUES:
-            raise GrammarError(f"{what}: more than {MAX_VALUES} values")
+        out.add(data)
+        size += len(data)
+        limits.check("values", len(out), f"{what}: too many values")
+        limits.check("value_bytes", size, f"{what}: too many bytes")
     if not out:
         raise GrammarError(
             f"{what}: nothing to choose from",
@@ -215,13 +249,21 @@ def _texts(values, what: str) -> tuple[bytes, ...]:
     return tuple(sorted(out))
 
 
-def _slot_value(name: str, value):
+def _slot_value(name: str, value, limits: Limits):
     if isinstance(value, Grammar):
         return value
     if isinstance(value, Mapping):
         return {
-            _bytes(k): _texts(v, f"slot {name}[{k!r}]")
+            _bytes(k): _texts(v, f"slot {name}[{k!r}]", limits)
             for k, v in value.items()
             if isinstance(v, (str, bytes)) or not isinstance(v, Sized) or len(v)
         }
-    return _texts(value, f"slot {name}")
+    return _texts(value, f"slot {name}", limits)
+
+
+def _may_be_empty(value) -> bool:
+    """Whether a slot's value has the empty text."""
+    if isinstance(value, Grammar):
+        slots = frozenset(name for name, inner in value.bindings.items() if _may_be_empty(inner))
+        return Empty(value.rules, slots).maybe(value.start, "")
+    return b"" in (texts[0] for texts in (value.values() if isinstance(value, dict) else (value,)))

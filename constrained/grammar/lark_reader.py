@@ -17,18 +17,16 @@ from constrained.grammar.charset import charset
 from constrained.grammar.nodes import Call, Chars, Node, Rule, Slot, Var
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import SHIPPED, Source, definitions, explain
+from constrained.limits import DEFAULT, Limits
 
 IGNORED = "$ignore"
 """The rule of what `%ignore` admits after a text's last token."""
-
-MAX_SOURCE = 1_000_000
-"""Characters of a grammar's own text; more is refused."""
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "l": 0, "u": 0}
 _OPERATORS = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
-def read_lark(source: Source) -> tuple[dict[str, Rule], frozenset[str]]:
+def read_lark(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Rule], frozenset[str]]:
     """Rules by name, and the names of the declared slots.
 
     Raises
@@ -36,12 +34,11 @@ def read_lark(source: Source) -> tuple[dict[str, Rule], frozenset[str]]:
     GrammarError
         With line, column, the line itself and a caret where lark tells them.
     """
-    if len(source.text) > MAX_SOURCE:
-        raise source.error(f"grammar text of {len(source.text)} characters; the limit is {MAX_SOURCE}")
+    limits.check("characters", len(source.text), f"grammar text of {len(source.text)} characters", source=source.name)
     name = str(source.path) if source.path else "<string>"
     try:
         loaded, _ = load_grammar(source.text, name, [str(SHIPPED)], True)
-        return _Reader(source, loaded).read()
+        return _Reader(source, loaded, limits).read()
     except GrammarError:
         raise
     except (LarkError, OSError, ValueError) as error:
@@ -51,8 +48,9 @@ def read_lark(source: Source) -> tuple[dict[str, Rule], frozenset[str]]:
 
 
 class _Reader:
-    def __init__(self, source: Source, loaded):
+    def __init__(self, source: Source, loaded, limits: Limits):
         self.source = source
+        self.limits = limits
         self.loaded = loaded
         self.term_trees = {name: tree for name, (tree, _) in loaded.term_defs}
         self.slots = frozenset(n for n, t in self.term_trees.items() if t is None)
@@ -163,6 +161,7 @@ class _Reader:
             if high < low or low < 0:
                 hint = "write two counts, the smaller one first"
                 raise self.error(f"repeat ~{low}..{high} can never be met", operator, hint)
+        self.limits.check("repeat", max(low, high or 0), f"repeat ~{low}..{high}", line=operator.line, column=operator.column)
         return nodes.repeat(self.node(item), low, high)
 
     def literal(self, token) -> Node:
@@ -177,7 +176,7 @@ class _Reader:
                 raise self.error("a lone surrogate is not text", token) from None
         text = pattern.value if isinstance(pattern, PatternRE) else re.escape(pattern.value)
         try:
-            return regex_node(text, flags)
+            return regex_node(text, flags, self.limits)
         except GrammarError as error:
             message = error.message.split("\n")[0].removeprefix("regex:1:").lstrip("0123456789: ")
             raise self.error(message, token, error.hint, error.column or 0) from None

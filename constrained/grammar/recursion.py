@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from constrained.grammar import nodes
 from constrained.grammar.left_corners import Empty, LeftCorners, components, ending_parameters
 from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Slot, Var
+from constrained.limits import Limits
 
 STEP = "_STEP"
 
@@ -30,15 +31,23 @@ class LeftRecursion(Exception):
         super().__init__(rule)
 
 
-def turn_round(rules: dict[str, Rule]) -> dict[str, Rule]:
-    """`rules` without left recursion; LeftRecursion where that can't be had."""
+def turn_round(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
+    """`rules` without left recursion; LeftRecursion where that can't be had.
+
+    Raises
+    ------
+    LimitError
+        It takes more nodes than there may be.
+    """
+    size = sum(1 for rule in rules.values() for _ in nodes.walk(rule.body))
+    limits.check("nodes", size, f"a grammar of {size} nodes")
     empty = Empty(rules)
     corners = LeftCorners(rules, empty)
     out = dict(rules)
     groups = corners.groups()
     for group in groups:
         _check_arguments(group, corners)
-        split = _Split(rules, empty, group, out)
+        split = _Split(rules, empty, group, out, limits)
         for name in sorted(group):
             split.turn(name)
     if groups:
@@ -97,9 +106,12 @@ def _check_arguments(group: set[str], corners: LeftCorners) -> None:
 class _Split:
     """Rewrites one group; the rules it makes go into `out`."""
 
-    def __init__(self, rules, empty: Empty, group: set[str], out: dict[str, Rule]):
+    def __init__(self, rules, empty: Empty, group: set[str], out: dict[str, Rule], limits: Limits):
         self.rules, self.empty, self.group, self.out = rules, empty, group, out
+        self.limits, self.made = limits, 0
         self.heads = {n: list(self.split(rules[n].body, n)) for n in sorted(group)}
+        if len(group) > 1:  # each rule gets its own copy of all that may follow
+            self.count(len(group) * sum(map(len, self.heads.values())))
 
     def turn(self, target: str) -> None:
         """Rules for `target` that first read a base case, then what followed each recursion."""
@@ -134,6 +146,7 @@ class _Split:
         elif isinstance(node, Seq):
             for i, item in enumerate(node.items):
                 rest = node.items[i + 1 :]
+                self.count(len(rest) + 1)
                 for head, after in self.split(item, rule):
                     yield head, nodes.seq([after, *rest])
                 if not self.empty.sure(item, rule):
@@ -143,6 +156,10 @@ class _Split:
         else:
             yield None, node
 
+    def count(self, made: int) -> None:
+        self.made += made
+        self.limits.check("nodes", self.made, "turning left recursion round takes too many nodes")
+
     def called_with_text(self, node: Call, rule: str) -> Node:
         """A call of a rule outside the group that may be empty, when it isn't."""
         callee = self.rules[node.rule]
@@ -151,7 +168,7 @@ class _Split:
         name = _with_text(node.rule)
         if name not in self.out:
             self.out[name] = Rule(name, EMPTY)  # for calls of itself
-            inner = _Split(self.rules, self.empty, set(), self.out)
+            inner = _Split(self.rules, self.empty, set(), self.out, self.limits)
             body = nodes.alt([rest for _, rest in inner.split(callee.body, node.rule)])
             self.out[name] = Rule(name, body, (), callee.line)
         return Call(name)

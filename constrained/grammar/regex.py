@@ -12,6 +12,7 @@ import sys
 from constrained.errors import GrammarError
 from constrained.grammar.charset import CharSet, charset, matching
 from constrained.grammar.nodes import EMPTY, Chars, Node, alt, literal, repeat, seq
+from constrained.limits import DEFAULT, Limits
 
 if sys.version_info >= (3, 11):
     from re import _constants as C
@@ -30,9 +31,6 @@ _CATEGORY = {
 }
 _MEANINGS = re.ASCII | re.UNICODE | re.LOCALE
 
-MAX_DEPTH = 200
-"""Groups and repeats within each other; more is refused, before Python's own recursion limit."""
-
 _REFUSED = {
     C.ASSERT: ("lookaround", "write the texts it admits as an alternation instead"),
     C.ASSERT_NOT: ("negative lookaround", "exclude the characters with a class such as [^...]"),
@@ -41,7 +39,7 @@ _REFUSED = {
 }
 
 
-def regex_node(pattern: str, flags: int = 0) -> Node:
+def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT) -> Node:
     """The language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
 
     Raises
@@ -51,9 +49,10 @@ def regex_node(pattern: str, flags: int = 0) -> Node:
     """
     if not isinstance(pattern, str):
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
+    limits.check("characters", len(pattern), f"a regular expression of {len(pattern)} characters")
     try:
         tree = parser.parse(pattern, int(flags))
-        return _Reader(pattern).sequence(tree, tree.state.flags, first=True, last=True)
+        return _Reader(pattern, limits).sequence(tree, tree.state.flags, first=True, last=True)
     except re.error as error:
         at = (error.pos or 0) + 1
         raise GrammarError(
@@ -82,8 +81,9 @@ def _caret(pattern: str, at: int) -> str:
 
 
 class _Reader:
-    def __init__(self, pattern: str):
+    def __init__(self, pattern: str, limits: Limits):
         self.pattern = pattern
+        self.limits = limits
         self.depth = 0
 
     def refuse(self, what: str, hint: str):
@@ -91,7 +91,7 @@ class _Reader:
 
     def sequence(self, items, flags: int, first=False, last=False) -> Node:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > self.limits.depth:
             raise _too_deep()
         items = list(items)
         out = []
@@ -120,10 +120,10 @@ class _Reader:
                 flags &= ~_MEANINGS
             return self.sequence(body, (flags | add) & ~remove, first, last)
         if op in (C.MAX_REPEAT, C.MIN_REPEAT):
-            low, high, body = value
-            return repeat(
-                self.sequence(body, flags), low, None if high is C.MAXREPEAT else int(high)
-            )
+            low, high, body = int(value[0]), value[1], value[2]
+            high = None if high is C.MAXREPEAT else int(high)
+            self.limits.check("repeat", max(low, high or 0), f"repeat {{{low},{high}}} in a regular expression")
+            return repeat(self.sequence(body, flags), low, high)
         if op is C.AT:
             return self.anchor(value, flags, first, last)
         if op in _REFUSED:

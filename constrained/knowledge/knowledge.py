@@ -161,7 +161,7 @@ class ActionKnowledge:
             name: n.Rule(name, n.NEVER, r.params, r.line) if name in actions else r
             for name, r in self.grammar.rules.items()
         }
-        return Grammar(rules, self.grammar.start, self.grammar.slots, self.grammar.bindings)
+        return Grammar(rules, self.grammar.start, self.grammar.slots, self.grammar.bindings, self.grammar.limits)
 
     @property
     def may_end(self) -> bool:

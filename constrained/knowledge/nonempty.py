@@ -11,7 +11,7 @@ def nonempty(grammar: Grammar) -> Grammar:
     """`grammar` without the empty text; `grammar` itself if it has none."""
     rules = dict(grammar.rules)
     start = _begun(grammar.start, rules)
-    return grammar if start is grammar.start else Grammar(rules, start, grammar.slots, grammar.bindings)
+    return grammar if start is grammar.start else Grammar(rules, start, grammar.slots, grammar.bindings, grammar.limits)
 
 
 def _begun(node: Node, rules: dict[str, Rule]) -> Node:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained import Grammar, GrammarError
+from constrained import Grammar, GrammarError, LimitError, Limits
 
 texts = st.lists(st.one_of(st.text("ab/é\0 ", max_size=4), st.text(max_size=3).filter(lambda t: t.isprintable())), min_size=1)
 
@@ -69,11 +69,11 @@ def test_what_is_no_list_of_texts(choices, message):
         assert caught.value.hint.startswith("an empty list admits no text")
 
 
-def test_too_many_choices(monkeypatch):
-    monkeypatch.setattr("constrained.grammar.grammar.MAX_VALUES", 100)
-    assert Grammar.from_choices(map(str, range(100))).matches("99")
-    with pytest.raises(GrammarError, match="choices: more than 100 values"):
-        Grammar.from_choices(map(str, range(10**12)))
+def test_too_many_choices():
+    limits = Limits(values=100)
+    assert Grammar.from_choices(map(str, range(100)), limits=limits).matches("99")
+    with pytest.raises(LimitError, match="choices: too many values .the limit `values` is 100"):
+        Grammar.from_choices(map(str, range(10**12)), limits=limits)
 
 
 @pytest.mark.parametrize("make", [lambda: Grammar.from_regex(r"(?s).*"), lambda: Grammar.from_regex("[^a]*")])

@@ -1,0 +1,84 @@
+"""Every bound on what a grammar may cost, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from constrained.errors import GrammarError, LimitError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a grammar may cost; a passed limit raises :class:`LimitError`.
+
+    The defaults let through what agents need with a wide margin, and stop a hostile grammar
+    within seconds and some hundred megabytes. ``Grammar.from_*(…, limits=Limits(…))`` and
+    ``compile_grammar(…, limits=Limits(…))`` take other ones.
+
+    Attributes
+    ----------
+    characters : int
+        Characters of a grammar's own text, or of one regular expression.
+    depth : int
+        Groups and repeats within each other in one regular expression.
+    nodes : int
+        Pieces of a grammar once it is read and its left recursion turned round.
+    repeat : int
+        Either bound of a repeat.
+    values : int
+        Texts of one slot or of one choice.
+    value_bytes : int
+        Bytes of all those texts together.
+    closure : int
+        Constructs entered one after the other without reading a byte.
+    cases : int
+        Rule bodies, each with its parameters' values, looked at to tell whether a text can
+        be finished where a slot has no value for some key.
+    positions : int
+        Places in the grammar that one automaton comes to hold, stacks included.
+    state_positions : int
+        Ways in which one text so far can be read.
+    row_bytes : int
+        Bytes of mask rows kept by one compiled grammar; beyond, it begins anew (no error).
+    precomputed : int
+        Positions that `CompiledGrammar.precompute` visits.
+    search_positions : int
+        Positions visited to find a shortest text.
+    search_steps : int
+        Token steps of one search for the fewest tokens to the end.
+    search_milliseconds : int
+        Time of one such search, and of one for a shortest text.
+    mask_steps : int
+        Steps of single positions, a byte each, that one token mask may take.
+    """
+
+    characters: int = 1_000_000
+    depth: int = 200
+    nodes: int = 1_000_000
+    repeat: int = 2**32 - 1
+    values: int = 1_000_000
+    value_bytes: int = 256 << 20
+    closure: int = 200_000
+    cases: int = 200_000
+    positions: int = 2_000_000
+    state_positions: int = 10_000
+    row_bytes: int = 64 << 20
+    precomputed: int = 1_000_000
+    search_positions: int = 200_000
+    search_steps: int = 2_000_000
+    search_milliseconds: int = 30_000
+    mask_steps: int = 50_000_000
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise GrammarError(f"limit {field.name} is {value!r}", hint="a limit is a whole number above 0")
+
+    def check(self, limit: str, found: int, what: str, advice: str | None = None, **place) -> None:
+        """Raise LimitError if `found` is above the limit of that name."""
+        if found > getattr(self, limit):
+            raise LimitError(limit, getattr(self, limit), what, advice, **place)
+
+
+DEFAULT = Limits()

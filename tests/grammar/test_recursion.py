@@ -1,0 +1,157 @@
+"""Recursion of every kind, by an exact stack: engine against lark's Earley parser, and depth against counts."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+from lark.exceptions import LarkError
+
+from constrained import Grammar, GrammarError, LimitError, Limits
+from tests.grammar.oracles import assert_same_language, lark_accepts, words
+from tests.grammar.test_random_grammars import IGNORES, RULES, TERMINALS, bodies
+
+CALCULATOR = """
+start: sum
+?sum: sum "+" product | sum "-" product | product
+?product: product "*" atom | product "/" atom | atom
+?atom: NUMBER | "-" atom | "(" sum ")"
+NUMBER: /[12]/
+"""
+
+# name: (grammar, alphabet, length of all texts tried, longer texts)
+GRAMMARS = {
+    "brackets": ('start: "(" start ")" | "x"', "()x", 6, ("((((x))))",)),
+    "brackets side by side": ('start: ("(" start ")")*', "()", 10, ("(()())()",)),
+    "two kinds of brackets": ('start: "(" start ")" start | "[" start "]" start | ', "()[]", 5, ("([()])[]",)),
+    "calculator": (CALCULATOR, "1+*()-", 4, ("((1+2)*(1-(2/1)))", "-(1)*-(-2)", "(1+(2)")),
+    "calculator that ignores spaces": (CALCULATOR + '%ignore " "\n', "1+() ", 4, (" ( 1 +2 )* 1 ", "( 1 2 )")),
+    "an operator on both sides": ('start: start "+" start | start "*" start | "(" start ")" | "1"', "1+*()", 5, ("(1+1)*(1)+1",)),
+    "the same twice": ('start: start start | "a" | "(" start ")"', "a()", 6, ()),
+    "the same twice, or nothing": ('start: start start start | start start | "a" |', "a", 8, ()),
+    "through others": ('start: a\na: "x" b "y" | "z"\nb: c\nc: a | "q"', "xyzq", 5, ("xxxqyyy",)),
+    "in a repeat": ('start: ("a" start "b")+ | "c"', "abc", 6, ("aacbbacb",)),
+    "in a counted repeat": ('start: "(" start~0..2 ")" | "x"', "()x", 6, ("((xx)(x))",)),
+    "front and end": ('start: start "a" | "b" start | "c"', "abc", 6, ("bbcaa",)),
+    "even palindromes": ('start: "a" start "a" | "b" start "b" |', "ab", 8, ("abbaabba",)),
+    "as many of each": ('start: "a" start "b" | "ab"', "ab", 8, ("aaaabbbb",)),
+    "not one parse tree": ('start: "i" start | "i" start "e" start | "s"', "ies", 6, ("iisesesi",)),
+    "many ways that begin alike": ('start: "a" start "b" | "a" start "c" | "d"', "abcd", 6, ("aaadbcb",)),
+    "hidden left recursion": ('start: b? start "x" | "y"\nb: "z"', "xyz", 6, ("zzyxx",)),
+    "left recursion behind a rule that may be empty": ('start: b start "x" | "y"\nb: "z" | c\nc: "w"?', "xyzw", 5, ("zwyxx",)),
+    "left recursion behind itself": ('start: start start "x" | "y" |', "xy", 7, ("yyxxy",)),
+    "mutual and hidden": ('start: a "1" | "s"\na: o start "2" | o a "3" | "t"\no: "o"*', "123sto", 4, ("oos2131",)),
+    "mutual, of three": ('start: a | "s"\na: b "1" | start "a"\nb: start "2" | a "3" | "b"', "s123ab", 4, ("b1a231",)),
+    "left recursion around brackets": ('start: start "," i | i\ni: "[" start? "]" | "1"', "[],1", 6, ("[1,[]],1",)),
+    "a unit cycle": ('start: a\na: b | "x"\nb: a | "(" a ")"', "x()", 6, ()),
+    "a left recursive list of anything": ('start: list{i}\nlist{x}: list{x} "," x | x\ni: "1" | "(" list{i} ")"', "1,()", 6, ("(1,(1,1)),1",)),
+    "a template over itself": ('start: wrap{start} | "x"\nwrap{y}: "(" y ")"', "()x", 6, ("(((x)))",)),
+    "a template used both ways": ('start: t{"1"}\nt{x}: x | "(" t{x} ")" | t{x} "+" x', "1+()", 6, ("((1)+1)+1",)),
+    "json": (
+        'start: v\nv: o | a | S | "1"\no: "{" [p ("," p)*] "}"\np: S ":" v\na: "[" [v ("," v)*] "]"\nS: /"[ab]*"/',
+        '{}[]:,"a1', 3, ('{"a":[1,{"b":"ab"}],"":{}}', '[1,[1,"a"],{}]', '{"a":1,}')),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_the_same_language_as_lark(name):
+    text, alphabet, longest, more = GRAMMARS[name]
+    assert assert_same_language(Grammar.from_lark(text), lark_accepts(text), alphabet, longest, more)
+
+
+@st.composite
+def tangled(draw):
+    """Rules that call any rule, themselves included, anywhere."""
+    parts = [f"{name}: {draw(bodies(RULES))}" for name in RULES]
+    parts = [f'{part}\n    | "{end}"' for part, end in zip(parts, "abca")]
+    return "\n".join([*parts, TERMINALS + draw(IGNORES)])
+
+
+@settings(max_examples=50)
+@given(tangled())
+def test_random_recursion(text):
+    try:
+        accepts = lark_accepts(text)
+    except LarkError:
+        assume(False)
+    grammar = Grammar.from_lark(text, limits=Limits(state_positions=300))  # none of them is refused
+    letters = "abc ," if "%ignore" in text else "abc"
+    tried = list(words(letters, 3))
+    rnd = random.Random(text)
+    tried += ["".join(rnd.choices("aabbc", k=rnd.randint(4, 8))) for _ in range(25)]
+    good = {word for word in tried if accepts(word)}
+    try:
+        assert {word for word in tried if grammar.matches(word)} == good
+    except LimitError as error:  # some can be read in exponentially many ways
+        assert error.limit == "state_positions"
+        event("too ambiguous")
+        return
+    for word in good:
+        assert all(grammar.is_prefix(word[:i]) for i in range(len(word)))
+
+
+def made(grammar: Grammar) -> int:
+    return len(grammar.automaton._positions)
+
+
+@pytest.mark.parametrize("text", [CALCULATOR, GRAMMARS["json"][0].replace('"1"', '"1"|"(" v ")"'), GRAMMARS["an operator on both sides"][0]])
+def test_10_000_open_brackets_take_what_10_000_brackets_take(text):
+    counts = []
+    for depth in (1_000, 10_000):
+        grammar = Grammar.from_lark(text)
+        whole = grammar.automaton.read(b"(" * depth + b"1" + b")" * depth)
+        assert whole.accepting and whole.read(b")") is None
+        counts.append(made(grammar))
+    assert counts[0] < 1_000 * 10 and counts[1] < 10.1 * counts[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "most"),
+    [
+        ("an operator on both sides", "1" + "+1*1" * 500, 10),
+        ("the same twice", "a" * 1_000, 10),
+        ("front and end", "c" + "a" * 1_000, 10),
+        ("calculator", "1" + "+2*1" * 500, 20),
+        ("left recursion around brackets", "1" + ",1" * 1_000, 10),
+    ],
+)
+def test_what_does_not_nest_takes_no_stack(name, text, most):
+    grammar = Grammar.from_lark(GRAMMARS[name][0])
+    assert grammar.matches(text) and made(grammar) <= most
+
+
+def test_ways_that_begin_alike_share_a_stack():
+    grammar = Grammar.from_lark(GRAMMARS["many ways that begin alike"][0])
+    assert grammar.matches("a" * 300 + "d" + "bc" * 150)
+    assert max(len(state.positions) for state in grammar.automaton._states.values()) <= 2
+
+
+def test_a_slot_that_is_bound_to_nothing_must_not_hide_recursion():
+    grammar = Grammar.from_lark('%declare S\nstart: S start "x" | "y"\n')
+    assert grammar.bind(S=["a", "b"]).matches("aabyxxx")
+    for value in (["a", ""], Grammar.from_regex("a?"), Grammar.from_lark("%declare T\nstart: T\n").bind(T=["", "t"])):
+        with pytest.raises(GrammarError, match="rule 'start' comes to itself before it has read anything: S may be empty") as caught:
+            grammar.bind(S=value).matches("y")
+        assert caught.value.hint == "bind the slot that stands before the recursion to text only"
+    tail = Grammar.from_lark('%declare S\nstart: S start | "(" start ")" | "y"\n')
+    assert tail.bind(S=["a", ""]).matches("a(a(ay))")
+
+
+def test_a_slot_inside_brackets_keeps_its_value_at_each_depth():
+    """A parameter is one value for its own call, not for the calls of the same rule inside it."""
+    text = '%declare S\nstart: t{S}\nt{x}: x "(" (t{S} | "!") ")" x\n'
+    grammar = Grammar.from_lark(text).bind(S=["a", "b"])
+    assert grammar.matches("a(b(a(!)a)b)a") and grammar.matches("a(a(!)a)a")
+    assert not grammar.is_prefix("a(b(!)a") and not grammar.is_prefix("a(b(a(!)a)b)b")
+
+
+def test_slots_that_may_have_no_value_are_not_begun_at_any_depth():
+    grammar = Grammar.from_lark(
+        '%declare ROOM THING\nstart: visit{ROOM}\nvisit{r}: r "(" (take{THING, r} | "!" | visit{ROOM}) ")"\ntake{o, r}: "take " o " from " r\n'
+    ).bind(ROOM=["a", "b"], THING={"a": ["cup"]})
+    deep = "a(b(" * 500
+    for end, ok in (("a(take cup from a", True), ("b(t", False), ("b(!", True)):
+        assert grammar.is_prefix(deep + end) == ok
+    assert grammar.matches(deep + "a(take cup from a)" + "))" * 500)
