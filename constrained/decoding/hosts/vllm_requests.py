@@ -84,12 +84,18 @@ class Requests:
         self.device = torch.device(device)
         self.transfer = MaskTransfer()
         self._cache: CompiledCache | None = None
+        self._unreadable: ConstrainedError | None = None
 
     @property
     def cache(self) -> CompiledCache:
-        """Compiled grammars over the model's vocabulary."""
+        """Compiled grammars over the model's vocabulary, or over its end of text alone if that can't be read."""
         if self._cache is None:
-            self._cache = CompiledCache(read_vocabulary(self.config))
+            try:
+                vocabulary = read_vocabulary(self.config)
+            except (ConstrainedError, OSError, ValueError, TypeError, LookupError, ImportError) as error:
+                self._unreadable = ConstrainedError(f"the model's vocabulary can't be read: {error}")
+                vocabulary = Vocabulary([b"\0"], _ends(self.config), size=self.config.get_vocab_size())
+            self._cache = CompiledCache(vocabulary)
         return self._cache
 
     def begin(self, sampling_params: Any) -> Follower | None:
@@ -98,7 +104,10 @@ class Requests:
         if specification is None:
             return None
         try:
-            return Follower(self.cache.matcher(specification, getattr(sampling_params, "max_tokens", None)))
+            cache = self.cache
+            if self._unreadable is not None:
+                return self.refuse(self._unreadable)
+            return Follower(cache.matcher(specification, getattr(sampling_params, "max_tokens", None)))
         except ConstrainedError as error:
             return self.refuse(error)
 
@@ -174,3 +183,11 @@ def read_vocabulary(model_config: Any) -> Vocabulary:
     )
     generation = model_config.try_get_generation_config() or {}
     return of_tokenizer(tokenizer, model_config.get_vocab_size(), [generation.get("eos_token_id")])
+
+
+def _ends(model_config: Any) -> list[int]:
+    """Ids that end a text, by the model's configurations alone."""
+    generation = model_config.try_get_generation_config() or {}
+    hf_config = getattr(model_config, "hf_config", None)
+    found = generation.get("eos_token_id") or getattr(hf_config, "eos_token_id", None) or []
+    return [found] if isinstance(found, int) else list(found)

@@ -254,6 +254,15 @@ def test_nothing_is_read_until_a_request_asks():
     assert all(request.finished for request in plain)
 
 
+def test_where_the_vocabulary_can_not_be_read_only_constrained_requests_end(caplog):
+    broken = config("/nowhere", LOADED.logits_width, 1)
+    batch = requests(6, 0, [None, {"choices": ["a"]}])
+    EngineV1(VllmLogitsProcessor(broken, torch.device("cpu"), True), noise(0), EOS).run(batch)
+    for request in batch:
+        assert request.finished and (vllm_requests.specification_of(request.params) is None) == (request.output != [1])
+    assert "the model's vocabulary can't be read" in caplog.text
+
+
 def test_every_id_that_ends_a_text_is_known_and_none_beyond_the_logits(settings):
     found = vllm_requests.read_vocabulary(config(settings.model_config.tokenizer, 290, [1, 20, 4000]).model_config)
     assert found.eos_token_ids == [1, 20] and found.size == 290
