@@ -178,7 +178,9 @@ def generate_beams(call: Call, guides: Sequence[Matcher]) -> torch.Tensor | Cons
     reader = call.reader(beams)
     rules = Rules(config.num_beams, config.length_penalty, config.early_stopping, call.steps)
     found = beam_search(reader, beams, guides, rules, process)
-    best = [pair for of_one in found for pair in of_one[: config.num_return_sequences]]
+    count = config.num_return_sequences
+    # A language may have fewer texts than are asked for; the rows are counted on all the same.
+    best = [pair for beam, of_one in zip(beams, found) for pair in (of_one + [(-torch.inf, beam)] * count)[:count]]
     written = [beam.tokens for _, beam in best]
     pad = call.pad(guides[0].compiled.vocabulary.eos_token_ids)
     sequences = output.sequences(rows[[beam.prompt for _, beam in best]], written, pad)
@@ -189,6 +191,6 @@ def generate_beams(call: Call, guides: Sequence[Matcher]) -> torch.Tensor | Cons
         sequences_scores=torch.tensor([score for score, _ in best]),
         pruned_mass=output.pruned_mass(written) if call.measure else None,
         forced=output.forced(written),
-        complete=torch.ones(len(best), dtype=torch.bool),
+        complete=torch.tensor([score > -torch.inf for score, _ in best]),
         forward_passes=reader.forward.passes,
     )

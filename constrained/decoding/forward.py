@@ -14,6 +14,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
+TRIED = 4
+"""Tokens on which a model's logits are compared with its output matrix."""
+
 _PLAIN_HEADS: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 """Models whose logits were compared with the product of their last hidden state and output matrix."""
 
@@ -75,7 +78,7 @@ class Forward:
         """Single columns of the logits can be had without the others.
 
         So where the logits are the output matrix times the last hidden state and nothing more; that is tried out
-        once for each model, on one token.
+        once for each model, on a few tokens.
         """
         found = _PLAIN_HEADS.get(self.model)
         if found is None:
@@ -94,14 +97,16 @@ class Forward:
         # Soft capping is as good as linear for small logits, so that trying it out might not show it.
         if getattr(model.config.get_text_config(), "final_logit_softcapping", None):
             return False
-        ids = torch.zeros((1, 1), dtype=torch.long, device=model.device)
+        # Several tokens: one alone may be the padding, whose embedding is zero, and so are its logits.
+        ids = torch.linspace(0, head.out_features - 1, TRIED, device=model.device).long().unsqueeze(0)
         with torch.no_grad():
             hidden = getattr(backbone(input_ids=ids, use_cache=False), "last_hidden_state", None)
             if hidden is None or hidden.shape[-1] != head.in_features:
                 return False
             own = model(input_ids=ids, use_cache=False).logits.float()
             product = head(hidden).float()
-        return own.shape == product.shape and torch.allclose(product, own, rtol=1e-4, atol=1e-4 * own.abs().max().item())
+        size = own.abs().max().item()
+        return own.shape == product.shape and size > 0 and torch.allclose(product, own, rtol=1e-4, atol=1e-4 * size)
 
 
 def _unwrapped(model: Any) -> Any:

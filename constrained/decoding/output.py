@@ -25,7 +25,8 @@ class ConstrainedOutput(GenerateDecoderOnlyOutput):
         With ``output_scores``, not of beams: float32 ``[rows, width]`` for each step, masked and processed; where a
         token was forced, 0 for it and minus infinity for all others.
     sequences_scores : torch.Tensor, optional
-        Of beams: float32 ``[rows]``, the sum of log-probabilities over the length to the power of the penalty.
+        Of beams: float32 ``[rows]``, the sum of log-probabilities over the length to the power of the penalty; minus
+        infinity, and nothing written, where the grammar has fewer texts than were to be returned.
     pruned_mass : torch.Tensor, optional
         With ``output_pruned_mass``: float32 ``[rows, steps]``, the probability that the model put on tokens outside
         the mask; NaN where it wasn't asked.
@@ -33,7 +34,8 @@ class ConstrainedOutput(GenerateDecoderOnlyOutput):
         bool ``[rows, steps]``: the token had no alternative, and the model wasn't asked; not of device tables, where
         it always is.
     complete : torch.Tensor
-        bool ``[rows]``: the text is whole; False only where a stopping criterion of the caller's cut it.
+        bool ``[rows]``: the text is whole; False only where a stopping criterion of the caller's cut it, or there was
+        no other text.
     forward_passes : int
         Calls of the model.
     past_key_values : Cache, optional

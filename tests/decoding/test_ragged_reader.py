@@ -1,0 +1,193 @@
+"""Texts of different lengths, read side by side, give the logits that each gives alone."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import (
+    AttentionInterface,
+    BloomConfig,
+    BloomForCausalLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from constrained.decoding.ragged_cache import RaggedCache
+from constrained.decoding.ragged_reader import CALL, RaggedReader, reads_ragged, stretch
+from tests.decoding.tiny import tiny_llama
+
+SMALL = {
+    "vocab_size": 40, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 128, "initializer_range": 0.3, "pad_token_id": 0,
+}  # fmt: skip
+
+
+def eager() -> LlamaForCausalLM:
+    return LlamaForCausalLM._from_config(tiny_llama(40).config, attn_implementation="eager")
+
+
+MODELS = {
+    "llama": lambda: tiny_llama(40),
+    "eager attention": eager,
+    "learned positions": lambda: GPT2LMHeadModel(
+        GPT2Config(vocab_size=40, n_positions=128, n_embd=32, n_layer=2, n_head=4, initializer_range=0.3)
+    ),
+    "all layers slide": lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)),
+    "some layers slide": lambda: Qwen2ForCausalLM(
+        Qwen2Config(**SMALL, use_sliding_window=True, sliding_window=4, max_window_layers=1)
+    ),
+    "kinds by name": lambda: Gemma3ForCausalLM(
+        Gemma3TextConfig(
+            **SMALL, head_dim=8, sliding_window=4, query_pre_attn_scalar=8,
+            layer_types=["sliding_attention", "full_attention"],
+        )
+    ),
+}  # fmt: skip
+
+
+@dataclass(eq=False)
+class Row:
+    ids: list[int]
+
+
+def make(name):
+    torch.manual_seed(0)
+    return MODELS[name]().eval()
+
+
+LLAMA = make("llama")
+
+
+def alone(model, ids) -> torch.Tensor:
+    return model(input_ids=torch.tensor([ids])).logits[0, -1].float()
+
+
+@torch.no_grad()
+def read_all(reader, rows):
+    """Every row's logits at its end, over as many calls as it takes."""
+    found = {}
+    while len(found) < len(rows):
+        asked, logits, _ = reader.read(rows)
+        found.update(zip(asked, logits))
+    return [found[row] for row in rows]
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_rows_that_grow_by_different_lengths(name, static):
+    model, generator = make(name), torch.Generator().manual_seed(0)
+    assert reads_ragged(model)
+    rows = [Row([1, 2, 3]), Row([4] * 9), Row([5])]
+    reader = RaggedReader(model, rows, 128 if static else 1, static=static)
+    for growth in ((0, 0, 0), (1, 7, 1), (1, 1, 1), (12, 1, 3), (0, 5, 0), (1, 1, 1)):
+        for row, more in zip(rows, growth):
+            row.ids += torch.randint(40, (more,), generator=generator).tolist()
+        grown = [row for row, more in zip(rows, growth) if more or not any(growth)]
+        for row, logits in zip(grown, read_all(reader, grown) if len(grown) == 3 else read_some(reader, rows, grown)):
+            assert torch.allclose(logits, alone(model, row.ids), atol=1e-4)
+
+
+def read_some(reader, rows, grown):
+    asked, logits, _ = reader.read(rows)
+    assert asked == grown
+    return logits
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.integers(0, 12), min_size=3, max_size=3), min_size=1, max_size=5), st.integers(0, 99))
+@torch.no_grad()
+def test_any_growth_and_rows_that_end(growths, seed):
+    generator = torch.Generator().manual_seed(seed)
+    rows = [Row([1]), Row([2, 2]), Row([3] * 5)]
+    reader = RaggedReader(LLAMA, rows, 4)
+    for growth in growths:
+        for row, more in zip(rows, growth):
+            row.ids += torch.randint(40, (more + 1,), generator=generator).tolist()
+        for row, logits in zip(rows, read_all(reader, rows)):
+            assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
+        if len(rows) > 1 and seed % 2:
+            rows = rows[1:]  # the first one is over
+    assert reader.tokens_run <= sum(len(row.ids) for row in reader.texts) + 40
+
+
+@torch.no_grad()
+def test_rows_fork_and_go():
+    rows = [Row([1, 2]), Row([3, 4, 5])]
+    reader = RaggedReader(LLAMA, rows, 8)
+    read_all(reader, rows)
+    forks = [Row([3, 4, 5, 6]), Row([3, 4, 5, 7]), Row([1, 2, 9])]
+    reader.reorder(forks, [1, 1, 0])
+    for row, logits in zip(forks, read_all(reader, forks)):
+        assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_call_that_breaks_off_is_made_again(monkeypatch):
+    rows = [Row([1, 2, 3]), Row([4])]
+    reader = RaggedReader(LLAMA, rows, 8)
+    read_all(reader, rows)
+    rows[0].ids += [7, 8]
+    rows[1].ids += [9, 9]
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LLAMA.model.layers[1], "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reader.read(rows)
+    monkeypatch.undo()
+    rows[0].ids[-1] = 5  # the broken call had left this one's keys in the first layer
+    for row, logits in zip(rows, read_all(reader, rows)):
+        assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
+
+
+@torch.no_grad()
+def test_static_buffers_keep_their_addresses_and_shapes():
+    rows = [Row([1, 2, 3]), Row([4])]
+    reader = RaggedReader(LLAMA, rows, 20, static=True)
+    read_all(reader, rows)
+    before = [(layer.keys.data_ptr(), layer.keys.shape) for layer in reader.cache.layers]
+    for row in rows:
+        row.ids += [5] * 6
+    read_all(reader, rows)
+    assert [(layer.keys.data_ptr(), layer.keys.shape) for layer in reader.cache.layers] == before
+    assert reader.mask(torch.tensor([[8], [6]])).shape == (2, 1, 1, 20)
+    with pytest.raises(ValueError, match="static cache has 20"):
+        reader.cache.place(torch.tensor([[20], [3]]), 20, 21)
+
+
+def test_growing_buffers_grow_seldom():
+    cache, sizes = RaggedCache(1), []
+    for reach in range(1, 2000):
+        cache.place(torch.tensor([[reach - 1]]), reach - 1, reach)
+        sizes.append(cache.capacity)
+    assert len(set(sizes)) < 12 and all(size >= reach for reach, size in enumerate(sizes, 1))
+
+
+def test_a_block_is_as_wide_as_pays():
+    assert stretch([17]) == 17  # one row: whatever it has
+    assert stretch([1] * 8) == 1
+    assert stretch([0, 5, 5]) == 5  # rows that are over don't ask for anything
+    assert stretch([3, 200]) == 200
+    many = [1] * 63 + [20]
+    assert stretch(many) == 1  # 63 rows don't carry 19 columns of padding for one
+    assert stretch([1, 1 + CALL // 8]) > 1
+
+
+def test_models_that_must_read_each_text_alone():
+    bloom = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=32, n_layer=1, n_head=2))  # positions in the mask
+    assert not reads_ragged(bloom)
+    AttentionInterface.register("own", lambda *args, **kwargs: None)
+    model = tiny_llama(40)
+    model.config._attn_implementation = "own"
+    assert not reads_ragged(model)
