@@ -54,23 +54,23 @@ def _read_fast(tokenizer, fast) -> tuple[list[bytes], list[int], set[int]]:
     special = {i for i, t in added.items() if t.special or _CONTROL.fullmatch(t.content)}
     special |= set(getattr(tokenizer, "all_special_ids", None) or ())
     eos = getattr(tokenizer, "eos_token_id", None)
-    to_bytes = _speller(json.loads(fast.to_str()), vocabulary)
+    to_bytes = _speller(fast, vocabulary)
     tokens = [b""] * (max(vocabulary.values()) + 1)
     for piece, i in vocabulary.items():
         tokens[i] = added[i].content.encode() if i in added else to_bytes(piece)
     return tokens, [] if eos is None else [eos] if isinstance(eos, int) else list(eos), special
 
 
-def _speller(description: dict, vocabulary: dict):
+def _speller(fast, vocabulary: dict):
     """The function from a piece to its bytes, by what the tokenizer's decoder does."""
-    kinds = set(_kinds(description.get("decoder"))) | set(_kinds(description.get("pre_tokenizer")))
+    kinds = {kind for part in (fast.decoder, fast.pre_tokenizer) for kind in _kinds(_description(part))}
     if "ByteLevel" in kinds:
         table = _byte_level_table()
 
         def from_byte_level(piece: str) -> bytes:
             try:
-                return bytes(table[c] for c in piece)
-            except KeyError:
+                return piece.translate(table).encode("latin-1")
+            except UnicodeEncodeError:
                 raise VocabularyError(f"token {piece!r} is not spelled in byte-level characters") from None
 
         return from_byte_level
@@ -87,6 +87,11 @@ def _speller(description: dict, vocabulary: dict):
     )
 
 
+def _description(part):
+    """A tokenizer's part as JSON; alone, since the whole would spell out every token and merge."""
+    return None if part is None else json.loads(part.__getstate__())
+
+
 def _kinds(part) -> list[str]:
     if isinstance(part, dict):
         out = [part.get("type", "")]
@@ -96,10 +101,11 @@ def _kinds(part) -> list[str]:
     return [k for p in part for k in _kinds(p)] if isinstance(part, list) else []
 
 
-def _byte_level_table() -> dict[str, int]:
-    """Character -> byte: printable Latin-1 stands for itself, the rest from U+0100 on."""
+def _byte_level_table() -> dict[int, int | str]:
+    """Code point -> byte: printable Latin-1 stands for itself, the rest from U+0100 on; for `str.translate`."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (b for b in range(256) if b not in printable)
-    table = {chr(b): b for b in printable}
-    table.update({chr(0x100 + i): b for i, b in enumerate(others)})
+    others = [b for b in range(256) if b not in printable]
+    # what stands for no byte must not come out as one
+    table: dict[int, int | str] = dict.fromkeys(others, "\uffff")
+    table.update({0x100 + i: b for i, b in enumerate(others)})
     return table

@@ -32,10 +32,13 @@ class Vocabulary:
     ----------
     size : int
         Ids run from 0 to ``size - 1``; masks have ``ceil(size / 32)`` words.
-    sorted_tokens : list of bytes
-        Tokens that stand for text, ascending; equal ones next to each other.
     sorted_ids : ndarray of int32
-        Their ids.
+        Ids of the tokens that stand for text, ascending by their bytes; equal ones next to
+        each other, ascending by id.
+    lengths : ndarray of int32
+        Bytes of each of these.
+    flat : ndarray of uint8
+        Their bytes, one after the other.
 
     Raises
     ------
@@ -51,27 +54,55 @@ class Vocabulary:
         *,
         size: int | None = None,
     ):
-        self.tokens = [t if type(t) is bytes else _bytes(t, i) for i, t in enumerate(tokens)]
+        tokens = [t if type(t) is bytes else _bytes(t, i) for i, t in enumerate(tokens)]
+        self.tokens = tokens  # fills the cached property
+        self._set_ids(len(tokens), eos_token_ids, special_ids, size)
+        skip = self.special_set
+        order = sorted((i for i, t in enumerate(tokens) if t and i not in skip), key=tokens.__getitem__)
+        if not order:
+            raise VocabularyError("the vocabulary has no token that stands for text")
+        self.sorted_ids = np.array(order, np.int32)
+        self.sorted_tokens = [tokens[i] for i in order]
+        self.lengths = np.fromiter(map(len, self.sorted_tokens), np.int32, len(order))
+        self.flat = np.frombuffer(b"".join(self.sorted_tokens), np.uint8)
+
+    def _set_ids(self, count: int, eos_token_ids, special_ids, size: int | None) -> None:
         self.eos_token_ids = sorted({int(i) for i in eos_token_ids})
         if not self.eos_token_ids:
             raise VocabularyError(
                 "the vocabulary has no EOS token, so no text could ever end",
                 hint="pass eos_token_ids=[...], the ids the model ends a text with",
             )
-        highest = max(len(self.tokens) - 1, self.eos_token_ids[-1])
+        highest = max(count - 1, self.eos_token_ids[-1])
         self.size = max(highest + 1, size or 0)
-        special = {int(i) for i in special_ids}
-        self.special_ids = sorted(special | set(self.eos_token_ids))
+        self.special_ids = sorted({int(i) for i in special_ids} | set(self.eos_token_ids))
         bad = [i for i in self.special_ids if not 0 <= i < self.size]
         if bad:
             raise VocabularyError(f"special token id {bad[0]} is outside 0..{self.size - 1}")
-        skip = set(self.special_ids)
-        pairs = sorted((t, i) for i, t in enumerate(self.tokens) if t and i not in skip)
-        if not pairs:
-            raise VocabularyError("the vocabulary has no token that stands for text")
-        self.sorted_tokens = [t for t, _ in pairs]
-        self.sorted_ids = np.array([i for _, i in pairs], dtype=np.int32)
-        self._ids: dict[bytes, int] | None = None
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Vocabulary:
+        """The vocabulary that :meth:`arrays` described; it is trusted to be sorted."""
+        self = cls.__new__(cls)
+        self.all_lengths, self.all_flat = arrays["all_lengths"], arrays["all_flat"]
+        self.sorted_ids, self.lengths, self.flat = arrays["sorted_ids"], arrays["lengths"], arrays["flat"]
+        self._set_ids(
+            len(self.all_lengths), arrays["eos_token_ids"], arrays["special_ids"], int(arrays["size"])
+        )
+        return self
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything there is to know, for storage: `from_arrays` undoes it."""
+        return {
+            "size": np.array(self.size, np.int64),
+            "eos_token_ids": np.array(self.eos_token_ids, np.int64),
+            "special_ids": np.array(self.special_ids, np.int64),
+            "all_lengths": self.all_lengths,
+            "all_flat": self.all_flat,
+            "sorted_ids": self.sorted_ids,
+            "lengths": self.lengths,
+            "flat": self.flat,
+        }
 
     @classmethod
     def from_tokenizer(
@@ -104,7 +135,7 @@ class Vocabulary:
         return self.size
 
     def __repr__(self) -> str:
-        return f"Vocabulary({len(self.sorted_tokens)} tokens, size {self.size}, EOS {self.eos_token_ids})"
+        return f"Vocabulary({len(self.sorted_ids)} tokens, size {self.size}, EOS {self.eos_token_ids})"
 
     @cached_property
     def special_set(self) -> frozenset[int]:
@@ -117,9 +148,24 @@ class Vocabulary:
         return (self.size + 31) // 32
 
     @cached_property
-    def lengths(self) -> np.ndarray:
-        """Bytes of each sorted token, int32."""
-        return np.fromiter(map(len, self.sorted_tokens), np.int32, len(self.sorted_tokens))
+    def all_lengths(self) -> np.ndarray:
+        """Bytes of every token by id, special ones included, int32."""
+        return np.fromiter(map(len, self.tokens), np.int32, len(self.tokens))
+
+    @cached_property
+    def all_flat(self) -> np.ndarray:
+        """All tokens' bytes by id, one after the other, uint8."""
+        return np.frombuffer(b"".join(self.tokens), np.uint8)
+
+    @cached_property
+    def tokens(self) -> list[bytes]:
+        """Token id -> its bytes; empty for ids that stand for no text."""
+        return _cut(self.all_flat, self.all_lengths)
+
+    @cached_property
+    def sorted_tokens(self) -> list[bytes]:
+        """Tokens that stand for text, in the order of :attr:`sorted_ids`."""
+        return _cut(self.flat, self.lengths)
 
     @cached_property
     def offsets(self) -> np.ndarray:
@@ -132,11 +178,6 @@ class Vocabulary:
         out = np.full(self.size, -1, np.int32)
         out[self.sorted_ids] = np.arange(len(self.sorted_ids), dtype=np.int32)
         return out
-
-    @cached_property
-    def flat(self) -> np.ndarray:
-        """All sorted tokens' bytes, one after the other, uint8."""
-        return np.frombuffer(b"".join(self.sorted_tokens), np.uint8)
 
     @cached_property
     def longest(self) -> int:
@@ -162,8 +203,8 @@ class Vocabulary:
     def fingerprint(self) -> str:
         """SHA-256 over tokens, EOS and special ids: equal for equal vocabularies."""
         digest = hashlib.sha256(f"{self.size}|{self.eos_token_ids}|{self.special_ids}|".encode())
-        for token in self.tokens:
-            digest.update(len(token).to_bytes(4, "little") + token)
+        digest.update(self.all_lengths.astype("<i4").tobytes())
+        digest.update(self.all_flat.tobytes())
         return digest.hexdigest()
 
     def pack(self, ids: np.ndarray) -> np.ndarray:
@@ -171,6 +212,10 @@ class Vocabulary:
         bits = np.zeros(self.words * 32, np.uint8)
         bits[ids] = 1
         return np.packbits(bits, bitorder="little").view(np.int32)
+
+    @cached_property
+    def _spellings(self) -> frozenset[bytes]:
+        return frozenset(self.sorted_tokens)
 
     def fewest_tokens(self, data: bytes) -> list[int]:
         """Where the tokens end when `data` is cut into as few as can be; raises if it can't.
@@ -180,8 +225,7 @@ class Vocabulary:
         ValueError
             No sequence of tokens spells `data`.
         """
-        if self._ids is None:
-            self._ids = {t: i for i, t in enumerate(self.sorted_tokens)}
+        known = self._spellings
         best: list[int | None] = [0] + [None] * len(data)
         before = [0] * (len(data) + 1)
         for start in range(len(data)):
@@ -189,7 +233,7 @@ class Vocabulary:
             if count is None:
                 continue
             for end in range(start + 1, min(len(data), start + self.longest) + 1):
-                if data[start:end] in self._ids and (best[end] is None or best[end] > count + 1):
+                if data[start:end] in known and (best[end] is None or best[end] > count + 1):
                     best[end], before[end] = count + 1, start
         if best[-1] is None:
             raise ValueError(f"no tokens spell {data!r}")
@@ -198,6 +242,12 @@ class Vocabulary:
             ends.append(at)
             at = before[at]
         return ends[::-1]
+
+
+def _cut(flat: np.ndarray, lengths: np.ndarray) -> list[bytes]:
+    data = flat.tobytes()
+    ends = np.cumsum(lengths, dtype=np.int64).tolist()
+    return [data[start:end] for start, end in zip([0, *ends], ends)]
 
 
 def _bytes(token, index: int) -> bytes:
