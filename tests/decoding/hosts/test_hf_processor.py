@@ -198,6 +198,20 @@ def test_inside_the_mask_the_distribution_is_the_models_own():
         assert bool((scores[forbidden] == -torch.inf).all())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_it_writes_what_it_writes_on_the_cpu():
+    model = tiny(padding=13).model
+    batch = TOKENIZER(["A room. ", "x"], return_tensors="pt", padding=True)
+    rows = []
+    for device in ("cpu", "cuda"):
+        processor = ConstrainedLogitsProcessor(COMPILED["step"], max_new_tokens=40)
+        out = model.to(device).generate(
+            **batch.to(device), max_new_tokens=40, do_sample=False, pad_token_id=0, logits_processor=[processor]
+        )
+        rows.append(out.tolist())
+    assert rows[0] == rows[1]
+
+
 def test_the_raw_logits_are_left_as_they_are():
     batch = TOKENIZER(["x"], return_tensors="pt")
     out = MODEL.generate(

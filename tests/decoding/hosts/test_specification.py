@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import ActionKnowledge, ConstrainedError
@@ -125,6 +125,7 @@ def test_limits_have_names(monkeypatch):
         check_specification({"choices": ["a" * 30]})
 
 
+@settings(max_examples=50)
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3)

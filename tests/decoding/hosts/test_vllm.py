@@ -1,11 +1,6 @@
 """The vLLM plugin inside stand-ins that keep to vLLM's documentation (vLLM itself can't be installed here)."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,13 +28,6 @@ SPECIFICATIONS = [
     None,
 ]
 CACHE = CompiledCache(VOCABULARY)
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tokenizer")
-    LOADED.tokenizer.save_pretrained(path)
-    return config(str(path), LOADED.logits_width)
 
 
 def noise(seed):
@@ -226,61 +214,12 @@ def test_placeholders_that_never_became_tokens_are_no_mask_either(settings, capl
     assert request.output[-1] == 1 and "--no-async-scheduling" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "params, message",
-    [
-        (SamplingParams(extra_args={"constrained": {"choices": ["a"], "regex": "b"}}), "has one of"),
-        (SamplingParams(extra_args={"constrained": "not JSON"}), "not JSON"),
-        (SamplingParams(extra_args={"constrained": {"lark": 'start: "a" (\n'}}), "Unclosed parenthesis"),
-        (SamplingParams(extra_args={"constrained": {"knowledge": "household"}}), "not bound"),
-        (SamplingParams(min_tokens=3, extra_args={"constrained": {"choices": ["a"]}}), "min_tokens"),
-        (SamplingParams(bad_words=["a"], extra_args={"constrained": {"choices": ["a"]}}), "bad_words"),
-    ],
-    ids=["kinds", "json", "lark", "slots", "min_tokens", "bad_words"],
-)
-@pytest.mark.parametrize("kind", [VllmLogitsProcessor, VllmV1LogitsProcessor, VllmV2LogitsProcessor])
-def test_a_wrong_request_is_refused_before_it_reaches_the_engine(kind, params, message):
-    with pytest.raises(ValueError, match=message):
-        kind.validate_params(params)
-    kind.validate_params(SamplingParams(min_tokens=3, bad_words=["a"]))  # not ours
-    kind.validate_params(SamplingParams(extra_args={"constrained": {"choices": ["a"]}}))
-
-
 def test_nothing_is_read_until_a_request_asks():
     broken = config("/nowhere", 10)
     engine = EngineV1(VllmLogitsProcessor(broken, torch.device("cpu"), True), noise(0), EOS)
     plain = requests(5, 0, [None])
     engine.run(plain, check_row)
     assert all(request.finished for request in plain)
-
-
-def test_where_the_vocabulary_can_not_be_read_only_constrained_requests_end(caplog):
-    broken = config("/nowhere", LOADED.logits_width, 1)
-    batch = requests(6, 0, [None, {"choices": ["a"]}])
-    EngineV1(VllmLogitsProcessor(broken, torch.device("cpu"), True), noise(0), EOS).run(batch)
-    for request in batch:
-        assert request.finished and (vllm_requests.specification_of(request.params) is None) == (request.output != [1])
-    assert "the model's vocabulary can't be read" in caplog.text
-
-
-def test_every_id_that_ends_a_text_is_known_and_none_beyond_the_logits(settings):
-    found = vllm_requests.read_vocabulary(config(settings.model_config.tokenizer, 290, [1, 20, 4000]).model_config)
-    assert found.eos_token_ids == [1, 20] and found.size == 290
-    wrong = config(settings.model_config.tokenizer, 290).model_config
-    wrong.tokenizer_mode = "mistral"
-    with pytest.raises(Exception, match="tokenizer_mode 'mistral'"):
-        vllm_requests.read_vocabulary(wrong)
-
-
-def test_compiled_grammars_are_kept_by_content_and_no_more_than_so_many(monkeypatch):
-    monkeypatch.setattr("constrained.decoding.hosts.specification.MAX_COMPILED", 3)
-    cache = CompiledCache(VOCABULARY)
-    first = cache.matcher({"choices": ["a", "b"]}).compiled
-    assert cache.matcher('{"choices": ["a", "b"], "begun": "a"}').compiled is first
-    for text in "cdef":
-        cache.matcher({"choices": [text]})
-        assert cache.matcher({"choices": ["a", "b"]}).compiled is first
-    assert len(cache) == 3
 
 
 def test_knowledge_gives_the_actions_that_may_come_next(settings):
@@ -290,108 +229,3 @@ def test_knowledge_gives_the_actions_that_may_come_next(settings):
     EngineV1(VllmLogitsProcessor(settings, torch.device("cpu"), False), noise(4), EOS).run([request])
     bound = ActionKnowledge.from_lark("household").bind_view(view).after("go to desk 1")
     assert bound.judge(text_of(VOCABULARY, request.output))
-
-
-def test_outlines_offline_vllm_models_pass_the_constraint_on(settings, monkeypatch):
-    """Outlines' own class around a stand-in for `vllm.LLM`: it takes no processors, but sampling parameters."""
-    import outlines
-
-    class LLM:
-        def get_tokenizer(self):
-            return LOADED.tokenizer
-
-        def generate(self, prompts, sampling_params):
-            prompts = [prompts] if isinstance(prompts, str) else prompts
-            batch = [Request(LOADED.tokenizer.encode(prompt), sampling_params) for prompt in prompts]
-            EngineV1(VllmLogitsProcessor(settings, torch.device("cpu"), False), noise(0), EOS).run(batch)
-            texts = [text_of(VOCABULARY, request.output) for request in batch]
-            return [SimpleNamespace(outputs=[SimpleNamespace(text=text)]) for text in texts]
-
-    module = ModuleType("vllm.sampling_params")
-    module.SamplingParams = module.StructuredOutputsParams = SamplingParams
-    monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))
-    monkeypatch.setitem(sys.modules, "vllm.sampling_params", module)
-    model = outlines.from_vllm_offline(LLM())
-    params = SamplingParams(40, extra_args={"constrained": {"choices": CHOICES}})
-    assert model("What now? ", sampling_params=params) in CHOICES
-    assert {text for (text,) in model.batch(["a", "b", "c"], sampling_params=params)} <= set(CHOICES)
-
-
-PACKAGE = """
-import abc
-class LogitsProcessor(abc.ABC):
-    @classmethod
-    def validate_params(cls, sampling_params): ...
-    @abc.abstractmethod
-    def __init__(self, {arguments}): ...
-    @abc.abstractmethod
-    def apply(self, logits{context}): ...
-    {more}
-"""
-V1 = PACKAGE.format(
-    arguments="vllm_config, device, is_pin_memory", context="",
-    more="@abc.abstractmethod\n    def is_argmax_invariant(self): ...\n    @abc.abstractmethod\n"
-    "    def update_state(self, batch_update): ...",
-)
-V2 = PACKAGE.format(arguments="vllm_config, req_states", context=", ctx", more="def add_request(self, *a): ...")
-LOAD = """
-import os, sys, types
-import torch, constrained.decoding, constrained.knowledge  # once, before the forks
-from importlib.metadata import entry_points
-
-def check():
-    (found,) = {e.value: e for e in entry_points(group="vllm.logits_processors")}.values()  # this package may be installed
-    kind = found.load()
-    import vllm.v1.sample.logits_processor as v1
-    assert issubclass(kind, v1.LogitsProcessor)
-    made = kind(types.SimpleNamespace(model_config=None), "cpu", False)
-    assert isinstance(made, v1.LogitsProcessor) and not made.is_argmax_invariant(), made
-    made.update_state(None)
-    try:
-        from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
-    except ImportError:
-        return "v1"
-    assert issubclass(kind, LogitsProcessor)
-    made = kind(types.SimpleNamespace(model_config=None), types.SimpleNamespace(device="cpu"))
-    assert isinstance(made, LogitsProcessor)
-    return "v1 and v2"
-
-for path in sys.argv[1:]:
-    if not os.fork():
-        sys.path[:0] = [path]
-        print(check(), flush=True)
-        os._exit(0)
-    assert os.wait()[1] == 0
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_the_entry_point_is_a_subclass_of_every_interface_that_is_there(tmp_path):
-    """In processes that find a package `vllm` of abstract classes, with one interface or both."""
-    root = Path(__file__).resolve().parents[3]
-    old = {"vllm/v1/sample/logits_processor.py": V1}
-    new = {**old, "vllm/v1/worker/gpu/sample/logits_processor/interface.py": V2}
-    for version, parts in (("old", old), ("new", new)):
-        parts["constrained_under_test-0.dist-info/METADATA"] = "Metadata-Version: 2.1\nName: c\nVersion: 0\n"
-        parts["constrained_under_test-0.dist-info/entry_points.txt"] = entry_points_of(root / "setup.py")
-        for name, text in parts.items():
-            path = tmp_path / version / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(tmp_path / "old"), str(tmp_path / "new")],
-        check=False, capture_output=True, text=True, timeout=120, cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["v1", "v1 and v2"]
-
-
-def entry_points_of(setup: Path) -> str:
-    """The group as setup.py names it, in the form that an installed package has it."""
-    import ast
-
-    for call in ast.walk(ast.parse(setup.read_text(encoding="utf-8"))):
-        if isinstance(call, ast.keyword) and call.arg == "entry_points":
-            groups = ast.literal_eval(call.value)
-            return "[vllm.logits_processors]\n" + "\n".join(groups["vllm.logits_processors"]) + "\n"
-    raise AssertionError("setup.py has no entry points")
