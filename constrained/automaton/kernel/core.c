@@ -260,19 +260,16 @@ static PyObject *core_forced(Core *c, PyObject *limit) {
     if (!out || c->ended || vec_copy(&c->one, &c->now) < 0) goto done;
     c->engine->work = 0;
     while (!accepting(&c->one) && PyByteArray_GET_SIZE(out) < most) {
-        int forced = -1;
-        for (int i = 0; i < c->one.n; i++) {
-            Closure as_closure = {.n = 1, .configs = &c->one.at[i]};
-            const uint8_t *first = closure_first(c->engine, &as_closure);
-            if (!first) goto done;
-            for (int b = 0; b < 256; b++) {
-                if (!(first[b >> 3] >> (b & 7) & 1)) continue;
-                if (forced >= 0 && forced != b) goto done;
-                forced = b;
-            }
+        uint64_t next[4];
+        int forced = -1, ways = 0;
+        if (next_bytes(c->engine, &c->one, next) < 0) goto done;
+        for (int k = 0; k < 4; k++) {
+            ways += __builtin_popcountll(next[k]);
+            if (next[k]) forced = k * 64 + __builtin_ctzll(next[k]);
         }
+        if (ways != 1) goto done;
         Py_ssize_t size = PyByteArray_GET_SIZE(out);
-        if (forced < 0 || PyByteArray_Resize(out, size + 1) < 0) goto done;
+        if (PyByteArray_Resize(out, size + 1) < 0) goto done;
         PyByteArray_AS_STRING(out)[size] = (char)forced;
         if (step_vec(c->engine, &c->one, (uint8_t)forced, &c->two) < 0) goto done;
         Vec swap = c->one;

@@ -361,28 +361,33 @@ int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
     return 0;
 }
 
-const uint8_t *closure_first(Engine *e, Closure *closure) {
-    if (closure->has_first) return closure->first;
-    memset(closure->first, 0, sizeof closure->first);
-    for (int i = 0; i < closure->n; i++) {
-        const Config *c = &closure->configs[i];
+/* The bytes that may come next, one bit each. */
+int next_bytes(Engine *e, const Vec *vec, uint64_t out[4]) {
+    memset(out, 0, 4 * sizeof *out);
+    for (int i = 0; i < vec->n; i++) {
+        const Config *c = &vec->at[i];
         if (c->kind == LITERAL) {
             uint8_t byte = e->literals[c->object].at[c->low];
-            closure->first[byte >> 3] |= 1 << (byte & 7);
+            out[byte >> 6] |= 1ull << (byte & 63);
         } else if (c->kind == CHOICES) {
             const Choices *choices = &e->choices[c->object];
             for (int32_t at = c->low, length; at < c->high;) {
                 uint8_t byte = choice(choices, at, &length)[c->depth];
-                closure->first[byte >> 3] |= 1 << (byte & 7);
+                out[byte >> 6] |= 1ull << (byte & 63);
                 at = choices_from(choices, at, c->high, c->depth, byte + 1);
             }
         } else if (c->kind == TEXT) {
             TextSet *set = e->tokens->sets[c->object];
-            if (!set->known[c->depth] && text_expand(set, c->depth) < 0) return NULL;
-            for (int b = 0; b < 256; b++)
-                if (set->next[c->depth][b] >= 0) closure->first[b >> 3] |= 1 << (b & 7);
+            if (!set->known[c->depth] && text_expand(set, c->depth) < 0) return -1;
+            for (int k = 0; k < 4; k++) out[k] |= set->first[c->depth][k];
         }
     }
+    return 0;
+}
+
+const uint64_t *closure_first(Engine *e, Closure *closure) {
+    Vec vec = {closure->configs, closure->n, closure->n};
+    if (!closure->has_first && next_bytes(e, &vec, closure->first) < 0) return NULL;
     closure->has_first = 1;
     return closure->first;
 }

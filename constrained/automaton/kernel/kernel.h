@@ -43,6 +43,7 @@ typedef struct {
     PyObject *keys;              /* list: state -> CharSet's own name of it; state 0 is "before a character" */
     PyObject *numbers;           /* dict: the other way */
     int16_t (*next)[256];        /* -1: not in the set; 0: the character is whole */
+    uint64_t (*first)[4];        /* the bytes it can read, one bit each */
     uint8_t *known;              /* whether a row of `next` is filled */
     int states, room;
     int indexed;                 /* whether what follows is filled */
@@ -106,7 +107,7 @@ typedef struct {
     int n;
     Config *configs;
     int32_t capped;      /* the frame with far-off counts cut; -1: not asked yet */
-    uint8_t first[32];   /* bytes that may come first, one bit each */
+    uint64_t first[4];   /* bytes that may come first, one bit each */
     int has_first;
     double shortest, farthest; /* bounds on bytes to the end */
     int has_bounds;
@@ -183,7 +184,8 @@ int map_put(Map *map, const Config *key, void *value);
 void map_clear(Map *map, int free_values);
 
 Closure *closure_of(Engine *engine, int32_t rest);
-const uint8_t *closure_first(Engine *engine, Closure *closure);
+const uint64_t *closure_first(Engine *engine, Closure *closure);
+int next_bytes(Engine *engine, const Vec *vec, uint64_t out[4]);
 int32_t know_frame(Engine *engine, PyObject *frame);
 int config_of(Engine *engine, PyObject *described, Config *out);
 PyObject *position_of(Engine *engine, const Config *config);
@@ -207,6 +209,7 @@ static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *
 int32_t table_state(Table *table, const Vec *vec, int wanted);
 int32_t table_step(Engine *engine, int32_t state, uint8_t byte);
 const Vec *table_vec(const Table *table, int32_t state);
+const uint64_t *table_first(Engine *engine, int32_t state);
 void table_clear(Table *table);
 
 /* masks ----------------------------------------------------------------------------------------- */

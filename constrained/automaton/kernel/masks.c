@@ -7,6 +7,7 @@
 #include "kernel.h"
 
 #define WIDE 16      /* a subtree of more tokens than this is worth the look at free text */
+#define FEW 16       /* up to so many children, or bytes, are gone through one by one */
 #define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
 #define HEAVY 512    /* a position that allows more tokens than this keeps its row */
 
@@ -105,24 +106,42 @@ static int try_from(Walk *w, int32_t token, int32_t depth, int32_t state) {
     return 0;
 }
 
+static int visit_from(Walk *w, const Node *node, int32_t state);
+
+static int descend_from(Walk *w, const Node *node, int32_t state, uint8_t byte, int32_t child) {
+    if (child < 0) return try_from(w, ~child, node->depth, state);
+    int32_t after = table_step(w->engine, state, byte);
+    if (after == DEAD || after == FAILED) return after == DEAD ? 0 : -1;
+    const Node *below = &w->engine->tokens->nodes[child];
+    if (after == NO_ROOM) { /* one by one, without the table */
+        for (int32_t token = below->low; token < below->high; token++)
+            if (try_from(w, token, node->depth, state) < 0) return -1;
+        return 0;
+    }
+    for (int32_t k = 0; k < below->ends; k++) emit(w, below->low + k);
+    return visit_from(w, below, after);
+}
+
 /* Emit the tokens below a node that can be read from a state of the table. */
 static int visit_from(Walk *w, const Node *node, int32_t state) {
     const Tokens *t = w->engine->tokens;
-    for (int32_t i = node->first; i < node->first + node->count; i++) {
-        int32_t child = t->child[i];
-        if (child < 0) {
-            if (try_from(w, ~child, node->depth, state) < 0) return -1;
-            continue;
+    const uint64_t *wanted = table_first(w->engine, state);
+    if (!wanted) return -1;
+    int many = 0;
+    for (int k = 0; k < 4; k++) many += __builtin_popcountll(wanted[k]);
+    if (node->count < FEW || many > FEW) {
+        for (int32_t i = node->first; i < node->first + node->count; i++) {
+            uint8_t byte = t->child_byte[i];
+            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend_from(w, node, state, byte, t->child[i]) < 0) return -1;
         }
-        int32_t after = table_step(w->engine, state, t->child_byte[i]);
-        const Node *below = &t->nodes[child];
-        if (after == FAILED) return -1;
-        if (after == NO_ROOM) { /* as in `visit`, without the table */
-            for (int32_t token = below->low; token < below->high; token++)
-                if (try_from(w, token, node->depth, state) < 0) return -1;
-        } else if (after != DEAD) {
-            for (int32_t k = 0; k < below->ends; k++) emit(w, below->low + k);
-            if (visit_from(w, below, after) < 0) return -1;
+        return 0;
+    }
+    for (int k = 0; k < 4; k++) {
+        for (uint64_t bits = wanted[k]; bits; bits &= bits - 1) {
+            uint8_t byte = (uint8_t)(k * 64 + __builtin_ctzll(bits));
+            int found;
+            int32_t child = find_child(t, node, byte, &found);
+            if (found && descend_from(w, node, state, byte, child) < 0) return -1;
         }
     }
     return 0;
@@ -268,32 +287,19 @@ static int visit(Walk *w, int32_t number) {
         }
         here->n = kept;
     }
-    /* the bytes that may come next, if they are few; else every child is tried */
-    uint64_t wanted[4] = {0, 0, 0, 0};
-    int all = 0;
-    for (int i = 0; i < here->n && !all; i++) {
-        const Config *c = &here->at[i];
-        if (c->kind == LITERAL) {
-            uint8_t byte = e->literals[c->object].at[c->low];
-            wanted[byte >> 6] |= 1ull << (byte & 63);
-        } else if (c->kind == CHOICES) {
-            const Choices *choices = &e->choices[c->object];
-            for (int32_t at = c->low, length; at < c->high;) {
-                uint8_t byte = choice(choices, at, &length)[c->depth];
-                wanted[byte >> 6] |= 1ull << (byte & 63);
-                at = choices_from(choices, at, c->high, c->depth, byte + 1);
-            }
-        } else if (c->kind == TEXT) {
-            all = 1;
-        }
-    }
-    if (all && node->high - node->low > WIDE) {
+    int text = 0;
+    for (int i = 0; i < here->n && !text; i++) text = here->at[i].kind == TEXT;
+    if (text && node->high - node->low > WIDE) { /* comes to the same few states again and again */
         int32_t state = state_of(w, here->at, here->n);
         return state < 0 ? -1 : visit_from(w, node, state);
     }
-    if (all) {
+    uint64_t wanted[4];
+    if (next_bytes(e, here, wanted) < 0) return -1;
+    if (node->count < FEW) {
         for (int32_t i = node->first; i < node->first + node->count; i++)
-            if (descend(w, node, t->child_byte[i], t->child[i]) < 0) return -1;
+            if (wanted[t->child_byte[i] >> 6] >> (t->child_byte[i] & 63) & 1 &&
+                descend(w, node, t->child_byte[i], t->child[i]) < 0)
+                return -1;
         return 0;
     }
     for (int k = 0; k < 4; k++) {
@@ -327,10 +333,10 @@ static int32_t capped(Engine *e, int32_t rest) {
 /* Whether the rest can begin with a character of the set: then where the text ends is open. */
 static int ambiguous(Engine *e, TextSet *set, int32_t rest) {
     Closure *closure = closure_of(e, rest);
-    const uint8_t *first = closure ? closure_first(e, closure) : NULL;
+    const uint64_t *first = closure ? closure_first(e, closure) : NULL;
     if (!first) return -1;
-    for (int b = 0; b < 256; b++)
-        if (set->next[0][b] >= 0 && first[b >> 3] >> (b & 7) & 1) return 1;
+    for (int k = 0; k < 4; k++)
+        if (set->first[0][k] & first[k]) return 1;
     return 0;
 }
 
@@ -354,7 +360,7 @@ static int text_row(Walk *w, const Config *c, TextSet *set, int open) {
     uint32_t *row = w->target->row;
     Closure *rest = closure_of(e, c->rest);
     if (!rest) return -1;
-    const uint8_t *first = closure_first(e, rest);
+    const uint64_t *first = closure_first(e, rest);
     if (!first) return -1;
     memcpy(row, set->row, t->words * sizeof(uint32_t));
     int32_t whole = t->chars_end[t->longest];
@@ -381,7 +387,7 @@ static int text_row(Walk *w, const Config *c, TextSet *set, int open) {
         }
         if (odd->before < c->low || (c->high >= 0 && odd->before > c->high)) continue;
         uint8_t byte = t->flat[t->offsets[odd->token] + odd->offset];
-        if (!(first[byte >> 3] >> (byte & 7) & 1)) continue;
+        if (!(first[byte >> 6] >> (byte & 63) & 1)) continue;
         if (try_from(w, odd->token, odd->offset, state) < 0) return -1;
     }
     return 0;

@@ -10,6 +10,8 @@
 struct State {
     Vec vec; /* sorted */
     size_t hash;
+    uint64_t first[4]; /* bytes that may come next */
+    int has_first;
     int32_t next[256];
 };
 
@@ -75,6 +77,7 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
         free(state->vec.at), free(state);
         return t->slots[at] >= 0 ? t->slots[at] : NO_ROOM;
     }
+    state->has_first = 0;
     memset(state->next, 0xFF, sizeof state->next); /* UNKNOWN */
     t->bytes += sizeof *state + vec->n * sizeof(Config);
     t->slots[at] = t->count;
@@ -84,6 +87,13 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
 
 const Vec *table_vec(const Table *t, int32_t state) {
     return &t->states[state]->vec;
+}
+
+const uint64_t *table_first(Engine *e, int32_t number) {
+    State *state = e->table.states[number];
+    if (!state->has_first && next_bytes(e, &state->vec, state->first) < 0) return NULL;
+    state->has_first = 1;
+    return state->first;
 }
 
 /* The state after a byte: DEAD where there is none; NO_ROOM, FAILED as above. */

@@ -4,7 +4,7 @@
 void text_free(TextSet *set) {
     if (!set) return;
     Py_XDECREF(set->charset), Py_XDECREF(set->keys), Py_XDECREF(set->numbers);
-    free(set->next), free(set->known), free(set->row), free(set->free), free(set->odd), free(set->counts);
+    free(set->next), free(set->first), free(set->known), free(set->row), free(set->free), free(set->odd), free(set->counts);
     free(set);
 }
 
@@ -21,9 +21,11 @@ static int state_number(TextSet *set, PyObject *key) {
         }
         int16_t(*next)[256] = realloc(set->next, room * sizeof *next);
         if (next) set->next = next;
+        uint64_t(*first)[4] = realloc(set->first, room * sizeof *first);
+        if (first) set->first = first;
         uint8_t *known = realloc(set->known, room);
         if (known) set->known = known;
-        if (!next || !known) {
+        if (!next || !first || !known) {
             PyErr_NoMemory();
             return -1;
         }
@@ -72,6 +74,7 @@ int text_expand(TextSet *set, int state) {
     PyObject *edges = PyObject_CallMethod(set->charset, "edges", "(O)", PyList_GET_ITEM(set->keys, state));
     if (!edges) return -1;
     int16_t next[256];
+    uint64_t first[4] = {0, 0, 0, 0};
     memset(next, 0xFF, sizeof next);
     PyObject *byte, *key;
     Py_ssize_t at = 0;
@@ -81,7 +84,7 @@ int text_expand(TextSet *set, int state) {
         int whole = PyTuple_Check(key) && PyTuple_GET_SIZE(key) == 3 && PyLong_AsLong(PyTuple_GET_ITEM(key, 0)) == 0;
         int number = whole ? 0 : state_number(set, key);
         failed = number < 0 || value < 0 || value > 255;
-        if (!failed) next[value] = (int16_t)number;
+        if (!failed) next[value] = (int16_t)number, first[value >> 6] |= 1ull << (value & 63);
     }
     Py_DECREF(edges);
     if (failed) {
@@ -89,6 +92,7 @@ int text_expand(TextSet *set, int state) {
         return -1;
     }
     memcpy(set->next[state], next, sizeof next);
+    memcpy(set->first[state], first, sizeof first);
     set->known[state] = 1;
     return 0;
 }

@@ -171,7 +171,7 @@ static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
     if (t->ascii) sum += (size_t)t->n * (16 + 1 + 4 + 4) + t->words * 4 + t->longest * 4;
     for (int i = 0; i < t->set_count; i++) {
         TextSet *set = t->sets[i];
-        sum += (size_t)set->room * (512 + 1);
+        sum += (size_t)set->room * (512 + 32 + 1);
         if (set->indexed) sum += (size_t)t->words * 4 + t->n + t->longest + set->odds * sizeof(Odd);
     }
     return PyLong_FromSize_t(sum);
