@@ -13,7 +13,7 @@ from setuptools import Extension, find_namespace_packages, find_packages, setup
 EXTRAS = {
     "gguf": ["gguf>=0.10", "sentencepiece>=0.2"],
     "plot": ["matplotlib>=3.8"],
-    "peers": ["xgrammar", "llguidance", "outlines_core"],
+    "peers": ["xgrammar", "llguidance", "outlines_core", "lm-format-enforcer"],
     "mistral": ["mistral-common>=1.8"],
     "triton": ['triton>=3.1; platform_system == "Linux" and platform_machine == "x86_64"'],
 }
