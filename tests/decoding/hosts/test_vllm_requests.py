@@ -1,9 +1,9 @@
 """The vLLM plugin around its engine loop: which requests it refuses, what it reads, and how vLLM finds it."""
 
 import ast
-import os
-import subprocess
+import importlib
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from constrained import ConstrainedError
+from constrained.decoding import hosts
 from constrained.decoding.hosts import vllm_requests
 from constrained.decoding.hosts.specification import CompiledCache
 from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor
@@ -112,56 +113,45 @@ V1 = PACKAGE.format(
     "    def update_state(self, batch_update): ...",
 )
 V2 = PACKAGE.format(arguments="vllm_config, req_states", context=", ctx", more="def add_request(self, *a): ...")
-LOAD = """
-import os, sys, types
-import torch, constrained.decoding, constrained.knowledge  # once, before the forks
-from importlib.metadata import entry_points
+@pytest.fixture
+def a_package_vllm(tmp_path, monkeypatch):
+    """Puts a package `vllm` of these modules on the path, with this project's entry points; all is undone after."""
 
-def check():
-    (found,) = {e.value: e for e in entry_points(group="vllm.logits_processors")}.values()  # this package may be installed
-    kind = found.load()
-    import vllm.v1.sample.logits_processor as v1
-    assert issubclass(kind, v1.LogitsProcessor)
-    made = kind(types.SimpleNamespace(model_config=None), "cpu", False)
-    assert isinstance(made, v1.LogitsProcessor) and not made.is_argmax_invariant(), made
-    made.update_state(None)
-    try:
-        from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
-    except ImportError:
-        return "v1"
-    assert issubclass(kind, LogitsProcessor)
-    made = kind(types.SimpleNamespace(model_config=None), types.SimpleNamespace(device="cpu"))
-    assert isinstance(made, LogitsProcessor)
-    return "v1 and v2"
-
-for path in sys.argv[1:]:
-    if not os.fork():
-        sys.path[:0] = [path]
-        print(check(), flush=True)
-        os._exit(0)
-    assert os.wait()[1] == 0
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_the_entry_point_is_a_subclass_of_every_interface_that_is_there(tmp_path):
-    """In processes that find a package `vllm` of abstract classes, with one interface or both."""
-    root = Path(__file__).resolve().parents[3]
-    old = {"vllm/v1/sample/logits_processor.py": V1}
-    new = {**old, "vllm/v1/worker/gpu/sample/logits_processor/interface.py": V2}
-    for version, parts in (("old", old), ("new", new)):
+    def make(parts):
         parts["constrained_under_test-0.dist-info/METADATA"] = "Metadata-Version: 2.1\nName: c\nVersion: 0\n"
-        parts["constrained_under_test-0.dist-info/entry_points.txt"] = entry_points_of(root / "setup.py")
+        setup = Path(__file__).parents[3] / "setup.py"
+        parts["constrained_under_test-0.dist-info/entry_points.txt"] = entry_points_of(setup)
         for name, text in parts.items():
-            path = tmp_path / version / name
+            path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(tmp_path / "old"), str(tmp_path / "new")],
-        check=False, capture_output=True, text=True, timeout=120, cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["v1", "v1 and v2"]
+            path.write_text(text, encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        for name in ("vllm_processor", "vllm_v1", "vllm_v2"):  # they are to be imported anew
+            monkeypatch.setattr(hosts, name, getattr(hosts, name))
+            monkeypatch.delitem(sys.modules, f"{hosts.__name__}.{name}")
+
+    yield make
+    for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("interfaces", ["V1's sampler", "and Model Runner V2"])
+def test_the_entry_point_is_a_subclass_of_every_interface_that_is_there(a_package_vllm, interfaces):
+    parts = {"vllm/v1/sample/logits_processor.py": V1}
+    if interfaces != "V1's sampler":
+        parts["vllm/v1/worker/gpu/sample/logits_processor/interface.py"] = V2
+    a_package_vllm(parts)
+    (found,) = {e.value: e for e in entry_points(group="vllm.logits_processors")}.values()
+    kind = found.load()
+    v1 = importlib.import_module("vllm.v1.sample.logits_processor").LogitsProcessor
+    assert issubclass(kind, v1)
+    made = kind(SimpleNamespace(model_config=None), "cpu", False)
+    assert isinstance(made, v1) and not made.is_argmax_invariant()
+    if interfaces != "V1's sampler":
+        v2 = importlib.import_module("vllm.v1.worker.gpu.sample.logits_processor.interface").LogitsProcessor
+        assert issubclass(kind, v2)
+        made = kind(SimpleNamespace(model_config=None), SimpleNamespace(device="cpu"))
+        assert isinstance(made, v2)
 
 
 def entry_points_of(setup: Path) -> str:
