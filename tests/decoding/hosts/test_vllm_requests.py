@@ -127,7 +127,7 @@ def a_package_vllm(tmp_path, monkeypatch):
             path.write_text(text, encoding="utf-8")
         monkeypatch.syspath_prepend(tmp_path)
         for name in ("vllm_processor", "vllm_v1", "vllm_v2"):  # they are to be imported anew
-            monkeypatch.setattr(hosts, name, getattr(hosts, name))
+            monkeypatch.delattr(hosts, name)
             monkeypatch.delitem(sys.modules, f"{hosts.__name__}.{name}")
 
     yield make
