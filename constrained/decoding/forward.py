@@ -8,6 +8,7 @@ numbers, as each logit is a product of its own.
 from __future__ import annotations
 
 import inspect
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,8 +18,8 @@ from torch import nn
 TRIED = 4
 """Tokens on which a model's logits are compared with its output matrix."""
 
-_PLAIN_HEADS: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-"""Models whose logits were compared with the product of their last hidden state and output matrix."""
+_PRODUCTS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+"""Output matrices whose product with the last hidden state was compared with the logits of their model."""
 
 
 class Forward:
@@ -42,71 +43,79 @@ class Forward:
         # Logits of the last place are all that is needed: over a long prompt the rest costs more than the model.
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in self.accepted else {}
 
-    def __call__(self, columns: torch.Tensor | None = None, **inputs: Any) -> tuple[torch.Tensor, Any]:
+    def __call__(
+        self, columns: torch.Tensor | None = None, rows: torch.Tensor | None = None, **inputs: Any
+    ) -> tuple[torch.Tensor, Any]:
         """Run the model.
 
         Parameters
         ----------
         columns : torch.Tensor, optional
             int64 ``[C]`` ids whose logits are wanted, where `narrows` says so; default: all.
+        rows : torch.Tensor, optional
+            int64 ``[n]`` rows whose logits are wanted, where `narrows` says so; default: all.
         **inputs
             ``input_ids``, ``past_key_values`` and whatever else the model's ``forward`` is to get.
 
         Returns
         -------
         logits : torch.Tensor
-            float32 ``[rows, C]``, after the last column of ``input_ids``.
+            float32 ``[n, C]``, after the last column of ``input_ids``.
         past : Cache or None
             Keys and values, where the model keeps some.
         """
         inputs.setdefault("use_cache", True)
         if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time
             inputs.pop("past_key_values", None)
-        if columns is None:
+        if columns is None and rows is None:
             out = self.model(**inputs, **self._options)
             logits = out.logits[:, -1]
         else:
             out = self.model.base_model(**inputs)
-            head = self.model.get_output_embeddings()
-            bias = None if head.bias is None else head.bias[columns]
-            logits = nn.functional.linear(out.last_hidden_state[:, -1], head.weight[columns], bias)
+            hidden, head = out.last_hidden_state[:, -1], self.model.get_output_embeddings()
+            weight, bias = head.weight, head.bias
+            if columns is not None:
+                weight, bias = weight[columns], None if bias is None else bias[columns]
+            logits = nn.functional.linear(hidden if rows is None else hidden[rows], weight, bias)
         self.passes += 1
         return logits.float(), getattr(out, "past_key_values", None)
 
-    @property
+    @cached_property
     def narrows(self) -> bool:
-        """Single columns of the logits can be had without the others.
+        """Some logits can be had without the others.
 
-        So where the logits are the output matrix times the last hidden state and nothing more; that is tried out
-        once for each model, on a few tokens.
+        So where they are the output matrix times the last hidden state and nothing more; that is tried out once, on a
+        few tokens.
         """
-        found = _PLAIN_HEADS.get(self.model)
-        if found is None:
-            found = _PLAIN_HEADS[self.model] = self._plain_head()
-        return found
-
-    def _plain_head(self) -> bool:
         model = self.model
         head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
-        backbone = getattr(model, "base_model", model)
         # A quantised or sharded matrix has no rows to pick; a PEFT wrapper's base is no backbone.
         if type(head) is not nn.Linear or not head.weight.is_floating_point() or head.weight.is_meta:
             return False
-        if backbone is model or hasattr(model, "get_base_model") or hasattr(head, "_hf_hook"):
+        if model.base_model is model or hasattr(model, "get_base_model"):
+            return False
+        # What somebody hung on the model or its head (a hook, a compiled forward) must go on being called.
+        if any("forward" in m.__dict__ or m._forward_hooks or m._forward_pre_hooks for m in (model, head)):
             return False
         # Soft capping is as good as linear for small logits, so that trying it out might not show it.
         if getattr(model.config.get_text_config(), "final_logit_softcapping", None):
             return False
-        # Several tokens: one alone may be the padding, whose embedding is zero, and so are its logits.
-        ids = torch.linspace(0, head.out_features - 1, TRIED, device=model.device).long().unsqueeze(0)
-        with torch.no_grad():
-            hidden = getattr(backbone(input_ids=ids, use_cache=False), "last_hidden_state", None)
-            if hidden is None or hidden.shape[-1] != head.in_features:
-                return False
-            own = model(input_ids=ids, use_cache=False).logits.float()
-            product = head(hidden).float()
-        size = own.abs().max().item()
-        return own.shape == product.shape and size > 0 and torch.allclose(product, own, rtol=1e-4, atol=1e-4 * size)
+        if head not in _PRODUCTS:
+            _PRODUCTS[head] = _is_product(model, head)
+        return _PRODUCTS[head]
+
+
+@torch.no_grad()
+def _is_product(model: Any, head: nn.Linear) -> bool:
+    """The model's logits are its last hidden state times the head, for all that a few tokens tell."""
+    # One token alone might be the padding, whose embedding is zero, and so are its logits.
+    ids = torch.linspace(0, head.out_features - 1, TRIED, device=model.device).long().unsqueeze(0)
+    hidden = getattr(model.base_model(input_ids=ids, use_cache=False), "last_hidden_state", None)
+    if hidden is None or hidden.shape[-1] != head.in_features:
+        return False
+    own, product = model(input_ids=ids, use_cache=False).logits.float(), head(hidden).float()
+    size = own.abs().max().item()
+    return own.shape == product.shape and size > 0 and torch.allclose(product, own, rtol=1e-4, atol=1e-4 * size)
 
 
 def _unwrapped(model: Any) -> Any:

@@ -84,17 +84,15 @@ class RaggedReader:
         rows = [row for row, n in enumerate(pending) if 0 < n <= width]
         asked = [self.texts[row] for row in rows]
         columns = narrow_columns(asked) if self.narrow and self.forward.narrows else None
-        logits = self._call(taken, width, columns)
+        logits = self._call(taken, width, columns, rows if len(rows) < len(self.texts) else None)
         self.done = [n + more for n, more in zip(self.done, taken)]
         self.tokens_run += sum(taken)
-        if len(rows) < len(self.texts):
-            logits = logits[torch.tensor(rows, device=logits.device)]
         return asked, logits, columns
 
     def read_prompts(self) -> torch.Tensor:
         """Logits behind every text, in one call; float32 ``[rows, width]``."""
         lengths = [len(text.ids) for text in self.texts]
-        logits = self._call(lengths, max(lengths), None)
+        logits = self._call(lengths, max(lengths))
         self.done = lengths
         return logits
 
@@ -130,8 +128,10 @@ class RaggedReader:
         rows = [row for row, text in enumerate(self.texts) if text in open_texts]
         self.reorder([self.texts[row] for row in rows], rows)
 
-    def _call(self, taken: list[int], width: int, columns: np.ndarray | None) -> torch.Tensor:
-        """Logits after the last column of a block of `taken` tokens a row, right-aligned in `width`."""
+    def _call(
+        self, taken: list[int], width: int, columns: np.ndarray | None = None, rows: list[int] | None = None
+    ) -> torch.Tensor:
+        """Logits after the last column of a block of `taken` tokens a row, right-aligned in `width`; of `rows` only."""
         count = len(self.texts)
         ids, slots = np.zeros((count, width), np.int64), np.full((count, width), -1, np.int64)
         for row, (text, begin, n) in enumerate(zip(self.texts, self.done, taken)):
@@ -144,14 +144,16 @@ class RaggedReader:
         self.cache.place(placed, begin=reach - width, reach=reach)
         # All rows from their beginning and equally long, or one row by one token: plain causal attention.
         even = int(slots.min()) >= 0 and not self.cache.static and (reach == width or (count == 1 and width == 1))
+        wanted = None if rows is None else torch.tensor(rows, device=device)
         logits, _ = self.forward(
             None if columns is None else torch.from_numpy(columns).to(device),
+            wanted if self.forward.narrows else None,
             input_ids=torch.from_numpy(ids).to(device),
             position_ids=placed.clamp(min=0),
             attention_mask=None if even else self.mask(placed),
             past_key_values=self.cache,
         )
-        return logits
+        return logits if wanted is None or self.forward.narrows else logits[wanted]
 
     def mask(self, slots: torch.Tensor) -> Any:
         """What each token of a block may look at: its own text up to itself.

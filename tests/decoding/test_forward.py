@@ -54,6 +54,9 @@ def test_some_columns_are_those_of_all(name):
     few, past = forward(columns, input_ids=IDS)
     assert torch.allclose(few, everything[:, columns], atol=1e-5)
     assert past.get_seq_length() == 5 and forward.passes == 2
+    assert torch.allclose(forward(rows=torch.tensor([1]), input_ids=IDS)[0], everything[1:], atol=1e-5)
+    both, _ = forward(columns, torch.tensor([1, 0]), input_ids=IDS)
+    assert torch.allclose(both, everything[[1, 0]][:, columns], atol=1e-5)
 
 
 @torch.no_grad()
@@ -72,5 +75,13 @@ def test_logits_that_are_more_than_a_product_are_only_offered_whole(name):
 
 def test_a_head_that_is_no_plain_matrix_is_only_used_whole():
     model = tiny_llama(40)
+    assert Forward(model).narrows
     model.lm_head = torch.nn.Sequential(model.lm_head)
     assert not Forward(model).narrows
+
+
+def test_what_is_hung_on_a_model_goes_on_being_called():
+    hooked, compiled, seen = tiny_llama(40), tiny_llama(40), []
+    hooked.lm_head.register_forward_hook(lambda *args: seen.append(1))
+    compiled.forward = compiled.forward
+    assert not Forward(hooked).narrows and not Forward(compiled).narrows
