@@ -148,13 +148,13 @@ class Budget:
             ends = [0, *self._vocabulary.fewest_tokens(b"".join(data for _, data in path))]
         except ValueError:
             return False
-        at = 0
+        at = i = 0
         for q, data in path:
-            for i, end in enumerate(ends):
-                if at <= end < at + len(data):
-                    (place,) = self._automaton.state((q,)).read(data[: end - at]).positions
-                    need = len(ends) - 1 - i
-                    self._noted[place] = min(self._noted.get(place, need), need)
+            while i < len(ends) and ends[i] < at + len(data):
+                (place,) = self._automaton.state((q,)).read(data[: ends[i] - at]).positions
+                need = len(ends) - 1 - i
+                self._noted[place] = min(self._noted.get(place, need), need)
+                i += 1
             at += len(data)
         return True
 

@@ -44,7 +44,8 @@ def read_lark(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Rule]
     except (LarkError, OSError, ValueError) as error:
         raise explain(source, error) from None
     except RecursionError:
-        raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
+        what = "groups are nested too deeply, or files import each other"
+        raise source.error(what, hint="name the inner groups as rules") from None
 
 
 class _Reader:
