@@ -16,6 +16,10 @@ from constrained.decoding.device.tables import DeviceTables
 apply = bitmask.apply
 
 
+def scratch(tables: DeviceTables, rows: int) -> None:
+    """Nothing is kept between steps."""
+
+
 def allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
     """Tokens allowed in each row, bool ``[rows, size]``; a finished row allows the end-of-text tokens."""
     rows, size = len(state), tables.size
@@ -62,6 +66,7 @@ def step(
     temperature: torch.Tensor,
     noise: torch.Tensor | None,
     pad: int,
+    scratch: None = None,
     top_k: int | None = None,
     top_p: float | None = None,
     pruned: torch.Tensor | None = None,

@@ -6,6 +6,8 @@ triton is first imported, the same kernels run on CPU tensors, slowly: so they a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -14,11 +16,18 @@ from constrained.decoding.device import kernel_torch
 from constrained.decoding.device.logits import LARGEST, clean
 from constrained.decoding.device.tables import DeviceTables
 
-BLOCK = 4096
-"""Logits a program looks at together."""
+BLOCK = 2048
+"""Logits a program looks at together: 8 a thread."""
 
 LIST = 128
 """Listed tokens a program looks at together."""
+
+PROGRAMS = 256
+"""Programs that keep a GPU busy: where a batch has fewer rows, each row's vocabulary is split among several."""
+
+MOST_SPLITS = 32
+
+WARPS = 8
 
 _LARGEST: tl.constexpr = tl.constexpr(LARGEST)
 _NO_TOKEN: tl.constexpr = tl.constexpr(2**31 - 1)
@@ -31,13 +40,11 @@ def _clean(x):
 
 
 @triton.jit
-def _best(score, allowed, ids, best, token):
-    """The running greatest score and its token; of equal scores the first (ids come ascending)."""
-    score = tl.where(allowed, score, float("-inf"))
-    here = tl.max(score, axis=0)
-    first = tl.min(tl.where(allowed & (score == here), ids, _NO_TOKEN), axis=0)
-    better = (first != _NO_TOKEN) & ((here > best) | (token == _NO_TOKEN))
-    return tl.where(better, here, best), tl.where(better, first, token)
+def _first_of_best(score, token):
+    """(greatest score, its token): of equal scores the lowest token; `_NO_TOKEN` marks what doesn't count."""
+    counts = token != _NO_TOKEN
+    best = tl.max(tl.where(counts, score, float("-inf")), axis=0)
+    return best, tl.min(tl.where(counts & (score == best), token, _NO_TOKEN), axis=0)
 
 
 @triton.jit
@@ -50,6 +57,9 @@ def _step(
     left,
     tokens,  # int64 [rows], written
     pruned,  # float32 [rows], written
+    arrived,  # int32 [rows], 0 before and after
+    part_token,  # int32 [rows, SPLITS]: what each program found
+    part_sums,  # float32 [rows, SPLITS, 4]
     wide,
     offsets,
     ids,
@@ -71,10 +81,12 @@ def _step(
     NOISE: tl.constexpr,
     KEPT: tl.constexpr,
     PRUNED: tl.constexpr,
+    SPLITS: tl.constexpr,
     BLOCK: tl.constexpr,
     LIST: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
+    split = tl.program_id(1)
     logits += row * logits_stride
     kept += row * kept_stride
     noise += row * noise_stride
@@ -90,17 +102,17 @@ def _step(
     next += tl.maximum(wide_row, 0).to(tl.int64) * classes
     masks += tl.load(mask_row + wide_row, mask=is_wide, other=0).to(tl.int64) * words
 
-    best = tl.full((), float("-inf"), tl.float32)
-    token = tl.full((), _NO_TOKEN, tl.int32)
-    top = tl.full((), float("-inf"), tl.float32)  # greatest logit so far
-    total = tl.full((), 0.0, tl.float32)  # sums of exp(logit - top): of all tokens,
-    inside = tl.full((), 0.0, tl.float32)  # and of the allowed ones
-
-    # the whole vocabulary: of a wide state, or because the pruned mass is asked for
+    # the whole vocabulary: of a wide state, or because the pruned mass is asked for; each lane by itself
+    score = tl.full((BLOCK,), float("-inf"), tl.float32)
+    token = tl.full((BLOCK,), _NO_TOKEN, tl.int32)
+    top = tl.full((BLOCK,), -_LARGEST, tl.float32)  # greatest logit so far
+    total = tl.full((BLOCK,), 0.0, tl.float32)  # sums of exp(logit - top): of all tokens,
+    inside = tl.full((BLOCK,), 0.0, tl.float32)  # and of the allowed ones
     columns = tl.where(is_wide, size, 0)
     if PRUNED:
         columns = tl.where(running, width, 0)
-    for start in range(0, columns, BLOCK):
+    span = tl.cdiv(columns, SPLITS * BLOCK) * BLOCK
+    for start in range(split * span, tl.minimum((split + 1) * span, columns), BLOCK):
         column = start + tl.arange(0, BLOCK)
         word = tl.load(masks + column // 32, mask=column < by_row, other=0)
         kind = tl.load(class_of + column, mask=column < by_class, other=0)
@@ -110,55 +122,85 @@ def _step(
         value = _clean(tl.load(logits + column, mask=column < width, other=float("-inf")))
         if PRUNED:
             counted = tl.where(column < width, value, float("-inf"))
-            higher = tl.maximum(top, tl.max(counted, axis=0))
+            higher = tl.maximum(top, counted)
             scale = tl.exp(top - higher)
             weight = tl.exp(counted - higher)
-            total = total * scale + tl.sum(weight, axis=0)
-            inside = inside * scale + tl.sum(tl.where(allowed, weight, 0.0), axis=0)
+            total = total * scale + weight
+            inside = inside * scale + tl.where(allowed, weight, 0.0)
             top = higher
-        chosen = allowed
+        # whole blocks, not only what is allowed: so the loads are wide
         if KEPT:
-            chosen = allowed & (tl.load(kept + column, mask=allowed, other=0) != 0)
-        score = value
+            allowed = allowed & (tl.load(kept + column, mask=column < by_row + by_class, other=0) != 0)
         if NOISE:
-            score = value + heat * tl.load(noise + column, mask=allowed, other=0.0)
-        best, token = _best(score, chosen, column, best, token)
+            value += heat * tl.load(noise + column, mask=column < by_row + by_class, other=0.0)
+        better = allowed & ((value > score) | (token == _NO_TOKEN))  # columns ascend: the first of equals stays
+        score = tl.where(better, value, score)
+        token = tl.where(better, column, token)
+    best, chosen = _first_of_best(score, token)
+    highest = tl.max(top, axis=0)
+    everything = tl.sum(total * tl.exp(top - highest), axis=0)
+    within = tl.sum(inside * tl.exp(top - highest), axis=0)
 
-    # the short list of a narrow state
-    begin = tl.load(offsets + here)
-    count = tl.where(running, tl.load(offsets + here + 1) - begin, 0)
-    target_listed = tl.full((), -1, tl.int32)
-    for start in range(0, count, LIST):
-        at = start + tl.arange(0, LIST)
-        column = tl.load(ids + begin + at, mask=at < count, other=0)
-        target = tl.load(after + begin + at, mask=at < count, other=0)
-        need = tl.load(fewest + target)
-        allowed = (at < count) & (need < budget)
-        value = _clean(tl.load(logits + column, mask=allowed, other=float("-inf")))
+    # of several programs for a row, the last to arrive goes on with what all of them found
+    last = SPLITS - 1
+    if SPLITS > 1:
+        part = row * SPLITS + split
+        tl.store(part_token + part, chosen)
+        tl.store(part_sums + part * 4, best)
         if PRUNED:
-            inside += tl.sum(tl.where(allowed, tl.exp(value - top), 0.0), axis=0)
-        chosen = allowed
-        if KEPT:
-            chosen = allowed & (tl.load(kept + column, mask=allowed, other=0) != 0)
-        score = value
-        if NOISE:
-            score = value + heat * tl.load(noise + column, mask=allowed, other=0.0)
-        before = token
-        best, token = _best(score, chosen, column, best, token)
-        found = tl.max(tl.where(allowed & (column == token), target, -1), axis=0)
-        target_listed = tl.where(token != before, found, target_listed)
+            tl.store(part_sums + part * 4 + 1, highest)
+            tl.store(part_sums + part * 4 + 2, everything)
+            tl.store(part_sums + part * 4 + 3, within)
+        tl.debug_barrier()
+        last = tl.atomic_add(arrived + row, 1, sem="acq_rel", scope="gpu")
+    if last == SPLITS - 1:
+        if SPLITS > 1:
+            parts = row * SPLITS + tl.arange(0, SPLITS)
+            found = tl.load(part_token + parts, cache_modifier=".cg")  # from where all programs see the same
+            best, chosen = _first_of_best(tl.load(part_sums + parts * 4, cache_modifier=".cg"), found)
+            if PRUNED:
+                tops = tl.load(part_sums + parts * 4 + 1, cache_modifier=".cg")
+                highest = tl.max(tops, axis=0)
+                rest = tl.load(part_sums + parts * 4 + 2, cache_modifier=".cg")
+                everything = tl.sum(rest * tl.exp(tops - highest), axis=0)
+                rest = tl.load(part_sums + parts * 4 + 3, cache_modifier=".cg")
+                within = tl.sum(rest * tl.exp(tops - highest), axis=0)
+            tl.store(arrived + row, 0)
 
-    running = running & (token != _NO_TOKEN)
-    safe = tl.where(running, token, 0)
-    kind = tl.load(class_of + safe, mask=is_wide, other=0)
-    target = tl.where(is_wide, tl.load(next + kind, mask=is_wide, other=0), target_listed)
-    tl.store(tokens + row, tl.where(running, token, pad).to(tl.int64))
-    target = tl.where(running, target, 0)
-    tl.store(state + row, target)
-    tl.store(left + row, tl.where(target != 0, budget - 1, budget))  # the end-of-text token is not counted
-    if PRUNED:
-        mass = tl.maximum(1.0 - inside / tl.maximum(total, 1e-38), 0.0)
-        tl.store(pruned + row, tl.where(running, mass, 0.0))
+        # the short list of a narrow state
+        begin = tl.load(offsets + here)
+        count = tl.where(running, tl.load(offsets + here + 1) - begin, 0)
+        target_listed = tl.full((), -1, tl.int32)
+        for start in range(0, count, LIST):
+            at = start + tl.arange(0, LIST)
+            column = tl.load(ids + begin + at, mask=at < count, other=0)
+            target = tl.load(after + begin + at, mask=at < count, other=0)
+            need = tl.load(fewest + target)
+            allowed = (at < count) & (need < budget)
+            value = _clean(tl.load(logits + column, mask=allowed, other=float("-inf")))
+            if PRUNED:
+                within += tl.sum(tl.where(allowed, tl.exp(value - highest), 0.0), axis=0)
+            if KEPT:
+                allowed = allowed & (tl.load(kept + column, mask=allowed, other=0) != 0)
+            if NOISE:
+                value += heat * tl.load(noise + column, mask=allowed, other=0.0)
+            best_here, first = _first_of_best(value, tl.where(allowed, column, _NO_TOKEN))
+            better = (first != _NO_TOKEN) & ((best_here > best) | (chosen == _NO_TOKEN))
+            found_target = tl.max(tl.where(column == first, target, -1), axis=0)
+            target_listed = tl.where(better, found_target, target_listed)
+            best = tl.where(better, best_here, best)
+            chosen = tl.where(better, first, chosen)
+
+        running = running & (chosen != _NO_TOKEN)
+        kind = tl.load(class_of + tl.where(running, chosen, 0), mask=is_wide, other=0)
+        target_wide = tl.load(next + kind, mask=is_wide, other=0)
+        goes_to = tl.where(running, tl.where(is_wide, target_wide, target_listed), 0)
+        tl.store(tokens + row, tl.where(running, chosen, pad).to(tl.int64))
+        tl.store(state + row, goes_to)
+        tl.store(left + row, tl.where(goes_to != 0, budget - 1, budget))  # the end-of-text token is not counted
+        if PRUNED:
+            mass = tl.maximum(1.0 - within / tl.maximum(everything, 1e-38), 0.0)
+            tl.store(pruned + row, tl.where(running, mass, 0.0))
 
 
 @triton.jit
@@ -171,6 +213,26 @@ def _apply(logits, mask, logits_stride, mask_stride, width, words, BLOCK: tl.con
     tl.store(logits + row * logits_stride + column, float("-inf"), mask=shut & (column < width))
 
 
+class Scratch(NamedTuple):
+    """Where the programs of one row leave what they found for the last of them."""
+
+    arrived: torch.Tensor  # int32 [rows], zero between steps
+    token: torch.Tensor  # int32 [rows, splits]
+    sums: torch.Tensor  # float32 [rows, splits, 4]
+
+
+def scratch(tables: DeviceTables, rows: int) -> Scratch:
+    """For a matcher of so many rows, kept as long as it lives: a captured graph knows its address."""
+    splits = max(1, min(MOST_SPLITS, PROGRAMS // rows, triton.cdiv(tables.size, BLOCK)))
+    splits = 1 << (splits.bit_length() - 1)
+    device = tables.device
+    return Scratch(
+        torch.zeros(rows, dtype=torch.int32, device=device),
+        torch.empty(rows, splits, dtype=torch.int32, device=device),
+        torch.empty(rows, splits, 4, dtype=torch.float32, device=device),
+    )
+
+
 def step(
     tables: DeviceTables,
     state: torch.Tensor,
@@ -180,6 +242,7 @@ def step(
     temperature: torch.Tensor,
     noise: torch.Tensor | None,
     pad: int,
+    scratch: Scratch,
     top_k: int | None = None,
     top_p: float | None = None,
     pruned: torch.Tensor | None = None,
@@ -190,8 +253,9 @@ def step(
         may = kernel_torch.allowed(tables, state, left)
         values = clean(logits)[:, : tables.size]
         kept = kernel_torch.within(values, may, temperature, top_k, top_p).view(torch.uint8)
-    tokens = torch.empty(len(state), dtype=torch.int64, device=logits.device)
-    _step[(len(state),)](
+    rows, splits = scratch.token.shape
+    tokens = torch.empty(rows, dtype=torch.int64, device=logits.device)
+    _step[(rows, splits)](
         logits,
         tokens if kept is None else kept,
         temperature if noise is None else noise,
@@ -200,6 +264,9 @@ def step(
         left,
         tokens,
         temperature if pruned is None else pruned,
+        scratch.arrived,
+        scratch.token,
+        scratch.sums,
         tables.wide,
         tables.offsets,
         tables.ids,
@@ -221,9 +288,10 @@ def step(
         NOISE=noise is not None,
         KEPT=kept is not None,
         PRUNED=pruned is not None,
+        SPLITS=splits,
         BLOCK=BLOCK,
         LIST=LIST,
-        num_warps=8,
+        num_warps=WARPS,
         enable_fp_fusion=False,  # a fused multiply-add would round otherwise than torch on the CPU does
     )
     return tokens
@@ -241,6 +309,6 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
     rows, width = logits.shape
     _apply[(rows, triton.cdiv(width, BLOCK))](
-        logits, mask, logits.stride(0), mask.stride(0), width, mask.shape[1], BLOCK=BLOCK, num_warps=8
+        logits, mask, logits.stride(0), mask.stride(0), width, mask.shape[1], BLOCK=BLOCK, num_warps=WARPS
     )
     return logits

@@ -70,6 +70,7 @@ class DeviceMatcher:
         self.state = tables.start[torch.tensor(grammars, device=tables.device)]
         self.left = torch.full_like(self.state, NEVER)
         self.pruned_mass: torch.Tensor | None = None
+        self._scratch = self.backend.scratch(tables, len(grammars))
         if budget is not None:
             self.set_budget(budget)
 
@@ -171,6 +172,7 @@ class DeviceMatcher:
             temperature=temperature,
             noise=noise,
             pad=self.pad,
+            scratch=self._scratch,
             top_k=top_k,
             top_p=top_p,
             pruned=self.pruned_mass if pruned_mass else None,
@@ -216,6 +218,7 @@ class DeviceMatcher:
         other = DeviceMatcher.__new__(DeviceMatcher)
         other.tables, other.pad, other.backend = self.tables, self.pad, self.backend
         other.state, other.left, other.pruned_mass = state, left, None
+        other._scratch = self.backend.scratch(self.tables, len(state))
         return other
 
     def _check(self, logits, noise=None, temperature=0.0, top_k=None, top_p=None) -> None:

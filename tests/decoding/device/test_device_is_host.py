@@ -88,7 +88,7 @@ def test_a_real_vocabulary(narrow):
     grammar = Grammar.from_regex(r"(Search|Lookup)\[[^\]\n]{1,6}\]")
     compiled = compile_grammar(grammar, vocabulary("gpt2"))
     tables = DeviceTables.build(compiled, device=DEVICE)
-    assert len(side_by_side(compiled, tables, most=40)) >= 40
+    assert len(side_by_side(compiled, tables, most=40)) >= 20
 
 
 def test_a_batch_of_different_grammars_is_its_rows(narrow):

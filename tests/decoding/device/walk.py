@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -42,6 +44,7 @@ def side_by_side(
     first = compiled.matcher()
     first.set_budget(budget)
     size, ends = compiled.vocabulary.size, set(compiled.vocabulary.eos_token_ids)
+    rnd = random.Random(0)
     layer, seen, out = [(first, int(tables.start[grammar]), budget)], set(), []
     while layer and len(out) < most:
         out += layer
@@ -53,7 +56,7 @@ def side_by_side(
             allowed = host.allowed_token_ids().tolist()
             assert masks[row] == allowed
             shut = next((i for i in range(size) if i not in allowed), None)
-            tokens = allowed[:: max(1, len(allowed) // 8)] + sorted(ends & set(allowed))
+            tokens = rnd.sample(allowed, min(12, len(allowed))) + sorted(ends & set(allowed))
             pairs += [(row, token) for token in [*tokens, *([] if shut is None else [shut]), -1, size]]
         forked = device.gather(torch.tensor([row for row, _ in pairs], device=DEVICE))
         before = forked.state.clone()
