@@ -48,4 +48,5 @@ def begins_calculation(data: bytes) -> bool:
 
 def is_calculation(data: bytes) -> bool:
     """Whether `data` is such a text: its last parenthesis is closed."""
-    return len(data) > len(_HEAD) and begins_calculation(data) and data.endswith(b")") and data.count(b"(") == data.count(b")")
+    closed = data.count(b"(") == data.count(b")")
+    return len(data) > len(_HEAD) and closed and data.endswith(b")") and begins_calculation(data)

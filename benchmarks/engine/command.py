@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from benchmarks.engine import engines, exact, machine, report
 from benchmarks.engine.plot import draw
-from benchmarks.engine.side_by_side import Kept, Settings, run
+from benchmarks.engine.side_by_side import Kept, Settings, SideBySide
 from benchmarks.engine.vocabularies import BY_SIZE
 from benchmarks.engine.workloads import WORKLOADS
 from constrained import __version__
@@ -36,12 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"spent on the repeats of one measurement (default: {usual.seconds:g})")
     parser.add_argument("--limit", type=float, default=usual.limit,
                         help=f"seconds after which an engine is stopped (default: {usual.limit:g})")
-    parser.add_argument("--output", type=Path, default=Path("runs/engine"), help="folder of the runs (default: runs/engine)")
+    parser.add_argument("--output", type=Path, default=Path("runs/engine"), help="folder of the runs")
     parser.add_argument("--fresh", action="store_true", help="measure again what is finished")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--plot", type=Path, help="draw them into this file (.svg or .png)")
     parser.add_argument("--exact", action="store_true",
-                        help="no times: count what doesn't depend on the machine, and compare with the counts on record")
+                        help="no times: counts that don't depend on the machine, beside those on record")
     parser.add_argument("--update", action="store_true", help="with --exact: record the counts")
 
 
@@ -61,13 +61,14 @@ def run_command(options: argparse.Namespace) -> int:
     with tqdm(total=len(vocabularies) * len(workloads), unit="workload") as bar:
         for number, vocabulary in enumerate(vocabularies):
             cases = [WORKLOADS[name]() for name in workloads]
-            for _ in run(vocabulary, cases, names, settings, kept, vocabularies[:number], bar.set_description_str):
+            tell = bar.set_description_str
+            for _ in SideBySide(vocabulary, names, settings, kept, vocabularies[:number], tell).run(cases):
                 bar.update()
         bar.set_description_str("done")
+    asked = {None, *workloads}
     wanted = [
-        r for r in kept.records
-        if r["vocabulary"] in vocabularies and r["engine"] in names and (r["workload"] is None or r["workload"] in workloads)
-    ]  # fmt: skip
+        r for r in kept.records if r["vocabulary"] in vocabularies and r["engine"] in names and r["workload"] in asked
+    ]
     for vocabulary in reversed(vocabularies):
         print(report.table(wanted, vocabulary) + "\n")
     if options.json:
@@ -81,8 +82,8 @@ def result(records: list[dict], settings: Settings) -> dict:
     """All figures, what they were taken on and how, and what was reached."""
     versions = {r["engine"]: r["version"] for r in records if r["workload"] is None and r["status"] == "measured"}
     aims = [
-        {"vocabulary": vocabulary, "workload": row.workload, "figure": row.figure, "ours / best": row.ratio, "best": row.best,
-         "target": report.TARGETS[row.workload, row.figure].words, "reached": row.reached}
+        {"vocabulary": vocabulary, "workload": row.workload, "figure": row.figure, "ours / best": row.ratio,
+         "best": row.best, "target": report.TARGETS[row.workload, row.figure].words, "reached": row.reached}
         for vocabulary in dict.fromkeys(r["vocabulary"] for r in records)
         for row in report.rows(records, vocabulary)
         if (row.workload, row.figure) in report.TARGETS

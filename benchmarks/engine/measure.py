@@ -10,15 +10,16 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from time import perf_counter
 from types import ModuleType
 
 import numpy as np
 
-from benchmarks.engine.engines import Batch, Session, source
+from benchmarks.engine.engines import Batch, Session, engine, source
 from benchmarks.engine.language import Chars, Choice, Node, Repeat, Seq
-from benchmarks.engine.vocabularies import Tokens
+from benchmarks.engine.vocabularies import Tokens, tokenizer
 from benchmarks.engine.workloads import Case, Workload
 
 Ids = "list[list[list[int]]]"
@@ -149,7 +150,9 @@ def _walk_batch(adapter, vocabulary, workload: Workload, ids: Ids, found: Walk, 
             return
 
 
-def time_walks(adapter: ModuleType, vocabulary, workload: Workload, ids: Ids, repeats: int, seconds: float) -> list[Times]:
+def time_walks(
+    adapter: ModuleType, vocabulary, workload: Workload, ids: Ids, repeats: int, seconds: float
+) -> list[Times]:
     """Up to `repeats` walks, at least one, until `seconds` are spent."""
     found: list[Times] = []
     began = perf_counter()
@@ -185,7 +188,7 @@ def time_preparation(adapter: ModuleType, tokens: Tokens) -> tuple[object, list[
             began = perf_counter()
             vocabulary = adapter.prepare(tokens)
             prepared = perf_counter() - began
-            first, *later = [_timed(lambda: adapter.start(vocabulary, adapter.compile(vocabulary, text)).fill()) for _ in range(4)]
+            first, *later = (_timed(partial(_one_mask, adapter, vocabulary, text)) for _ in range(4))
         found.append(prepared + max(0.0, first - median(later)))
     return vocabulary, found
 
@@ -221,6 +224,10 @@ PROBES: dict[str, tuple[Case, bytes, bytes]] = {
     "desk_1|desk_10 allows 0 after desk_1": (_regular(Choice("desk_1", "desk_10")), b"desk_1", b"0"),
 }
 """What is asked: the grammar, the text written, and the byte that must be allowed next."""
+
+
+def _one_mask(adapter: ModuleType, vocabulary, text) -> None:
+    adapter.start(vocabulary, adapter.compile(vocabulary, text)).fill()
 
 
 def _timed(call) -> float:
@@ -270,3 +277,45 @@ def _advance_batch(batch: Batch, places: list[int], ids, times: Times) -> bool:
     taken = batch.advance(tokens)
     times.advances.append(perf_counter() - began)
     return all(taken)
+
+
+class Engine:
+    """What the engine of that name can be asked about one vocabulary; lives in its own process (see `worker`)."""
+
+    def __init__(self, name: str, tokens: Tokens):
+        self.adapter = engine(name)
+        self.tokens = tokens
+        if self.adapter.NEEDS_TOKENIZER:  # not part of the preparation of a vocabulary
+            tokenizer(tokens.name)
+        self.vocabulary, self.preparation = time_preparation(self.adapter, tokens)
+        self.workload: Workload | None = None
+        self.ids: Ids = []
+
+    def hello(self) -> dict:
+        """Its version, whether its compile is eager, and the seconds that the preparation took."""
+        return {
+            "version": self.adapter.version(),
+            "eager": self.adapter.EAGER,
+            "preparation": self.preparation,
+            "cached": [],
+        }
+
+    def take(self, workload: Workload, ids: Ids) -> None:
+        """The workload that the next questions are about."""
+        self.workload, self.ids = workload, ids
+
+    def walk(self, seconds: float) -> Walk:
+        """One walk, its masks kept."""
+        return walk(self.adapter, self.vocabulary, self.workload, self.ids, keep=True, seconds=seconds)
+
+    def times(self, repeats: int, seconds: float) -> list[Times]:
+        """Up to so many walks in about so many seconds."""
+        return time_walks(self.adapter, self.vocabulary, self.workload, self.ids, repeats, seconds)
+
+    def ahead(self, repeats: int, seconds: float) -> list[float]:
+        """Seconds of compiling so that nothing is left to do."""
+        return time_ahead(self.adapter, self.vocabulary, self.workload, repeats, seconds)
+
+    def probe(self) -> dict[str, bool]:
+        """The named faults."""
+        return probe(self.adapter, self.vocabulary, self.tokens)

@@ -41,18 +41,21 @@ def draw(records: list[dict], path: Path) -> None:
 
     found = {(row.workload, row.figure): row for row in rows(records, vocabulary)}
     workloads = [name for name in WORKLOADS if any((name, figure) in found for figure in PANELS)]
-    words = {name: f"{name}\n{WORKLOADS[name]().words}" for name in workloads}
+    labels = [f"{name}\n{WORKLOADS[name]().words}" for name in workloads]
     options = {"svg.hashsalt": "constrained", "svg.fonttype": "path", "font.size": 9, "font.family": "DejaVu Sans"}
     with pyplot.rc_context(options):
         figure, axes = pyplot.subplots(1, len(PANELS), figsize=(11.5, 1.3 + 0.72 * len(workloads)), sharey=True)
         for axis, (kind, title) in zip(axes, PANELS.items()):
             _panel(axis, title, [found.get((name, kind)) for name in workloads])
-        axes[0].set_yticks(range(len(workloads)), [words[name] for name in workloads])
+        axes[0].set_yticks(range(len(workloads)), labels)
         axes[0].set_ylim(len(workloads) - 0.5, -0.5)
         handles = [_marker(pyplot, name) for name in NAMES if any(name in row.values for row in found.values())]
         handles.append(pyplot.Line2D([], [], marker="x", color=FAINT, linestyle="", label="crossed out: wrong masks"))
-        figure.legend(handles=handles, loc="upper center", ncols=len(handles), frameon=False, handletextpad=0.2, columnspacing=1.4)
-        figure.text(0.995, 0.005, f"vocabulary: {vocabulary}; one thread; lower is better", ha="right", va="bottom", color=FAINT, fontsize=8)
+        figure.legend(
+            handles=handles, loc="upper center", ncols=len(handles), frameon=False, handletextpad=0.2, columnspacing=1.4
+        )
+        words = f"vocabulary: {vocabulary}; one thread; further left is faster"
+        figure.text(0.995, 0.005, words, ha="right", va="bottom", color=FAINT, fontsize=8)
         figure.tight_layout(rect=(0, 0.02, 1, 0.94))
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, facecolor="white")

@@ -1,4 +1,4 @@
-"""The table: every figure beside every peer's, its ratio to the best of them, and whether what was aimed at is reached."""
+"""The table: every figure beside every peer's, its ratio to the best of them, and whether its target is reached."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ FIGURES = {
     "ahead": "compiled ahead",
     "bytes": "bytes held",
 }
-BATCH_FIGURES = {"p50": "all rows, p50", "p99": "all rows, p99", "worst": "all rows, worst", "advance p50": "advance all, p50"}
+BATCH_FIGURES = {
+    "p50": "all rows, p50",
+    "p99": "all rows, p99",
+    "worst": "all rows, worst",
+    "advance p50": "advance all, p50",
+}
 VOCABULARY_FIGURES = {"preparation": "prepared, cold", "cached": "from disk"}
 
 
@@ -145,8 +150,8 @@ def notes(records: list[dict], vocabulary: str) -> list[str]:
             out.append(f"- {where}: {faults}: {verdict['example']}")
         if verdict["one_cut"]:
             out.append(
-                f"- {where}: {verdict['one_cut']} of {verdict['masks']} masks allow, where the text is forced, only one "
-                "way to cut it into tokens (by design; counted as right)"
+                f"- {where}: {verdict['one_cut']} of {verdict['masks']} masks allow, where the text is forced, "
+                "only one way to cut it into tokens (by design; counted as right)"
             )
         if r["cases"] < r["of cases"]:
             out.append(f"- {where}: time was out after {r['cases']} of {r['of cases']} grammars")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from benchmarks.engine import engines, verdicts
 from benchmarks.engine.figures import record
-from benchmarks.engine.measure import BATCH_CALLS, Times, Walk
+from benchmarks.engine.measure import BATCH_CALLS, Engine, Ids, Times, Walk
 from benchmarks.engine.vocabularies import Tokens, load, spell
 from benchmarks.engine.worker import OverTime, Worker
 from benchmarks.engine.workloads import Workload
@@ -76,113 +76,128 @@ class Kept:
         self.records.append(line)
 
 
-def run(
-    vocabulary: str, workloads: Iterable[Workload], names: list[str], settings: Settings, kept: Kept, smaller: Iterable[str],
-    tell: Callable[[str], None] = lambda words: None,
-) -> Iterator[str]:
-    """Measure what is not kept yet; yields each workload's name when it is done.
+@dataclass
+class SideBySide:
+    """All engines over one vocabulary.
 
-    Parameters
+    Attributes
     ----------
     vocabulary : str
-    workloads : iterable of Workload
     names : list of str
         Engines.
     settings : Settings
     kept : Kept
-    smaller : iterable of str
+    smaller : list of str
         Vocabularies measured before, none larger: what took too long with one of them is not tried.
-    tell : callable, optional
+    tell : callable
         Is told what is being done.
     """
-    tokens: Tokens | None = None
-    workers: dict[str, Worker] = {}
-    try:
-        for workload in workloads:
-            missing = [name for name in names if kept.find(vocabulary, workload.name, name) is None]
-            if missing or any(kept.find(vocabulary, None, name) is None for name in names):
-                if tokens is None:
-                    tell(f"{vocabulary}: preparing")
-                    tokens = load(vocabulary)
-                    workers = {name: Worker(name, tokens) for name in dict.fromkeys(("ours", *names))}
-                    _start_all(workers, vocabulary, names, settings, kept, tell)
-                _measure(vocabulary, workload, missing, workers, tokens, settings, kept, list(smaller), tell)
-            yield workload.name
-    finally:
-        for worker in workers.values():
-            worker.stop()
 
+    vocabulary: str
+    names: list[str]
+    settings: Settings
+    kept: Kept
+    smaller: list[str] = field(default_factory=list)
+    tell: Callable[[str], None] = lambda words: None
 
-def _start_all(workers: dict[str, Worker], vocabulary: str, names: list[str], settings: Settings, kept: Kept, tell) -> None:
-    for name in list(workers):
-        tell(f"{vocabulary}: {name} prepares the vocabulary")
+    def run(self, workloads: Iterable[Workload]) -> Iterator[str]:
+        """Measure what is not kept yet; yields each workload's name when it is done."""
+        tokens: Tokens | None = None
+        workers: dict[str, Worker] = {}
         try:
-            started = workers[name].start()
-            figures = {
-                "status": "measured",
-                "version": started["version"],
-                "preparation": median(started["preparation"]),
-                "cached": median(started["cached"]) if started["cached"] else None,
-                "probes": workers[name].ask("probe", seconds=settings.limit),
-            }
-        except engines.Refused as error:
-            figures = {"status": "refused", "reason": str(error)}
-        except OverTime as error:
-            figures = {"status": "over time", "reason": str(error)}
-        if figures["status"] != "measured":
-            del workers[name]
-        if name in names and kept.find(vocabulary, None, name) is None:
-            kept.add(vocabulary, None, name, figures)
+            for workload in workloads:
+                missing = [name for name in self.names if self._known(name, workload.name) is None]
+                if missing or any(self._known(name) is None for name in self.names):
+                    if tokens is None:
+                        self.tell(f"{self.vocabulary}: preparing")
+                        tokens = load(self.vocabulary)
+                        names = dict.fromkeys(("ours", *self.names))  # ours are what masks are compared with first
+                        workers = {name: Worker(name, Engine, name, tokens) for name in names}
+                        self._start(workers)
+                    self._measure(workload, missing, workers, tokens)
+                yield workload.name
+        finally:
+            for worker in workers.values():
+                worker.stop()
 
+    def _known(self, name: str, workload: str | None = None) -> dict | None:
+        return self.kept.find(self.vocabulary, workload, name)
 
-def _measure(
-    vocabulary: str, workload: Workload, missing: list[str], workers: dict[str, Worker], tokens: Tokens, settings: Settings,
-    kept: Kept, smaller: list[str], tell,
-) -> None:
-    """One workload: every engine's masks, then the rounds, then what came of it."""
-    ids = [[spell(tokens, text) for text in case.texts] for case in workload.cases]
-    walks: dict[str, Walk] = {}
-    figures: dict[str, dict] = {}
-    for name in dict.fromkeys(("ours", *missing)):
-        tell(f"{vocabulary}, {workload.name}: {name}")
-        before = ((v, kept.find(v, workload.name, name)) for v in smaller)
-        slow = next((v for v, known in before if known and known["status"] == "over time"), None)
-        if name not in workers:
-            figures[name] = {key: kept.find(vocabulary, None, name)[key] for key in ("status", "reason")}
-        elif slow:
-            reason = f"over {settings.limit:.0f} s with {slow}, so not tried with more tokens"
-            figures[name] = {"status": "over time", "reason": reason}
-        else:
+    def _start(self, workers: dict[str, Worker]) -> None:
+        """Start every engine; those that can't are left out."""
+        for name in list(workers):
+            self.tell(f"{self.vocabulary}: {name} prepares the vocabulary")
             try:
-                workers[name].ask("take", workload, ids, seconds=settings.limit)
-                walks[name] = workers[name].ask("walk", settings.limit / 4, seconds=settings.limit)
-                verdicts.clear_padding(walks[name].masks, tokens)
+                started = workers[name].start()
+                figures = {
+                    "status": "measured",
+                    "version": started["version"],
+                    "preparation": median(started["preparation"]),
+                    "cached": median(started["cached"]) if started["cached"] else None,
+                    "probes": workers[name].ask("probe", seconds=self.settings.limit),
+                }
             except engines.Refused as error:
-                figures[name] = {"status": "refused", "reason": str(error)}
+                figures = {"status": "refused", "reason": str(error)}
             except OverTime as error:
-                figures[name] = {"status": "over time", "reason": str(error)}
-    times = {name: [walk.times] for name, walk in walks.items()}
-    measured = {name: workers[name] for name in missing if name in walks}
-    _rounds(f"{vocabulary}, {workload.name}", measured, times, settings, tell)
-    tell(f"{vocabulary}, {workload.name}: comparing masks")
-    where = (
-        verdicts.batch_places(workload.cases, ids, tokens, BATCH_CALLS)
-        if workload.batched
-        else verdicts.places(workload.cases, ids, tokens)
-    )
-    ours = walks["ours"].masks if "ours" in walks else []
-    exact = verdicts.exact_masks(ours, [walk.masks for name, walk in walks.items() if name != "ours"], where, tokens)
-    for name in missing:
-        if name in walks:
-            verdict = verdicts.judge(name, walks[name].masks, exact, where, tokens)
-            ahead, reason = ([], "") if workload.batched else _ahead(workers[name], times[name], settings)
-            figures[name] = record(times[name], verdict, ahead, len(workload.cases)) | {"no ahead": reason}
-        kept.add(vocabulary, workload.name, name, figures[name])
+                figures = {"status": "over time", "reason": str(error)}
+            if figures["status"] != "measured":
+                del workers[name]
+            if name in self.names and self._known(name) is None:
+                self.kept.add(self.vocabulary, None, name, figures)
+
+    def _measure(self, workload: Workload, missing: list[str], workers: dict[str, Worker], tokens: Tokens) -> None:
+        """One workload: every engine's masks, then the rounds, then what came of it."""
+        about = f"{self.vocabulary}, {workload.name}"
+        ids = [[spell(tokens, text) for text in case.texts] for case in workload.cases]
+        walks: dict[str, Walk] = {}
+        figures: dict[str, dict] = {}
+        for name in dict.fromkeys(("ours", *missing)):
+            self.tell(f"{about}: {name}")
+            found = self._first_walk(name, workload, ids, workers)
+            if isinstance(found, Walk):
+                verdicts.clear_padding(found.masks, tokens)
+                walks[name] = found
+            else:
+                figures[name] = found
+        times = {name: [walk.times] for name, walk in walks.items()}
+        _rounds(about, {name: workers[name] for name in missing if name in walks}, times, self.settings, self.tell)
+        self.tell(f"{about}: comparing masks")
+        where = (
+            verdicts.batch_places(workload.cases, ids, tokens, BATCH_CALLS)
+            if workload.batched
+            else verdicts.places(workload.cases, ids, tokens)
+        )
+        ours = walks["ours"].masks if "ours" in walks else []
+        exact = verdicts.exact_masks(ours, [w.masks for name, w in walks.items() if name != "ours"], where, tokens)
+        for name in missing:
+            if name in walks:
+                verdict = verdicts.judge(name, walks[name].masks, exact, where, tokens)
+                self.tell(f"{about}: {name}, compiled ahead")
+                ahead, reason = ([], "") if workload.batched else _ahead(workers[name], times[name], self.settings)
+                figures[name] = record(times[name], verdict, ahead, len(workload.cases)) | {"no ahead": reason}
+            self.kept.add(self.vocabulary, workload.name, name, figures[name])
+
+    def _first_walk(self, name: str, workload: Workload, ids: Ids, workers: dict[str, Worker]) -> Walk | dict:
+        """The walk whose masks are compared; or the record of an engine that can't."""
+        if name not in workers:
+            known = self._known(name) or {}
+            return {"status": known.get("status", "refused"), "reason": known.get("reason", "did not start")}
+        before = ((v, self.kept.find(v, workload.name, name)) for v in self.smaller)
+        slow = next((v for v, known in before if known and known["status"] == "over time"), None)
+        if slow:
+            reason = f"over {self.settings.limit:.0f} s with {slow}, so not tried with more tokens"
+            return {"status": "over time", "reason": reason}
+        limit = self.settings.limit
+        try:
+            workers[name].ask("take", workload, ids, seconds=limit)
+            return workers[name].ask("walk", limit / 4, seconds=limit)
+        except engines.Refused as error:
+            return {"status": "refused", "reason": str(error)}
+        except OverTime as error:
+            return {"status": "over time", "reason": str(error)}
 
 
-def _rounds(
-    about: str, workers: dict[str, Worker], times: dict[str, list[Times]], settings: Settings, tell: Callable[[str], None]
-) -> None:
+def _rounds(about: str, workers: dict[str, Worker], times: dict[str, list[Times]], settings: Settings, tell) -> None:
     """Let the engines take turns; the walk that kept the masks counts only where an engine is too slow for another."""
     quick = {name: worker for name, worker in workers.items() if _spent(times[name][0]) < 2 * settings.seconds}
     for name in quick:

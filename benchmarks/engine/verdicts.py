@@ -66,9 +66,9 @@ def places(cases: tuple[Case, ...], ids: list[list[list[int]]], tokens: Tokens) 
         referee = _lazily(case.referee)
         for text in texts:
             spelled = [tokens.tokens[i] for i in text]
-            found.append(
-                [Place(case, b"".join(spelled[:n]), text[n] if n < len(text) else None, referee) for n in range(len(text) + 1)]
-            )
+            found.append([
+                Place(case, b"".join(spelled[:n]), following, referee) for n, following in enumerate([*text, None])
+            ])  # fmt: skip
     return found
 
 
@@ -114,7 +114,9 @@ def exact_mask(place: Place, tokens: Tokens) -> np.ndarray:
     return np.packbits(bits, bitorder="little").view(np.int32)
 
 
-def exact_masks(ours: list[np.ndarray], others: list[list[np.ndarray]], where: list[list[Place]], tokens: Tokens) -> list[np.ndarray]:
+def exact_masks(
+    ours: list[np.ndarray], others: list[list[np.ndarray]], where: list[list[Place]], tokens: Tokens
+) -> list[np.ndarray]:
     """Our masks, put right wherever another engine's differ and the referee finds ours wrong.
 
     Parameters
@@ -137,7 +139,9 @@ def exact_masks(ours: list[np.ndarray], others: list[list[np.ndarray]], where: l
         for masks in others:
             theirs = masks[number][:count] if number < len(masks) else rows[:0]
             for n in np.flatnonzero((theirs != rows[: len(theirs)]).any(axis=1)):
-                if not _is_one_cut(theirs[n], rows[n], tokens) and _ours_is_wrong(rows[n], theirs[n], there[n], tokens):
+                if _is_one_cut(theirs[n], rows[n], tokens):
+                    continue
+                if _ours_is_wrong(rows[n], theirs[n], there[n], tokens):
                     rows[n] = exact_mask(there[n], tokens)
         found.append(rows)
     return found
@@ -166,7 +170,9 @@ def _is_one_cut(row: np.ndarray, right: np.ndarray, tokens: Tokens) -> bool:
     return all(word and longest.startswith(word) for word in words)
 
 
-def judge(name: str, masks: list[np.ndarray], exact: list[np.ndarray], where: list[list[Place]], tokens: Tokens) -> Verdict:
+def judge(
+    name: str, masks: list[np.ndarray], exact: list[np.ndarray], where: list[list[Place]], tokens: Tokens
+) -> Verdict:
     """Compare an engine's masks with the exact ones.
 
     Parameters

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import traceback
+from collections.abc import Callable
 from contextlib import contextmanager
 
-from benchmarks.engine import engines, measure
-from benchmarks.engine.vocabularies import Tokens, tokenizer
-from benchmarks.engine.workloads import Workload
+from benchmarks.engine import engines
+from constrained.errors import ConstrainedError
 
 ONE_THREAD = {
     name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -27,33 +26,36 @@ class OverTime(Exception):
 
 
 class Worker:
-    """One engine over one vocabulary; started by the first question.
+    """An object in a process of its own, whose methods can be asked for.
 
     Parameters
     ----------
     name : str
-        Of the engine, or of one that answers as its module does.
-    tokens : Tokens
+        Of the engine.
+    make : callable
+        Makes the object, there; has to be importable by its name. What its `hello` returns is `started`.
+    *arguments
+        For `make`.
     """
 
-    def __init__(self, name: str, tokens: Tokens):
-        self.name, self.tokens = name, tokens
+    def __init__(self, name: str, make: Callable, *arguments):
+        self.name, self._make, self._arguments = name, make, arguments
         self.started: dict = {}
         self._process = None
         self._pipe = None
 
     def start(self) -> dict:
-        """What the engine says of itself: version, seconds of preparation; once a process.
+        """Start the process; what the object says of itself.
 
         Raises
         ------
         engines.Refused
-            It is not installed, or can't take the vocabulary.
+            The engine is not installed, or can't do what `make` asks of it.
         OverTime
         """
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self.name, self.tokens), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self._make, self._arguments), daemon=True)
         with _one_thread():
             self._process.start()
         theirs.close()
@@ -61,7 +63,7 @@ class Worker:
         return self.started
 
     def ask(self, question: str, *arguments, seconds: float):
-        """The answer of `_Answers`'s method `question`.
+        """What the object's method `question` returns.
 
         Raises
         ------
@@ -82,14 +84,14 @@ class Worker:
                 raise OverTime(f"over {seconds:.0f} s")
             kind, answer = self._pipe.recv()
         except (EOFError, ConnectionError):
+            self._process.join(5)
             code = self._process.exitcode
             self.stop()
-            raise engines.Refused(f"its process ended ({code})") from None
+            if self.name == "ours":
+                raise ConstrainedError(f"our engine's process ended ({code})", "the reason stands above") from None
+            raise engines.Refused(f"its process ended ({code}); its own words are on stderr") from None
         if kind == "refused":
             raise engines.Refused(answer)
-        if kind == "failed":
-            self.stop()
-            raise RuntimeError(f"{self.name}: {answer}")
         return answer
 
     def stop(self) -> None:
@@ -115,45 +117,10 @@ def _one_thread():
                 os.environ[name] = value
 
 
-class _Answers:
-    """What an engine can be asked; runs in its process."""
-
-    def __init__(self, name: str, tokens: Tokens):
-        self.adapter = engines.engine(name)
-        self.tokens = tokens
-        if self.adapter.NEEDS_TOKENIZER:  # not part of the preparation of a vocabulary
-            tokenizer(tokens.name)
-        self.vocabulary, self.preparation = measure.time_preparation(self.adapter, tokens)
-        self.workload: Workload | None = None
-        self.ids: list = []
-
-    def take(self, workload: Workload, ids: list) -> None:
-        """The workload that the next questions are about."""
-        self.workload, self.ids = workload, ids
-
-    def walk(self, seconds: float) -> measure.Walk:
-        return measure.walk(self.adapter, self.vocabulary, self.workload, self.ids, keep=True, seconds=seconds)
-
-    def times(self, repeats: int, seconds: float) -> list[measure.Times]:
-        return measure.time_walks(self.adapter, self.vocabulary, self.workload, self.ids, repeats, seconds)
-
-    def ahead(self, repeats: int, seconds: float) -> list[float]:
-        return measure.time_ahead(self.adapter, self.vocabulary, self.workload, repeats, seconds)
-
-    def probe(self) -> dict[str, bool]:
-        return measure.probe(self.adapter, self.vocabulary, self.tokens)
-
-
-def _serve(pipe, name: str, tokens: Tokens) -> None:
+def _serve(pipe, make: Callable, arguments: tuple) -> None:
     try:
-        answers = _Answers(name, tokens)
-        said = {
-            "version": answers.adapter.version(),
-            "eager": answers.adapter.EAGER,
-            "preparation": answers.preparation,
-            "cached": [],
-        }
-        pipe.send(("ok", said))
+        answers = make(*arguments)
+        pipe.send(("ok", answers.hello()))
     except ImportError as error:
         pipe.send(("refused", f"not installed: {error}"))
         return
@@ -162,12 +129,10 @@ def _serve(pipe, name: str, tokens: Tokens) -> None:
         return
     while True:
         try:
-            question, arguments = pipe.recv()
+            question, asked = pipe.recv()
         except EOFError:
             return
         try:
-            pipe.send(("ok", getattr(answers, question)(*arguments)))
+            pipe.send(("ok", getattr(answers, question)(*asked)))
         except engines.Refused as error:
             pipe.send(("refused", str(error)))
-        except Exception:  # told to the parent, which ends the run with it
-            pipe.send(("failed", traceback.format_exc()))

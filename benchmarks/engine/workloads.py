@@ -11,7 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.engine.calculator import begins_calculation, is_calculation
-from benchmarks.engine.language import Chars, Choice, Name, Node, Repeat, Seq, prefix_pattern, whole_pattern
+from benchmarks.engine.language import (
+    Chars,
+    Choice,
+    Name,
+    Node,
+    Repeat,
+    Seq,
+    prefix_pattern,
+    whole_pattern,
+)
 
 VERBS_OF_HOTPOTQA = ("Retrieve", "Search", "Lookup", "Finish")
 STEPS = 40
@@ -24,20 +33,20 @@ ROWS = 64
 PLACES = (
     "armchair bathtubbasin bed cabinet cart coffeemachine coffeetable countertop desk diningtable drawer dresser fridge "
     "garbagecan handtowelholder laundryhamper microwave ottoman safe shelf sidetable sinkbasin sofa stoveburner toaster"
-).split()
+)
 THINGS = (
     "alarmclock apple book bowl box bread butterknife candle cd cellphone cloth creditcard cup dishsponge egg fork "
     "glassbottle handtowel keychain kettle knife ladle laptop lettuce mug newspaper pan pen pencil peppershaker pillow "
     "plate pot potato remotecontrol saltshaker soapbar spatula spoon spraybottle statue tissuebox tomato vase watch"
-).split()
+)
 WORDS = (
     "the a I need to look for find take put clean mug on in it is now then should be at first next because shelf desk "
     "table drawer hot cold and was born in which city film director year series actor called known as page says so far "
     "don't résumé “quoted” 12 1998 — maybe there are more than one"
-).split()
+)
 TOPICS = (
     "Milhouse", "Allan Quatermain", "Richard Nixon", "The Simpsons (season 2)", "Pokémon: Indigo League",
-    "Kırşehir Province", "2014 S/S", "Sierra Boggess", "Broadway musical", "Łódź film school", "who named the moons of Mars",
+    "Kırşehir Province", "2014 S/S", "Sierra Boggess", "Broadway musical", "Łódź film school", "moons of Mars",
 )  # fmt: skip
 GRAPH_VERBS = (
     "go to|walk to|turn to|step over to", "look at|examine|inspect|study", "open|unlock|pull open|slide open",
@@ -130,7 +139,7 @@ def graph() -> Workload:
     may end after an action of the last group.
     """
     rng = random.Random(44)
-    names = [f"{thing} {number}" for number in range(1, 4) for thing in THINGS]
+    names = [f"{thing} {number}" for number in range(1, 4) for thing in THINGS.split()]
     objects = Choice(*names[:GRAPH_OBJECTS])
     groups = [group.split("|") for group in GRAPH_VERBS]
     rules: dict[str, Node] = {"root": Choice(*(Name(f"act{i}") for i in range(4)))}
@@ -191,8 +200,8 @@ WORKLOADS: dict[str, Callable[[], Workload]] = {
 def household_commands(seed: int) -> tuple[str, ...]:
     """What can be done in some room: different texts, sorted as a game would list them."""
     rng = random.Random(seed)
-    places = [f"{place} {n}" for place in rng.sample(PLACES, 9) for n in range(1, rng.randint(2, 5))]
-    things = [f"{thing} {rng.randint(1, 3)}" for thing in rng.sample(THINGS, 12)]
+    places = [f"{place} {n}" for place in rng.sample(PLACES.split(), 9) for n in range(1, rng.randint(2, 5))]
+    things = [f"{thing} {rng.randint(1, 3)}" for thing in rng.sample(THINGS.split(), 12)]
     commands = {f"go to {place}" for place in places} | {"look", "inventory"}
     kinds = ("take {t} from {p}", "put {t} in/on {p}", "open {p}", "close {p}", "examine {p}", "use {t}",
              "clean {t} with {p}", "heat {t} with {p}", "cool {t} with {p}")  # fmt: skip
@@ -211,7 +220,8 @@ def _step_case(bounded: bool) -> Case:
     thought = Chars("\n", 1, 300 if bounded else None, negated=True)
     action = Seq(Choice(*VERBS_OF_HOTPOTQA), "[", argument, "]")
     path = Repeat(Seq("->", action), 0, 8 if bounded else None)
-    node = Seq("ActionPath ", digits, ": Start", path, "\nThought ", digits, ": ", thought, "\nAction ", digits, ": ", action)
+    head = Seq("ActionPath ", digits, ": Start", path)
+    node = Seq(head, "\nThought ", digits, ": ", thought, "\nAction ", digits, ": ", action)
     rng = random.Random(2403)
     return _case(node, tuple(step_text(rng, number) for number in (1, 3, 7)))
 
@@ -225,4 +235,5 @@ def step_text(rng: random.Random, number: int) -> str:
 
 
 def _thought(rng: random.Random, words: int) -> str:
-    return " ".join(rng.choice(WORDS) for _ in range(words)) + "."
+    known = WORDS.split()
+    return " ".join(rng.choice(known) for _ in range(words)) + "."

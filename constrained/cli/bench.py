@@ -6,6 +6,7 @@ from __future__ import annotations
 def add_parser(commands) -> None:
     from benchmarks import agents, device, paper_rules, replay
     from benchmarks.engine import command as engine
+    from benchmarks.engine import generation
 
     parser = commands.add_parser(
         "bench",
@@ -13,7 +14,14 @@ def add_parser(commands) -> None:
         description="Run a benchmark; each prints a table and writes JSON.",
     )
     kinds = parser.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
-    for name, module in (("agents", agents), ("device", device), ("engine", engine), ("replay", replay), ("rules", paper_rules)):
+    for name, module in {
+        "agents": agents,
+        "device": device,
+        "engine": engine,
+        "generation": generation,
+        "replay": replay,
+        "rules": paper_rules,
+    }.items():
         words = (module.__doc__ or "").strip().split("\n")[0]
         inner = kinds.add_parser(name, help=words, description=words)
         module.add_arguments(inner)

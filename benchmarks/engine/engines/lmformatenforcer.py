@@ -1,4 +1,4 @@
-"""lm-format-enforcer: regexes over characters; tokens that end inside a character read as its own adapters read them."""
+"""lm-format-enforcer: regexes over characters; a token that ends inside one reads as its own adapters read it."""
 
 from __future__ import annotations
 
