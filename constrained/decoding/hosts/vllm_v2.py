@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from constrained.automaton import BatchMatcher
 from constrained.decoding.hosts.follower import Follower
 from constrained.decoding.hosts.vllm_requests import Requests, validate
 
@@ -83,6 +84,9 @@ class VllmV2LogitsProcessor(LogitsProcessor):
             return logits
 
         def fill(table: np.ndarray) -> None:
+            if not any(draft for _, _, draft in drafts):
+                BatchMatcher(self._followers[slot].matcher for slot, _, _ in drafts).fill_bitmask(table)
+                return
             table[:] = -1  # what stands after a draft's first forbidden token is thrown away
             row = 0
             for slot, rows, draft in drafts:
