@@ -75,7 +75,7 @@ def test_equal_seeds_give_equal_texts(tables):
 class NoQuestions(TorchDispatchMode):
     """Raises where the host would wait for a value."""
 
-    WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "item", "is_nonzero", "equal"}
+    WAITING = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "item", "is_nonzero", "equal"})
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.overloadpacket.__name__

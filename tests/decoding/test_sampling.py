@@ -60,12 +60,12 @@ def test_gathering_a_few_and_masking_the_row_choose_alike(case):
 @pytest.mark.parametrize(
     "options, expected",
     [
-        (dict(temperature=1.0), [0.4, 0.3, 0.2, 0.1]),
-        (dict(temperature=0.5), [16 / 30, 9 / 30, 4 / 30, 1 / 30]),
-        (dict(temperature=1.0, top_k=2), [4 / 7, 3 / 7, 0, 0]),
-        (dict(temperature=1.0, top_p=0.7), [4 / 7, 3 / 7, 0, 0]),
-        (dict(temperature=1.0, top_p=0.71), [4 / 9, 3 / 9, 2 / 9, 0]),
-        (dict(temperature=1.0, top_k=3, top_p=0.75), [4 / 7, 3 / 7, 0, 0]),
+        ({"temperature": 1.0}, [0.4, 0.3, 0.2, 0.1]),
+        ({"temperature": 0.5}, [16 / 30, 9 / 30, 4 / 30, 1 / 30]),
+        ({"temperature": 1.0, "top_k": 2}, [4 / 7, 3 / 7, 0, 0]),
+        ({"temperature": 1.0, "top_p": 0.7}, [4 / 7, 3 / 7, 0, 0]),
+        ({"temperature": 1.0, "top_p": 0.71}, [4 / 9, 3 / 9, 2 / 9, 0]),
+        ({"temperature": 1.0, "top_k": 3, "top_p": 0.75}, [4 / 7, 3 / 7, 0, 0]),
     ],
 )
 def test_frequencies_are_the_renormalised_distribution(options, expected, narrow, monkeypatch):
@@ -114,7 +114,7 @@ def test_broken_logits_are_an_error(bad):
 
 
 @pytest.mark.parametrize(
-    "options", [dict(temperature=-1), dict(temperature=math.inf), dict(top_k=0), dict(top_p=0.0), dict(top_p=1.5)]
+    "options", [{"temperature": -1}, {"temperature": math.inf}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.5}]
 )
 def test_numbers_out_of_range_are_an_error(options):
     with pytest.raises(ConstrainedError, match=next(iter(options))):
