@@ -12,6 +12,8 @@ import torch
 from pydantic import BaseModel
 
 from constrained import ActionKnowledge, ConstrainedError, Grammar, compile_grammar
+from constrained.agents.steps import step_prompt
+from constrained.decoding import generate
 from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
 from constrained.decoding.hosts.outlines_backend import (
     ConstrainedBackend,
@@ -19,6 +21,9 @@ from constrained.decoding.hosts.outlines_backend import (
     generator,
     read_vocabulary,
 )
+from constrained.environments.household import HouseholdEnv, make_game
+from constrained.environments.household.memory import Memory
+from constrained.models import load
 from tests.decoding.hosts.texts import CHOICES, GRAMMARS
 from tests.decoding.tiny import tiny
 
@@ -234,3 +239,16 @@ def test_mlx_lm(tmp_path):
         assert grammar.matches(text)
         assert text == generator(same, grammar, **LIMIT)("A room. ", do_sample=False, **LIMIT)
         assert grammar.matches("".join(make.stream("A room. ", max_tokens=40)))
+
+
+def test_the_embedded_model_says_the_next_action_of_a_game():
+    """What our own loop writes, and what Outlines writes under our mask, is admitted where the game stands."""
+    loaded = load()
+    game = HouseholdEnv(make_game(7))
+    opening = game.reset()
+    knowledge = ActionKnowledge.from_lark("household").bind_view(game.view())
+    prompt = step_prompt(Memory(opening).text(), "act", 1)
+    model = outlines.from_transformers(loaded.model, loaded.tokenizer)
+    action = generator(model, knowledge, **LIMIT)(prompt, do_sample=False, **LIMIT)
+    assert knowledge.judge(action)
+    assert action == generate(loaded, prompt, knowledge.next_action(), max_new_tokens=40).text
