@@ -29,6 +29,9 @@ from constrained.knowledge import ActionKnowledge
 MAX_SPECIFICATION = 1 << 20
 """Characters of a specification as JSON."""
 
+MAX_GRAMMAR = 1 << 16
+"""Characters of a regex or of grammar text; values of slots and choices are cheaper to read, and may be more."""
+
 MAX_NESTING = 8
 """Specifications inside one another by "grammars"."""
 
@@ -137,7 +140,7 @@ def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
     if kind == "choices":
         return Grammar.from_choices(_texts(fields["choices"], "choices"))
     if kind == "regex":
-        return Grammar.from_regex(_text(fields["regex"], "regex"))
+        return Grammar.from_regex(_short(_text(fields["regex"], "regex"), "regex"))
     bindings = _bindings(fields, "bindings")
     if kind == "lark":
         grammar = _read_lark(_source(fields["lark"], "lark"), _text(fields.get("start", "start"), "start"))
@@ -174,6 +177,7 @@ def _source(value: Any, field: str) -> str:
     if "\n" not in text and ":" not in text:
         shipped = ", ".join(shipped_names())
         raise ConstrainedError(f"{field}: no grammar {text!r} ships", f"give the grammar's text, or one of: {shipped}")
+    _short(text, field)
     known = {*_LARK_LIBRARY, *(name.replace("/", ".") for name in shipped_names())}
     for after in text.split("%import")[1:]:  # wherever it stands: lark allows for more ways to write it than one
         found = _IMPORTED.match(after)
@@ -214,6 +218,15 @@ def _text(value: Any, field: str) -> str:
     except UnicodeEncodeError:
         raise ConstrainedError(f"{field}: {value!a} has a lone surrogate, which is not text") from None
     return value
+
+
+def _short(text: str, field: str) -> str:
+    if len(text) > MAX_GRAMMAR:
+        raise ConstrainedError(
+            f"{field} has {len(text)} characters, more than {MAX_GRAMMAR}",
+            "bind long lists as slots, or raise constrained.decoding.hosts.specification.MAX_GRAMMAR",
+        )
+    return text
 
 
 def _hint() -> str:

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from constrained import ActionKnowledge, ConstrainedError
 from constrained.decoding.hosts import specification
-from constrained.decoding.hosts.specification import MAX_NESTING, check_specification, parse, read_specification
+from constrained.decoding.hosts.specification import (
+    MAX_GRAMMAR,
+    MAX_NESTING,
+    check_specification,
+    parse,
+    read_specification,
+)
 
 VIEW = {
     "RECEPTACLE": ["desk 1", "desk 10"],
@@ -120,6 +126,9 @@ def test_limits_have_names(monkeypatch):
         nested = {"lark": "start: A\n%declare A\n", "grammars": {"A": nested}}
     with pytest.raises(ConstrainedError, match=f"nested more than {MAX_NESTING} deep"):
         check_specification(nested)
+    for long in ({"regex": "a" * (MAX_GRAMMAR + 1)}, {"lark": 'start: "a"\n' + " " * MAX_GRAMMAR}):
+        with pytest.raises(ConstrainedError, match=f"more than {MAX_GRAMMAR}.*\n.*MAX_GRAMMAR"):
+            check_specification(long)
     monkeypatch.setattr(specification, "MAX_SPECIFICATION", 30)
     with pytest.raises(ConstrainedError, match="more than 30.*\n.*MAX_SPECIFICATION"):
         check_specification({"choices": ["a" * 30]})
