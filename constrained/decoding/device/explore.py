@@ -38,17 +38,21 @@ class Limits:
     max_bytes : int
         Of all tensors together.
     max_seconds : float
+    truncate : bool
+        Beyond `max_states`, leave states out instead of refusing.
     """
 
     max_states: int
     max_bytes: int
     max_seconds: float
+    truncate: bool = False
 
     def exceeded(self, what: str, name: str) -> GrammarError:
         return GrammarError(
             f"the grammar is too large to lie on the device: {what} (limit {name}={getattr(self, name):,})",
-            hint=f"raise {name} of DeviceTables.build, loosen the bounds of its repeats (an unbounded one is one "
-            "state), or keep this grammar on the host (Matcher, BatchMatcher), which visits only what is written",
+            hint=f"raise {name} of DeviceTables.build; or loosen the bounds of its repeats (an unbounded one is one "
+            "state); or, if texts nest without end, truncate=True; or keep this grammar on the host (Matcher, "
+            "BatchMatcher), which visits only what is written",
         )
 
 
@@ -69,6 +73,8 @@ class Exploration:
         Wide state -> its mask row.
     wide_edges : list of ndarray of int
         Wide state -> its next states, distinct.
+    truncated : bool
+        Some state was left out.
     """
 
     def __init__(self, compiled: Sequence[CompiledGrammar], limits: Limits):
@@ -83,6 +89,7 @@ class Exploration:
         self.masks: list[np.ndarray] = []
         self.mask_row: list[int] = []
         self.wide_edges: list[np.ndarray] = []
+        self.truncated = False
         self._rows: dict[bytes, int] = {}
         self._listed = len(self.eos)
         self._found: list[tuple[State, CompiledGrammar] | None] = [None]
@@ -120,8 +127,13 @@ class Exploration:
             raise limits.exceeded(f"{len(self.counts):,} states took {seconds:.0f} s", "max_seconds")
 
     def _number(self, state: State, compiled: CompiledGrammar) -> int:
-        number = self._numbers.setdefault(state, len(self._found))
-        if number == len(self._found):
+        """The state's number, a new one if it was never met; -1 if it is left out."""
+        number = self._numbers.get(state)
+        if number is None:
+            if self.limits.truncate and len(self._found) >= self.limits.max_states:
+                self.truncated = True
+                return -1
+            number = self._numbers[state] = len(self._found)
             self._found.append((state, compiled))
         return number
 
@@ -138,6 +150,8 @@ class Exploration:
             numbers = np.zeros(len(states), np.int32)
             numbers[real] = [self._number(states[i], compiled) for i in real.tolist()]
             after = numbers[which]
+            if self.truncated:
+                ids, after = ids[after >= 0], after[after >= 0]
         ends = self.eos[: len(self.eos) if state.accepting else 0]
         if len(ids) + len(ends) > NARROW:
             self._add_wide(ids, after, ends)

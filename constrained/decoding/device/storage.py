@@ -46,6 +46,7 @@ def save(tables: DeviceTables, path: str | Path) -> None:
         "vocabulary": tables.fingerprint,
         "size": str(tables.size),
         "eos_token_ids": json.dumps(tables.eos_token_ids),
+        "truncated": json.dumps(tables.truncated),
         "digest": digest(tensors),
     }
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -104,6 +105,7 @@ def load(path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str
         eos_token_ids=tuple(vocabulary.eos_token_ids),
         fingerprint=vocabulary.fingerprint,
         longest_list=int(tensors["offsets"].diff().max()),
+        truncated=about.get("truncated") == "true",
         **tensors,
     ).to(device)
 

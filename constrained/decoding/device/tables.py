@@ -14,13 +14,13 @@ from constrained.decoding.device.explore import Exploration, Limits
 from constrained.decoding.device.fewest import NEVER, fewest_tokens
 from constrained.errors import VocabularyError
 
-MAX_STATES = 200_000
+MAX_STATES = 100_000
 """States of all the grammars of a table together."""
 
 MAX_BYTES = 512 << 20
 """Bytes of all the tensors of a table together."""
 
-MAX_SECONDS = 600.0
+MAX_SECONDS = 300.0
 """Time a build may take."""
 
 
@@ -59,6 +59,10 @@ class DeviceTables:
         Tokens to the end at least, the end-of-text token not counted: 0 where complete, -1 for finished.
     horizon : torch.Tensor, shape [states]
         With so many tokens left, or more, a budget rules nothing out.
+    longest_list : int
+        Tokens of the longest list.
+    truncated : bool
+        Some states were left out: the masks are sound, but not complete (see `build`).
     """
 
     size: int
@@ -76,6 +80,7 @@ class DeviceTables:
     fewest: torch.Tensor
     horizon: torch.Tensor
     longest_list: int
+    truncated: bool = False
 
     @classmethod
     def build(
@@ -86,6 +91,7 @@ class DeviceTables:
         max_states: int = MAX_STATES,
         max_bytes: int = MAX_BYTES,
         max_seconds: float = MAX_SECONDS,
+        truncate: bool = False,
     ) -> DeviceTables:
         """Visit every state of the grammars' automata at the end of a token.
 
@@ -100,6 +106,10 @@ class DeviceTables:
         max_states, max_bytes, max_seconds
             Limits; in practice a grammar passes them if repeats with large bounds are nested, or if its texts nest
             without end.
+        truncate : bool
+            Keep the `max_states` nearest to the start (in tokens, `max_states` being some thousands for nested
+            expressions) and leave out the others, with every token that leads to them or to what can't be finished
+            without them: every text written is still whole, but deeper nesting, say, is not written.
 
         Raises
         ------
@@ -117,7 +127,7 @@ class DeviceTables:
                 raise VocabularyError(
                     "the grammars are compiled for different vocabularies", hint="compile them all with the same one"
                 )
-        exploration = Exploration(compiled, Limits(max_states, max_bytes, max_seconds))
+        exploration = Exploration(compiled, Limits(max_states, max_bytes, max_seconds, truncate))
         exploration.walk()
         return _assemble(exploration).to(device)
 
@@ -143,7 +153,8 @@ class DeviceTables:
     def __repr__(self) -> str:
         return (
             f"DeviceTables({len(self.start)} grammars, {self.states} states, {self.mask_row.shape[0]} of them wide, "
-            f"{self.masks.shape[0]} mask rows, {self.next.shape[1]} classes, {self.nbytes:,} bytes on {self.device})"
+            f"{self.masks.shape[0]} mask rows, {self.next.shape[1]} classes, {self.nbytes:,} bytes on {self.device}"
+            + (", truncated)" if self.truncated else ")")
         )
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -178,7 +189,9 @@ def _assemble(walked: Exploration) -> DeviceTables:
     wide_target = np.concatenate([np.empty(0, np.int64), *walked.wide_edges])
     edges = np.concatenate((source, wide_source)), np.concatenate((after, wide_target))
     fewest = fewest_tokens(*edges, len(wide))
-    if (fewest == NEVER).any():  # a vocabulary without some single bytes: what it can begin but never finish
+    if (fewest[walked.start] == NEVER).any():
+        raise walked.limits.exceeded("no text can be finished within the states that are kept", "max_states")
+    if (fewest == NEVER).any():  # left out, or (without some single bytes) what can be begun but never finished
         keep = fewest[after] < NEVER
         source, ids, after = source[keep], ids[keep], after[keep]
         offsets = np.searchsorted(source, np.arange(len(wide) + 1)).astype(np.int32)
@@ -205,6 +218,7 @@ def _assemble(walked: Exploration) -> DeviceTables:
         fewest=_tensor(fewest),
         horizon=_tensor(horizon),
         longest_list=int(np.diff(offsets).max()),
+        truncated=walked.truncated,
     )
 
 

@@ -36,6 +36,13 @@ def test_saved_and_loaded_is_the_same(tables, tmp_path):
     assert [f.name for f in file.parent.iterdir()] == ["step.safetensors"], "no scratch file is left"
 
 
+def test_what_was_left_out_is_remembered(tmp_path):
+    compiled = compile_grammar(Grammar.from_regex("[a-z]{1,40}"), VOCABULARY)
+    tables = DeviceTables.build(compiled, max_states=9, truncate=True)
+    tables.save(tmp_path / "t")
+    assert tables.truncated and DeviceTables.load(tmp_path / "t", VOCABULARY).truncated
+
+
 def test_another_vocabulary_is_refused(tables, tmp_path):
     tables.save(tmp_path / "t")
     for other in (Vocabulary(VOCABULARY.tokens, [931]), Vocabulary(VOCABULARY.tokens, [932], size=1000)):

@@ -121,6 +121,32 @@ def test_a_limit_is_named_with_the_way_round_it(limit, says):
     assert f"raise {name} of DeviceTables.build" in caught.value.hint and "Matcher" in caught.value.hint
 
 
+NESTING = Grammar.from_lark('start: sum\nsum: item ("+" item)*\nitem: /[0-9]/ | "(" sum ")"\n')
+
+
+def test_texts_that_nest_without_end_are_refused_or_truncated():
+    """Truncated: everything still ends whole, and nests only so deep."""
+    compiled = compile_grammar(NESTING, WORDS)
+    with pytest.raises(GrammarError, match="limit max_states=") as caught:
+        DeviceTables.build(compiled, max_states=500)
+    assert "truncate=True" in caught.value.hint
+    tables = DeviceTables.build(compiled, max_states=20, truncate=True)
+    assert tables.truncated and tables.states == 20
+    torch.manual_seed(0)
+    matcher = DeviceMatcher(tables, 40, budget=60)
+    liking = torch.zeros(WORDS.size)
+    liking[ord("(")] = 3.0
+    written = torch.stack([matcher.step(torch.randn(40, WORDS.size) + liking) for _ in range(61)], 1)
+    assert matcher.finished.all()
+    for row in written.tolist():
+        text = b"".join(WORDS.tokens[i] for i in row)
+        assert NESTING.matches(text)
+    deepest = max(max(sum({40: 1, 41: -1}.get(t, 0) for t in row[:n]) for n in range(61)) for row in written.tolist())
+    assert 3 <= deepest <= 10
+    with pytest.raises(GrammarError, match="no text can be finished within the states that are kept"):
+        DeviceTables.build(compile_grammar(Grammar.from_choices(["desk"]), WORDS), max_states=2, truncate=True)
+
+
 def test_grammars_over_different_vocabularies_are_refused():
     with pytest.raises(VocabularyError, match="different vocabularies.*\n.*the same one"):
         DeviceTables.build([compile_grammar(Grammar.from_choices(["go"]), v) for v in (WORDS, MANY)])
