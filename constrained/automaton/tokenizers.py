@@ -24,11 +24,17 @@ def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
     VocabularyError
         Not a tokenizer, or one whose pieces don't stand for bytes.
     """
+    kind, inner = backend(tokenizer)
+    return _read_tekken(inner) if kind == "tekken" else _read_fast(tokenizer, inner)
+
+
+def backend(tokenizer) -> tuple[str, object]:
+    """("tekken" or "fast", what holds the tokens) of a tokenizer; VocabularyError if it is none."""
     if hasattr(tokenizer, "id_to_byte_piece"):
-        return _read_tekken(tokenizer)
+        return "tekken", tokenizer
     inner = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", None)
     if inner is not None and hasattr(inner, "id_to_byte_piece"):
-        return _read_tekken(inner)
+        return "tekken", inner
     fast = getattr(tokenizer, "backend_tokenizer", None) or getattr(tokenizer, "_tokenizer", None)
     if fast is None and hasattr(tokenizer, "to_str") and hasattr(tokenizer, "get_vocab"):
         fast = tokenizer
@@ -37,7 +43,7 @@ def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
             f"{type(tokenizer).__name__} is not a tokenizer whose tokens can be read as bytes",
             hint="use a fast tokenizer (tokenizer.json), or build Vocabulary(tokens, eos_token_ids)",
         )
-    return _read_fast(tokenizer, fast)
+    return "fast", fast
 
 
 def _read_tekken(tokenizer) -> tuple[list[bytes], list[int], set[int]]:

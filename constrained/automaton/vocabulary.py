@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -106,7 +107,12 @@ class Vocabulary:
 
     @classmethod
     def from_tokenizer(
-        cls, tokenizer, *, eos_token_ids: Iterable[int] | None = None, size: int | None = None
+        cls,
+        tokenizer,
+        *,
+        eos_token_ids: Iterable[int] | None = None,
+        size: int | None = None,
+        cache: bool | str | os.PathLike | None = None,
     ) -> Vocabulary:
         """The vocabulary of a Hugging Face tokenizer, or of mistral-common's Tekken.
 
@@ -118,7 +124,14 @@ class Vocabulary:
             default: the tokenizer's own.
         size : int, optional
             Width of the model's logits.
+        cache : bool or path-like, optional
+            A folder to keep the prepared vocabulary in, by the tokenizer's content; True: the
+            user's cache folder (``$CONSTRAINED_CACHE``, or ``~/.cache/constrained``).
         """
+        if cache:
+            from constrained.automaton.vocabulary_cache import cached
+
+            return cached(tokenizer, cache, eos_token_ids, size)
         from constrained.automaton.tokenizers import read_tokenizer
 
         tokens, eos, special = read_tokenizer(tokenizer)

@@ -1,0 +1,173 @@
+"""Prepared vocabularies on disk, by the content of their tokenizer.
+
+One file a vocabulary. Several processes may use one folder: a file is written whole or not
+at all, and all write the same. Whatever is wrong with a file or the folder, the vocabulary
+is prepared anew; the cache is never a reason to fail, nor to go on with another vocabulary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from constrained.automaton import arrays_file
+from constrained.automaton.text_index import TextIndex
+from constrained.automaton.tokenizers import backend
+from constrained.automaton.vocabulary import Vocabulary
+from constrained.errors import ConstrainedError, DataError
+
+KIND = "vocabulary"
+VERSION = 1
+"""Of the file's form and of the reading of tokenizers: raise it when either changes."""
+
+SAMPLES = 512
+"""Tokens looked at to tell a tokenizer changed in memory from the file it names."""
+
+
+def cached(
+    tokenizer, cache: bool | str | os.PathLike, eos_token_ids: Iterable[int] | None = None, size: int | None = None
+) -> Vocabulary:
+    """`Vocabulary.from_tokenizer`, from disk where it is known there.
+
+    Parameters
+    ----------
+    tokenizer, eos_token_ids, size
+        As for `Vocabulary.from_tokenizer`.
+    cache : True or path-like
+        The folder; True: :func:`default_folder`.
+    """
+    eos = None if eos_token_ids is None else list(eos_token_ids)
+    try:
+        folder = default_folder() if cache is True else Path(cache)
+        key = key_of(tokenizer, eos, size)
+    except (OSError, RuntimeError, ValueError, TypeError, AttributeError) as error:
+        _warn(f"no vocabulary cache: {error}")
+        return Vocabulary.from_tokenizer(tokenizer, eos_token_ids=eos, size=size)
+    found = load(key, folder)
+    if found is None:
+        found = Vocabulary.from_tokenizer(tokenizer, eos_token_ids=eos, size=size)
+        store(found, key, folder)
+    return found
+
+
+def default_folder() -> Path:
+    """``$CONSTRAINED_CACHE``, or ``constrained`` in the user's cache folder."""
+    chosen = os.environ.get("CONSTRAINED_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".cache") / "constrained"
+
+
+def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | None = None) -> str:
+    """What the vocabulary follows from: the tokenizer's content and the arguments, as a SHA-256.
+
+    The tokenizer's own file stands for its tokens where it names one; what may have been
+    changed since it was read (added tokens, special ones, and a sample of all) goes in, too.
+    """
+    digest = hashlib.sha256()
+
+    def add(*facts) -> None:
+        digest.update(json.dumps(facts, default=repr).encode() + b"\0")
+
+    add(VERSION, None if eos_token_ids is None else sorted({int(i) for i in eos_token_ids}), size)
+    kind, inner = backend(tokenizer)
+    if kind == "tekken":
+        add(kind, inner.n_words, inner.num_special_tokens, inner.eos_id)
+        pieces = range(inner.num_special_tokens, inner.n_words)
+        file = _read(getattr(inner, "_file_path", None))
+        for i in pieces if file is None else pieces[:: max(1, len(pieces) // SAMPLES)]:
+            digest.update(inner.id_to_byte_piece(i) + b"\0")
+    else:
+        count = inner.get_vocab_size(with_added_tokens=True)
+        added = sorted((i, t.content, t.special) for i, t in inner.get_added_tokens_decoder().items())
+        add(kind, count, added, getattr(tokenizer, "all_special_ids", None), getattr(tokenizer, "eos_token_id", None))
+        add(*(part and repr(part.__getstate__()) for part in (inner.decoder, inner.pre_tokenizer)))
+        add([inner.id_to_token(i) for i in range(0, count, max(1, count // SAMPLES))])
+        file = _read(getattr(tokenizer, "vocab_file", None), ".json")
+        if file is None:
+            file = _read(Path(str(getattr(tokenizer, "name_or_path", ""))) / "tokenizer.json")
+        if file is None:
+            file = inner.to_str().encode()
+    if file is not None:
+        digest.update(file)
+    return digest.hexdigest()
+
+
+def load(key: str, folder: str | os.PathLike) -> Vocabulary | None:
+    """The vocabulary of that key; None if it isn't there, or is damaged (with a warning)."""
+    path = _path(key, folder)
+    if not path.exists():
+        return None
+    try:
+        facts, arrays = arrays_file.read(path, KIND, VERSION)
+        if facts.get("key") != key:
+            raise DataError(f"{path} is of another key")
+        return _vocabulary(arrays)
+    except (ConstrainedError, KeyError, ValueError, IndexError, OverflowError) as error:
+        _warn(f"a cached vocabulary is not used: {error}")
+        return None
+
+
+def store(vocabulary: Vocabulary, key: str, folder: str | os.PathLike) -> bool:
+    """Keep `vocabulary` under `key`; False, with a warning, if the folder can't be written."""
+    path = _path(key, folder)
+    text = {f"text_{name}": array for name, array in vocabulary.text.arrays().items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        arrays_file.write(path, KIND, VERSION, {"key": key}, {**vocabulary.arrays(), **text})
+    except OSError as error:
+        _warn(f"the vocabulary is not cached: {error}")
+        return False
+    return True
+
+
+def _path(key: str, folder) -> Path:
+    if not re.fullmatch(r"[0-9a-f]{64}", key):
+        raise ValueError(f"{key!r} is no key")
+    return Path(folder) / f"vocabulary-{key}.arrays"
+
+
+def _read(path, ending: str = "") -> bytes | None:
+    """A file's bytes; None if there is none."""
+    try:
+        return Path(path).read_bytes() if path and str(path).endswith(ending) else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _vocabulary(arrays: dict[str, np.ndarray]) -> Vocabulary:
+    """The vocabulary that `arrays` tell, once they go together."""
+    if any(array.ndim != (name != "size") for name, array in arrays.items()):
+        raise DataError("its arrays have other shapes")
+    lengths, flat, ids = arrays["lengths"], arrays["flat"], arrays["sorted_ids"]
+    every, size = arrays["all_lengths"], int(arrays["size"])
+    fine = (
+        all(arrays[name].dtype == np.int32 for name in ("lengths", "sorted_ids", "all_lengths"))
+        and flat.dtype == arrays["all_flat"].dtype == np.uint8
+        and len(lengths) == len(ids) > 0
+        and lengths.min() > 0
+        and every.min() >= 0
+        and int(lengths.sum(dtype=np.int64)) == len(flat)
+        and int(every.sum(dtype=np.int64)) == len(arrays["all_flat"])
+        and 0 <= ids.min() <= ids.max() < len(every) <= size < 2**31
+        and np.array_equal(every[ids], lengths)
+        and np.bincount(ids).max() == 1
+    )
+    if not fine:
+        raise DataError("its arrays don't go together")
+    vocabulary = Vocabulary.from_arrays(arrays)
+    text = {name.removeprefix("text_"): array for name, array in arrays.items() if name.startswith("text_")}
+    vocabulary.text = TextIndex.from_arrays(text, len(ids))
+    return vocabulary
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
