@@ -44,7 +44,7 @@ def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
     Returns
     -------
     dict
-        "masks", how many; "allowed tokens", in all of them; "hash", over them in order; "masks of one token";
+        "vocabulary", its fingerprint: other tokens, other counts; "masks", how many; "allowed tokens", in all of them; "hash", over them in order; "masks of one token";
         "forced bytes", of the texts, that `forced_text` told beforehand; and per implementation the "bytes" held
         after all texts of every grammar.
 
@@ -74,6 +74,7 @@ def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
                     at += len(tokens.tokens[token])
         held += compiled.nbytes
     return {
+        "vocabulary": vocabulary.vocabulary.fingerprint[:16],
         "masks": masks,
         "allowed tokens": allowed,
         "hash": digest.hexdigest(),
@@ -127,6 +128,9 @@ def run_command(vocabularies: list[str], workloads: list[str], update: bool, pat
                 print(f"{label}: refused: {str(error).splitlines()[0]}")
                 continue
             before = here.get(workload)
+            if before and before["vocabulary"] != now["vocabulary"] and not update:
+                print(f"{label}: another vocabulary than that on record (another version of it?)")
+                continue
             worse, better = compare(before, now) if before else ([], [])
             for words in worse:
                 print(f"{label}: WORSE: {words}")

@@ -31,8 +31,8 @@ ROWS = 64
 """Rows of `batch`."""
 
 PLACES = (
-    "armchair bathtubbasin bed cabinet cart coffeemachine coffeetable countertop desk diningtable drawer dresser fridge "
-    "garbagecan handtowelholder laundryhamper microwave ottoman safe shelf sidetable sinkbasin sofa stoveburner toaster"
+    "armchair bathtubbasin bed cabinet cart coffeemachine coffeetable countertop desk diningtable drawer dresser "
+    "fridge garbagecan handtowelholder laundryhamper microwave ottoman safe shelf sidetable sinkbasin sofa stoveburner toaster"
 )
 THINGS = (
     "alarmclock apple book bowl box bread butterknife candle cd cellphone cloth creditcard cup dishsponge egg fork "
@@ -223,15 +223,17 @@ def _step_case(bounded: bool) -> Case:
     head = Seq("ActionPath ", digits, ": Start", path)
     node = Seq(head, "\nThought ", digits, ": ", thought, "\nAction ", digits, ": ", action)
     rng = random.Random(2403)
-    return _case(node, tuple(step_text(rng, number) for number in (1, 3, 7)))
+    texts = [_step_text(rng, number, _thought(rng, 12 + number), rng.choice(TOPICS)) for number in (1, 3)]
+    to_the_limit = _step_text(rng, 9, _thought(rng, 80)[:299] + ".", " and ".join(TOPICS)[:59] + "?")
+    return _case(node, (*texts, to_the_limit))
 
 
-def step_text(rng: random.Random, number: int) -> str:
+def _step_text(rng: random.Random, number: int, thought: str, argument: str) -> str:
     """A KnowAgent step as a model might write it."""
     done = [f"{rng.choice(VERBS_OF_HOTPOTQA[:3])}[{rng.choice(TOPICS)}]" for _ in range(number - 1)]
     path = "->".join(["Start", *done])
-    action = f"{rng.choice(VERBS_OF_HOTPOTQA)}[{rng.choice(TOPICS)}]"
-    return f"ActionPath {number}: {path}\nThought {number}: {_thought(rng, 12 + number)}\nAction {number}: {action}"
+    action = f"{rng.choice(VERBS_OF_HOTPOTQA)}[{argument}]"
+    return f"ActionPath {number}: {path}\nThought {number}: {thought}\nAction {number}: {action}"
 
 
 def _thought(rng: random.Random, words: int) -> str:
