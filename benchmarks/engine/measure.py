@@ -8,12 +8,15 @@ the collector of garbage rests meanwhile, as in `timeit`.
 from __future__ import annotations
 
 import gc
+import tempfile
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 from time import perf_counter
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -181,16 +184,32 @@ def time_preparation(adapter: ModuleType, tokens: Tokens) -> tuple[object, list[
     Engines that leave tables to the first mask that needs them pay for those here, too: what a first free-text mask
     takes more than a second one is added.
     """
-    text = source(adapter, "probe", _free_text())
     found: list[float] = []
     while not found or (len(found) < 5 and sum(found) < PROBE_SECONDS):
-        with _no_collector():
-            began = perf_counter()
-            vocabulary = adapter.prepare(tokens)
-            prepared = perf_counter() - began
-            first, *later = (_timed(partial(_one_mask, adapter, vocabulary, text)) for _ in range(4))
-        found.append(prepared + max(0.0, first - median(later)))
+        vocabulary, took = _time_prepared(adapter, partial(adapter.prepare, tokens))
+        found.append(took)
     return vocabulary, found
+
+
+def _time_prepared(adapter: ModuleType, prepare: Callable[[], Any]) -> tuple[Any, float]:
+    """A vocabulary, and the seconds until it is ready for masks."""
+    text = source(adapter, "probe", _free_text())
+    with _no_collector():
+        began = perf_counter()
+        vocabulary = prepare()
+        prepared = perf_counter() - began
+        first, *later = (_timed(partial(_one_mask, adapter, vocabulary, text)) for _ in range(4))
+    return vocabulary, prepared + max(0.0, first - median(later))
+
+
+def time_reading(adapter: ModuleType, name: str) -> tuple[list[float], list[float]]:
+    """Seconds of preparing from the tokenizer itself: read anew, and from disk."""
+    tokenizer(name)
+    with tempfile.TemporaryDirectory() as folder:
+        adapter.read(name, folder)  # kept here
+        anew = [_time_prepared(adapter, partial(adapter.read, name, None))[1] for _ in range(3)]
+        kept = [_time_prepared(adapter, partial(adapter.read, name, folder))[1] for _ in range(5)]
+    return anew, kept
 
 
 def probe(adapter: ModuleType, vocabulary, tokens: Tokens) -> dict[str, bool]:
@@ -293,11 +312,13 @@ class Engine:
 
     def hello(self) -> dict:
         """Its version, whether its compile is eager, and the seconds that the preparation took."""
+        anew, kept = time_reading(self.adapter, self.tokens.name) if self.adapter.KEEPS_VOCABULARIES else ([], [])
         return {
             "version": self.adapter.version(),
             "eager": self.adapter.EAGER,
             "preparation": self.preparation,
-            "cached": [],
+            "from tokenizer": anew,
+            "from disk": kept,
         }
 
     def take(self, workload: Workload, ids: Ids) -> None:

@@ -24,7 +24,11 @@ BATCH_FIGURES = {
     "worst": "all rows, worst",
     "advance p50": "advance all, p50",
 }
-VOCABULARY_FIGURES = {"preparation": "prepared, cold", "cached": "from disk"}
+VOCABULARY_FIGURES = {
+    "preparation": "prepared from tokens",
+    "from tokenizer": "from the tokenizer",
+    "from disk": "from disk",
+}
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from benchmarks.engine.workloads import Workload
 from constrained.cli.output import write_whole
 from constrained.errors import ConstrainedError
 
+PREPARATIONS = ("preparation", "from tokenizer", "from disk")
 ROUNDS = 3
 """Turns that each engine gets at a workload."""
 
@@ -132,8 +133,7 @@ class SideBySide:
                 figures = {
                     "status": "measured",
                     "version": started["version"],
-                    "preparation": median(started["preparation"]),
-                    "cached": median(started["cached"]) if started["cached"] else None,
+                    **{key: median(started[key]) for key in PREPARATIONS if started[key]},
                     "probes": workers[name].ask("probe", seconds=self.settings.limit),
                 }
             except engines.Refused as error:
@@ -200,13 +200,16 @@ class SideBySide:
 def _rounds(about: str, workers: dict[str, Worker], times: dict[str, list[Times]], settings: Settings, tell) -> None:
     """Let the engines take turns; the walk that kept the masks counts only where an engine is too slow for another."""
     quick = {name: worker for name, worker in workers.items() if _spent(times[name][0]) < 2 * settings.seconds}
-    for name in quick:
-        times[name].clear()
     repeats = -(-settings.repeats // ROUNDS)
     for number in range(ROUNDS):
-        for name, worker in quick.items():
+        for name, worker in list(quick.items()):
             tell(f"{about}: {name}, round {number + 1} of {ROUNDS}")
-            times[name] += worker.ask("times", repeats, settings.seconds / ROUNDS, seconds=3 * settings.limit)
+            try:
+                found = worker.ask("times", repeats, settings.seconds / ROUNDS, seconds=settings.limit)
+            except (engines.Refused, OverTime):  # what it has shown counts
+                del quick[name]
+                continue
+            times[name] = found if number == 0 else times[name] + found
 
 
 def _spent(times: Times) -> float:

@@ -6,6 +6,9 @@
     It calls the tokenizer itself, so that has to be read before it prepares a vocabulary.
 ``EAGER``
     Its compile leaves nothing to do later.
+``KEEPS_VOCABULARIES``
+    It has a cache of prepared vocabularies on disk: ``read(name, folder) -> vocabulary`` prepares from the tokenizer
+    itself, and keeps it in `folder` (None: doesn't).
 ``version() -> str``
 ``prepare(tokens) -> vocabulary``
     From the tokens' bytes; `vocabulary.mask` is an int32 row, reused by all sessions.

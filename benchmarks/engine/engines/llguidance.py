@@ -13,6 +13,7 @@ from benchmarks.engine.vocabularies import Tokens, spell
 
 NOTATION = {"step": "regex", "bounded": "regex", "probe": "regex", "": "lark"}
 NEEDS_TOKENIZER = True
+KEEPS_VOCABULARIES = False
 EAGER = False
 
 

@@ -9,12 +9,13 @@ import numpy as np
 
 import constrained
 from benchmarks.engine.engines import Batch, Refused, Session
-from benchmarks.engine.vocabularies import Tokens
+from benchmarks.engine.vocabularies import Tokens, tokenizer
 from constrained import BatchMatcher, Grammar, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError
 
 NOTATION = {"step": "regex", "bounded": "regex", "probe": "regex", "choices": "choices", "": "lark"}
 NEEDS_TOKENIZER = False
+KEEPS_VOCABULARIES = True
 EAGER = False
 
 
@@ -23,7 +24,14 @@ def version() -> str:
 
 
 def prepare(tokens: Tokens) -> SimpleNamespace:
-    vocabulary = Vocabulary(tokens.tokens, tokens.eos, tokens.special, size=tokens.size)
+    return _prepared(Vocabulary(tokens.tokens, tokens.eos, tokens.special, size=tokens.size))
+
+
+def read(name: str, folder: str | None) -> SimpleNamespace:
+    return _prepared(Vocabulary.from_tokenizer(tokenizer(name), cache=folder))
+
+
+def _prepared(vocabulary: Vocabulary) -> SimpleNamespace:
     rows = np.zeros((1, vocabulary.words), np.int32)
     return SimpleNamespace(vocabulary=vocabulary, rows=rows, mask=rows[0])
 

@@ -14,6 +14,7 @@ from benchmarks.engine.vocabularies import Tokens
 
 NOTATION = {"": "regex"}
 NEEDS_TOKENIZER = False
+KEEPS_VOCABULARIES = False
 EAGER = True
 
 

@@ -15,6 +15,7 @@ from benchmarks.engine.vocabularies import Tokens
 
 NOTATION = {"": "ebnf"}
 NEEDS_TOKENIZER = False
+KEEPS_VOCABULARIES = False
 EAGER = True
 
 
