@@ -14,6 +14,7 @@ from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
+from constrained.decoding.columns import ALL, Need
 from constrained.decoding.ragged_cache import BLOCK
 from constrained.decoding.ragged_reader import RaggedReader, reads_ragged
 from constrained.errors import ConstrainedError, ModelError
@@ -103,7 +104,7 @@ class Call:
         pad = self.config.pad_token_id
         return self.end(eos_token_ids) if pad is None else pad
 
-    def reader(self, texts: Sequence[Any], *, static: bool = False, narrow: bool = False) -> RaggedReader:
+    def reader(self, texts: Sequence[Any], *, static: bool = False, need: Need = ALL) -> RaggedReader:
         """One that reads all rows side by side.
 
         Raises
@@ -129,7 +130,7 @@ class Call:
         static = static or config.cache_implementation == "static"
         longest = max(map(len, self.prompts))
         capacity = max(longest + self.steps, config.max_cache_len or 0) if static else longest + BLOCK
-        return RaggedReader(self.model, texts, capacity, static=static, narrow=narrow)
+        return RaggedReader(self.model, texts, capacity, static=static, need=need)
 
 
 def read_call(

@@ -146,7 +146,7 @@ def _generate(call: Call, guides: Sequence[Matcher], min_forced: int) -> torch.T
 def _write(call: Call, texts: list[GuidedText], choose: Processed, watch: Watch) -> tuple[Any, int]:
     """Write all texts; the cache, if it is of use to anybody, and the calls of the model."""
     if len(texts) > 1 and reads_ragged(call.model):
-        reader = call.reader(texts, narrow=choose.narrow)
+        reader = call.reader(texts, need=choose.need)
         write(texts, reader, choose, watch.after)
         return None, reader.forward.passes
     caches = [PrefixCache() for _ in texts]
@@ -154,7 +154,7 @@ def _write(call: Call, texts: list[GuidedText], choose: Processed, watch: Watch)
         if len(texts) == 1 and call.past is not None:
             caches[0].adopt(call.past, texts[0].ids[: int(call.past.get_seq_length())])
         for text, cache in zip(texts, caches):
-            write([text], PrefixReader(call.model, cache, choose.narrow), choose, watch.after)
+            write([text], PrefixReader(call.model, cache, choose.need), choose, watch.after)
     return caches[0].past if len(texts) == 1 else None, sum(cache.forward_passes for cache in caches)
 
 

@@ -8,12 +8,15 @@ numbers, as each logit is a product of its own.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
+
+from constrained.decoding.screen import Screen, screen
 
 TRIED = 4
 """Tokens on which a model's logits are compared with its output matrix."""
@@ -44,14 +47,18 @@ class Forward:
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in self.accepted else {}
 
     def __call__(
-        self, columns: torch.Tensor | None = None, rows: torch.Tensor | None = None, **inputs: Any
+        self,
+        columns: Callable[[torch.Tensor], torch.Tensor | None] | None = None,
+        rows: torch.Tensor | None = None,
+        **inputs: Any,
     ) -> tuple[torch.Tensor, Any]:
         """Run the model.
 
         Parameters
         ----------
-        columns : torch.Tensor, optional
-            int64 ``[C]`` ids whose logits are wanted, where `narrows` says so; default: all.
+        columns : callable, optional
+            Where `narrows` says so: last hidden states ``[n, d]`` -> int64 ``[C]`` ids whose logits are wanted, or
+            None for all; default: all.
         rows : torch.Tensor, optional
             int64 ``[n]`` rows whose logits are wanted, where `narrows` says so; default: all.
         **inputs
@@ -73,10 +80,12 @@ class Forward:
         else:
             out = self.model.base_model(**inputs)
             hidden, head = out.last_hidden_state[:, -1], self.model.get_output_embeddings()
+            hidden = hidden if rows is None else hidden[rows]
+            ids = None if columns is None else columns(hidden)
             weight, bias = head.weight, head.bias
-            if columns is not None:
-                weight, bias = weight[columns], None if bias is None else bias[columns]
-            logits = nn.functional.linear(hidden if rows is None else hidden[rows], weight, bias)
+            if ids is not None:
+                weight, bias = weight[ids], None if bias is None else bias[ids]
+            logits = nn.functional.linear(hidden, weight, bias)
         self.passes += 1
         return logits.float(), getattr(out, "past_key_values", None)
 
@@ -103,6 +112,12 @@ class Forward:
         if head not in _PRODUCTS:
             _PRODUCTS[head] = _is_product(model, head)
         return _PRODUCTS[head]
+
+
+    @cached_property
+    def screen(self) -> Screen | None:
+        """For the largest logits, where `narrows` says so and it pays; looked up once, so not while weights change."""
+        return screen(self.model.get_output_embeddings())
 
 
 @torch.no_grad()

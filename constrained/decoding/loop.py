@@ -15,10 +15,11 @@ import torch
 
 from constrained.automaton import Matcher, Vocabulary
 from constrained.decoding import bitmask
+from constrained.decoding.columns import ALL, Columns, Need
 from constrained.decoding.forced_run import TAIL, forced_run
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.record import Token
-from constrained.decoding.sampling import NARROW, Choice
+from constrained.decoding.sampling import Choice
 from constrained.errors import ConstrainedError
 
 
@@ -148,25 +149,18 @@ class Reader(Protocol):
 class PrefixReader:
     """Reads one text into a `PrefixCache`; works with every model."""
 
-    def __init__(self, model: Any, cache: PrefixCache, narrow: bool = False):
-        self.model, self.cache, self.narrow = model, cache, narrow
+    def __init__(self, model: Any, cache: PrefixCache, need: Need = ALL):
+        self.model, self.cache, self.need = model, cache, need
 
     def read(self, texts: Sequence[GuidedText]) -> tuple[list[GuidedText], torch.Tensor, np.ndarray | None]:
         [text] = texts
-        columns = narrow_columns(texts) if self.narrow else None
+        columns = None
+        if self.need is not ALL:
+            columns = Columns.of(texts, self.cache.forward(self.model), self.need)
         if columns is None:
-            logits = self.cache.next_logits(self.model, text.ids)
-        else:
-            logits = self.cache.next_logits(self.model, text.ids, torch.from_numpy(columns).to(self.model.device))
-        return [text], logits.unsqueeze(0), columns
-
-
-def narrow_columns(texts: Sequence[GuidedText]) -> np.ndarray | None:
-    """The ids that some of the texts allow, if they are few."""
-    if sum(text.count for text in texts) > NARROW:
-        return None
-    ids = [bitmask.ids(text.row) for text in texts]
-    return ids[0] if len(ids) == 1 else np.unique(np.concatenate(ids))
+            return [text], self.cache.next_logits(self.model, text.ids).unsqueeze(0), None
+        logits = self.cache.next_logits(self.model, text.ids, columns).unsqueeze(0)
+        return [text], logits, columns.ids
 
 
 Choose = Callable[[Sequence[GuidedText], torch.Tensor, np.ndarray | None], Sequence[Choice]]

@@ -6,7 +6,7 @@ last call is run through the model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -44,7 +44,17 @@ class PrefixCache:
         """The transformers cache of :attr:`tokens`; None where nothing is held."""
         return self._past
 
-    def next_logits(self, model: Any, tokens: Sequence[int], columns: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(self, model: Any) -> Forward:
+        """What calls `model`; what was held of another model is forgotten."""
+        if self._forward is None or model is not self._forward.model:
+            if self._forward is not None:
+                self.clear()
+            self._forward = Forward(model)
+        return self._forward
+
+    def next_logits(
+        self, model: Any, tokens: Sequence[int], columns: Callable[[torch.Tensor], torch.Tensor | None] | None = None
+    ) -> torch.Tensor:
         """The model's logits for what follows `tokens`.
 
         Parameters
@@ -52,25 +62,22 @@ class PrefixCache:
         model : transformers causal language model
         tokens : sequence of int
             The whole text so far, at least one id; the part already held is not run again.
-        columns : torch.Tensor, optional
-            int64 ``[C]``: the only ids whose logits are wanted, if the model `narrows`.
+        columns : callable, optional
+            See `Forward`.
 
         Returns
         -------
         torch.Tensor
             float32 ``[width]``, or ``[C]``.
         """
-        if self._forward is None or model is not self._forward.model:
-            if self._forward is not None:
-                self.clear()
-            self._forward = Forward(model)
+        forward = self.forward(model)
         kept = self._keep(tokens)
         past, self._past = self._past, None
         fresh = torch.tensor([tokens[kept:]], device=model.device)
         # What is held counts only once the call is through: one broken off half-way leaves an empty cache.
         self.tokens = []
         with torch.no_grad():
-            logits, past = self._forward(columns, input_ids=fresh, past_key_values=past)
+            logits, past = forward(columns, input_ids=fresh, past_key_values=past)
         self.forward_passes += 1
         self.tokens_run += len(tokens) - kept
         if past is not None:  # None: a model that keeps nothing reads everything again each time

@@ -12,6 +12,7 @@ from transformers import LogitsProcessorList
 from transformers.generation import logits_process as hf
 
 from constrained.decoding import bitmask
+from constrained.decoding.columns import Need
 from constrained.decoding.loop import GuidedText
 from constrained.decoding.sampling import Choice, draw, outside
 from constrained.errors import ConstrainedError, ModelError
@@ -50,8 +51,8 @@ class Processed:
 
     Attributes
     ----------
-    narrow : bool
-        The logits of the allowed tokens are enough.
+    need : Need
+        The logits that are looked at.
     scores : dict of GuidedText to dict of int to torch.Tensor
         By the number of the written token: float32 ``[width]``.
 
@@ -78,14 +79,23 @@ class Processed:
         self.sample, self.generator, self.measure = sample, generator, measure
         self.scores: dict[GuidedText, dict[int, torch.Tensor]] | None = {t: {} for t in prompts} if keep_scores else None
         self._by_scores = all(type(processor) in BY_SCORES for processor in processors)
-        self.narrow = self._by_scores and not measure and not keep_scores
+        self.need = Need(self._by_scores and not measure and not keep_scores, self._best())
+
+    def _best(self) -> int:
+        """How many of the largest logits can be chosen; 0: any."""
+        for processor in self.processors:
+            if type(processor) is hf.TopKLogitsWarper:
+                return processor.top_k
+            if type(processor) is not hf.TemperatureLogitsWarper:
+                return 0
+        return 0 if self.sample else 1
 
     def __call__(
         self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None
     ) -> list[Choice]:
         """One choice for each text; `logits` and `columns` as `constrained.decoding.loop.Reader.read` returns them."""
         found = None
-        if self.narrow and not self.processors and not self.sample and columns is None:
+        if self.need.allowed_only and self.need.best == 1 and not self.sample and columns is None:
             found = self._as_it_is(texts, logits)
         if found is None:
             allowed = _allowed(texts, columns, logits)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from constrained.decoding.columns import ALL, Columns, Need
 from constrained.decoding.forward import Forward
-from constrained.decoding.loop import GuidedText, narrow_columns
+from constrained.decoding.loop import GuidedText
 from constrained.decoding.ragged_cache import RaggedCache
 
 CALL = 32
@@ -51,8 +52,8 @@ class RaggedReader:
         Tokens of the longest text, as far as is known.
     static : bool
         See `RaggedCache`.
-    narrow : bool
-        Only the logits of allowed tokens are of interest.
+    need : Need
+        The logits that are looked at.
 
     Attributes
     ----------
@@ -61,10 +62,10 @@ class RaggedReader:
     """
 
     def __init__(
-        self, model: Any, texts: Sequence[GuidedText], capacity: int, *, static: bool = False, narrow: bool = False
+        self, model: Any, texts: Sequence[GuidedText], capacity: int, *, static: bool = False, need: Need = ALL
     ):
         self.forward = Forward(model)
-        self.narrow = narrow
+        self.need = need
         self.cache = RaggedCache(capacity, static=static)
         self.texts = list(texts)
         self.done = [0] * len(self.texts)
@@ -83,11 +84,11 @@ class RaggedReader:
         taken = [min(n, width) for n in pending]
         rows = [row for row, n in enumerate(pending) if 0 < n <= width]
         asked = [self.texts[row] for row in rows]
-        columns = narrow_columns(asked) if self.narrow and self.forward.narrows else None
+        columns = Columns.of(asked, self.forward, self.need)
         logits = self._call(taken, width, columns, rows if len(rows) < len(self.texts) else None)
         self.done = [n + more for n, more in zip(self.done, taken)]
         self.tokens_run += sum(taken)
-        return asked, logits, columns
+        return asked, logits, None if columns is None else columns.ids
 
     def read_prompts(self) -> torch.Tensor:
         """Logits behind every text, in one call; float32 ``[rows, width]``."""
@@ -129,7 +130,7 @@ class RaggedReader:
         self.reorder([self.texts[row] for row in rows], rows)
 
     def _call(
-        self, taken: list[int], width: int, columns: np.ndarray | None = None, rows: list[int] | None = None
+        self, taken: list[int], width: int, columns: Columns | None = None, rows: list[int] | None = None
     ) -> torch.Tensor:
         """Logits after the last column of a block of `taken` tokens a row, right-aligned in `width`; of `rows` only."""
         count = len(self.texts)
@@ -146,7 +147,7 @@ class RaggedReader:
         even = int(slots.min()) >= 0 and not self.cache.static and (reach == width or (count == 1 and width == 1))
         wanted = None if rows is None else torch.tensor(rows, device=device)
         logits, _ = self.forward(
-            None if columns is None else torch.from_numpy(columns).to(device),
+            columns,
             wanted if self.forward.narrows else None,
             input_ids=torch.from_numpy(ids).to(device),
             position_ids=placed.clamp(min=0),

@@ -51,11 +51,11 @@ def test_some_columns_are_those_of_all(name):
     everything, _ = forward(input_ids=IDS)
     assert forward.narrows and everything.shape == (2, 40)
     columns = torch.tensor([0, 7, 39])
-    few, past = forward(columns, input_ids=IDS)
+    few, past = forward(lambda hidden: columns, input_ids=IDS)
     assert torch.allclose(few, everything[:, columns], atol=1e-5)
     assert past.get_seq_length() == 5 and forward.passes == 2
     assert torch.allclose(forward(rows=torch.tensor([1]), input_ids=IDS)[0], everything[1:], atol=1e-5)
-    both, _ = forward(columns, torch.tensor([1, 0]), input_ids=IDS)
+    both, _ = forward(lambda hidden: columns, torch.tensor([1, 0]), input_ids=IDS)
     assert torch.allclose(both, everything[[1, 0]][:, columns], atol=1e-5)
 
 
@@ -65,7 +65,7 @@ def test_a_head_with_a_bias():
     model.lm_head.bias = torch.nn.Parameter(torch.randn(40))
     forward, columns = Forward(model), torch.tensor([2, 3])
     assert forward.narrows
-    assert torch.allclose(forward(columns, input_ids=IDS)[0], forward(input_ids=IDS)[0][:, columns], atol=1e-5)
+    assert torch.allclose(forward(lambda hidden: columns, input_ids=IDS)[0], forward(input_ids=IDS)[0][:, columns], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", CHANGED)

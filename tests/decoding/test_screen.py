@@ -1,0 +1,116 @@
+"""A few rows of a large output matrix are enough, and never the wrong ones."""
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from constrained import Vocabulary, compile_grammar
+from constrained.decoding import columns, custom_generate, screen
+from constrained.decoding.columns import Columns
+from constrained.decoding.forward import Forward
+from constrained.decoding.screen import Screen
+from tests.decoding.oracle import padding_tokenizer
+from tests.decoding.test_generation import GRAMMARS
+from tests.decoding.tiny import tiny_llama
+
+
+def has_kernel() -> bool:
+    try:
+        Screen(torch.ones(4, 32), None).product(torch.ones(1, 32))
+    except (RuntimeError, AttributeError, NotImplementedError):
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="this torch has no kernel for 8-bit matrices on the CPU")
+TOKENIZER = padding_tokenizer()
+WIDTH = screen.SMALLEST + 100
+VOCABULARY = Vocabulary.from_tokenizer(TOKENIZER, size=WIDTH)
+FREE = compile_grammar(GRAMMARS["free"], VOCABULARY)
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([1, 3, 50]), st.sampled_from([1e-4, 1.0, 1e3]),
+    st.sampled_from(["even", "outliers", "equal rows", "zeros"]), st.booleans(),
+)  # fmt: skip
+def test_the_largest_are_always_among_those_found(seed, rows, count, size, kind, biased):
+    generator = torch.Generator().manual_seed(seed)
+    weight, hidden = torch.randn(700, 64, generator=generator) * 0.05, torch.randn(rows, 64, generator=generator) * size
+    if kind == "outliers":
+        weight[:, 3] *= 40
+        hidden[:, 5] *= 300
+    elif kind == "equal rows":
+        weight[100:400] = weight[0]
+    elif kind == "zeros":
+        weight[::2] = 0
+        hidden[:, ::3] = 0
+    bias = torch.randn(700, generator=generator) * size if biased else None
+    allowed = torch.rand(rows, 700, generator=generator) < 0.9
+    assume(bool((allowed.sum(1) >= count).all()))
+    found = Screen(weight, bias).best(hidden, allowed, count).tolist()
+    logits = nn.functional.linear(hidden, weight, bias).masked_fill(~allowed, -torch.inf)
+    assert found == sorted(set(found)) and bool(allowed.any(0)[found].all())
+    for row in logits:
+        assert set(torch.nonzero(row > row.topk(count).values[-1]).flatten().tolist()) <= set(found)
+        assert float(row[found].topk(count).values[-1]) == float(row.topk(count).values[-1])
+
+
+def test_few_are_found_where_the_logits_are_apart():
+    generator = torch.Generator().manual_seed(0)
+    weight, hidden = torch.randn(20_000, 128, generator=generator), torch.randn(1, 128, generator=generator)
+    assert len(Screen(weight, None).best(hidden, torch.ones(1, 20_000, dtype=torch.bool), 1)) < 20
+
+
+@pytest.fixture
+def model(monkeypatch):
+    monkeypatch.setattr(screen, "_pays", lambda made, head: True)  # whether it is faster here is not the question
+    monkeypatch.setattr(columns, "NARROW", 3)
+    return tiny_llama(WIDTH, seed=4)
+
+
+def write(model, prompts=("A room. ", "x"), **options):
+    given = TOKENIZER(list(prompts), return_tensors="pt", padding=True)
+    options = {"max_new_tokens": 25, "do_sample": False} | options
+    return model.generate(**given, custom_generate=custom_generate, grammar=FREE, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"do_sample": True, "top_k": 7, "temperature": 0.8}, {"do_sample": True, "top_k": 30, "top_p": 0.9}],
+    ids=str,
+)
+@pytest.mark.parametrize("prompts", [["A room. "], ["A room. ", "x", "yy"]], ids=len)
+def test_texts_are_those_written_from_all_logits(model, monkeypatch, prompts, options):
+    found = []
+    whole = Columns._best
+    monkeypatch.setattr(Columns, "_best", lambda self, hidden: found.append(whole(self, hidden)) or found[-1])
+    torch.manual_seed(0)
+    screened = write(model, prompts, **options)
+    assert sum(ids is not None for ids in found) >= 3  # an end of text may be drawn early
+    monkeypatch.setattr(Columns, "_best", lambda self, hidden: None)
+    torch.manual_seed(0)
+    assert torch.equal(write(model, prompts, **options), screened)
+
+
+def test_weights_that_have_changed_are_read_again(model):
+    before = write(model)
+    first = Forward(model).screen
+    assert Forward(model).screen is first
+    model.lm_head.weight.data.mul_(-1)  # as merging an adapter does, without leaving a trace on the tensor
+    assert Forward(model).screen is not first
+    fresh = tiny_llama(WIDTH, seed=4)
+    fresh.lm_head.weight.data.mul_(-1)
+    assert torch.equal(write(model), write(fresh)) and not torch.equal(write(model), before)
+
+
+def test_small_matrices_other_types_and_slow_machines_are_left_alone(monkeypatch):
+    assert screen.screen(nn.Linear(8, screen.SMALLEST - 1)) is None
+    assert screen.screen(nn.Linear(8, screen.SMALLEST).bfloat16()) is None
+    monkeypatch.setattr(screen, "MAX_BYTES", 8 * screen.SMALLEST - 1)
+    assert screen.screen(nn.Linear(8, screen.SMALLEST)) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(screen, "_pays", lambda made, head: False)
+    assert screen.screen(nn.Linear(8, screen.SMALLEST)) is None
