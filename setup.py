@@ -22,10 +22,11 @@ EXTRAS["test"] += EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"] + EXTRAS["
 EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
 
 # Without a C compiler the build goes on, and Python does the kernel's work with the same results.
-KERNEL = Extension(
+KERNEL = Path("constrained/automaton/kernel")
+EXTENSION = Extension(
     "constrained.automaton._kernel",
-    sources=[f"constrained/automaton/kernel/{name}.c" for name in ("tokens", "text", "engine", "table", "masks", "core", "module")],
-    depends=["constrained/automaton/kernel/kernel.h"],
+    sources=sorted(str(file) for file in KERNEL.glob("*.c")),
+    depends=[str(KERNEL / "kernel.h")],
     extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
     optional=True,
 )
@@ -47,7 +48,7 @@ setup(
         "constrained": ["models/embedded/*"],
         "constrained.grammars": ["*.lark", "*/*.lark"],
     },
-    ext_modules=[KERNEL],
+    ext_modules=[EXTENSION],
     install_requires=[
         "torch>=2.4",
         "transformers>=4.50",

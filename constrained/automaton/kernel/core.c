@@ -245,7 +245,7 @@ static PyObject *core_fill_method(Core *c, PyObject *const *args, Py_ssize_t nar
         return NULL;
     }
     uint32_t *at = (uint32_t *)((char *)view.buf + row * view.strides[0]);
-    Target target = {at, words, NULL, -1, 0};
+    Target target = {.row = at, .words = words, .touched_count = -1};
     int done = core_fill(c, &target);
     if (done > 0) memset(at + words, 0, (view.shape[1] - words) * sizeof(uint32_t));
     PyBuffer_Release(&view);
@@ -412,7 +412,7 @@ static PyObject *rows_fill(Rows *r, PyObject *cores) {
         else
             for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
         Py_CLEAR(r->engines[i]);
-        Target target = {row, r->words, r->touched[i], 0, TOUCHED};
+        Target target = {.row = row, .words = r->words, .touched = r->touched[i], .touched_room = TOUCHED};
         r->touched_count[i] = -1;
         int done = core_fill(c, &target);
         if (done < 0) {

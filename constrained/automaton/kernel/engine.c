@@ -451,8 +451,6 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-void walk_free(Walk *walk);
-
 static void engine_dealloc(Engine *e) {
     PyTypeObject *type = Py_TYPE(e);
     for (int32_t i = 0; i < e->frame_room && e->closures; i++)
@@ -495,7 +493,7 @@ static PyObject *engine_row(Engine *e, PyObject *positions) {
         if (config_of(e, PySequence_Fast_GET_ITEM(items, i), &config) == 0) vec_push(&vec, &config);
     }
     if (!PyErr_Occurred() && (out = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)e->tokens->words * 4))) {
-        Target target = {(uint32_t *)PyByteArray_AS_STRING(out), e->tokens->words, NULL, -1, 0};
+        Target target = {.row = (uint32_t *)PyByteArray_AS_STRING(out), .words = e->tokens->words, .touched_count = -1};
         if (fill_row(e, &vec, &target) < 0) Py_CLEAR(out);
     }
     free(vec.at);

@@ -8,6 +8,8 @@
  *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
  *   engine.c    one grammar over one vocabulary: positions as plain structs, closures, stepping
  *   table.c     sets of positions as numbered states
+ *   walk.c      the trie of tokens, walked beside the grammar
+ *   free_text.c free text, which needs no walk
  *   masks.c     which tokens may come next
  *   core.c      one text being written
  *   module.c    what Python sees
@@ -20,6 +22,35 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* positions -------------------------------------------------------------------------------------- */
+
+enum { ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, FINISHED };
+
+/* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
+typedef struct {
+    int32_t kind;
+    int32_t object;    /* index of the literal, choices or character set */
+    int32_t rest;
+    int32_t low, high; /* LITERAL: at, 0; CHOICES: range of values; TEXT: characters left, high -1: no bound */
+    int32_t depth;     /* CHOICES: bytes read; TEXT: state inside a character */
+} Config;
+
+typedef struct {
+    Config *at;
+    int n, room;
+} Vec;
+
+typedef struct {
+    Config key;
+    void *value;
+    int used;
+} Slot;
+
+typedef struct {
+    Slot *slots;
+    size_t room, used;
+} Map;
 
 /* vocabulary ------------------------------------------------------------------------------------ */
 
@@ -35,6 +66,7 @@ typedef struct {
     int32_t token;  /* sorted index */
     int32_t offset; /* where its first character outside begins; -1: it ends inside a character */
     int32_t before; /* whole characters before that */
+    uint8_t byte;   /* the byte at `offset` */
 } Odd;
 
 /* One set of characters over one vocabulary. */
@@ -73,6 +105,7 @@ typedef struct {
     int32_t *by_chars;           /* whole tokens, fewest characters first */
     int32_t *chars_end;          /* [longest + 1]: end of those with at most so many */
     uint32_t *whole;             /* packed over ids: tokens of whole characters */
+    Map bases;                   /* (set, node, characters) -> row of the tokens that stay inside: free_text.c */
     PyObject *set_numbers;       /* dict: CharSet -> index into sets */
     TextSet **sets;
     int set_count;
@@ -86,22 +119,6 @@ void text_free(TextSet *set);
 int32_t find_child(const Tokens *tokens, const Node *node, uint8_t byte, int *found);
 
 /* grammar --------------------------------------------------------------------------------------- */
-
-enum { ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, FINISHED };
-
-/* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
-typedef struct {
-    int32_t kind;
-    int32_t object;    /* index of the literal, choices or character set */
-    int32_t rest;
-    int32_t low, high; /* LITERAL: at, 0; CHOICES: range of values; TEXT: characters left, high -1: no bound */
-    int32_t depth;     /* CHOICES: bytes read; TEXT: state inside a character */
-} Config;
-
-typedef struct {
-    Config *at;
-    int n, room;
-} Vec;
 
 typedef struct {
     int n;
@@ -124,17 +141,6 @@ typedef struct {
     PyObject *bind;      /* parameter's name or None */
     int32_t longest;
 } Choices;
-
-typedef struct {
-    Config key;
-    void *value;
-    int used;
-} Slot;
-
-typedef struct {
-    Slot *slots;
-    size_t room, used;
-} Map;
 
 typedef struct Walk Walk;
 typedef struct State State;
@@ -214,13 +220,39 @@ void table_clear(Table *table);
 
 /* masks ----------------------------------------------------------------------------------------- */
 
-/* Where a mask is written. `touched` lists the words with bits, until there are too many of them. */
+/* Where a mask is written: a row, or (row NULL) a list of ids. `touched` lists the row's words with bits, until
+ * they are too many. */
 typedef struct {
     uint32_t *row;
     int32_t words;
     int32_t *touched;
     int touched_count, touched_room; /* count -1: too many, or not told */
+    int32_t *list, listed, list_room;
 } Target;
+
+struct Walk {
+    Engine *engine;
+    Target *target;
+    int32_t emitted; /* one by one, base rows not counted */
+    Vec *level;      /* [longest + 2] positions after so many bytes of a token */
+    int levels;
+    Vec one, two;
+};
+
+Walk *walk_take(Engine *engine, Target *target);
+void walk_leave(Walk *walk);
+void walk_free(Walk *walk);
+int emit(Walk *walk, int32_t token);
+int list_id(Target *target, int32_t id);
+int try_from(Walk *walk, int32_t token, int32_t depth, int32_t state);
+int visit(Walk *walk, int32_t node);
+int visit_from(Walk *walk, const Node *node, int32_t state);
+
+const uint32_t *text_base(Tokens *tokens, const Config *config);
+int text_others(Walk *walk, const Node *node, const Config *config, int open);
+int free_text(Walk *walk, int32_t node, const Config *config);
+int ambiguous(Engine *engine, TextSet *set, int32_t rest);
+int canonical(Engine *engine, const Config *config, TextSet *set, int open, Config *key);
 
 int fill_row(Engine *engine, const Vec *vec, Target *target);
 int read_bytes(Engine *engine, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch);

@@ -106,13 +106,13 @@ static int classify(Tokens *t, TextSet *set, int32_t token, Odd *odd) {
         if (!set->known[state] && text_expand(set, state) < 0) return -1;
         int next = set->next[state][data[i]];
         if (next < 0) {
-            *odd = (Odd){token, start, chars};
+            *odd = (Odd){token, start, chars, data[start]};
             return 0;
         }
         if (next == 0) chars++, start = i + 1;
         state = next;
     }
-    *odd = (Odd){token, -1, chars};
+    *odd = (Odd){token, -1, chars, 0};
     return state == 0;
 }
 

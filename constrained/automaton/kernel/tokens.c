@@ -160,7 +160,7 @@ static void tokens_dealloc(Tokens *t) {
     free(t->offsets), free(t->nodes), free(t->child_byte), free(t->child);
     free(t->ascii), free(t->plain), free(t->chars), free(t->by_chars), free(t->chars_end), free(t->whole);
     for (int i = 0; i < t->set_count; i++) text_free(t->sets[i]);
-    free(t->sets);
+    free(t->sets), map_clear(&t->bases, 1);
     Py_XDECREF(t->set_numbers);
     type->tp_free((PyObject *)t);
     Py_DECREF(type);
@@ -169,6 +169,7 @@ static void tokens_dealloc(Tokens *t) {
 static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
     size_t sum = (size_t)t->n * 4 + t->node_count * sizeof(Node) + t->child_count * 5;
     if (t->ascii) sum += (size_t)t->n * (16 + 1 + 4 + 4) + t->words * 4 + t->longest * 4;
+    sum += t->bases.used * t->words * 4 + t->bases.room * sizeof(Slot);
     for (int i = 0; i < t->set_count; i++) {
         TextSet *set = t->sets[i];
         sum += (size_t)set->room * (512 + 32 + 1);

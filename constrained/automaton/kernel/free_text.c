@@ -1,0 +1,187 @@
+/* Free text without walking: nearly all tokens lie inside its set of characters.
+ *
+ * Which ones, of those that begin as some node of the trie does, depends on the set and on the characters
+ * left, not on the grammar: such base rows are made once for a vocabulary. What is left to try are the
+ * tokens in which a character outside the set stands (`odd`), where the grammar goes on after the text.
+ */
+#include "kernel.h"
+
+#define SMALL 1024    /* a subtree of so many tokens isn't worth a row */
+#define MOST_BASES 512
+
+/* The first of the set's odd tokens at or after `token`. */
+static int32_t odd_from(const TextSet *set, int32_t token) {
+    int32_t low = 0, high = set->odds;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (set->odd[middle].token < token) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static int32_t characters(const Tokens *t, const Node *node) {
+    const uint8_t *data = t->flat + t->offsets[node->low];
+    int32_t count = 0;
+    for (int32_t i = 0; i < node->depth; i++) count += (data[i] & 0xC0) != 0x80;
+    return count;
+}
+
+/* Write the tokens below a node, of at most `most` characters (-1: any number), that stay in the set. */
+static void write_base(const Tokens *t, const TextSet *set, const Node *node, int32_t most, uint32_t *row) {
+    const int32_t *ids = t->ids, *chars = t->chars;
+    const uint8_t *inside = set->free;
+    int32_t low = node->low + node->ends;
+    for (int32_t token = low; token < node->high; token++) { /* tens of thousands, perhaps: nothing but the bit */
+        uint32_t in = inside[token] & (most < 0 || chars[token] <= most);
+        row[ids[token] >> 5] |= in << (ids[token] & 31);
+    }
+    for (int32_t i = odd_from(set, low); i < set->odds && set->odd[i].token < node->high; i++) {
+        const Odd *odd = &set->odd[i]; /* one that ends inside a character of the set */
+        if (odd->offset < 0 && (most < 0 || odd->before < most)) row[ids[odd->token] >> 5] |= 1u << (ids[odd->token] & 31);
+    }
+}
+
+/* The same as a row, kept; it stays valid until the next is made. */
+static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t most) {
+    Config key = {TEXT, set, number, most, 0, 0};
+    uint32_t *row = map_get(&t->bases, &key);
+    if (row) return row;
+    if (t->bases.used >= MOST_BASES) map_clear(&t->bases, 1);
+    if (!(row = calloc(t->words, sizeof *row))) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (number == 0 && most < 0) {
+        memcpy(row, t->sets[set]->row, t->words * sizeof *row);
+        for (int32_t i = 0; i < t->sets[set]->odds; i++) {
+            const Odd *odd = &t->sets[set]->odd[i];
+            int32_t id = t->ids[odd->token];
+            if (odd->offset < 0) row[id >> 5] |= 1u << (id & 31);
+        }
+    } else if (number == 0) { /* take the long ones away from the whole */
+        const uint32_t *whole = base_row(t, 0, set, -1);
+        if (!whole) {
+            free(row);
+            return NULL;
+        }
+        memcpy(row, whole, t->words * sizeof *row);
+        for (int32_t i = t->chars_end[most]; i < t->chars_end[t->longest]; i++) {
+            int32_t id = t->ids[t->by_chars[i]];
+            row[id >> 5] &= ~(1u << (id & 31));
+        }
+        for (int32_t i = 0; i < t->sets[set]->odds; i++) {
+            const Odd *odd = &t->sets[set]->odd[i];
+            int32_t id = t->ids[odd->token];
+            if (odd->offset < 0 && odd->before >= most) row[id >> 5] &= ~(1u << (id & 31));
+        }
+    } else {
+        write_base(t, t->sets[set], &t->nodes[number], most, row);
+    }
+    if (map_put(&t->bases, &key, row) < 0) {
+        free(row);
+        return NULL;
+    }
+    return row;
+}
+
+/* The most characters a token may have at the node to stay in the text; -1: any number. */
+static int32_t most_characters(const Tokens *t, const Config *c, int32_t before) {
+    return c->high < 0 || c->high + before >= t->longest ? -1 : c->high + before;
+}
+
+const uint32_t *text_base(Tokens *t, const Config *c) {
+    return base_row(t, 0, c->object, most_characters(t, c, 0));
+}
+
+/* Try the tokens below the node that leave the text, or may: its set isn't all they take. */
+int text_others(Walk *w, const Node *node, const Config *c, int open) {
+    Engine *e = w->engine;
+    Tokens *t = e->tokens;
+    TextSet *set = t->sets[c->object];
+    Closure *rest = closure_of(e, c->rest);
+    const uint64_t *first = rest ? closure_first(e, rest) : NULL;
+    if (!first) return -1;
+    int32_t before = characters(t, node), low = node->low + node->ends, most = most_characters(t, c, before);
+    Vec from = {open ? (Config *)c : rest->configs, open ? 1 : rest->n, 0};
+    int32_t state = table_state(&e->table, &from, 1);
+    if (state < 0) return -1;
+    if (open) { /* the text may end anywhere: read every token that isn't free */
+        int32_t longer = node->depth || most < 0 ? 0 : t->chars_end[t->longest] - t->chars_end[most];
+        if (longer + set->odds > t->n / 8) return visit_from(w, node, state);
+        for (int32_t token = low; most >= 0 && token < node->high; token++)
+            if (set->free[token] && t->chars[token] > most && try_from(w, token, node->depth, state) < 0) return -1;
+    }
+    for (int32_t i = odd_from(set, low); i < set->odds && set->odd[i].token < node->high; i++) {
+        const Odd *odd = &set->odd[i];
+        int32_t taken = odd->before - before;
+        if (open) {
+            if (try_from(w, odd->token, node->depth, state) < 0) return -1;
+        } else if (odd->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high) &&
+                   first[odd->byte >> 6] >> (odd->byte & 63) & 1) {
+            if (try_from(w, odd->token, odd->offset, state) < 0) return -1;
+        }
+    }
+    return 0;
+}
+
+/* Free text somewhere inside a token, at a node whose own bytes are whole characters of the set. */
+int free_text(Walk *w, int32_t number, const Config *c) {
+    Tokens *t = w->engine->tokens;
+    const Node *node = &t->nodes[number];
+    Target *target = w->target;
+    TextSet *set = t->sets[c->object];
+    int32_t most = most_characters(t, c, characters(t, node));
+    int open = ambiguous(w->engine, set, c->rest);
+    if (open < 0) return -1;
+    if (node->high - node->low > SMALL) {
+        const uint32_t *base = base_row(t, number, c->object, most);
+        if (!base) return -1;
+        for (int32_t i = 0; i < target->words; i++) target->row[i] |= base[i];
+    } else {
+        write_base(t, set, node, most, target->row);
+    }
+    target->touched_count = -1;
+    return text_others(w, node, c, open);
+}
+
+/* which positions are alike ---------------------------------------------------------------------- */
+
+/* The frame with counts beyond one token's reach cut: rows are shared between far-off counts. */
+static int32_t capped(Engine *e, int32_t rest) {
+    Closure *closure = closure_of(e, rest);
+    if (!closure) return -1;
+    if (closure->capped < 0) {
+        PyObject *frame = PyObject_CallMethod(e->bridge, "capped", "(O)", rest ? e->frames[rest] : Py_None);
+        int32_t known = frame ? know_frame(e, frame) : -1;
+        Py_XDECREF(frame);
+        if (known < 0) return -1;
+        closure->capped = known;
+    }
+    return closure->capped;
+}
+
+/* Whether the rest can begin with a character of the set: then where the text ends is open. */
+int ambiguous(Engine *e, TextSet *set, int32_t rest) {
+    Closure *closure = closure_of(e, rest);
+    const uint64_t *first = closure ? closure_first(e, closure) : NULL;
+    if (!first) return -1;
+    for (int k = 0; k < 4; k++)
+        if (set->first[0][k] & first[k]) return 1;
+    return 0;
+}
+
+/* The position that stands for all with the same row. */
+int canonical(Engine *e, const Config *c, TextSet *set, int open, Config *key) {
+    int32_t reach = e->tokens->longest + 1;
+    *key = *c;
+    if ((key->rest = capped(e, c->rest)) < 0) return -1;
+    if (key->low < 1) key->low = 1; /* one character is read in any case */
+    if (key->low > reach) key->low = reach;
+    if (key->high > reach) key->high = reach;
+    if (key->high >= 0 && key->high < key->low) key->high = key->low;
+    if (!open) /* only counts that some token takes can matter */
+        while (key->high > 0 && !set->counts[key->high]) key->high--;
+    return 0;
+}
+

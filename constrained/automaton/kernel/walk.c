@@ -1,0 +1,265 @@
+/* The trie of tokens walked beside the grammar: only beginnings that both know are visited. */
+#include "kernel.h"
+
+#define WIDE 16 /* a subtree of more tokens than this is worth a look at what is common to them */
+#define FEW 16  /* up to so many children, or bytes, are gone through one by one */
+#define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
+
+void walk_free(Walk *w) {
+    if (!w) return;
+    for (int i = 0; i < w->levels; i++) free(w->level[i].at);
+    free(w->level), free(w->one.at), free(w->two.at), free(w);
+}
+
+/* Scratch memory: the engine's spare one, or new where another walk is under way (a thread's, or an outer one). */
+Walk *walk_take(Engine *e, Target *target) {
+    Walk *w = e->spare;
+    e->spare = NULL;
+    if (!w && (w = calloc(1, sizeof *w))) {
+        w->levels = e->tokens->longest + 2;
+        if (!(w->level = calloc(w->levels, sizeof *w->level))) free(w), w = NULL;
+    }
+    if (!w) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    w->engine = e, w->target = target, w->emitted = 0;
+    if (!e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table);
+    e->table.users++;
+    return w;
+}
+
+void walk_leave(Walk *w) {
+    Engine *e = w->engine;
+    e->table.users--;
+    if (e->spare) walk_free(w);
+    else e->spare = w;
+}
+
+int list_id(Target *t, int32_t id) {
+    if (t->listed == t->list_room) {
+        int32_t room = t->list_room ? 2 * t->list_room : 64;
+        int32_t *list = realloc(t->list, room * sizeof *list);
+        if (!list) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        t->list = list;
+        t->list_room = room;
+    }
+    t->list[t->listed++] = id;
+    return 0;
+}
+
+int emit(Walk *w, int32_t token) {
+    int32_t id = w->engine->tokens->ids[token], word = id >> 5;
+    Target *t = w->target;
+    w->emitted++;
+    if (!t->row) return list_id(t, id);
+    t->row[word] |= 1u << (id & 31);
+    if (t->touched_count >= 0) {
+        if (t->touched_count < t->touched_room) t->touched[t->touched_count++] = word;
+        else t->touched_count = -1;
+    }
+    return 0;
+}
+
+/* `to`: the positions after `data`; none if it can't be read. `to` and `scratch` may not be `from`. */
+int read_bytes(Engine *e, const Vec *from, const uint8_t *data, int32_t length, Vec *to, Vec *scratch) {
+    if (vec_copy(to, from) < 0) return -1;
+    for (int32_t i = 0; i < length && to->n; i++) {
+        if (step_vec(e, to, data[i], scratch) < 0) return -1;
+        Vec swap = *to;
+        *to = *scratch;
+        *scratch = swap;
+    }
+    return 0;
+}
+
+/* Emit the token if what follows its first `depth` bytes can be read from `vec`. */
+static int try_token(Walk *w, int32_t token, int32_t depth, const Vec *vec) {
+    const Tokens *t = w->engine->tokens;
+    const uint8_t *data = t->flat + t->offsets[token] + depth;
+    int32_t length = t->lengths[token] - depth;
+    if (read_bytes(w->engine, vec, data, length, &w->one, &w->two) < 0) return -1;
+    return w->one.n ? emit(w, token) : 0;
+}
+
+/* Emit the token if what follows its first `depth` bytes can be read from a state of the table. */
+int try_from(Walk *w, int32_t token, int32_t depth, int32_t state) {
+    const Tokens *t = w->engine->tokens;
+    const uint8_t *data = t->flat + t->offsets[token];
+    for (int32_t i = depth; i < t->lengths[token]; i++) {
+        int32_t after = table_step(w->engine, state, data[i]);
+        if (after == DEAD) return 0;
+        if (after == FAILED) return -1;
+        if (after == NO_ROOM) {
+            Vec here = *table_vec(&w->engine->table, state);
+            return try_token(w, token, i, &here);
+        }
+        state = after;
+    }
+    return emit(w, token);
+}
+
+static int descend_from(Walk *w, const Node *node, int32_t state, uint8_t byte, int32_t child) {
+    if (child < 0) return try_from(w, ~child, node->depth, state);
+    int32_t after = table_step(w->engine, state, byte);
+    if (after == DEAD || after == FAILED) return after == DEAD ? 0 : -1;
+    const Node *below = &w->engine->tokens->nodes[child];
+    if (after == NO_ROOM) { /* one by one, without the table */
+        for (int32_t token = below->low; token < below->high; token++)
+            if (try_from(w, token, node->depth, state) < 0) return -1;
+        return 0;
+    }
+    for (int32_t k = 0; k < below->ends; k++)
+        if (emit(w, below->low + k) < 0) return -1;
+    return visit_from(w, below, after);
+}
+
+/* Emit the tokens below a node that can be read from a state of the table. */
+int visit_from(Walk *w, const Node *node, int32_t state) {
+    const Tokens *t = w->engine->tokens;
+    const uint64_t *wanted = table_first(w->engine, state);
+    if (!wanted) return -1;
+    int many = 0;
+    for (int k = 0; k < 4; k++) many += __builtin_popcountll(wanted[k]);
+    if (node->count < FEW || many > FEW) {
+        for (int32_t i = node->first; i < node->first + node->count; i++) {
+            uint8_t byte = t->child_byte[i];
+            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend_from(w, node, state, byte, t->child[i]) < 0) return -1;
+        }
+        return 0;
+    }
+    for (int k = 0; k < 4; k++) {
+        for (uint64_t bits = wanted[k]; bits; bits &= bits - 1) {
+            uint8_t byte = (uint8_t)(k * 64 + __builtin_ctzll(bits));
+            int found;
+            int32_t child = find_child(t, node, byte, &found);
+            if (found && descend_from(w, node, state, byte, child) < 0) return -1;
+        }
+    }
+    return 0;
+}
+
+/* Whether the node's own bytes are whole characters of the set, so that `free` tells of what follows them. */
+static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
+    const uint8_t *data = t->flat + t->offsets[node->low];
+    int state = 0;
+    for (int32_t i = 0; i < node->depth && state >= 0; i++) {
+        if (!set->known[state] && text_expand(set, state) < 0) return -1;
+        state = set->next[state][data[i]];
+    }
+    return state == 0;
+}
+
+static int descend(Walk *w, const Node *node, uint8_t byte, int32_t child) {
+    Vec *next = &w->level[node->depth + 1];
+    if (step_vec(w->engine, &w->level[node->depth], byte, next) < 0) return -1;
+    if (!next->n) return 0;
+    return child < 0 ? try_token(w, ~child, node->depth + 1, next) : visit(w, child);
+}
+
+/* The bytes that a literal, or choices which agree, must go on with: how many, short of the last before an end. */
+static int32_t run_of(Engine *e, const Config *c, const uint8_t **data) {
+    if (c->kind == LITERAL) {
+        const Literal *literal = &e->literals[c->object];
+        *data = literal->at + c->low;
+        return literal->length - c->low - 1;
+    }
+    int32_t first_length, last_length, n = c->depth;
+    const uint8_t *first = choice(&e->choices[c->object], c->low, &first_length);
+    const uint8_t *last = choice(&e->choices[c->object], c->high - 1, &last_length);
+    int32_t most = (first_length < last_length ? first_length : last_length) - 1;
+    while (n < most && first[n] == last[n]) n++;
+    *data = first + c->depth;
+    return n - c->depth;
+}
+
+/* Follow what must come next down the trie. The node it leads to; NULL where it ends, or -1 in `failed`. */
+static const Node *follow_run(Walk *w, const Node *node, int *failed) {
+    const Tokens *t = w->engine->tokens;
+    Config c = w->level[node->depth].at[0];
+    const uint8_t *data;
+    int32_t run = run_of(w->engine, &c, &data);
+    if (run <= 0) return node;
+    for (; run > 0; run--, data++) {
+        int found;
+        int32_t child = find_child(t, node, *data, &found);
+        if (!found) return NULL;
+        if (c.kind == LITERAL) c.low++;
+        else c.depth++;
+        if (child < 0) {
+            Vec one = {&c, 1, 1};
+            *failed = try_token(w, ~child, node->depth + 1, &one);
+            return NULL;
+        }
+        node = &t->nodes[child];
+        for (int32_t i = 0; i < node->ends; i++)
+            if ((*failed = emit(w, node->low + i)) < 0) return NULL;
+    }
+    w->level[node->depth].n = 0;
+    *failed = vec_push(&w->level[node->depth], &c);
+    return node;
+}
+
+/* Emit the tokens below a node that can be read from level[depth]. */
+int visit(Walk *w, int32_t number) {
+    Engine *e = w->engine;
+    Tokens *t = e->tokens;
+    const Node *node = &t->nodes[number];
+    Vec *here = &w->level[node->depth];
+    if (node->depth)
+        for (int32_t i = 0; i < node->ends; i++)
+            if (emit(w, node->low + i) < 0) return -1;
+    if (here->n == 1 && (here->at[0].kind == LITERAL || here->at[0].kind == CHOICES)) {
+        int failed = 0;
+        node = follow_run(w, node, &failed);
+        if (!node || failed) return failed;
+        here = &w->level[node->depth];
+    }
+    if (node->depth && node->high - node->low > WIDE) {
+        int kept = 0;
+        for (int i = 0; i < here->n; i++) {
+            Config c = here->at[i];
+            if (c.kind == TEXT && c.depth == 0) {
+                TextSet *set = t->sets[c.object];
+                if (text_index(t, set) < 0) return -1;
+                int inside = set->permissive ? stays_inside(t, set, node) : 0;
+                if (inside < 0) return -1;
+                if (inside) {
+                    if (free_text(w, (int32_t)(node - t->nodes), &c) < 0) return -1;
+                    continue;
+                }
+            }
+            here->at[kept++] = c;
+        }
+        here->n = kept;
+    }
+    int text = 0;
+    for (int i = 0; i < here->n && !text; i++) text = here->at[i].kind == TEXT;
+    if (text && node->high - node->low > WIDE) { /* comes to the same few states again and again */
+        int32_t state = table_state(&e->table, here, 1);
+        return state < 0 ? -1 : visit_from(w, node, state);
+    }
+    uint64_t wanted[4];
+    if (next_bytes(e, here, wanted) < 0) return -1;
+    if (node->count < FEW) {
+        for (int32_t i = node->first; i < node->first + node->count; i++)
+            if (wanted[t->child_byte[i] >> 6] >> (t->child_byte[i] & 63) & 1 &&
+                descend(w, node, t->child_byte[i], t->child[i]) < 0)
+                return -1;
+        return 0;
+    }
+    for (int k = 0; k < 4; k++) {
+        while (wanted[k]) {
+            uint8_t byte = (uint8_t)(k * 64 + __builtin_ctzll(wanted[k]));
+            wanted[k] &= wanted[k] - 1;
+            int found;
+            int32_t child = find_child(t, node, byte, &found);
+            if (found && descend(w, node, byte, child) < 0) return -1;
+        }
+    }
+    return 0;
+}
+
