@@ -74,6 +74,7 @@ def _panel(axis, title: str, lines: list) -> None:
     """One figure of all workloads; a line per workload, engines by their markers."""
     axis.set_title(title, fontsize=10, loc="left")
     axis.set_xscale("log")
+    axis.locator_params(axis="x", numticks=5)
     axis.grid(axis="x", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.tick_params(axis="y", length=0)

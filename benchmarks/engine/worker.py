@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable
 from contextlib import contextmanager
 
@@ -118,6 +119,7 @@ def _one_thread():
 
 
 def _serve(pipe, make: Callable, arguments: tuple) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts the run means the parent, which ends its workers
     try:
         answers = make(*arguments)
         pipe.send(("ok", answers.hello()))
