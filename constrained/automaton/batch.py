@@ -100,7 +100,7 @@ class BatchMatcher:
             mask = self._own_mask()
             if self._own is not None:
                 for row in self._own.fill(self._rows):
-                    self._rows[row]._fill_filtered(mask[row])
+                    self._rows[row]._fill_row(mask[row])
                 return mask[:rows]
         for row, matcher in enumerate(self._rows):
             matcher.fill_bitmask(mask, row)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from constrained.automaton import native
+from constrained.automaton import native, persist
 from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
 from constrained.automaton.masks import Masks
@@ -14,7 +15,7 @@ from constrained.automaton.state import MAX_FORCED, State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import Grammar
-from constrained.limits import Limits
+from constrained.limits import DEFAULT, Limits
 
 
 def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None = None) -> CompiledGrammar:
@@ -73,6 +74,25 @@ class CompiledGrammar:
         """
         kind = PythonMatcher if self.engine is None else NativeMatcher
         return kind(self, begun.encode() if isinstance(begun, str) else begun)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the grammar and the masks known so far to `path` (see `persist`)."""
+        persist.save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike, vocabulary: Vocabulary, *, limits: Limits = DEFAULT) -> CompiledGrammar:
+        """What :meth:`save` wrote, over the same vocabulary; no mask known then is computed again.
+
+        Raises
+        ------
+        DataError
+            No such file, or one that is damaged or of another version.
+        VocabularyError
+            It was compiled for another vocabulary.
+        LimitError
+            The grammar costs more than `limits` allow.
+        """
+        return persist.load(path, vocabulary, limits)
 
     def precompute(self) -> int:
         """Compute every mask there is, so that none is left for generation.
@@ -170,23 +190,30 @@ class Matcher:
         VocabularyError
             The mask has another shape or dtype.
         """
+        self._fill_any(mask, row)
+
+    def _fill_any(self, mask: np.ndarray, row: int = 0) -> None:
         if not isinstance(mask, np.ndarray):
             mask = mask.numpy()
-        try:
-            done = self._fill(mask, row)
-        except (BufferError, ValueError):
+        words = self.compiled.vocabulary.words
+        if mask.dtype != np.int32 or mask.ndim != 2 or mask.shape[1] < words:
             raise VocabularyError(
-                f"mask of shape {mask.shape} and dtype {mask.dtype}; "
-                f"needs int32 [rows, {self.compiled.vocabulary.words}]"
-            ) from None
-        if not done:
-            self._fill_filtered(mask[row])
+                f"mask of shape {mask.shape} and dtype {mask.dtype}; needs int32 [rows, {words}]"
+            )
+        self._fill_row(mask[row])
 
-    def _fill_filtered(self, target: np.ndarray) -> None:
-        """Write a row that the budget has a say in."""
-        vocabulary = self.compiled.vocabulary
-        target[: vocabulary.words] = vocabulary.pack(self.allowed_token_ids())
-        target[vocabulary.words :] = 0
+    def _fill_row(self, target: np.ndarray) -> None:
+        """Write ``target``, int32 ``[>= words]``, whether or not the budget has a say in it."""
+        vocabulary, state = self.compiled.vocabulary, self.state
+        words = vocabulary.words
+        target[words:] = 0
+        if self.is_terminated or self._filtered(state):
+            target[:words] = vocabulary.pack(self.allowed_token_ids())
+            return
+        target[:words] = self.compiled.masks.row(state)
+        if state.accepting:
+            for token in vocabulary.eos_token_ids:
+                target.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
 
     def _filtered(self, state: State) -> bool:
         budget = self.compiled.budget
@@ -302,29 +329,14 @@ class PythonMatcher(Matcher):
             self.state, self.is_terminated, self._left = self._history[-tokens]
             del self._history[-tokens:]
 
-    def _fill(self, mask: np.ndarray, row: int) -> bool:
-        """Write the row, unless the budget has a say in it."""
-        words = self.compiled.vocabulary.words
-        if mask.dtype != np.int32 or mask.ndim != 2 or mask.shape[1] < words:
-            raise BufferError
-        if self.is_terminated or self._filtered(self.state):
-            return False
-        target = mask[row]
-        target[words:] = 0
-        target[:words] = self.compiled.masks.row(self.state)
-        if self.state.accepting:
-            for token in self.compiled.vocabulary.eos_token_ids:
-                target.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
-        return True
-
     def _forced(self, limit: int) -> bytes:
         return b"" if self.is_terminated else self.state.forced_text(limit)
 
 
 if native.kernel is not None:
 
-    class NativeMatcher(Matcher, native.kernel.Core):
-        """The matcher on the C kernel: `advance`, `rollback`, `reset` and `copy` are its own."""
+    class NativeMatcher(native.kernel.Core, Matcher):
+        """The matcher on the C kernel: `advance`, `fill_bitmask`, `rollback`, `reset`, `copy` are its own."""
 
         __slots__ = ()
 

@@ -218,38 +218,35 @@ static int core_fill(Core *c, Target *target) {
     return 1;
 }
 
-/* A buffer of int32 [rows, >= words], rows contiguous: 0, or -1 with an error set. */
-static int mask_buffer(PyObject *mask, int32_t words, Py_buffer *view) {
-    if (PyObject_GetBuffer(mask, view, PyBUF_STRIDES | PyBUF_WRITABLE | PyBUF_FORMAT) < 0) return -1;
-    const char *format = view->format ? view->format : "B";
-    int fine = view->ndim == 2 && view->itemsize == 4 && (!strcmp(format, "i") || !strcmp(format, "l")) &&
-               view->shape[1] >= words && (view->shape[1] == 0 || view->strides[1] == 4);
-    if (fine) return 0;
-    PyErr_Format(PyExc_BufferError, "a mask must be int32 [rows, %d]", (int)words);
-    PyBuffer_Release(view);
-    return -1;
-}
-
-/* fill(mask, row) -> bool: False where Python must filter by the budget */
-static PyObject *core_fill_method(Core *c, PyObject *const *args, Py_ssize_t nargs) {
-    if (nargs != 2) return PyErr_Format(PyExc_TypeError, "fill(mask, row)");
-    Py_ssize_t row = PyLong_AsSsize_t(args[1]);
-    if ((row == -1 && PyErr_Occurred()) || !begun(c)) return NULL;
-    int32_t words = c->engine->tokens->words;
+/* fill_bitmask(mask, row=0): what is out of the ordinary, or wrong, is Python's. */
+static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
     Py_buffer view;
-    if (mask_buffer(args[0], words, &view) < 0) return NULL;
-    if (row < 0) row += view.shape[0];
-    if (row < 0 || row >= view.shape[0]) {
-        PyErr_Format(PyExc_IndexError, "row %zd of a mask with %zd rows", row, view.shape[0]);
-        PyBuffer_Release(&view);
-        return NULL;
+    if (!begun(c)) return NULL;
+    Py_ssize_t row = nargs == 2 ? PyLong_AsSsize_t(args[1]) : 0;
+    if (row == -1 && PyErr_Occurred()) return NULL;
+    if ((nargs == 1 || nargs == 2) && !names && PyObject_CheckBuffer(args[0])) {
+        int32_t words = c->engine->tokens->words;
+        if (PyObject_GetBuffer(args[0], &view, PyBUF_STRIDES | PyBUF_WRITABLE | PyBUF_FORMAT) == 0) {
+            int done = 0;
+            const char *format = view.format ? view.format : "B";
+            if (view.ndim == 2 && view.itemsize == 4 && (*format == 'i' || *format == 'l') && !format[1] &&
+                view.shape[1] >= words && view.strides[1] == 4 && row >= 0 && row < view.shape[0]) {
+                uint32_t *at = (uint32_t *)((char *)view.buf + row * view.strides[0]);
+                Target target = {.row = at, .words = words, .touched_count = -1};
+                done = core_fill(c, &target);
+                if (done > 0 && view.shape[1] > words) memset(at + words, 0, (view.shape[1] - words) * 4);
+            }
+            PyBuffer_Release(&view);
+            if (done < 0) return NULL;
+            if (done) Py_RETURN_NONE;
+        } else {
+            PyErr_Clear();
+        }
     }
-    uint32_t *at = (uint32_t *)((char *)view.buf + row * view.strides[0]);
-    Target target = {.row = at, .words = words, .touched_count = -1};
-    int done = core_fill(c, &target);
-    if (done > 0) memset(at + words, 0, (view.shape[1] - words) * sizeof(uint32_t));
-    PyBuffer_Release(&view);
-    return done < 0 ? NULL : PyBool_FromLong(done);
+    PyObject *slow = PyObject_GetAttrString((PyObject *)c, "_fill_any");
+    PyObject *result = slow ? PyObject_Vectorcall(slow, args, nargs, names) : NULL;
+    Py_XDECREF(slow);
+    return result;
 }
 
 /* The bytes that must come next, up to `most`. */
@@ -317,7 +314,8 @@ static PyMethodDef core_methods[] = {
     {"rollback", (PyCFunction)(void (*)(void))core_rollback, METH_FASTCALL, "Take back the last tokens, by default one."},
     {"reset", (PyCFunction)core_reset, METH_NOARGS, "Back to the beginning, without a budget."},
     {"copy", (PyCFunction)core_copy, METH_NOARGS, "An independent matcher at the same place."},
-    {"_fill", (PyCFunction)(void (*)(void))core_fill_method, METH_FASTCALL, NULL},
+    {"fill_bitmask", (PyCFunction)(void (*)(void))core_fill_bitmask, METH_FASTCALL | METH_KEYWORDS,
+     "Write the allowed tokens into ``mask[row]``, int32 [rows, words]; row 0 by default."},
     {"_forced", (PyCFunction)core_forced, METH_O, NULL},
     {"_positions", (PyCFunction)core_positions, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
