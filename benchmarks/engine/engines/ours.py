@@ -56,9 +56,9 @@ def start(vocabulary, compiled) -> Session:
 
 def batch(vocabulary, compileds) -> Batch:
     rows = BatchMatcher([compiled.matcher() for compiled in compileds])
-    mask = np.zeros((len(compileds), vocabulary.vocabulary.words), np.int32)
+    mask = rows.fill_bitmask()  # the batch's own, the same array at every call
     return Batch(
-        partial(rows.fill_bitmask, mask),
+        rows.fill_bitmask,
         rows.advance,
         lambda row, token: rows[row].advance(token),
         lambda row: rows[row].reset(),
