@@ -42,6 +42,14 @@ class Masks:
         """Bytes of masks held."""
         return sum(a.nbytes for kept in (self._ids, self._rows) for a in kept.values())
 
+    def known(self) -> list[tuple[p.Position, np.ndarray]]:
+        """The masks computed so far: positions (far-off counts cut) and the ids they allow, ascending."""
+        return [(q, ids) for q, ids in self._ids.items() if not isinstance(q, (p.Accept, p.StepEnd))]
+
+    def restore(self, position: p.Position, ids: np.ndarray) -> None:
+        """Take the mask of `position`, as :meth:`known` told it, for known."""
+        self._ids[self._capped(position)] = ids
+
     def precompute(self, most: int) -> int:
         """Compute the mask of every position that can be reached; how many, or -1 if more than `most`."""
         seen = set(self.automaton.start.positions)
@@ -187,11 +195,39 @@ class Masks:
 
     def states_after(self, state: State, ids: np.ndarray) -> tuple[list[State], np.ndarray]:
         """(states, index into them per id) after each of `ids`, all allowed at `state`."""
-        rank = self.vocabulary.ranks[ids]
-        read, at, states = self._run(state, np.sort(rank), 0)
-        place = np.empty(len(self.vocabulary.sorted_ids), np.int32)
+        vocabulary = self.vocabulary
+        rank = vocabulary.ranks[ids]
+        counts = self._counts(state, rank)
+        walked = counts == 0
+        read, at, states = self._run(state, np.sort(rank[walked]), 0)
+        place = np.empty(len(vocabulary.sorted_ids), np.int32)
         place[read] = at
-        return states, place[rank]
+        example = np.full(int(counts.max(initial=0)) + 1, -1)
+        example[counts] = rank  # any token of a length stands for all of them
+        number = np.zeros(len(example), np.int32)
+        for length in np.flatnonzero(example[1:] >= 0) + 1:
+            number[length] = len(states)
+            states.append(state.read(vocabulary.sorted_tokens[example[length]]))
+        return states, np.where(walked, place[rank], number[counts])
+
+    def _counts(self, state: State, rank: np.ndarray) -> np.ndarray:
+        """Characters of those tokens after which nothing but their number tells states apart; 0 for the others.
+
+        So it is for whole characters of a free text, where neither what follows the text nor the other positions can
+        begin with one.
+        """
+        counts = np.zeros(len(rank), np.int32)
+        texts = [q for q in state.positions if isinstance(q, p.InText) and q.inside is None]
+        if len(texts) != 1 or len(rank) <= FEW:
+            return counts
+        q = texts[0]
+        others = [r for r in (*state.positions, *self.automaton.enter(q.rest)) if r is not q]
+        heads = q.chars.edges(None)
+        if any(not heads.keys().isdisjoint(r.first()) for r in others):
+            return counts
+        index = self.vocabulary.text
+        counts[:] = np.where(index.inside(q.chars)[rank], index.characters[rank], 0)
+        return counts
 
     def _run(self, state: State, alive: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray, list[State]]:
         """Read the sorted tokens `alive` from byte `depth` on, all at once.
