@@ -103,6 +103,25 @@ def test_what_can_be_begun_but_not_finished_is_left_out():
         assert matcher.advance(torch.tensor([2])).tolist() == matcher.advance(torch.tensor([4])).tolist() == [False]
 
 
+@pytest.mark.parametrize(
+    "pattern", [r"[a-z]{2,9}\.", r"[a-z]{0,5}[x-z]+", r"([a-z]{1,4} |[é-ì]{2,3}){1,2}", r"[^.]*\.b"]
+)
+def test_states_after_many_tokens_are_those_after_each(pattern, monkeypatch):
+    """However they are found: walked, or by their number of characters."""
+    monkeypatch.setattr("constrained.automaton.masks.FEW", 0)
+    compiled = compile_grammar(Grammar.from_regex(pattern), MANY)
+    seen, work = set(), [compiled.automaton.start]
+    while work and len(seen) < 25:
+        state = work.pop()
+        ids = compiled.masks.token_ids(state)
+        states, which = compiled.masks.states_after(state, ids)
+        assert [states[i] for i in which.tolist()] == [state.read(MANY.tokens[i]) for i in ids.tolist()]
+        new = {states[i] for i in which.tolist()} - seen
+        seen |= new
+        work.extend(new)
+    assert len(seen) >= 4
+
+
 NESTED = r"(([a-c]{1,40}d){1,40}e){1,40}"
 
 
