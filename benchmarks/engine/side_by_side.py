@@ -160,7 +160,8 @@ class SideBySide:
             else:
                 figures[name] = found
         times = {name: [walk.times] for name, walk in walks.items()}
-        _rounds(about, {name: workers[name] for name in missing if name in walks}, times, self.settings, self.tell)
+        quick = [name for name in missing if name in walks and self._is_quick(walks[name].times, workload)]
+        _rounds(about, {name: workers[name] for name in quick}, times, self.settings, self.tell)
         self.tell(f"{about}: comparing masks")
         where = (
             verdicts.batch_places(workload.cases, ids, tokens, BATCH_CALLS)
@@ -176,6 +177,11 @@ class SideBySide:
                 ahead, reason = ([], "") if workload.batched else _ahead(workers[name], times[name], self.settings)
                 figures[name] = record(times[name], verdict, ahead, len(workload.cases)) | {"no ahead": reason}
             self.kept.add(self.vocabulary, workload.name, name, figures[name])
+
+    def _is_quick(self, times: Times, workload: Workload) -> bool:
+        """Whether an engine can be asked for more walks than the one that kept the masks."""
+        spent = sum(times.compile) + sum(times.masks) + sum(times.advances)
+        return spent < 2 * self.settings.seconds and len(times.compile) == len(workload.cases)
 
     def _first_walk(self, name: str, workload: Workload, ids: Ids, workers: dict[str, Worker]) -> Walk | dict:
         """The walk whose masks are compared; or the record of an engine that can't."""
@@ -198,8 +204,8 @@ class SideBySide:
 
 
 def _rounds(about: str, workers: dict[str, Worker], times: dict[str, list[Times]], settings: Settings, tell) -> None:
-    """Let the engines take turns; the walk that kept the masks counts only where an engine is too slow for another."""
-    quick = {name: worker for name, worker in workers.items() if _spent(times[name][0]) < 2 * settings.seconds}
+    """Let the engines take turns; `times` are theirs, instead of those of the walk that kept the masks."""
+    quick = dict(workers)
     repeats = -(-settings.repeats // ROUNDS)
     for number in range(ROUNDS):
         for name, worker in list(quick.items()):
@@ -210,10 +216,6 @@ def _rounds(about: str, workers: dict[str, Worker], times: dict[str, list[Times]
                 del quick[name]
                 continue
             times[name] = found if number == 0 else times[name] + found
-
-
-def _spent(times: Times) -> float:
-    return sum(times.compile) + sum(times.masks) + sum(times.advances)
 
 
 def _ahead(worker: Worker, times: list[Times], settings: Settings) -> tuple[list[float], str]:
