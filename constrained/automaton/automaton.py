@@ -144,7 +144,7 @@ class Automaton(Templates):
                 self._choose(node.values, None, rest, out, work)
             elif kind is n.Seq:
                 if node.items:
-                    tail = self.frame(self._tail(node), env, rest) if len(node.items) > 1 else rest
+                    tail = self.frame(self.rest_of(node), env, rest) if len(node.items) > 1 else rest
                     work.append(self.frame(node.items[0], env, tail))
                 else:
                     work.append(rest)
@@ -225,7 +225,7 @@ class Automaton(Templates):
         if name not in open_names(env, own_frames(rest, env)[0]):
             return values  # only written: each will do
         kept = tuple(v for v in values if self._liveness.can_finish(self.rebind(rest, env, name, v)))
-        return values if len(kept) == len(values) else kept
+        return values if len(kept) == len(values) else self.list_of(kept)
 
     def _enter_slot(self, node: n.Slot, env: p.Env, rest: p.Frame | None, out: dict, work: list) -> None:
         value = env.grammar.bindings.get(node.name)

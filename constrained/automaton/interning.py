@@ -18,6 +18,7 @@ class Interning:
         self._positions: dict[tuple, p.Position] = {}
         self._repeats: dict[tuple, n.Repeat] = {}
         self._tails: dict[int, n.Node] = {}
+        self._lists: dict[tuple, tuple] = {}
         self._keep: list = []  # what a key holds the id of must live on
 
     def frame(self, node: n.Node, env: p.Env, next: p.Frame | None) -> p.Frame:
@@ -68,7 +69,18 @@ class Interning:
             found = self._repeats[key] = n.Repeat(item, low, high)
         return found
 
-    def _tail(self, node: n.Seq) -> n.Node:
+    def list_of(self, values: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """One object for equal lists of texts (positions know a list by its identity)."""
+        return self._lists.setdefault(values, values)
+
+    def made_nodes(self) -> dict[int, n.Node]:
+        """By identity, the nodes that were made here: of the rest of a sequence, the sequence; of a repeat, itself."""
+        out: dict[int, n.Node] = {id(r): r for r in self._repeats.values()}
+        out.update((id(self._tails[id(s)]), s) for s in self._keep if id(s) in self._tails)
+        return out
+
+    def rest_of(self, node: n.Seq) -> n.Node:
+        """`node` without its first item."""
         found = self._tails.get(id(node))
         if found is None:
             rest = node.items[1:]

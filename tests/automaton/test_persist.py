@@ -1,0 +1,234 @@
+"""Compiled grammars from disk: the same masks, none of those known computed again; and files that can't be."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from constrained import ActionKnowledge, CompiledGrammar, Grammar, LimitError, Limits, Vocabulary, compile_grammar
+from constrained.automaton import arrays_file, native, persist
+from constrained.automaton import positions as p
+from constrained.automaton.masks import Masks
+from constrained.errors import ConstrainedError, DataError, VocabularyError
+
+WORDS = [b"go to ", b"take ", b" from ", b"shelf", b"aa", b"ab", b"a,b", b"((", b"))", b" 1", "é".encode(), "日本".encode()]
+VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(256)), *WORDS, b"<eos>"], [256 + len(WORDS)])
+
+HOUSE = ActionKnowledge.from_lark("household").bind_view(
+    {
+        "RECEPTACLE": ["shelf 1", "shelf 2", "desk 1"],
+        "REACH": {"desk 1": ["desk 1", "drawer 1"]},
+        "OBJECT": {"desk 1": ["mug 1", "mug 10"], "drawer 1": ["pen 1"]},
+        "CLOSED": {"desk 1": ["drawer 1"]},
+        "FITS": {"desk 1": ["desk 1"]},
+        "EXAMINABLE": {"desk 1": ["desk 1", "mug 1"]},
+        "CLEANER": {},
+    }
+)
+TIES = '%declare S K\nstart: t{S, K} | u{S, K}\nt{x, k}: k ": " x "," x\nu{x, k}: "(" x ")" v{k} x?\nv{k}: "<" k ">"\n'
+
+GRAMMARS = {
+    "free text": lambda: Grammar.from_regex(r"[^\n\]]{1,300}\]"),
+    "counted words": lambda: Grammar.from_regex("([a-z]{1,20} ){1,5000}[.é]"),
+    "choices": lambda: Grammar.from_choices([f"go to shelf {i}" for i in range(1, 40)]),
+    "nested brackets": lambda: Grammar.from_lark('start: e\ne: e "+" t | t\nt: "(" e ")" | /[0-9a]{1,5}/\n'),
+    "ignored space": lambda: Grammar.from_lark('start: list{"a", ","}\nlist{x, s}: x (s x)*\n%ignore " "\n'),
+    "not ASCII": lambda: Grammar.from_regex("(日本|é)+[^a]?"),
+    "arguments that grow": lambda: Grammar.from_lark('start: a{c}\nc: "c"\na{x}: x | "(" a{b{x}}\nb{y}: y ")"\n'),
+    "a slot that is a grammar": lambda: Grammar.from_lark('%declare S T\nstart: S "-" T\n').bind(
+        S=Grammar.from_regex("[ab]{1,9}"), T=Grammar.from_lark("%declare U\nstart: U+\n").bind(U=["x", "yy"])),
+    "values tied": lambda: Grammar.from_lark(TIES).bind(S={"k": ["a", "ab"], "kk": ["b"], "none": []}, K=["k", "kk", "none"]),
+    "a house": lambda: HOUSE.next_action(),
+    "a house later": lambda: HOUSE.after("go to desk 1").next_action(),
+    "a house's paths": lambda: HOUSE.grammar.bind(_STEP="\n"),
+}  # fmt: skip
+
+
+@pytest.fixture(params=["kernel", "python"])
+def either(request, monkeypatch):
+    """With the C kernel, and without."""
+    if request.param == "python":
+        monkeypatch.setattr(native, "kernel", None)
+    elif native.kernel is None:
+        pytest.skip("the C kernel is not built")
+
+
+def wander(compiled: CompiledGrammar, seed: int, steps: int = 25) -> list[tuple[list[int], int]]:
+    """Masks along a random text, and the tokens taken."""
+    matcher, rnd, out = compiled.matcher(), random.Random(seed), []
+    for _ in range(steps):
+        ids = matcher.allowed_token_ids().tolist()
+        token = rnd.choice(ids)
+        out.append((ids, token))
+        assert matcher.advance(token)
+        if matcher.is_terminated:
+            break
+    return out
+
+
+def known(compiled: CompiledGrammar) -> int:
+    return len(compiled.masks.known())
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_the_same_masks(name, tmp_path, either):
+    compiled = compile_grammar(GRAMMARS[name](), VOCABULARY)
+    compiled.save(tmp_path / "fresh")
+    texts = [wander(compiled, seed) for seed in range(6)]
+    compiled.save(tmp_path / "used")
+    for file in ("fresh", "used"):
+        again = CompiledGrammar.load(tmp_path / file, VOCABULARY)
+        assert [wander(again, seed) for seed in range(6)] == texts
+        fresh = compile_grammar(GRAMMARS[name](), VOCABULARY)
+        assert wander(again, 77) == wander(fresh, 77), "and on ways not taken before"
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_no_known_mask_is_computed_again(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "kernel", None)
+    compiled = compile_grammar(GRAMMARS[name](), VOCABULARY)
+    texts = [wander(compiled, seed) for seed in range(6)]
+    compiled.save(tmp_path / "c")
+    again = CompiledGrammar.load(tmp_path / "c", VOCABULARY)
+    assert known(again) == known(compiled) > 1
+
+    walk = Masks._walk
+
+    def only_ends(self, position):
+        assert isinstance(position, (p.Accept, p.StepEnd)), f"{position} is computed again"
+        return walk(self, position)
+
+    monkeypatch.setattr(Masks, "_walk", only_ends)
+    assert [wander(again, seed) for seed in range(6)] == texts
+    again.save(tmp_path / "d")
+    assert known(CompiledGrammar.load(tmp_path / "d", VOCABULARY)) == known(compiled)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(sorted(GRAMMARS)), st.integers(0, 10**6), st.integers(1, 40))
+def test_saved_in_the_middle_of_a_text(tmp_path, name, seed, steps):
+    compiled = compile_grammar(GRAMMARS[name](), VOCABULARY)
+    wander(compiled, seed, steps)
+    compiled.save(tmp_path / "c")
+    assert wander(CompiledGrammar.load(tmp_path / "c", VOCABULARY), seed, 50) == wander(compiled, seed, 50)
+
+
+def test_budgets_and_forced_text_go_on(tmp_path, either):
+    compiled = compile_grammar(GRAMMARS["nested brackets"](), VOCABULARY)
+    compiled.save(tmp_path / "c")
+    matchers = [c.matcher(b"((((1") for c in (compiled, CompiledGrammar.load(tmp_path / "c", VOCABULARY))]
+    for matcher in matchers:
+        matcher.set_budget(4)
+    assert np.array_equal(*(m.allowed_token_ids() for m in matchers))
+    house = compile_grammar(GRAMMARS["a house later"](), VOCABULARY)
+    house.save(tmp_path / "h")
+    again = CompiledGrammar.load(tmp_path / "h", VOCABULARY)
+    assert again.matcher("go").forced_text() == house.matcher("go").forced_text() != b""
+
+
+def test_another_vocabulary_is_refused(tmp_path):
+    compile_grammar(GRAMMARS["choices"](), VOCABULARY).save(tmp_path / "c")
+    others = [Vocabulary([*VOCABULARY.tokens[:-2], b"other", b""], [len(VOCABULARY.tokens) - 1])]
+    others.append(Vocabulary(VOCABULARY.tokens, [*VOCABULARY.eos_token_ids, 5]))
+    others.append(Vocabulary(VOCABULARY.tokens, VOCABULARY.eos_token_ids, size=VOCABULARY.size + 1))
+    for other in others:
+        with pytest.raises(VocabularyError, match="was compiled for another vocabulary") as caught:
+            CompiledGrammar.load(tmp_path / "c", other)
+        assert "compile the grammar again" in caught.value.hint
+
+
+def test_a_file_that_is_no_compiled_grammar(tmp_path):
+    path = tmp_path / "c"
+    for data in (b"", b"hello", b"\x80\x04\x95", b"constrained arrays\n" + b"\0" * 100):
+        path.write_bytes(data)
+        with pytest.raises(DataError, match="is no compiled grammar"):
+            CompiledGrammar.load(path, VOCABULARY)
+    with pytest.raises(DataError, match="can't read"):
+        CompiledGrammar.load(tmp_path / "none", VOCABULARY)
+    compile_grammar(GRAMMARS["choices"](), VOCABULARY).save(path)
+    whole = path.read_bytes()
+    rnd = random.Random(1)
+    for at in [0, 20, len(whole) - 1, *(rnd.randrange(len(whole)) for _ in range(40))]:
+        path.write_bytes(whole[:at])
+        with pytest.raises(DataError):
+            CompiledGrammar.load(path, VOCABULARY)
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        with pytest.raises(DataError):
+            CompiledGrammar.load(path, VOCABULARY)
+
+
+def spoil(value, rnd: random.Random):
+    """`value` with one number, name or list inside it changed."""
+    if isinstance(value, dict):
+        key = rnd.choice(sorted(value))
+        return {**value, key: spoil(value[key], rnd)}
+    if isinstance(value, list) and value and rnd.random() < 0.9:
+        i = rnd.randrange(len(value))
+        return [*value[:i], spoil(value[i], rnd), *value[i + 1 :]]
+    return rnd.choice([-1, 0, 1, 10**6, 2**70, -(2**40), 1.5, "x", "start", None, [], [0], {}, True])
+
+
+def spoil_array(array: np.ndarray, rnd: random.Random) -> np.ndarray:
+    out = array.copy()
+    if not out.size or rnd.random() < 0.2:
+        return out.reshape(-1)[: out.size // 2] if rnd.random() < 0.5 else np.append(out.reshape(-1), out.reshape(-1)[:1])
+    top = 255 if out.dtype == np.uint8 else 2**31 - 1
+    out.reshape(-1)[rnd.randrange(out.size)] = rnd.choice([0, 1, 2, top] if top == 255 else [-1, 0, 1, 2, top, -top])
+    return out
+
+
+@pytest.mark.parametrize("name", ["values tied", "nested brackets", "a house later", "a slot that is a grammar", "free text"])
+def test_a_file_made_to_harm_is_an_error_or_a_grammar(name, tmp_path):
+    """With its checksums right, any entry can be anything: never another error than ours, never a mask of ids that aren't there."""
+    path = tmp_path / "c"
+    compiled = compile_grammar(GRAMMARS[name](), VOCABULARY)
+    for seed in range(3):
+        wander(compiled, seed)
+    compiled.save(path)
+    facts, arrays = arrays_file.read(path, persist.KIND, persist.VERSION)
+    rnd, refused = random.Random(name), 0
+    for _ in range(250):
+        if rnd.random() < 0.6:
+            spoilt, changed = spoil(facts, rnd), arrays
+        else:
+            which = rnd.choice(sorted(arrays))
+            spoilt, changed = facts, {**arrays, which: spoil_array(arrays[which], rnd)}
+        arrays_file.write(path, persist.KIND, persist.VERSION, spoilt, changed)
+        try:
+            found = CompiledGrammar.load(path, VOCABULARY, limits=Limits(positions=50_000, nodes=10_000))
+        except (DataError, VocabularyError, LimitError):
+            refused += 1
+            continue
+        for _, ids in found.masks.known():
+            assert (VOCABULARY.ranks[ids] >= 0).all()
+        assert isinstance(found.grammar, Grammar)
+        try:
+            wander(found, 1, 5)
+        except (ConstrainedError, IndexError):
+            pass  # another grammar, perhaps one that no text completes
+    assert refused > 50
+
+
+def test_limits_hold_for_files(tmp_path):
+    compile_grammar(Grammar.from_regex("[a-z]{1,5000}"), VOCABULARY).save(tmp_path / "c")
+    with pytest.raises(LimitError) as caught:
+        CompiledGrammar.load(tmp_path / "c", VOCABULARY, limits=Limits(repeat=100))
+    assert caught.value.limit == "repeat"
+    assert CompiledGrammar.load(tmp_path / "c", VOCABULARY, limits=Limits(values=7)).grammar.limits.values == 7
+
+
+def test_deep_stacks_are_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "kernel", None)
+    compiled = compile_grammar(GRAMMARS["nested brackets"](), VOCABULARY)
+    matcher = compiled.matcher()
+    for _ in range(3_000):
+        assert matcher.advance(ord("("))
+    expected = matcher.allowed_token_ids().tolist()
+    compiled.save(tmp_path / "c")
+    again = CompiledGrammar.load(tmp_path / "c", VOCABULARY)
+    assert again.matcher("(" * 3_000).allowed_token_ids().tolist() == expected
+    assert known(again) == known(compiled)
