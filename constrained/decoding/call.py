@@ -129,7 +129,7 @@ class Call:
             )
         static = static or config.cache_implementation == "static"
         longest = max(map(len, self.prompts))
-        capacity = max(longest + self.steps, config.max_cache_len or 0) if static else longest + BLOCK
+        capacity = max(longest + self.steps, getattr(config, "max_cache_len", None) or 0) if static else longest + BLOCK
         return RaggedReader(self.model, texts, capacity, static=static, need=need)
 
 
@@ -200,7 +200,7 @@ def _check(
         raise ConstrainedError("position_ids of your own aren't supported", "leave them out: tokens are counted")
     if call.get("synced_gpus"):
         raise ConstrainedError("synced_gpus isn't supported", "let each process generate by itself")
-    if config.prefill_chunk_size is not None:
+    if getattr(config, "prefill_chunk_size", None) is not None:
         raise ConstrainedError("prefill_chunk_size isn't supported", "leave it out")
     if not model_kwargs.get("use_cache", True):
         raise ConstrainedError("use_cache=False isn't supported", "leave the cache on")

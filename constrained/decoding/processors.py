@@ -17,9 +17,13 @@ from constrained.decoding.loop import GuidedText
 from constrained.decoding.sampling import Choice, draw, outside
 from constrained.errors import ConstrainedError, ModelError
 
-BY_SCORES = (
-    hf.TemperatureLogitsWarper, hf.TopKLogitsWarper, hf.TopPLogitsWarper, hf.MinPLogitsWarper, hf.TopHLogitsWarper,
-    hf.TypicalLogitsWarper, hf.EpsilonLogitsWarper, hf.EtaLogitsWarper, hf.LogitNormalization,
+BY_SCORES = tuple(
+    getattr(hf, name)
+    for name in (
+        "TemperatureLogitsWarper", "TopKLogitsWarper", "TopPLogitsWarper", "MinPLogitsWarper", "TopHLogitsWarper",
+        "TypicalLogitsWarper", "EpsilonLogitsWarper", "EtaLogitsWarper", "LogitNormalization",
+    )
+    if hasattr(hf, name)
 )  # fmt: skip
 """Processors that look at nothing but the scores: they do the same to the allowed columns alone."""
 
