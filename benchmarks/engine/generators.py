@@ -22,7 +22,7 @@ from transformers import logging as transformers_logging
 from benchmarks.engine.engines import engine, source
 from benchmarks.engine.steps import household_step
 from benchmarks.engine.vocabularies import Tokens, encode, spell, tokenizer
-from constrained.decoding.custom_generate import custom_generate
+from constrained.decoding import custom_generate
 
 MOST_TOKENS = 256
 """New tokens of one text; a text that isn't whole by then is cut."""
