@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.engine.engines import Refused, engine, source
 from benchmarks.engine.vocabularies import Tokens, load, spell
-from benchmarks.engine.workloads import WORKLOADS, Workload
+from benchmarks.engine.workloads import WORKLOADS, Case, Workload
 from constrained.automaton import native
 from constrained.cli.output import to_json, write_whole
 from constrained.errors import ConstrainedError, DataError
@@ -46,7 +46,8 @@ def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
     dict
         "vocabulary", its fingerprint: other tokens, other counts; "masks", how many; "allowed tokens", in all of them; "hash", over them in order; "masks of one token";
         "forced bytes", of the texts, that `forced_text` told beforehand; and per implementation the "bytes" held
-        after all texts of every grammar.
+        after all texts of every grammar, and the "positions" of the first grammar's automaton, all visited (not of
+        those that nest without end).
 
     Raises
     ------
@@ -73,6 +74,8 @@ def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
                         raise ConstrainedError(f"{workload.name}: token {token} of a valid text was refused")
                     at += len(tokens.tokens[token])
         held += compiled.nbytes
+    first = workload.cases[0]
+    known = {} if first.regular is None else {implementation(): _positions(vocabulary, workload.name, first)}
     return {
         "vocabulary": vocabulary.vocabulary.fingerprint[:16],
         "masks": masks,
@@ -81,7 +84,13 @@ def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
         "masks of one token": single,
         "forced bytes": forced,
         "bytes": {implementation(): held},
+        "positions": known,
     }
+
+
+def _positions(vocabulary, workload: str, case: Case) -> int:
+    ours = engine("ours")
+    return ours.compile(vocabulary, source(ours, workload, case)).precompute()
 
 
 def compare(before: dict, now: dict) -> tuple[list[str], list[str]]:
@@ -89,7 +98,8 @@ def compare(before: dict, now: dict) -> tuple[list[str], list[str]]:
     worse = [f"{key}: {before[key]} is now {now[key]}" for key in MASKS if before[key] != now[key]]
     better = []
     pairs = [("forced bytes", -before["forced bytes"], -now["forced bytes"])]
-    pairs += [(f"bytes ({k})", before["bytes"][k], v) for k, v in now["bytes"].items() if k in before["bytes"]]
+    for held in ("bytes", "positions"):
+        pairs += [(f"{held} ({k})", before[held][k], v) for k, v in now[held].items() if k in before[held]]
     for name, old, new in pairs:
         if new != old:
             (worse if new > old else better).append(f"{name}: {abs(old):,} is now {abs(new):,}")
@@ -142,7 +152,8 @@ def run_command(vocabularies: list[str], workloads: list[str], update: bool, pat
                 print(f"{label}: as on record")
             fell = fell or bool(worse)
             if update:
-                here[workload] = now | {"bytes": {**(before or {}).get("bytes", {}), **now["bytes"]}}
+                old = before or {"bytes": {}, "positions": {}}
+                here[workload] = now | {held: {**old[held], **now[held]} for held in ("bytes", "positions")}
     if update:
         write_whole(path, to_json(recorded))
         print(f"recorded in {path.name}")

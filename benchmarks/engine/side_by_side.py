@@ -40,7 +40,7 @@ class Settings:
     """
 
     repeats: int = 20
-    seconds: float = 3.0
+    seconds: float = 2.0
     limit: float = 20.0
 
 

@@ -15,7 +15,7 @@ from tests.data import shared
 
 COUNTS = {
     "masks": 3, "allowed tokens": 10, "hash": "ab", "masks of one token": 1, "forced bytes": 20,
-    "bytes": {"kernel": 100, "python": 50},
+    "bytes": {"kernel": 100, "python": 50}, "positions": {"kernel": 7},
 }  # fmt: skip
 
 AFFORDABLE = [("phi3-mini", name) for name in WORKLOADS] + [
@@ -68,6 +68,7 @@ def test_every_vocabulary_and_workload_is_on_record():
         ({"bytes": {"kernel": 101}}, ["bytes (kernel): 100 is now 101"], []),
         ({"bytes": {"python": 49}}, [], ["bytes (python): 50 is now 49"]),
         ({"bytes": {"other": 999}}, [], []),
+        ({"positions": {"kernel": 8}}, ["positions (kernel): 7 is now 8"], []),
     ],
 )
 def test_what_is_worse_and_what_is_better(change, worse, better):
