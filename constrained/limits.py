@@ -24,7 +24,7 @@ class Limits:
     nodes : int
         Pieces of a grammar once it is read and its left recursion turned round.
     repeat : int
-        Either bound of a repeat.
+        Either bound of a repeat; at most 2**31 - 1, what a counter holds.
     values : int
         Texts of one slot or of one choice.
     value_bytes : int
@@ -55,7 +55,7 @@ class Limits:
     characters: int = 1_000_000
     depth: int = 200
     nodes: int = 1_000_000
-    repeat: int = 2**32 - 1
+    repeat: int = 10**9
     values: int = 1_000_000
     value_bytes: int = 256 << 20
     closure: int = 200_000
@@ -74,6 +74,8 @@ class Limits:
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise GrammarError(f"limit {field.name} is {value!r}", hint="a limit is a whole number above 0")
+        if self.repeat >= 2**31:
+            raise GrammarError(f"limit repeat is {self.repeat}", hint="counters hold numbers below 2**31")
 
     def check(self, limit: str, found: int, what: str, advice: str | None = None, **place) -> None:
         """Raise LimitError if `found` is above the limit of that name."""

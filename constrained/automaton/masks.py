@@ -44,11 +44,16 @@ class Masks:
 
     def known(self) -> list[tuple[p.Position, np.ndarray]]:
         """The masks computed so far: positions (far-off counts cut) and the ids they allow, ascending."""
+        if self.engine is not None:
+            return [(q, self.token_ids(self.automaton.state((q,)))) for q in self.engine.known()]
         return [(q, ids) for q, ids in self._ids.items() if not isinstance(q, (p.Accept, p.StepEnd))]
 
     def restore(self, position: p.Position, ids: np.ndarray) -> None:
         """Take the mask of `position`, as :meth:`known` told it, for known."""
-        self._ids[self._capped(position)] = ids
+        if self.engine is not None:
+            self.engine.restore(describe(position), np.ascontiguousarray(ids, np.int32))
+        else:
+            self._ids[self._capped(position)] = ids
 
     def precompute(self, most: int) -> int:
         """Compute the mask of every position that can be reached; how many, or -1 if more than `most`."""

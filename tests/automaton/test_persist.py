@@ -108,6 +108,29 @@ def test_no_known_mask_is_computed_again(name, tmp_path, monkeypatch):
     assert known(CompiledGrammar.load(tmp_path / "d", VOCABULARY)) == known(compiled)
 
 
+@pytest.mark.skipif(native.kernel is None, reason="the C kernel is not built")
+@pytest.mark.parametrize("name", ["free text", "counted words", "not ASCII", "values tied"])
+def test_the_kernel_computes_no_kept_mask_again(name, tmp_path, monkeypatch):
+    """It keeps those of free text, and those of very many tokens."""
+    rnd = random.Random(0)
+    words = sorted({bytes(rnd.choices(b"abcdefgh ]\n,.1(", k=rnd.randint(2, 6))) for _ in range(6_000)})
+    vocabulary = Vocabulary([*(bytes((b,)) for b in range(256)), *words, b""], [256 + len(words)])
+    compiled = compile_grammar(GRAMMARS[name](), vocabulary)
+    texts = [wander(compiled, seed) for seed in range(6)]
+    assert compiled.engine.rows == known(compiled) and (known(compiled) > 0 or name != "free text")
+    compiled.save(tmp_path / "c")
+    again = CompiledGrammar.load(tmp_path / "c", vocabulary)
+    assert known(again) == known(compiled) and [wander(again, seed) for seed in range(6)] == texts
+    assert again.engine.rows == 0, "none of its own"
+    with monkeypatch.context() as patch:  # what Python's masks know, the kernel can take up
+        patch.setattr(native, "kernel", None)
+        python = compile_grammar(GRAMMARS[name](), vocabulary)
+        assert [wander(python, seed) for seed in range(6)] == texts
+        python.save(tmp_path / "p")
+    again = CompiledGrammar.load(tmp_path / "p", vocabulary)
+    assert [wander(again, seed) for seed in range(6)] == texts
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(GRAMMARS)), st.integers(0, 10**6), st.integers(1, 40))
 def test_saved_in_the_middle_of_a_text(tmp_path, name, seed, steps):

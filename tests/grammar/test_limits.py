@@ -17,7 +17,7 @@ def made(grammar: Grammar) -> int:
     return len(grammar.automaton._positions)
 
 
-@pytest.mark.parametrize("repeat", ["{1,100000}", "{100000}", "{1,4294967294}", "{3,}"])
+@pytest.mark.parametrize("repeat", ["{1,100000}", "{100000}", "{1,1000000000}", "{3,}"])
 @pytest.mark.parametrize("item", ["[a-f]", "(ab|c)", "(a?b?)", "([ab]{1,3}c)"])
 def test_a_huge_repeat_costs_only_what_is_read(item, repeat):
     grammar = Grammar.from_regex(f"{item}{repeat}")

@@ -501,7 +501,45 @@ static PyObject *engine_row(Engine *e, PyObject *positions) {
     return out;
 }
 
+/* known() -> the positions whose masks are kept */
+static PyObject *engine_known(Engine *e, PyObject *Py_UNUSED(none)) {
+    Vec keys = {NULL, 0, 0}; /* first: Python runs below */
+    int failed = 0;
+    for (size_t i = 0; i < e->rows.room && !failed; i++)
+        if (e->rows.slots[i].used) failed = vec_push(&keys, &e->rows.slots[i].key) < 0;
+    PyObject *out = failed ? NULL : PyList_New(0);
+    for (int i = 0; out && i < keys.n; i++) {
+        PyObject *position = position_of(e, &keys.at[i]);
+        if (!position || PyList_Append(out, position) < 0) Py_CLEAR(out);
+        Py_XDECREF(position);
+    }
+    free(keys.at);
+    return out;
+}
+
+/* restore(described position, ids): ids as int32, each one of a token that stands for text */
+static PyObject *engine_restore(Engine *e, PyObject *args) {
+    PyObject *described;
+    Py_buffer ids;
+    Config config;
+    if (!PyArg_ParseTuple(args, "Oy*", &described, &ids)) return NULL;
+    const int32_t *at = ids.buf;
+    Py_ssize_t count = ids.len / (Py_ssize_t)sizeof(int32_t);
+    int failed = config_of(e, described, &config);
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
+        if (at[i] >= 0 && at[i] < e->tokens->size && e->tokens->ranks[at[i]] >= 0) continue;
+        PyErr_SetString(PyExc_ValueError, "an id that stands for no text");
+        failed = 1;
+    }
+    if (!failed) failed = restore_mask(e, &config, at, count) < 0;
+    PyBuffer_Release(&ids);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef engine_methods[] = {
+    {"known", (PyCFunction)engine_known, METH_NOARGS, "The positions whose masks are kept."},
+    {"restore", (PyCFunction)engine_restore, METH_VARARGS, "Take the mask of a described position for known."},
     {"row", (PyCFunction)engine_row, METH_O, "The packed mask of some positions, as bytearray."},
     {"precompute", (PyCFunction)engine_precompute, METH_O,
      "Visit every position, at most so many; how many there are, -1 if more."},
