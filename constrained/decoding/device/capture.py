@@ -50,6 +50,11 @@ def capture(
             f"CUDA graphs need a CUDA device; the tensors are on {elsewhere[0] if elsewhere else 'none'}",
             "run the loop without a graph there",
         )
+    with torch.cuda.device(keep[0].device):
+        return _captured(run, keep, generator)
+
+
+def _captured(run: Callable[[], T], keep: Sequence[torch.Tensor], generator) -> tuple[Callable[[], None], T]:
     saved = [tensor.clone() for tensor in keep]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

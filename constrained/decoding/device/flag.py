@@ -37,7 +37,7 @@ class AsyncFlag:
         if not self._under_way and not self._seen:
             self._landing.copy_(condition.reshape(()), non_blocking=True)
             if self._event is not None:
-                self._event.record()
+                self._event.record(torch.cuda.current_stream(condition.device))
             self._under_way = True
         self._collect()
         return self._seen

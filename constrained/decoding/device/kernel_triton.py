@@ -6,6 +6,7 @@ triton is first imported, the same kernels run on CPU tensors, slowly: so they a
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import torch
@@ -255,45 +256,46 @@ def step(
         kept = kernel_torch.within(values, may, temperature, top_k, top_p).view(torch.uint8)
     rows, splits = scratch.token.shape
     tokens = torch.empty(rows, dtype=torch.int64, device=logits.device)
-    _step[(rows, splits)](
-        logits,
-        tokens if kept is None else kept,
-        temperature if noise is None else noise,
-        temperature,
-        state,
-        left,
-        tokens,
-        temperature if pruned is None else pruned,
-        scratch.arrived,
-        scratch.token,
-        scratch.sums,
-        tables.wide,
-        tables.offsets,
-        tables.ids,
-        tables.after,
-        tables.mask_row,
-        tables.masks,
-        tables.class_of,
-        tables.next,
-        tables.fewest,
-        tables.horizon,
-        logits.stride(0),
-        0 if kept is None else kept.stride(0),
-        0 if noise is None else noise.stride(0),
-        logits.shape[1],
-        tables.size,
-        tables.words,
-        tables.next.shape[1],
-        pad,
-        NOISE=noise is not None,
-        KEPT=kept is not None,
-        PRUNED=pruned is not None,
-        SPLITS=splits,
-        BLOCK=BLOCK,
-        LIST=LIST,
-        num_warps=WARPS,
-        enable_fp_fusion=False,  # a fused multiply-add would round otherwise than torch on the CPU does
-    )
+    with _on(logits.device):
+        _step[(rows, splits)](
+            logits,
+            tokens if kept is None else kept,
+            temperature if noise is None else noise,
+            temperature,
+            state,
+            left,
+            tokens,
+            temperature if pruned is None else pruned,
+            scratch.arrived,
+            scratch.token,
+            scratch.sums,
+            tables.wide,
+            tables.offsets,
+            tables.ids,
+            tables.after,
+            tables.mask_row,
+            tables.masks,
+            tables.class_of,
+            tables.next,
+            tables.fewest,
+            tables.horizon,
+            logits.stride(0),
+            0 if kept is None else kept.stride(0),
+            0 if noise is None else noise.stride(0),
+            logits.shape[1],
+            tables.size,
+            tables.words,
+            tables.next.shape[1],
+            pad,
+            NOISE=noise is not None,
+            KEPT=kept is not None,
+            PRUNED=pruned is not None,
+            SPLITS=splits,
+            BLOCK=BLOCK,
+            LIST=LIST,
+            num_warps=WARPS,
+            enable_fp_fusion=False,  # a fused multiply-add would round otherwise than torch on the CPU does
+        )
     return tokens
 
 
@@ -308,7 +310,13 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         int32 ``[rows, words]`` on the same device.
     """
     rows, width = logits.shape
-    _apply[(rows, triton.cdiv(width, BLOCK))](
-        logits, mask, logits.stride(0), mask.stride(0), width, mask.shape[1], BLOCK=BLOCK, num_warps=WARPS
-    )
+    with _on(logits.device):
+        _apply[(rows, triton.cdiv(width, BLOCK))](
+            logits, mask, logits.stride(0), mask.stride(0), width, mask.shape[1], BLOCK=BLOCK, num_warps=WARPS
+        )
     return logits
+
+
+def _on(device: torch.device):
+    """Triton launches on the current device, which need not be the tensors'."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

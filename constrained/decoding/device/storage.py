@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,8 +15,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from constrained.automaton import Vocabulary
-from constrained.decoding.device.tables import DeviceTables
+from constrained.automaton import CompiledGrammar, Vocabulary
+from constrained.decoding.device.tables import DeviceTables, grammar_digest
 from constrained.errors import DataError, VocabularyError
 
 FORMAT = "constrained device tables"
@@ -46,6 +47,7 @@ def save(tables: DeviceTables, path: str | Path) -> None:
         "vocabulary": tables.fingerprint,
         "size": str(tables.size),
         "eos_token_ids": json.dumps(tables.eos_token_ids),
+        "grammars": json.dumps(tables.grammars),
         "truncated": json.dumps(tables.truncated),
         "digest": digest(tensors),
     }
@@ -59,7 +61,13 @@ def save(tables: DeviceTables, path: str | Path) -> None:
         raise
 
 
-def load(path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str = "cpu") -> DeviceTables:
+def load(
+    path: str | Path,
+    vocabulary: Vocabulary,
+    compiled: Sequence[CompiledGrammar] | None = None,
+    *,
+    device: torch.device | str = "cpu",
+) -> DeviceTables:
     """Read tables that `save` wrote.
 
     Parameters
@@ -67,12 +75,14 @@ def load(path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str
     path : str or Path
     vocabulary : Vocabulary
         The one the grammars were compiled for.
+    compiled : sequence of CompiledGrammar, optional
+        The grammars that the tables must have been built from.
     device : torch.device or str
 
     Raises
     ------
     DataError
-        No such file, another kind or version of file, or one that is damaged.
+        No such file, another kind or version of file, tables of other grammars, or a damaged file.
     VocabularyError
         The tables were built for another vocabulary.
     """
@@ -98,12 +108,19 @@ def load(path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str
             f"the tables in {path} were built for another vocabulary",
             hint="load them with that vocabulary (the same EOS ids and size too), or build them again",
         )
+    try:
+        grammars = tuple(map(str, json.loads(about.get("grammars", "null"))))
+    except (ValueError, TypeError):
+        raise DataError(f"{path} is damaged", "build and save the tables again") from None
+    if compiled is not None and grammars != tuple(grammar_digest(one.grammar) for one in compiled):
+        raise DataError(f"the tables in {path} were built from other grammars", "build and save the tables again")
     if not _fits(tensors, vocabulary) or about.get("digest") != digest(tensors):
         raise DataError(f"{path} is damaged", "build and save the tables again")
     return DeviceTables(
         size=vocabulary.size,
         eos_token_ids=tuple(vocabulary.eos_token_ids),
         fingerprint=vocabulary.fingerprint,
+        grammars=grammars,
         longest_list=int(tensors["offsets"].diff().max()),
         truncated=about.get("truncated") == "true",
         **tensors,

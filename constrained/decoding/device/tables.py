@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -10,9 +12,11 @@ import numpy as np
 import torch
 
 from constrained.automaton import CompiledGrammar, Vocabulary
+from constrained.automaton.grammar_tables import GrammarWriter
 from constrained.decoding.device.explore import Exploration, Limits
 from constrained.decoding.device.fewest import NEVER, fewest_tokens
 from constrained.errors import VocabularyError
+from constrained.grammar import Grammar
 
 MAX_STATES = 100_000
 """States of all the grammars of a table together."""
@@ -39,6 +43,8 @@ class DeviceTables:
     eos_token_ids : tuple of int
     fingerprint : str
         Of the vocabulary.
+    grammars : tuple of str
+        A digest of each grammar.
     start : torch.Tensor, shape [grammars]
         Start state of each grammar.
     wide : torch.Tensor, shape [states]
@@ -68,6 +74,7 @@ class DeviceTables:
     size: int
     eos_token_ids: tuple[int, ...]
     fingerprint: str
+    grammars: tuple[str, ...]
     start: torch.Tensor
     wide: torch.Tensor
     offsets: torch.Tensor
@@ -118,7 +125,7 @@ class DeviceTables:
         VocabularyError
             No grammar, or grammars over different vocabularies.
         """
-        compiled = [compiled] if isinstance(compiled, CompiledGrammar) else list(compiled)
+        compiled = listed(compiled)
         if not compiled:
             raise VocabularyError("no grammar to build tables from", hint="pass at least one compiled grammar")
         vocabulary = compiled[0].vocabulary
@@ -173,11 +180,33 @@ class DeviceTables:
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | Path, vocabulary: Vocabulary, *, device: torch.device | str = "cpu") -> DeviceTables:
-        """Read tables written by `save` for this vocabulary; see `storage.load`."""
+    def load(
+        cls,
+        path: str | Path,
+        vocabulary: Vocabulary,
+        *,
+        compiled: CompiledGrammar | Sequence[CompiledGrammar] | None = None,
+        device: torch.device | str = "cpu",
+    ) -> DeviceTables:
+        """Read tables written by `save` for this vocabulary, and these grammars; see `storage.load`."""
         from constrained.decoding.device.storage import load
 
-        return load(path, vocabulary, device=device)
+        return load(path, vocabulary, None if compiled is None else listed(compiled), device=device)
+
+
+def listed(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
+    """One grammar or several, as a list."""
+    return [compiled] if isinstance(compiled, CompiledGrammar) else list(compiled)
+
+
+def grammar_digest(grammar: Grammar) -> str:
+    """SHA-256 over a grammar's rules and bindings: equal for grammars written and bound alike."""
+    writer = GrammarWriter()
+    root = writer.grammar(grammar)
+    found = hashlib.sha256(json.dumps([root, writer.facts()], sort_keys=True).encode())
+    for name, array in sorted(writer.arrays().items()):
+        found.update(f"{name}{array.dtype}{array.shape}".encode() + array.tobytes())
+    return found.hexdigest()
 
 
 def _assemble(walked: Exploration) -> DeviceTables:
@@ -206,6 +235,7 @@ def _assemble(walked: Exploration) -> DeviceTables:
         size=vocabulary.size,
         eos_token_ids=tuple(vocabulary.eos_token_ids),
         fingerprint=vocabulary.fingerprint,
+        grammars=tuple(grammar_digest(one.grammar) for one in walked.compiled),
         start=_tensor(walked.start),
         wide=_tensor(wide),
         offsets=_tensor(offsets),

@@ -98,6 +98,16 @@ def test_a_budget_ends_every_text_whole(narrow):
     assert (matcher.left > 10**8).all()
 
 
+@pytest.mark.parametrize("narrow", [0, 256])
+def test_a_grammar_of_the_empty_text_only_ends(narrow):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("constrained.decoding.device.explore.NARROW", narrow)
+        table = DeviceTables.build(compile_grammar(Grammar.from_choices([""]), LETTERS), device=DEVICE)
+    matcher = DeviceMatcher(table, 2, budget=0)
+    assert unpack(matcher.mask()) == [[7, 40]] * 2 and matcher.complete.all()
+    assert matcher.step(logits({40: 2.0}, {})).tolist() == [40, 7] and matcher.finished.all()
+
+
 def test_a_budget_cut_behind_its_back_ends_the_row():
     for backend in ("torch", None):
         matcher = at(tables("abc"), [1, 1], [0, 3], backend)

@@ -36,6 +36,21 @@ def test_saved_and_loaded_is_the_same(tables, tmp_path):
     assert [f.name for f in file.parent.iterdir()] == ["step.safetensors"], "no scratch file is left"
 
 
+def test_tables_of_other_grammars_are_refused(tables, tmp_path):
+    """Equal rules and bindings are the same grammar, another value of a slot is another."""
+    lark = '%declare S\nstart: "go to " S\n'
+    bound = [
+        compile_grammar(Grammar.from_lark(lark).bind(S=values), VOCABULARY)
+        for values in (["a", "b"], ["b", "a"], ["a"])
+    ]
+    DeviceTables.build(bound[0]).save(tmp_path / "t")
+    assert DeviceTables.load(tmp_path / "t", VOCABULARY, compiled=bound[1]).states == 9
+    with pytest.raises(DataError, match="built from other grammars.*\n.*build and save"):
+        DeviceTables.load(tmp_path / "t", VOCABULARY, compiled=bound[2])
+    with pytest.raises(DataError, match="built from other grammars"):
+        DeviceTables.load(tmp_path / "t", VOCABULARY, compiled=bound[:2])
+
+
 def test_what_was_left_out_is_remembered(tmp_path):
     compiled = compile_grammar(Grammar.from_regex("[a-z]{1,40}"), VOCABULARY)
     tables = DeviceTables.build(compiled, max_states=9, truncate=True)
@@ -117,4 +132,8 @@ def test_missing_tensors_and_later_versions_are_refused(tables, tmp_path):
 
 def write(tables, tensors, file, version="1"):
     about = {"format": storage.FORMAT, "version": version, "vocabulary": tables.fingerprint, "size": str(tables.size)}
-    save_file(tensors, file, {**about, "eos_token_ids": json.dumps([932]), "digest": storage.digest(tensors)})
+    save_file(
+        tensors,
+        file,
+        {**about, "eos_token_ids": json.dumps([932]), "grammars": "[]", "digest": storage.digest(tensors)},
+    )
