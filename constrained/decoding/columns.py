@@ -25,10 +25,16 @@ class Need:
         Nothing but the logits of allowed tokens.
     best : int
         Of those, nothing but so many of the largest; 0: all.
+    temperature : float or None
+        One of those is drawn, as often as softmax at this temperature says, and nothing else is looked at.
+    generator : torch.Generator or None
+        Source of chance for that.
     """
 
     allowed_only: bool = False
     best: int = 0
+    temperature: float | None = None
+    generator: torch.Generator | None = None
 
 
 ALL = Need()
@@ -56,15 +62,19 @@ class Columns:
         """The columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
         if sum(text.count for text in self.texts) <= NARROW:
             self.ids = np.unique(np.concatenate([bitmask.ids(text.row) for text in self.texts]))
-        elif self.need.best and len(self.texts) <= MAX_ROWS:
-            self.ids = self._best(hidden)
+        elif len(self.texts) <= MAX_ROWS and self.forward.screen is not None:
+            rows, width = torch.from_numpy(np.stack([text.row for text in self.texts])), len(self.forward.screen.scale)
+            self.ids = self._screened(hidden, bitmask.expand(rows, width))
         return None if self.ids is None else torch.from_numpy(self.ids).to(hidden.device)
 
-    def _best(self, hidden: torch.Tensor) -> np.ndarray | None:
-        screen = self.forward.screen
-        if screen is None:
+    def _screened(self, hidden: torch.Tensor, allowed: torch.Tensor) -> np.ndarray | None:
+        need, screen = self.need, self.forward.screen
+        if need.best:
+            ids = screen.best(hidden, allowed, need.best).numpy()
+            # None at all: the logits are no numbers, which whoever chooses will notice. Many: then all are as fast.
+            return ids if 0 < len(ids) <= allowed.shape[1] // 8 else None
+        if need.temperature is None or len(self.texts) > 1:
             return None
-        rows, width = torch.from_numpy(np.stack([text.row for text in self.texts])), len(screen.scale)
-        ids = screen.best(hidden, bitmask.expand(rows, width), self.need.best).numpy()
-        # None at all: the logits are no numbers, which whoever chooses will notice. Many: then the whole is as fast.
-        return ids if 0 < len(ids) <= width // 8 else None
+        weight = self.forward.model.get_output_embeddings().weight
+        drawn = screen.draw(hidden, allowed, weight, need.temperature, need.generator)
+        return None if drawn is None else np.array([drawn])

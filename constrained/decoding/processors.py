@@ -12,7 +12,7 @@ from transformers import LogitsProcessorList
 from transformers.generation import logits_process as hf
 
 from constrained.decoding import bitmask
-from constrained.decoding.columns import Need
+from constrained.decoding.columns import ALL, Need
 from constrained.decoding.loop import GuidedText
 from constrained.decoding.sampling import Choice, draw, outside
 from constrained.errors import ConstrainedError, ModelError
@@ -83,23 +83,27 @@ class Processed:
         self.sample, self.generator, self.measure = sample, generator, measure
         self.scores: dict[GuidedText, dict[int, torch.Tensor]] | None = {t: {} for t in prompts} if keep_scores else None
         self._by_scores = all(type(processor) in BY_SCORES for processor in processors)
-        self.need = Need(self._by_scores and not measure and not keep_scores, self._best())
+        self.need = self._need() if self._by_scores and not measure and not keep_scores else ALL
 
-    def _best(self) -> int:
-        """How many of the largest logits can be chosen; 0: any."""
+    def _need(self) -> Need:
+        if not self.sample and not self.processors:
+            return Need(True, best=1)
+        temperature = 1.0
         for processor in self.processors:
             if type(processor) is hf.TopKLogitsWarper:
-                return processor.top_k
+                return Need(True, best=processor.top_k)
             if type(processor) is not hf.TemperatureLogitsWarper:
-                return 0
-        return 0 if self.sample else 1
+                return Need(True)
+            temperature *= processor.temperature
+        ours = self.generator is None or self.generator.device.type == "cpu"
+        return Need(True, temperature=temperature, generator=self.generator) if self.sample and ours else Need(True)
 
     def __call__(
         self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None
     ) -> list[Choice]:
         """One choice for each text; `logits` and `columns` as `constrained.decoding.loop.Reader.read` returns them."""
         found = None
-        if self.need.allowed_only and self.need.best == 1 and not self.sample and columns is None:
+        if self.need.best == 1 and not self.sample and columns is None:
             found = self._as_it_is(texts, logits)
         if found is None:
             allowed = _allowed(texts, columns, logits)

@@ -23,6 +23,9 @@ MAX_BYTES = 128 << 20
 MAX_ROWS = 4
 """Texts at once; the whole matrix, once read, serves many (16 rows: 23 ms, screened 27)."""
 
+TRIALS = 64
+"""Tokens drawn at once; the first that is accepted counts, usually one of the first two."""
+
 CHANGED = 1e-5
 """By how much of its length a row's product with a fixed vector must be off to count as changed."""
 
@@ -88,6 +91,50 @@ class Screen:
         torch.Tensor
             int64 ``[C]``, ascending; each is allowed in some row.
         """
+        logits, off = self._within(hidden, allowed)
+        low = logits - off
+        bar = low.amax(1, keepdim=True) if count == 1 else low.topk(min(count, low.shape[1])).values[:, -1:]
+        return ((logits + off >= bar) & allowed).any(0).nonzero().flatten()
+
+    def draw(
+        self, hidden: torch.Tensor, allowed: torch.Tensor, weight: torch.Tensor, temperature: float,
+        generator: torch.Generator | None = None,
+    ) -> int | None:  # fmt: skip
+        """An allowed token by chance, as often as softmax of its logit says.
+
+        By rejection (von Neumann 1951): drawn from the highest that the logits can be, and accepted with the chance by
+        which the true one is lower; so only the logits of those drawn are computed.
+
+        Parameters
+        ----------
+        hidden : torch.Tensor
+            float32 ``[1, d]``.
+        allowed : torch.Tensor
+            bool ``[1, V]``.
+        weight : torch.Tensor
+            The matrix itself.
+        temperature : float
+        generator : torch.Generator, optional
+
+        Returns
+        -------
+        int or None
+            None after `TRIALS` rejections, or where the logits are no numbers: draw from all logits then.
+        """
+        logits, off = self._within(hidden, allowed)
+        high = logits.add_(off)[0]
+        sums = ((high - high.max()) / temperature).exp_().double().cumsum(0)
+        numbers = torch.rand((2, TRIALS), dtype=torch.float64, generator=generator)
+        places = torch.searchsorted(sums, numbers[0] * sums[-1], right=True).clamp_(max=len(sums) - 1)
+        true = (weight[places] * hidden).sum(1)
+        if self.bias is not None:
+            true += self.bias[places]
+        accepted = numbers[1] < ((true - high[places]) / temperature).exp_()
+        found = (accepted & allowed[0, places]).nonzero()
+        return int(places[found[0]]) if len(found) else None
+
+    def _within(self, hidden: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rounded logits, far below all where not allowed, and how far each can be off; float32 ``[n, V]``."""
         logits = self.product(hidden)
         rounded = hidden.bfloat16().float()
         length = rounded.norm(dim=1, keepdim=True)
@@ -96,10 +143,7 @@ class Screen:
         off = (taken * self.norm).addcmul_(length, self.lost).add_(logits.abs(), alpha=2**-7)
         if self.bias is not None:
             logits += self.bias
-        logits += (allowed.float() - 1) * 1e30  # adding is much faster than masking here
-        low = logits - off
-        bar = low.amax(1, keepdim=True) if count == 1 else low.topk(min(count, low.shape[1])).values[:, -1:]
-        return ((logits + off >= bar) & allowed).any(0).nonzero().flatten()
+        return logits.add_((allowed.float() - 1) * 1e30), off  # adding is much faster than masking here
 
 
 def screen(head: nn.Linear) -> Screen | None:

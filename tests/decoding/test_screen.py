@@ -64,6 +64,38 @@ def test_few_are_found_where_the_logits_are_apart():
     assert len(Screen(weight, None).best(hidden, torch.ones(1, 20_000, dtype=torch.bool), 1)) < 20
 
 
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("biased", [False, True])
+def test_tokens_are_drawn_as_often_as_softmax_says(temperature, biased):
+    generator = torch.Generator().manual_seed(1)
+    weight, hidden = torch.randn(50, 16, generator=generator) * 0.3, torch.randn(1, 16, generator=generator)
+    bias = torch.randn(50, generator=generator) if biased else None
+    allowed = torch.arange(50).unsqueeze(0) % 3 != 0
+    made, draws = Screen(weight, bias), 6000
+    drawn = [made.draw(hidden, allowed, weight, temperature, generator) for _ in range(draws)]
+    logits = nn.functional.linear(hidden.double(), weight.double(), None if bias is None else bias.double())
+    expected = (logits / temperature).masked_fill(~allowed, -torch.inf).softmax(1)[0] * draws
+    counts = torch.bincount(torch.tensor([token for token in drawn if token is not None]), minlength=50)
+    assert drawn.count(None) == 0 and not counts[~allowed[0]].any()
+    often = expected > 5
+    seen = torch.cat((counts[often], counts[~often].sum()[None]))
+    hoped = torch.cat((expected[often], expected[~often].sum()[None]))
+    chi_squared = ((seen - hoped) ** 2 / hoped)[hoped > 0].sum()
+    assert float(torch.special.gammaincc((often.sum().double()) / 2, chi_squared / 2)) > 1e-6
+
+
+def test_nothing_is_drawn_from_what_is_no_number():
+    made = Screen(torch.ones(50, 16), None)
+    assert made.draw(torch.full((1, 16), torch.nan), torch.ones(1, 50, dtype=torch.bool), torch.ones(50, 16), 1.0) is None
+
+
+def test_equal_seeds_draw_equal_texts(model):
+    def drawn(seed):
+        return write(model, ["A room. "], do_sample=True, top_k=0, generator=torch.Generator().manual_seed(seed)).tolist()
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
 @pytest.fixture
 def model(monkeypatch):
     monkeypatch.setattr(screen, "_pays", lambda made, head: True)  # whether it is faster here is not the question
@@ -85,12 +117,12 @@ def write(model, prompts=("A room. ", "x"), **options):
 @pytest.mark.parametrize("prompts", [["A room. "], ["A room. ", "x", "yy"]], ids=len)
 def test_texts_are_those_written_from_all_logits(model, monkeypatch, prompts, options):
     found = []
-    whole = Columns._best
-    monkeypatch.setattr(Columns, "_best", lambda self, hidden: found.append(whole(self, hidden)) or found[-1])
+    whole = Columns._screened
+    monkeypatch.setattr(Columns, "_screened", lambda *given: found.append(whole(*given)) or found[-1])
     torch.manual_seed(0)
     screened = write(model, prompts, **options)
     assert sum(ids is not None for ids in found) >= 3  # an end of text may be drawn early
-    monkeypatch.setattr(Columns, "_best", lambda self, hidden: None)
+    monkeypatch.setattr(Columns, "_screened", lambda *given: None)
     torch.manual_seed(0)
     assert torch.equal(write(model, prompts, **options), screened)
 
