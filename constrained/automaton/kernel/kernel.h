@@ -55,10 +55,10 @@ typedef struct {
 /* vocabulary ------------------------------------------------------------------------------------ */
 
 typedef struct {
-    int32_t low, high;    /* the tokens that begin so: low … high - 1 of the sorted ones */
-    int32_t ends;         /* how many of them end here; they come first */
-    int32_t first, count; /* children */
-    int32_t depth;        /* bytes read so far */
+    int32_t low, high;     /* the tokens that begin so: low … high - 1 of the sorted ones */
+    int32_t ends, end_id;  /* how many of them end here (they come first), and the id of one; -1: none */
+    int32_t first;         /* children */
+    uint16_t count, depth; /* how many; bytes read so far */
 } Node;
 
 /* A token that isn't all inside a set of characters. */
@@ -96,8 +96,7 @@ typedef struct {
     int32_t *offsets;
     int32_t n, size, words, longest;
     Node *nodes;
-    uint8_t *child_byte;
-    int32_t *child;              /* node, or ~(sorted index) where a single token is left */
+    uint32_t *children;          /* byte, bit 8: a single token is left, and from bit 9 its sorted index, else the node */
     int32_t node_count, child_count;
     uint64_t (*ascii)[2];        /* which ASCII characters a token contains */
     uint8_t *plain;              /* 1: only ASCII; 2: whole characters, some beyond; 0: neither */
@@ -116,7 +115,12 @@ int text_set(Tokens *tokens, PyObject *charset);         /* its number, or -1 */
 int text_expand(TextSet *set, int state);                /* fill next[state] */
 int text_index(Tokens *tokens, TextSet *set);            /* fill what a set knows of the tokens */
 void text_free(TextSet *set);
-int32_t find_child(const Tokens *tokens, const Node *node, uint8_t byte, int *found);
+int find_child(const Tokens *tokens, const Node *node, uint8_t byte, uint32_t *child);
+
+#define MOST_NODES (1 << 23)
+#define CHILD_BYTE(child) ((uint8_t)(child))
+#define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
+#define CHILD_INDEX(child) ((int32_t)((child) >> 9))
 
 /* grammar --------------------------------------------------------------------------------------- */
 
@@ -242,7 +246,8 @@ struct Walk {
 Walk *walk_take(Engine *engine, Target *target);
 void walk_leave(Walk *walk);
 void walk_free(Walk *walk);
-int emit(Walk *walk, int32_t token);
+int emit(Walk *walk, int32_t id);
+int emit_ends(Walk *walk, const Node *node);
 int list_id(Target *target, int32_t id);
 int try_from(Walk *walk, int32_t token, int32_t depth, int32_t state);
 int visit(Walk *walk, int32_t node);

@@ -3,20 +3,20 @@
 
 PyTypeObject *TokensType;
 
-/* A node a distinct beginning that two or more tokens share; level by level, so children lie side by side. */
+/* A node for each beginning that two or more tokens share; level by level. */
 static int build_trie(Tokens *t) {
     int32_t room = 1 << 12, child_room = 1 << 12;
     t->nodes = malloc(room * sizeof(Node));
-    t->child_byte = malloc(child_room);
-    t->child = malloc(child_room * sizeof(int32_t));
-    if (!t->nodes || !t->child_byte || !t->child) return -1;
-    t->nodes[0] = (Node){0, t->n, 0, 0, 0, 0};
+    t->children = malloc(child_room * sizeof(uint32_t));
+    if (!t->nodes || !t->children) return -1;
+    t->nodes[0] = (Node){0, t->n, 0, 0, 0, 0, 0};
     t->node_count = 1;
     for (int32_t i = 0; i < t->node_count; i++) {
         Node node = t->nodes[i];
         int32_t at = node.low, depth = node.depth;
-        while (at < node.high && t->lengths[at] == depth) at++;
+        while (at < node.high && t->offsets[at + 1] - t->offsets[at] == depth) at++;
         node.ends = at - node.low;
+        node.end_id = node.ends ? t->ids[node.low] : -1;
         node.first = t->child_count;
         while (at < node.high) {
             uint8_t byte = t->flat[t->offsets[at] + depth];
@@ -24,11 +24,9 @@ static int build_trie(Tokens *t) {
             while (end < node.high && t->flat[t->offsets[end] + depth] == byte) end++;
             if (t->child_count == child_room) {
                 child_room *= 2;
-                uint8_t *bytes = realloc(t->child_byte, child_room);
-                if (bytes) t->child_byte = bytes;
-                int32_t *child = realloc(t->child, child_room * sizeof(int32_t));
-                if (child) t->child = child;
-                if (!bytes || !child) return -1;
+                uint32_t *children = realloc(t->children, child_room * sizeof(uint32_t));
+                if (!children) return -1;
+                t->children = children;
             }
             if (end - at > 1 && t->node_count == room) {
                 room *= 2;
@@ -36,22 +34,31 @@ static int build_trie(Tokens *t) {
                 if (!nodes) return -1;
                 t->nodes = nodes;
             }
-            t->child_byte[t->child_count] = byte;
-            t->child[t->child_count++] = end - at > 1 ? t->node_count : ~at;
-            if (end - at > 1) t->nodes[t->node_count++] = (Node){at, end, 0, 0, 0, depth + 1};
+            int leaf = end - at == 1;
+            t->children[t->child_count++] = byte | (uint32_t)leaf << 8 | (uint32_t)(leaf ? at : t->node_count) << 9;
+            if (!leaf) t->nodes[t->node_count++] = (Node){at, end, 0, -1, 0, 0, (uint16_t)(depth + 1)};
             at = end;
         }
-        node.count = t->child_count - node.first;
+        node.count = (uint16_t)(t->child_count - node.first);
         t->nodes[i] = node;
     }
     return 0;
 }
 
-int32_t find_child(const Tokens *t, const Node *node, uint8_t byte, int *found) {
-    const uint8_t *bytes = t->child_byte + node->first;
-    const uint8_t *at = memchr(bytes, byte, node->count);
-    *found = at != NULL;
-    return at ? t->child[node->first + (at - bytes)] : 0;
+int find_child(const Tokens *t, const Node *node, uint8_t byte, uint32_t *child) {
+    const uint32_t *at = t->children + node->first;
+    int32_t n = node->count;
+    while (n > 8) {
+        int32_t half = n / 2;
+        if ((at[half] & 0xFF) <= byte) at += half, n -= half;
+        else n = half;
+    }
+    for (; n > 0; n--, at++) {
+        if ((*at & 0xFF) != byte) continue;
+        *child = *at;
+        return 1;
+    }
+    return 0;
 }
 
 /* Characters in `data`, or -1 if it isn't well-formed UTF-8 from end to end. */
@@ -139,6 +146,10 @@ static int tokens_init(Tokens *t, PyObject *args, PyObject *kwargs) {
         if (t->lengths[i] > t->longest) t->longest = t->lengths[i];
     }
     t->offsets[t->n] = (int32_t)sum;
+    if (t->longest > UINT16_MAX || 2 * (int64_t)t->n > MOST_NODES) {
+        PyErr_SetString(PyExc_ValueError, "a vocabulary too large for the kernel");
+        return -1;
+    }
     if (sum != t->buffers[0].len || sum > INT32_MAX || t->buffers[2].len != t->buffers[1].len ||
         t->buffers[3].len != (Py_ssize_t)size * 4)
         goto bad;
@@ -157,7 +168,7 @@ bad:
 static void tokens_dealloc(Tokens *t) {
     PyTypeObject *type = Py_TYPE(t);
     while (t->held) PyBuffer_Release(&t->buffers[--t->held]);
-    free(t->offsets), free(t->nodes), free(t->child_byte), free(t->child);
+    free(t->offsets), free(t->nodes), free(t->children);
     free(t->ascii), free(t->plain), free(t->chars), free(t->by_chars), free(t->chars_end), free(t->whole);
     for (int i = 0; i < t->set_count; i++) text_free(t->sets[i]);
     free(t->sets), map_clear(&t->bases, 1);
@@ -167,7 +178,7 @@ static void tokens_dealloc(Tokens *t) {
 }
 
 static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
-    size_t sum = (size_t)t->n * 4 + t->node_count * sizeof(Node) + t->child_count * 5;
+    size_t sum = (size_t)t->n * 4 + t->node_count * sizeof(Node) + t->child_count * 4;
     if (t->ascii) sum += (size_t)t->n * (16 + 1 + 4 + 4) + t->words * 4 + t->longest * 4;
     sum += t->bases.used * t->words * 4 + t->bases.room * sizeof(Slot);
     for (int i = 0; i < t->set_count; i++) {

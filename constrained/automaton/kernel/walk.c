@@ -51,8 +51,8 @@ int list_id(Target *t, int32_t id) {
     return 0;
 }
 
-int emit(Walk *w, int32_t token) {
-    int32_t id = w->engine->tokens->ids[token], word = id >> 5;
+int emit(Walk *w, int32_t id) {
+    int32_t word = id >> 5;
     Target *t = w->target;
     w->emitted++;
     if (!t->row) return list_id(t, id);
@@ -62,6 +62,14 @@ int emit(Walk *w, int32_t token) {
         else t->touched_count = -1;
     }
     return 0;
+}
+
+/* The tokens that end at a node: nearly always one at most. */
+int emit_ends(Walk *w, const Node *node) {
+    if (!node->ends) return 0;
+    for (int32_t i = 1; i < node->ends; i++)
+        if (emit(w, w->engine->tokens->ids[node->low + i]) < 0) return -1;
+    return emit(w, node->end_id);
 }
 
 /* `to`: the positions after `data`; none if it can't be read. `to` and `scratch` may not be `from`. */
@@ -76,20 +84,33 @@ int read_bytes(Engine *e, const Vec *from, const uint8_t *data, int32_t length, 
     return 0;
 }
 
+/* Whether `byte` can be read, without going on to what follows it. */
+static int can_read(Engine *e, const Vec *vec, uint8_t byte) {
+    uint64_t next[4];
+    if (vec->n == 1 && vec->at[0].kind == LITERAL) return e->literals[vec->at[0].object].at[vec->at[0].low] == byte;
+    return next_bytes(e, vec, next) < 0 ? -1 : (int)(next[byte >> 6] >> (byte & 63) & 1);
+}
+
 /* Emit the token if what follows its first `depth` bytes can be read from `vec`. */
 static int try_token(Walk *w, int32_t token, int32_t depth, const Vec *vec) {
     const Tokens *t = w->engine->tokens;
     const uint8_t *data = t->flat + t->offsets[token] + depth;
-    int32_t length = t->lengths[token] - depth;
-    if (read_bytes(w->engine, vec, data, length, &w->one, &w->two) < 0) return -1;
-    return w->one.n ? emit(w, token) : 0;
+    int32_t length = t->offsets[token + 1] - t->offsets[token] - depth;
+    if (length == 0) return emit(w, t->ids[token]);
+    if (length > 1) {
+        if (read_bytes(w->engine, vec, data, length - 1, &w->one, &w->two) < 0) return -1;
+        vec = &w->one;
+    }
+    int read = vec->n ? can_read(w->engine, vec, data[length - 1]) : 0;
+    return read > 0 ? emit(w, t->ids[token]) : read;
 }
 
 /* Emit the token if what follows its first `depth` bytes can be read from a state of the table. */
 int try_from(Walk *w, int32_t token, int32_t depth, int32_t state) {
     const Tokens *t = w->engine->tokens;
     const uint8_t *data = t->flat + t->offsets[token];
-    for (int32_t i = depth; i < t->lengths[token]; i++) {
+    int32_t last = t->offsets[token + 1] - t->offsets[token] - 1;
+    for (int32_t i = depth; i < last; i++) {
         int32_t after = table_step(w->engine, state, data[i]);
         if (after == DEAD) return 0;
         if (after == FAILED) return -1;
@@ -99,22 +120,22 @@ int try_from(Walk *w, int32_t token, int32_t depth, int32_t state) {
         }
         state = after;
     }
-    return emit(w, token);
+    const uint64_t *next = depth <= last ? table_first(w->engine, state) : NULL;
+    if (depth <= last && !next) return -1;
+    return !next || next[data[last] >> 6] >> (data[last] & 63) & 1 ? emit(w, t->ids[token]) : 0;
 }
 
-static int descend_from(Walk *w, const Node *node, int32_t state, uint8_t byte, int32_t child) {
-    if (child < 0) return try_from(w, ~child, node->depth, state);
-    int32_t after = table_step(w->engine, state, byte);
+static int descend_from(Walk *w, const Node *node, int32_t state, uint32_t child) {
+    if (CHILD_IS_TOKEN(child)) return try_from(w, CHILD_INDEX(child), node->depth, state);
+    int32_t after = table_step(w->engine, state, CHILD_BYTE(child));
     if (after == DEAD || after == FAILED) return after == DEAD ? 0 : -1;
-    const Node *below = &w->engine->tokens->nodes[child];
+    const Node *below = &w->engine->tokens->nodes[CHILD_INDEX(child)];
     if (after == NO_ROOM) { /* one by one, without the table */
         for (int32_t token = below->low; token < below->high; token++)
             if (try_from(w, token, node->depth, state) < 0) return -1;
         return 0;
     }
-    for (int32_t k = 0; k < below->ends; k++)
-        if (emit(w, below->low + k) < 0) return -1;
-    return visit_from(w, below, after);
+    return emit_ends(w, below) < 0 ? -1 : visit_from(w, below, after);
 }
 
 /* Emit the tokens below a node that can be read from a state of the table. */
@@ -126,17 +147,16 @@ int visit_from(Walk *w, const Node *node, int32_t state) {
     for (int k = 0; k < 4; k++) many += __builtin_popcountll(wanted[k]);
     if (node->count < FEW || many > FEW) {
         for (int32_t i = node->first; i < node->first + node->count; i++) {
-            uint8_t byte = t->child_byte[i];
-            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend_from(w, node, state, byte, t->child[i]) < 0) return -1;
+            uint8_t byte = CHILD_BYTE(t->children[i]);
+            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend_from(w, node, state, t->children[i]) < 0) return -1;
         }
         return 0;
     }
     for (int k = 0; k < 4; k++) {
         for (uint64_t bits = wanted[k]; bits; bits &= bits - 1) {
             uint8_t byte = (uint8_t)(k * 64 + __builtin_ctzll(bits));
-            int found;
-            int32_t child = find_child(t, node, byte, &found);
-            if (found && descend_from(w, node, state, byte, child) < 0) return -1;
+            uint32_t child;
+            if (find_child(t, node, byte, &child) && descend_from(w, node, state, child) < 0) return -1;
         }
     }
     return 0;
@@ -153,11 +173,12 @@ static int stays_inside(Tokens *t, TextSet *set, const Node *node) {
     return state == 0;
 }
 
-static int descend(Walk *w, const Node *node, uint8_t byte, int32_t child) {
+static int descend(Walk *w, const Node *node, uint32_t child) {
+    if (CHILD_IS_TOKEN(child)) return try_token(w, CHILD_INDEX(child), node->depth, &w->level[node->depth]);
     Vec *next = &w->level[node->depth + 1];
-    if (step_vec(w->engine, &w->level[node->depth], byte, next) < 0) return -1;
+    if (step_vec(w->engine, &w->level[node->depth], CHILD_BYTE(child), next) < 0) return -1;
     if (!next->n) return 0;
-    return child < 0 ? try_token(w, ~child, node->depth + 1, next) : visit(w, child);
+    return visit(w, CHILD_INDEX(child));
 }
 
 /* The bytes that a literal, or choices which agree, must go on with: how many, short of the last before an end. */
@@ -184,19 +205,17 @@ static const Node *follow_run(Walk *w, const Node *node, int *failed) {
     int32_t run = run_of(w->engine, &c, &data);
     if (run <= 0) return node;
     for (; run > 0; run--, data++) {
-        int found;
-        int32_t child = find_child(t, node, *data, &found);
-        if (!found) return NULL;
+        uint32_t child;
+        if (!find_child(t, node, *data, &child)) return NULL;
         if (c.kind == LITERAL) c.low++;
         else c.depth++;
-        if (child < 0) {
+        if (CHILD_IS_TOKEN(child)) {
             Vec one = {&c, 1, 1};
-            *failed = try_token(w, ~child, node->depth + 1, &one);
+            *failed = try_token(w, CHILD_INDEX(child), node->depth + 1, &one);
             return NULL;
         }
-        node = &t->nodes[child];
-        for (int32_t i = 0; i < node->ends; i++)
-            if ((*failed = emit(w, node->low + i)) < 0) return NULL;
+        node = &t->nodes[CHILD_INDEX(child)];
+        if ((*failed = emit_ends(w, node)) < 0) return NULL;
     }
     w->level[node->depth].n = 0;
     *failed = vec_push(&w->level[node->depth], &c);
@@ -209,9 +228,7 @@ int visit(Walk *w, int32_t number) {
     Tokens *t = e->tokens;
     const Node *node = &t->nodes[number];
     Vec *here = &w->level[node->depth];
-    if (node->depth)
-        for (int32_t i = 0; i < node->ends; i++)
-            if (emit(w, node->low + i) < 0) return -1;
+    if (node->depth && emit_ends(w, node) < 0) return -1;
     if (here->n == 1 && (here->at[0].kind == LITERAL || here->at[0].kind == CHOICES)) {
         int failed = 0;
         node = follow_run(w, node, &failed);
@@ -245,19 +262,18 @@ int visit(Walk *w, int32_t number) {
     uint64_t wanted[4];
     if (next_bytes(e, here, wanted) < 0) return -1;
     if (node->count < FEW) {
-        for (int32_t i = node->first; i < node->first + node->count; i++)
-            if (wanted[t->child_byte[i] >> 6] >> (t->child_byte[i] & 63) & 1 &&
-                descend(w, node, t->child_byte[i], t->child[i]) < 0)
-                return -1;
+        for (int32_t i = node->first; i < node->first + node->count; i++) {
+            uint8_t byte = CHILD_BYTE(t->children[i]);
+            if (wanted[byte >> 6] >> (byte & 63) & 1 && descend(w, node, t->children[i]) < 0) return -1;
+        }
         return 0;
     }
     for (int k = 0; k < 4; k++) {
         while (wanted[k]) {
             uint8_t byte = (uint8_t)(k * 64 + __builtin_ctzll(wanted[k]));
             wanted[k] &= wanted[k] - 1;
-            int found;
-            int32_t child = find_child(t, node, byte, &found);
-            if (found && descend(w, node, byte, child) < 0) return -1;
+            uint32_t child;
+            if (find_child(t, node, byte, &child) && descend(w, node, child) < 0) return -1;
         }
     }
     return 0;
