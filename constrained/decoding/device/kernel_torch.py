@@ -101,11 +101,14 @@ def within(
 
     Top-p keeps the fewest of the likeliest tokens whose probabilities sum to at least `top_p` (nucleus sampling:
     Holtzman et al. 2020, section 3.1), of what top-k kept, at the temperature; a greedy row keeps its best in any case.
+    Of equal logits at the edge of top-k, any may be kept.
     """
-    ordered, order = values.masked_fill(~may, -torch.inf).sort(dim=1, descending=True, stable=True)
+    values = values.masked_fill(~may, -torch.inf)
+    if top_k is None:
+        ordered, order = values.sort(dim=1, descending=True, stable=True)
+    else:
+        ordered, order = values.topk(min(top_k, values.shape[1]), dim=1)
     keep = ordered > -torch.inf
-    if top_k is not None:
-        keep[:, top_k:] = False
     if top_p is not None:
         scale = temperature.clamp(min=torch.finfo(torch.float32).tiny).unsqueeze(1)
         scaled = ((ordered - ordered[:, :1]) / scale).masked_fill_(~keep, -torch.inf)
