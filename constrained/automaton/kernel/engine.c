@@ -3,6 +3,8 @@
 
 PyTypeObject *EngineType;
 
+#define MOST_FLAT (1 << 20) /* bytes of choices that are laid side by side */
+
 /* vectors and maps of positions ------------------------------------------------------------------ */
 
 int vec_append(Vec *vec, const Config *configs, int n) {
@@ -149,6 +151,28 @@ static int32_t know_literal(Engine *e, PyObject *data) {
     return e->literal_count++;
 }
 
+/* Python's bytes lie all over memory; a walk that looks at a hundred of them waits for each. */
+static void flatten(Engine *e, Choices *choices, size_t total) {
+    Py_ssize_t n = PyTuple_GET_SIZE(choices->values);
+    uint8_t *flat = malloc(total + 1);
+    int32_t *offsets = malloc((n + 1) * sizeof *offsets);
+    if (!flat || !offsets) { /* it works without */
+        free(flat), free(offsets);
+        return;
+    }
+    int32_t at = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *value = PyTuple_GET_ITEM(choices->values, i);
+        offsets[i] = at;
+        memcpy(flat + at, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value));
+        at += (int32_t)PyBytes_GET_SIZE(value);
+    }
+    offsets[n] = at;
+    choices->flat = flat;
+    choices->offsets = offsets;
+    e->choices_bytes += total + (n + 1) * sizeof *offsets;
+}
+
 static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
     PyObject *id = PyLong_FromVoidPtr(values);
     PyObject *key = id ? PyTuple_Pack(2, id, bind) : NULL;
@@ -172,18 +196,22 @@ static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
         e->choices_room = room;
     }
     int32_t longest = 0;
+    Py_ssize_t total = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
         PyObject *value = PyTuple_GET_ITEM(values, i);
         if (!PyBytes_Check(value)) {
             PyErr_SetString(PyExc_TypeError, "a choice is not bytes");
             goto done;
         }
+        total += PyBytes_GET_SIZE(value);
         if (PyBytes_GET_SIZE(value) > longest) longest = (int32_t)PyBytes_GET_SIZE(value);
     }
     number = PyLong_FromLong(e->choices_count);
     if (!number || PyDict_SetItem(e->choices_numbers, key, number) < 0) goto done;
-    e->choices[e->choices_count] = (Choices){Py_NewRef(values), Py_NewRef(bind), longest};
+    Choices *added = &e->choices[e->choices_count];
+    *added = (Choices){Py_NewRef(values), Py_NewRef(bind), longest, NULL, NULL};
     result = e->choices_count++;
+    if (total <= MOST_FLAT) flatten(e, added, (size_t)total);
 done:
     Py_XDECREF(key), Py_XDECREF(number);
     return result;
@@ -456,7 +484,10 @@ static void engine_dealloc(Engine *e) {
     for (int32_t i = 0; i < e->frame_room && e->closures; i++)
         if (e->closures[i]) free(e->closures[i]->configs), free(e->closures[i]);
     for (int32_t i = 0; i < e->literal_count; i++) Py_DECREF(e->literals[i].data);
-    for (int32_t i = 0; i < e->choices_count; i++) Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
+    for (int32_t i = 0; i < e->choices_count; i++) {
+        Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
+        free(e->choices[i].flat), free(e->choices[i].offsets);
+    }
     free(e->frames), free(e->closures), free(e->literals), free(e->choices), free(e->start.at);
     map_clear(&e->finished, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
@@ -467,7 +498,8 @@ static void engine_dealloc(Engine *e) {
 }
 
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
-    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room) * sizeof(Slot) + e->closure_bytes;
+    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room) * sizeof(Slot);
+    sum += e->closure_bytes + e->choices_bytes;
     sum += e->table.bytes + e->table.room * 8 + (size_t)e->frame_room * 16 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
     return PyLong_FromSize_t(sum);
 }

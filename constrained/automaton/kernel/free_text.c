@@ -9,15 +9,22 @@
 #define SMALL 1024    /* a subtree of so many tokens isn't worth a row */
 #define MOST_BASES 512
 
-/* The first of the set's odd tokens at or after `token`. */
-static int32_t odd_from(const TextSet *set, int32_t token) {
-    int32_t low = 0, high = set->odds;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        if (set->odd[middle].token < token) low = middle + 1;
-        else high = middle;
+/* The set's odd tokens of one byte that lie in low … high - 1: odd[*first … end - 1]; `end` is returned. */
+static int32_t odd_range(const TextSet *set, int byte, int32_t low, int32_t high, int32_t *first) {
+    int32_t begin = set->odd_start[byte], end = set->odd_start[byte + 1], stop = end;
+    while (begin < stop) {
+        int32_t middle = begin + (stop - begin) / 2;
+        if (set->odd[middle].token < low) begin = middle + 1;
+        else stop = middle;
     }
-    return low;
+    *first = begin;
+    if (begin < end && set->odd[end - 1].token < high) return end;
+    for (stop = end, end = begin; end < stop;) {
+        int32_t middle = end + (stop - end) / 2;
+        if (set->odd[middle].token < high) end = middle + 1;
+        else stop = middle;
+    }
+    return end;
 }
 
 static int32_t characters(const Tokens *t, const Node *node) {
@@ -36,7 +43,8 @@ static void write_base(const Tokens *t, const TextSet *set, const Node *node, in
         uint32_t in = inside[token] & (most < 0 || chars[token] <= most);
         row[ids[token] >> 5] |= in << (ids[token] & 31);
     }
-    for (int32_t i = odd_from(set, low); i < set->odds && set->odd[i].token < node->high; i++) {
+    int32_t i, end = odd_range(set, 0, low, node->high, &i);
+    for (; i < end; i++) {
         const Odd *odd = &set->odd[i]; /* one that ends inside a character of the set */
         if (odd->offset < 0 && (most < 0 || odd->before < most)) row[ids[odd->token] >> 5] |= 1u << (ids[odd->token] & 31);
     }
@@ -54,7 +62,7 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
     }
     if (number == 0 && most < 0) {
         memcpy(row, t->sets[set]->row, t->words * sizeof *row);
-        for (int32_t i = 0; i < t->sets[set]->odds; i++) {
+        for (int32_t i = 0; i < t->sets[set]->odd_start[1]; i++) {
             const Odd *odd = &t->sets[set]->odd[i];
             int32_t id = t->ids[odd->token];
             if (odd->offset < 0) row[id >> 5] |= 1u << (id & 31);
@@ -70,7 +78,7 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
             int32_t id = t->ids[t->by_chars[i]];
             row[id >> 5] &= ~(1u << (id & 31));
         }
-        for (int32_t i = 0; i < t->sets[set]->odds; i++) {
+        for (int32_t i = 0; i < t->sets[set]->odd_start[1]; i++) {
             const Odd *odd = &t->sets[set]->odd[i];
             int32_t id = t->ids[odd->token];
             if (odd->offset < 0 && odd->before >= most) row[id >> 5] &= ~(1u << (id & 31));
@@ -112,14 +120,17 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
         for (int32_t token = low; most >= 0 && token < node->high; token++)
             if (set->free[token] && t->chars[token] > most && try_from(w, token, node->depth, state) < 0) return -1;
     }
-    for (int32_t i = odd_from(set, low); i < set->odds && set->odd[i].token < node->high; i++) {
-        const Odd *odd = &set->odd[i];
-        int32_t taken = odd->before - before;
-        if (open) {
-            if (try_from(w, odd->token, node->depth, state) < 0) return -1;
-        } else if (odd->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high) &&
-                   first[odd->byte >> 6] >> (odd->byte & 63) & 1) {
-            if (try_from(w, odd->token, odd->offset, state) < 0) return -1;
+    for (int byte = 0; byte < 256; byte++) {
+        if (!open && !(first[byte >> 6] >> (byte & 63) & 1)) continue;
+        int32_t i, end = odd_range(set, byte, low, node->high, &i);
+        for (; i < end; i++) {
+            const Odd *odd = &set->odd[i];
+            int32_t taken = odd->before - before;
+            if (open) {
+                if (try_from(w, odd->token, node->depth, state) < 0) return -1;
+            } else if (odd->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high)) {
+                if (try_from(w, odd->token, odd->offset, state) < 0) return -1;
+            }
         }
     }
     return 0;

@@ -82,8 +82,9 @@ typedef struct {
     int permissive;              /* most tokens lie inside: `free` pays */
     uint32_t *row;               /* packed over ids: tokens all inside */
     uint8_t *free;               /* the same by sorted index, one byte each */
-    Odd *odd;                    /* the others, if permissive; sorted */
+    Odd *odd;                    /* the others, if permissive: by `byte`, then by token */
     int32_t odds;
+    int32_t odd_start[257];      /* where those of a byte begin; byte 0: those that end inside a character */
     uint8_t *counts;             /* [longest + 2]: some token may take that many characters */
 } TextSet;
 
@@ -144,6 +145,8 @@ typedef struct {
     PyObject *values;    /* sorted tuple of bytes */
     PyObject *bind;      /* parameter's name or None */
     int32_t longest;
+    uint8_t *flat;       /* the values side by side, as a walk wants them; NULL where they are too many */
+    int32_t *offsets;
 } Choices;
 
 typedef struct Walk Walk;
@@ -181,7 +184,7 @@ typedef struct {
     Table table;
     int64_t work, max_work; /* steps of single positions for one mask, so far and at most */
     Walk *spare;         /* a walk's scratch memory, while no walk uses it */
-    size_t closure_bytes;
+    size_t closure_bytes, choices_bytes;
 } Engine;
 
 int vec_push(Vec *vec, const Config *config);
@@ -211,6 +214,10 @@ static inline int accepting(const Vec *vec) {
 }
 
 static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *length) {
+    if (choices->flat) {
+        *length = choices->offsets[i + 1] - choices->offsets[i];
+        return choices->flat + choices->offsets[i];
+    }
     PyObject *value = PyTuple_GET_ITEM(choices->values, i);
     *length = (int32_t)PyBytes_GET_SIZE(value);
     return (const uint8_t *)PyBytes_AS_STRING(value);

@@ -116,6 +116,11 @@ static int classify(Tokens *t, TextSet *set, int32_t token, Odd *odd) {
     return state == 0;
 }
 
+static int by_byte(const void *a, const void *b) {
+    const Odd *one = a, *two = b;
+    return one->byte != two->byte ? one->byte - two->byte : one->token - two->token;
+}
+
 int text_index(Tokens *t, TextSet *set) {
     if (set->indexed) return 0;
     if (tokens_text(t) < 0 || text_expand(set, 0) < 0) return -1;
@@ -159,6 +164,13 @@ int text_index(Tokens *t, TextSet *set) {
                 counts[odd[odds].before + (odd[odds].offset < 0)] = 1;
                 odds++;
             }
+        }
+    }
+    if (set->permissive) {
+        qsort(odd, odds, sizeof *odd, by_byte);
+        for (int32_t b = 0, at = 0; b <= 256; b++) {
+            while (at < odds && odd[at].byte < b) at++;
+            set->odd_start[b] = at;
         }
     }
     set->row = row, set->free = inside, set->odd = odd, set->odds = odds, set->counts = counts;
