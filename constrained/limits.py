@@ -35,7 +35,11 @@ class Limits:
         Rule bodies, each with its parameters' values, looked at to tell whether a text can
         be finished where a slot has no value for some key.
     positions : int
-        Places in the grammar that one automaton comes to hold, stacks included.
+        Places in the grammar that one automaton comes to hold, each with its stack.
+    frames : int
+        Entries of those stacks, shared ones once.
+    states : int
+        Sets of positions that it comes to hold.
     state_positions : int
         Ways in which one text so far can be read.
     row_bytes : int
@@ -60,7 +64,9 @@ class Limits:
     value_bytes: int = 256 << 20
     closure: int = 200_000
     cases: int = 200_000
-    positions: int = 2_000_000
+    positions: int = 1_000_000
+    frames: int = 2_000_000
+    states: int = 1_000_000
     state_positions: int = 10_000
     row_bytes: int = 64 << 20
     precomputed: int = 1_000_000

@@ -57,6 +57,13 @@ class Automaton(Templates):
                     "the text so far can be read in too many ways",
                     "avoid repeats of what may be read in several ways, and join alternatives that begin alike",
                 )
+            if len(self._states) >= self.limits.states:
+                raise LimitError(
+                    "states",
+                    self.limits.states,
+                    "the automaton has come to too many states",
+                    "compile the grammar anew from time to time",
+                )
             found = self._states[key] = State(self, key)
         return found
 
@@ -92,7 +99,7 @@ class Automaton(Templates):
         kept: list[p.Frame] = []
         while frame is not None:
             # a call's own frames stay together: its parameters are bound in all of them at once
-            if len(kept) >= depth and frame.env is not kept[-1].env:
+            if len(kept) >= depth and (not frame.env.values or frame.env is not kept[-1].env):
                 break
             kept.append(frame)
             frame = frame.next

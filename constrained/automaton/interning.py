@@ -27,10 +27,19 @@ class Interning:
         key = (id(node), id(env), next.number if next else -1)
         found = self._frames.get(key)
         if found is None:
+            if len(self._frames) >= self.limits.frames:
+                raise LimitError(
+                    "frames",
+                    self.limits.frames,
+                    "the automaton's stacks have come to too many entries",
+                    "let the grammar nest less deeply, or compile it anew from time to time",
+                )
             found = self._frames[key] = p.Frame(node, env, next, len(self._frames))
         return found
 
     def env(self, grammar, values: dict, level: int) -> p.Env:
+        if not values:
+            level = 0  # nothing is bound in its frames, so none need telling apart
         key = (id(grammar), level, tuple(values.items()))
         found = self._envs.get(key)
         if found is None:

@@ -28,7 +28,7 @@ class Env:
     values : dict
         Parameter -> bytes (bound), :class:`Thunk`, or :class:`Unbound`.
     level : int
-        0 or 1, never that of the frame below: tells the frames of neighbouring calls apart.
+        0 or 1, where there are values never that of the frame below: tells the frames of neighbouring calls apart.
         (No more than that, so that calls at different depths of a stack share what they can.)
     """
 

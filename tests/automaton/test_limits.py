@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import subprocess
 import sys
 
@@ -46,6 +47,11 @@ HOSTILE = {
     "an argument that grows without text": (
         "closure", lambda: write(Grammar.from_lark('start: t{"a"}\nt{x}: t{u{x}} | x\nu{y}: y y\n'), closure=10_000)),
     "stacks beyond count": ("positions", lambda: write(Grammar.from_lark('start: "(" start ")" | "x"'), b"(" * 900, positions=1_000)),
+    "stacks of rules that are nothing": (
+        "frames", lambda: write(Grammar.from_lark(
+            'start: r0 "a" start "b" | "c"\n' + "".join(f"r{i}: r{i + 1} r{i + 1}\n" for i in range(10)) + "r10:\n"), b"a" * 300, frames=50_000)),
+    "states beyond count": ("states", lambda: Grammar.from_regex("(a|b)*a(a|b){14}", limits=Limits(states=1_000)).matches(
+        bytes(random.Random(1).choices(b"ab", k=5_000)))),
     "a long text": ("characters", lambda: lark("start: " + '"a" ' * 50_000, characters=100_000)),
     "a long pattern": ("characters", lambda: Grammar.from_regex("a" * 1_000_001)),
     "many rules": ("nodes", lambda: lark("".join(f'{"start" if i == 0 else f"r{i}"}: "a" r{i + 1}\n' for i in range(500)) + 'r500: "b"', nodes=1_000)),
