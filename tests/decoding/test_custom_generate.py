@@ -4,7 +4,7 @@ import threading
 
 import pytest
 import torch
-from transformers import DynamicCache, LogitsProcessorList, MaxTimeCriteria, StoppingCriteria, TextStreamer
+from transformers import DynamicCache, LogitsProcessorList, MaxTimeCriteria, StaticCache, StoppingCriteria, TextStreamer
 
 from constrained import ConstrainedError, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate, generate
@@ -236,29 +236,38 @@ class Interrupted(StoppingCriteria):
         return torch.zeros(len(input_ids), dtype=torch.bool)
 
 
-def test_an_interrupted_call_leaves_the_callers_cache_as_it_was(monkeypatch):
-    given, cache = inputs("A room. You see a desk 1."), DynamicCache(config=MODEL.config)
+def cache_of(kind, given):
+    """A cache of the caller's that has read the first five tokens."""
+    cache = StaticCache(MODEL.config, max_cache_len=80) if kind == "static" else DynamicCache(config=MODEL.config)
     with torch.no_grad():
         MODEL(given.input_ids[:, :5], past_key_values=cache)
-    before = [layer.keys.clone() for layer in cache.layers]
-    options = {"custom_generate": custom_generate, "grammar": COMPILED["free"], "max_new_tokens": 20, "do_sample": False}
-    with pytest.raises(KeyboardInterrupt):
-        MODEL.generate(**given, past_key_values=cache, stopping_criteria=[Interrupted(3)], **options)
-    second = MODEL.model.layers[1]
-    forward, calls = second.forward, []
+    return cache
 
-    def fails_later(*args, **kwargs):  # in the middle of a call: the first layer has its keys already
+
+@pytest.mark.parametrize("where", ["between calls", "within a call"])
+@pytest.mark.parametrize("kind, held", [("dynamic", 5), ("static", 0)])
+def test_an_interrupted_call_leaves_the_callers_cache_whole(monkeypatch, kind, held, where):
+    """As it was; or empty, where it can't go back."""
+    given = inputs("A room. You see a desk 1.")
+    options = {"custom_generate": custom_generate, "grammar": COMPILED["free"], "max_new_tokens": 20, "do_sample": False}
+    expected = MODEL.generate(**given, **options)
+    second, cache, calls = MODEL.model.layers[1], cache_of(kind, given), []
+    forward = second.forward
+
+    def fails_later(*args, **kwargs):  # the first layer has its keys already
         calls.append(1)
         if len(calls) == 3:
-            raise RuntimeError("interrupted")
+            raise KeyboardInterrupt
         return forward(*args, **kwargs)
 
-    monkeypatch.setattr(second, "forward", fails_later)
-    with pytest.raises(RuntimeError, match="interrupted"):
-        MODEL.generate(**given, past_key_values=cache, **options)
+    if where == "within a call":
+        monkeypatch.setattr(second, "forward", fails_later)
+    stops = [Interrupted(3)] if where == "between calls" else []
+    with pytest.raises(KeyboardInterrupt):
+        MODEL.generate(**given, past_key_values=cache, stopping_criteria=stops, **options)
     monkeypatch.undo()
-    assert all(torch.equal(layer.keys, keys) for layer, keys in zip(cache.layers, before))
-    assert torch.equal(MODEL.generate(**given, past_key_values=cache, **options), MODEL.generate(**given, **options))
+    assert [int(layer.get_seq_length()) for layer in cache.layers] == [held] * 2
+    assert torch.equal(MODEL.generate(**given, past_key_values=cache, **options), expected)
 
 
 def test_two_threads_with_one_model_and_one_compiled_grammar():
