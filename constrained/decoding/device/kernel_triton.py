@@ -205,13 +205,17 @@ def _step(
 
 
 @triton.jit
-def _apply(logits, mask, logits_stride, mask_stride, width, words, BLOCK: tl.constexpr):
+def _apply(logits, mask, logits_stride, mask_stride, width, size, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    word = tl.load(mask + row * mask_stride + column // 32, mask=column // 32 < words, other=0)
-    shut = ((word >> (column % 32)) & 1) == 0
-    # what is allowed is neither read nor written
-    tl.store(logits + row * logits_stride + column, float("-inf"), mask=shut & (column < width))
+    at = tl.program_id(1) * (BLOCK // 8) + tl.arange(0, BLOCK // 8)
+    bit = tl.arange(0, 8)
+    column = at[:, None] * 8 + bit[None, :]
+    # uint8: a byte of the mask for 8 columns; those beyond it are not allowed
+    byte = tl.load(mask + row * mask_stride + at, mask=at < size, other=0).to(tl.int32)[:, None]
+    to = logits + row * logits_stride + column
+    # What is allowed is neither read nor written. Most of a narrow mask are empty bytes: one wide store each.
+    tl.store(to, float("-inf"), mask=(byte == 0) & (column < width))
+    tl.store(to, float("-inf"), mask=(byte != 0) & (((byte >> bit[None, :]) & 1) == 0) & (column < width))
 
 
 class Scratch(NamedTuple):
@@ -310,6 +314,7 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         int32 ``[rows, words]`` on the same device.
     """
     rows, width = logits.shape
+    mask = (mask if mask.stride(1) == 1 else mask.contiguous()).view(torch.uint8)
     with _on(logits.device):
         _apply[(rows, triton.cdiv(width, BLOCK))](
             logits, mask, logits.stride(0), mask.stride(0), width, mask.shape[1], BLOCK=BLOCK, num_warps=WARPS

@@ -168,7 +168,7 @@ on = dict(NOISE=True, KEPT=True, PRUNED=True, SPLITS=32, BLOCK=k.BLOCK, LIST=k.L
 text = ptx(k._step, {None: "*i32", **numbers, **floats}, on, enable_fp_fusion=False)
 assert "fma.rn.f32" not in text, "fused operations round otherwise than the reference"
 assert "acq_rel" in text, "the last program to arrive sees what the others found"
-assert ".entry" in ptx(k._apply, {None: "*i32", **numbers, **floats}, dict(BLOCK=k.BLOCK))
+assert ".entry" in ptx(k._apply, {None: "*u8", **numbers, **floats}, dict(BLOCK=k.BLOCK))
 """
 
 
