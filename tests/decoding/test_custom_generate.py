@@ -4,6 +4,8 @@ import threading
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import DynamicCache, LogitsProcessorList, MaxTimeCriteria, StaticCache, StoppingCriteria, TextStreamer
 
 from constrained import ConstrainedError, Grammar, Vocabulary, compile_grammar
@@ -55,6 +57,23 @@ def test_a_batch_writes_what_each_prompt_writes_alone(options):
         assert stripped(ids) == alone and set(ids[len(alone) :]) <= {1}
         assert GRAMMARS[name].matches(text(ids))
         assert generate(loaded, prompt, compiled, max_new_tokens=60).token_ids == [i for i in alone if i != 1]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.text("abc é", max_size=30), st.lists(st.text("abc é1", min_size=1, max_size=12), min_size=1, max_size=4)),
+        min_size=2, max_size=5,
+    ),
+    st.booleans(),
+)  # fmt: skip
+def test_any_batch_writes_what_its_rows_write_alone(rows, forced):
+    prompts = ["<s>" + prompt for prompt, _ in rows]
+    grammars = [Grammar.from_choices(choices) for _, choices in rows]
+    options = {"max_new_tokens": 30, "vocabulary": VOCABULARY, "tokenizer": TOKENIZER if forced else None}
+    for ids, prompt, grammar, (_, choices) in zip(written(grammars, *prompts, **options), prompts, grammars, rows):
+        assert text(ids) in choices
+        assert written(grammar, prompt, **options) == [stripped(ids)]
 
 
 @pytest.mark.parametrize("name", GRAMMARS)

@@ -182,6 +182,7 @@ def test_a_block_is_as_wide_as_pays():
     many = [1] * 63 + [20]
     assert stretch(many) == 1  # 63 rows don't carry 19 columns of padding for one
     assert stretch([1, 1 + CALL // 8]) > 1
+    assert stretch([1] * 7 + [20], call=32) == 1 and stretch([1] * 7 + [20], call=256) == 20
 
 
 def test_models_that_must_read_each_text_alone():
