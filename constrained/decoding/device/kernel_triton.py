@@ -44,8 +44,8 @@ def _clean(x):
 def _first_of_best(score, token):
     """(greatest score, its token): of equal scores the lowest token; `_NO_TOKEN` marks what doesn't count."""
     counts = token != _NO_TOKEN
-    best = tl.max(tl.where(counts, score, float("-inf")), axis=0)
-    return best, tl.min(tl.where(counts & (score == best), token, _NO_TOKEN), axis=0)
+    best = tl.max(tl.where(counts, score, float("-inf")))
+    return best, tl.min(tl.where(counts & (score == best), token, _NO_TOKEN))
 
 
 @triton.jit
@@ -66,7 +66,7 @@ def _step(
     ids,
     after,
     mask_row,
-    masks,
+    masks,  # as uint8
     class_of,
     next,
     fewest,
@@ -101,25 +101,27 @@ def _step(
     by_row = tl.where(is_wide & (near == 0), size, 0)  # tokens that the mask row decides
     by_class = tl.where(is_wide & near, size, 0)  # those that the distance of their class's next state decides
     next += tl.maximum(wide_row, 0).to(tl.int64) * classes
-    masks += tl.load(mask_row + wide_row, mask=is_wide, other=0).to(tl.int64) * words
+    masks += tl.load(mask_row + wide_row, mask=is_wide, other=0).to(tl.int64) * words * 4
 
     # the whole vocabulary: of a wide state, or because the pruned mass is asked for; each lane by itself
-    score = tl.full((BLOCK,), float("-inf"), tl.float32)
-    token = tl.full((BLOCK,), _NO_TOKEN, tl.int32)
-    top = tl.full((BLOCK,), -_LARGEST, tl.float32)  # greatest logit so far
-    total = tl.full((BLOCK,), 0.0, tl.float32)  # sums of exp(logit - top): of all tokens,
-    inside = tl.full((BLOCK,), 0.0, tl.float32)  # and of the allowed ones
+    score = tl.full((BLOCK // 8, 8), float("-inf"), tl.float32)
+    token = tl.full((BLOCK // 8, 8), _NO_TOKEN, tl.int32)
+    top = tl.full((BLOCK // 8, 8), -_LARGEST, tl.float32)  # greatest logit so far
+    total = tl.full((BLOCK // 8, 8), 0.0, tl.float32)  # sums of exp(logit - top): of all tokens,
+    inside = tl.full((BLOCK // 8, 8), 0.0, tl.float32)  # and of the allowed ones
+    bit = tl.arange(0, 8)[None, :]
     columns = tl.where(is_wide, size, 0)
     if PRUNED:
         columns = tl.where(running, width, 0)
     span = tl.cdiv(columns, SPLITS * BLOCK) * BLOCK
     for start in range(split * span, tl.minimum((split + 1) * span, columns), BLOCK):
-        column = start + tl.arange(0, BLOCK)
-        word = tl.load(masks + column // 32, mask=column < by_row, other=0)
+        at = start // 8 + tl.arange(0, BLOCK // 8)
+        column = at[:, None] * 8 + bit
+        byte = tl.load(masks + at, mask=at * 8 < by_row, other=0).to(tl.int32)[:, None]
         kind = tl.load(class_of + column, mask=column < by_class, other=0)
         target = tl.load(next + kind, mask=column < by_class, other=-1)
         need = tl.load(fewest + target, mask=target >= 0, other=_NO_TOKEN)
-        allowed = (((word >> (column % 32)) & 1) != 0) | (need < budget)
+        allowed = (((byte >> bit) & 1) != 0) | (need < budget)
         value = _clean(tl.load(logits + column, mask=column < width, other=float("-inf")))
         if PRUNED:
             counted = tl.where(column < width, value, float("-inf"))
@@ -138,9 +140,9 @@ def _step(
         score = tl.where(better, value, score)
         token = tl.where(better, column, token)
     best, chosen = _first_of_best(score, token)
-    highest = tl.max(top, axis=0)
-    everything = tl.sum(total * tl.exp(top - highest), axis=0)
-    within = tl.sum(inside * tl.exp(top - highest), axis=0)
+    highest = tl.max(top)
+    everything = tl.sum(total * tl.exp(top - highest))
+    within = tl.sum(inside * tl.exp(top - highest))
 
     # of several programs for a row, the last to arrive goes on with what all of them found
     last = SPLITS - 1
@@ -161,11 +163,11 @@ def _step(
             best, chosen = _first_of_best(tl.load(part_sums + parts * 4, cache_modifier=".cg"), found)
             if PRUNED:
                 tops = tl.load(part_sums + parts * 4 + 1, cache_modifier=".cg")
-                highest = tl.max(tops, axis=0)
+                highest = tl.max(tops)
                 rest = tl.load(part_sums + parts * 4 + 2, cache_modifier=".cg")
-                everything = tl.sum(rest * tl.exp(tops - highest), axis=0)
+                everything = tl.sum(rest * tl.exp(tops - highest))
                 rest = tl.load(part_sums + parts * 4 + 3, cache_modifier=".cg")
-                within = tl.sum(rest * tl.exp(tops - highest), axis=0)
+                within = tl.sum(rest * tl.exp(tops - highest))
             tl.store(arrived + row, 0)
 
         # the short list of a narrow state
@@ -180,14 +182,14 @@ def _step(
             allowed = (at < count) & (need < budget)
             value = _clean(tl.load(logits + column, mask=allowed, other=float("-inf")))
             if PRUNED:
-                within += tl.sum(tl.where(allowed, tl.exp(value - highest), 0.0), axis=0)
+                within += tl.sum(tl.where(allowed, tl.exp(value - highest), 0.0))
             if KEPT:
                 allowed = allowed & (tl.load(kept + column, mask=allowed, other=0) != 0)
             if NOISE:
                 value += heat * tl.load(noise + column, mask=allowed, other=0.0)
             best_here, first = _first_of_best(value, tl.where(allowed, column, _NO_TOKEN))
             better = (first != _NO_TOKEN) & ((best_here > best) | (chosen == _NO_TOKEN))
-            found_target = tl.max(tl.where(column == first, target, -1), axis=0)
+            found_target = tl.max(tl.where(column == first, target, -1))
             target_listed = tl.where(better, found_target, target_listed)
             best = tl.where(better, best_here, best)
             chosen = tl.where(better, first, chosen)
@@ -278,7 +280,7 @@ def step(
             tables.ids,
             tables.after,
             tables.mask_row,
-            tables.masks,
+            tables.masks.view(torch.uint8),
             tables.class_of,
             tables.next,
             tables.fewest,

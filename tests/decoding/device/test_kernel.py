@@ -163,7 +163,7 @@ def ptx(kernel, types, constants, **options):
 strides = "logits_stride kept_stride noise_stride mask_stride"
 numbers = dict.fromkeys(f"{strides} width size words classes pad".split(), "i32")
 floats = dict.fromkeys(["noise", "temperature", "pruned", "part_sums"], "*fp32")
-floats |= {"logits": "*bf16", "kept": "*u8", "tokens": "*i64"}
+floats |= {"logits": "*bf16", "kept": "*u8", "masks": "*u8", "tokens": "*i64"}
 on = dict(NOISE=True, KEPT=True, PRUNED=True, SPLITS=32, BLOCK=k.BLOCK, LIST=k.LIST)
 text = ptx(k._step, {None: "*i32", **numbers, **floats}, on, enable_fp_fusion=False)
 assert "fma.rn.f32" not in text, "fused operations round otherwise than the reference"
