@@ -41,7 +41,7 @@ class Settings:
 
     repeats: int = 20
     seconds: float = 2.0
-    limit: float = 20.0
+    limit: float = 15.0
 
 
 class Kept:
