@@ -265,7 +265,8 @@ PyObject *position_of(Engine *e, const Config *c) {
 
 Closure *closure_of(Engine *e, int32_t rest) {
     if (e->closures[rest]) return e->closures[rest];
-    PyObject *found = PyObject_CallMethod(e->bridge, "enter", "(O)", rest ? e->frames[rest] : Py_None);
+    PyObject *found = rest ? PyObject_CallMethod(e->bridge, "enter", "(O)", e->frames[rest])
+                           : Py_BuildValue("[(iOOiiiO)]", ACCEPT, Py_None, Py_None, 0, 0, 0, Py_None);
     if (!found) return NULL;
     Closure *closure = NULL;
     if (PyList_Check(found)) {
