@@ -12,6 +12,7 @@ from constrained import ConstrainedError, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate, generate
 from constrained.errors import ModelError, VocabularyError
 from constrained.models import load
+from tests.data import shared
 from tests.decoding.oracle import MaskProcessor, padding_tokenizer
 from tests.decoding.test_generation import GRAMMARS
 from tests.decoding.tiny import tiny_llama
@@ -104,6 +105,25 @@ def test_processors_of_the_generation_config_see_what_they_see_in_transformers(o
     ours = MODEL.generate(**given, custom_generate=custom_generate, grammar=compiled, **options)
     for a, b in zip(own[:, given.input_ids.shape[1] :].tolist(), ours[:, given.input_ids.shape[1] :].tolist()):
         assert stripped(a) == stripped(b)
+
+
+def test_a_real_model_tells_its_own_story_where_the_grammar_lets_it():
+    stories = load(shared("models/stories260K"))
+    stories.tokenizer.pad_token = "</s>"
+    given = stories.tokenizer(["Once upon a time", "The cat"], return_tensors="pt", padding=True, padding_side="left")
+    anything = compile_grammar(Grammar.from_regex(r"(.|\n){0,2000}"), stories.vocabulary)
+    width = given.input_ids.shape[1]
+    own = stories.model.generate(**given, max_new_tokens=40, do_sample=False)
+    for options in ({}, {"tokenizer": stories.tokenizer}, {"cache_implementation": "static"}):
+        ours = stories.model.generate(
+            **given, custom_generate=custom_generate, grammar=anything, max_new_tokens=70, do_sample=False, **options
+        )
+        assert torch.equal(ours[:, : width + 40], own)
+    two = compile_grammar(Grammar.from_regex("(Lily|Tom) (was|had) [a-z ]{1,20}[.]"), stories.vocabulary)
+    for ids in stories.model.generate(
+        **given, custom_generate=custom_generate, grammar=two, tokenizer=stories.tokenizer, num_beams=3, max_new_tokens=30
+    )[:, width:]:
+        assert two.grammar.matches(stories.tokenizer.decode(ids, skip_special_tokens=True).strip())
 
 
 def test_processors_that_leave_nothing_are_an_error():
