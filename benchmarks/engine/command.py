@@ -17,12 +17,13 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks.engine import engines, exact, machine, report
-from benchmarks.engine.plot import draw
+from benchmarks.engine.plot import PLOT_SUFFIXES, draw
 from benchmarks.engine.side_by_side import Kept, Settings, SideBySide
 from benchmarks.engine.vocabularies import BY_SIZE
 from benchmarks.engine.workloads import WORKLOADS
 from constrained import __version__
 from constrained.cli.output import to_json, write_whole
+from constrained.errors import ConstrainedError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(options: argparse.Namespace) -> int:
     """Measure, print the tables, write JSON and plot."""
+    _check(options)
     vocabularies = [name for name in BY_SIZE if not options.vocabulary or name in options.vocabulary]
     workloads = [name for name in WORKLOADS if not options.workload or name in options.workload]
     if options.exact:
@@ -76,6 +78,16 @@ def run_command(options: argparse.Namespace) -> int:
     if options.plot:
         draw(wanted, options.plot)
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Before minutes are spent."""
+    if options.update and not options.exact:
+        raise ConstrainedError("--update records exact counts only", "use --exact --update")
+    if options.repeats < 1 or options.seconds <= 0 or options.limit <= 0:
+        raise ConstrainedError("--repeats, --seconds and --limit are positive numbers")
+    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
+        raise ConstrainedError(f"can't draw {options.plot}", f"name a file that ends in {', '.join(PLOT_SUFFIXES)}")
 
 
 def result(records: list[dict], settings: Settings) -> dict:

@@ -20,6 +20,7 @@ from benchmarks.engine.report import amount
 from benchmarks.engine.vocabularies import load
 from benchmarks.engine.worker import OverTime, Worker
 from constrained.cli.output import to_json, write_whole
+from constrained.errors import ConstrainedError
 
 UNCONSTRAINED = "unconstrained"
 GENERATORS = (
@@ -47,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(options: argparse.Namespace) -> int:
     """Generate, print the table, write the JSON."""
+    if options.steps < 1 or options.rounds < 1:
+        raise ConstrainedError("--steps and --rounds are 1 or more")
     names = [n for n in (UNCONSTRAINED, *GENERATORS) if not options.engine or n in options.engine or n == UNCONSTRAINED]
     figures = run(names, options.steps, options.rounds)
     print(table(figures))

@@ -11,6 +11,7 @@ from constrained.errors import ConstrainedError
 
 MARKERS = {"ours": "D", "xgrammar": "o", "llguidance": "s", "outlines_core": "^", "lmformatenforcer": "v"}
 PANELS = {"first": "text → first mask", "p50": "a later mask, typical (p50)", "worst": "a later mask, worst"}
+PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 INK, FAINT = "#1a1a1a", "#8a8a8a"
 
 
@@ -21,7 +22,7 @@ def draw(records: list[dict], path: Path) -> None:
     ----------
     records : list of dict
     path : Path
-        `.svg`, `.png`, or whatever matplotlib writes.
+        It ends in one of `PLOT_SUFFIXES`.
 
     Raises
     ------

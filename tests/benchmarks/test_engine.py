@@ -23,7 +23,8 @@ from constrained.cli import main
 from constrained.errors import ConstrainedError
 from tests.data import shared
 
-PEERS = [name for name in engines.PEERS if importlib.util.find_spec(name)]
+PEERS = [name for name in engines.PEERS if importlib.util.find_spec(name) and name != "llguidance"]
+"""Those installed that need no tokenizer beside the tokens; llguidance has a test of its own."""
 WORDS = [b"", *(bytes((b,)) for b in range(256)), b"desk", b" 1", b" 10", b"10", "é".encode(), b"go ", b"to ", b"a]"]
 TOKENS = Tokens("bytes", WORDS, [0], [0])
 NODE = Seq("go to ", Choice("desk 1", "desk 10", "a"), "[", Chars("]", negated=True), "]")
@@ -34,8 +35,6 @@ IDS = [[[WORDS.index(t) for t in (b"go ", b"to ", b"desk", b" 10", b"[", b"n", "
 
 def walk(name: str) -> measure.Walk:
     adapter = engines.engine(name)
-    if adapter.NEEDS_TOKENIZER:
-        pytest.skip(f"{name} calls a tokenizer, and these bytes have none")
     return measure.walk(adapter, adapter.prepare(TOKENS), WORKLOAD, IDS, keep=True)
 
 
@@ -64,8 +63,6 @@ def test_a_peer_is_driven_as_it_should_be(name):
 @pytest.mark.parametrize("name", ["ours", *PEERS])
 def test_the_named_faults_are_probed(name):
     adapter = engines.engine(name)
-    if adapter.NEEDS_TOKENIZER:
-        pytest.skip(f"{name} calls a tokenizer, and these bytes have none")
     found = measure.probe(adapter, adapter.prepare(TOKENS), TOKENS)
     assert set(found) == set(measure.PROBES)
     assert all(found.values()) is (name != "outlines_core")
@@ -145,7 +142,7 @@ class Sleeper:
 
     def __init__(self, refuse: bool):
         if refuse:
-            raise engines.Refused("out of order")
+            import a_peer_that_is_not_installed  # noqa: F401
 
     def hello(self) -> dict:
         return {"pid": os.getpid(), "threads": os.environ["OMP_NUM_THREADS"]}
@@ -170,7 +167,7 @@ def test_an_engine_that_takes_too_long_is_stopped_and_begins_anew():
             worker.ask("die", seconds=20)
     finally:
         worker.stop()
-    with pytest.raises(engines.Refused, match="out of order"):
+    with pytest.raises(engines.Refused, match="not installed: No module named 'a_peer_that_is_not_installed'"):
         Worker("sleeper", Sleeper, True).start()
 
 
@@ -251,6 +248,15 @@ def test_a_run_measures_draws_and_goes_on_where_it_was_interrupted(tmp_path, cap
     assert again[:2] == lines[:2] and json.loads(again[2])["workload"] == "calculator"
     out = capsys.readouterr().out
     assert "| **choices** | text → first mask |" in out and "≤ 3 µs, ≤ best" in out
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(["--update"], "use --exact --update"), (["--repeats", "0"], "positive"), (["--plot", "x.gif"], "ends in .svg")],
+)
+def test_wrong_options_are_told_before_anything_is_measured(given, words, capsys, tmp_path):
+    assert main(["bench", "engine", "--output", str(tmp_path / "runs"), *given]) == 1
+    assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
 def test_without_data_the_error_says_what_to_set(capsys, tmp_path, monkeypatch):
