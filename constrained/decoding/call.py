@@ -130,7 +130,8 @@ class Call:
         static = static or config.cache_implementation == "static"
         longest = max(map(len, self.prompts))
         capacity = max(longest + self.steps, getattr(config, "max_cache_len", None) or 0) if static else longest + BLOCK
-        return RaggedReader(self.model, texts, capacity, static=static, need=need)
+        copies = self.copies if len(texts) == len(self.prompts) else 1
+        return RaggedReader(self.model, texts, capacity, static=static, need=need, copies=copies)
 
 
 def read_call(

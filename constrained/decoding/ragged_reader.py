@@ -57,6 +57,8 @@ class RaggedReader:
         See `RaggedCache`.
     need : Need
         The logits that are looked at.
+    copies : int
+        So many rows, next to each other, have the same prompt; it is read once.
 
     Attributes
     ----------
@@ -65,10 +67,17 @@ class RaggedReader:
     """
 
     def __init__(
-        self, model: Any, texts: Sequence[GuidedText], capacity: int, *, static: bool = False, need: Need = ALL
+        self,
+        model: Any,
+        texts: Sequence[GuidedText],
+        capacity: int,
+        *,
+        static: bool = False,
+        need: Need = ALL,
+        copies: int = 1,
     ):
         self.forward = Forward(model)
-        self.need = need
+        self.need, self._copies = need, copies
         self.cache = RaggedCache(capacity, static=static)
         self.texts = list(texts)
         self.done = [0] * len(self.texts)
@@ -80,6 +89,7 @@ class RaggedReader:
 
     def read(self, texts: Sequence[GuidedText]) -> tuple[list[GuidedText], torch.Tensor, np.ndarray | None]:
         """See `constrained.decoding.loop.Reader`."""
+        self._share_prompts()
         self._drop(texts)
         waiting = set(texts)
         pending = [len(t.ids) - n if t in waiting else 0 for t, n in zip(self.texts, self.done)]
@@ -95,9 +105,12 @@ class RaggedReader:
 
     def read_prompts(self) -> torch.Tensor:
         """Logits behind every text, in one call; float32 ``[rows, width]``."""
+        self._share_prompts()
         lengths = [len(text.ids) for text in self.texts]
-        logits = self._call(lengths, max(lengths))
+        pending = [n - done for n, done in zip(lengths, self.done)]
+        logits = self._call(pending, max(pending))
         self.done = lengths
+        self.tokens_run += sum(pending)
         return logits
 
     def step(self, tokens: torch.Tensor, positions: torch.Tensor, reach: int) -> torch.Tensor:
@@ -123,6 +136,26 @@ class RaggedReader:
         if list(rows) != list(range(len(self.done))):
             self.cache.select(torch.tensor(rows, device=self.forward.model.device))
         self.done = [self.done[row] for row in rows]
+
+    def _share_prompts(self) -> None:
+        """Read what copies share once for all of them, but for the last token: each asks by itself."""
+        copies, self._copies = self._copies, 1
+        if copies == 1:
+            return
+        texts = self.texts
+        self.texts = texts[::copies]
+        shared = [
+            min(_agree(first.ids, other.ids) for other in texts[i * copies : (i + 1) * copies]) - 1
+            for i, first in enumerate(self.texts)
+        ]
+        self.done = [0] * len(shared)
+        if any(shared):
+            self._call(shared, max(shared), rows=[0])
+            self.done = shared
+            self.tokens_run += sum(shared)
+            self.reorder(texts, [i // copies for i in range(len(texts))])
+        else:
+            self.texts, self.done = texts, [0] * len(texts)
 
     def _drop(self, texts: Sequence[GuidedText]) -> None:
         """Leave out rows that are over once they are half of all: they are carried along otherwise."""
@@ -173,6 +206,13 @@ class RaggedReader:
             dtype = self.forward.model.dtype
             full, sliding = (torch.where(m, 0.0, torch.finfo(dtype).min).to(dtype) for m in (full, sliding))
         return {"full_attention": full, "sliding_attention": sliding} if self._by_kind else sliding
+
+
+def _agree(one: Sequence[int], other: Sequence[int]) -> int:
+    """Tokens in which two texts agree from the beginning."""
+    if one == other:
+        return len(one)
+    return next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
 
 
 def stretch(pending: Sequence[int], call: int = CALL) -> int:

@@ -131,6 +131,22 @@ def test_rows_fork_and_go():
         assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
 
 
+@pytest.mark.parametrize("static", [False, True])
+@torch.no_grad()
+def test_a_prompt_that_rows_share_is_read_once(static):
+    long = list(range(30))
+    rows = [Row(long), Row(list(long)), Row([*long, 7]), Row([5]), Row([5]), Row([5])]  # one has run ahead
+    reader = RaggedReader(LLAMA, rows, 40, static=static, copies=3)
+    for row, logits in zip(rows, read_all(reader, rows)):
+        assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
+    assert reader.tokens_run == 29 + 1 + 1 + 2 + 3
+    rows[1].ids.append(3)
+    assert torch.allclose(read_all(reader, [rows[1]])[0], alone(LLAMA, rows[1].ids), atol=1e-4)
+    single = [Row([5]), Row([5])]  # nothing to share before the last token
+    reader = RaggedReader(LLAMA, single, 40, static=static, copies=2)
+    assert torch.allclose(reader.read_prompts()[1], alone(LLAMA, [5]), atol=1e-4)
+
+
 @torch.no_grad()
 def test_a_call_that_breaks_off_is_made_again(monkeypatch):
     rows = [Row([1, 2, 3]), Row([4])]
