@@ -127,7 +127,7 @@ def _generate(call: Call, guides: Sequence[Matcher], min_forced: int) -> torch.T
         keep_scores=bool(config.return_dict_in_generate and config.output_scores),
     )
     ends = texts[0].vocabulary.eos_token_ids
-    watch = Watch(texts, choose.prompts, call.criteria, call.streamer, call.pad(ends))
+    watch = Watch(texts, choose.prompts, call.criteria, call.streamer, call.pad(ends), call.input_ids.device)
     past, passes = _write(call, texts, choose, watch)
     for text in texts:
         if text.end is None and text not in watch.cut and len(text.tokens) < call.steps:

@@ -26,6 +26,8 @@ class Watch:
     streamer : BaseStreamer, optional
         Of a single text.
     pad : int
+    device : torch.device
+        Where criteria get the tokens.
 
     Attributes
     ----------
@@ -40,8 +42,9 @@ class Watch:
         criteria: list[Any],
         streamer: BaseStreamer | None,
         pad: int,
+        device: torch.device,
     ):
-        self.texts, self.prompts, self.streamer, self.pad = list(texts), prompts, streamer, pad
+        self.texts, self.prompts, self.streamer, self.pad, self.device = list(texts), prompts, streamer, pad, device
         self.criteria = criteria
         self.cut: set[GuidedText] = set()
         self._streamed = 0
@@ -54,7 +57,7 @@ class Watch:
             return
         rows = [self.prompts[text] + text.ids[text.prompt_tokens :] for text in self.texts]
         width = max(map(len, rows))  # the ends stand together: that is where criteria look
-        ids = torch.tensor([[self.pad] * (width - len(row)) + row for row in rows])
+        ids = torch.tensor([[self.pad] * (width - len(row)) + row for row in rows], device=self.device)
         stop = torch.zeros(len(rows), dtype=torch.bool)
         for criterion in self.criteria:
             stop |= torch.as_tensor(criterion(ids, None)).cpu()
