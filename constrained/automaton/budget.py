@@ -50,11 +50,22 @@ class Budget:
 
     def horizon(self, state: State) -> float:
         """A budget above this many tokens rules nothing out at `state`."""
-        return self._distance.farthest(state)
+        return self._distance.farthest(state) + self._deeper
 
     def bounds(self, frame: p.Frame | None) -> tuple[float, float]:
         """What :meth:`horizon` needs to know of a frame (`Distance.of_rest`)."""
-        return self._distance.of_rest(frame)
+        short, far = self._distance.of_rest(frame)
+        return short, far + self._deeper
+
+    @cached_property
+    def _deeper(self) -> float:
+        """How much further the end can be for what one token nests."""
+        level, begins = self._distance.nesting(self._automaton.grammar)
+        if not level:
+            return 0
+        vocabulary = self._vocabulary
+        counts = np.add.reduceat(np.isin(vocabulary.flat, list(begins)), vocabulary.offsets, dtype=np.int32)
+        return level * (1 + int(counts.max()))
 
     def fits(self, state: State, left: int | None) -> bool:
         """Whether `state` can be finished, within `left` tokens if given."""
@@ -117,7 +128,9 @@ class Budget:
 
     def _from_position(self, position: p.Position) -> int | None:
         if position not in self._exact:
-            self._exact[position] = self._search(position, EXACT_STEPS)
+            # nesting has very many short ways, and a bound that is seldom too high
+            steps = EXACT_STEPS // 20 if self._automaton.grammar.nests else EXACT_STEPS
+            self._exact[position] = self._search(position, steps)
         found, exact = self._exact[position]
         if exact:
             return found

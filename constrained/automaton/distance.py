@@ -7,6 +7,7 @@ tokens, as many bytes are at most as many tokens.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
+from constrained.automaton.nesting import nesting_calls
 from constrained.automaton.state import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
@@ -31,8 +32,18 @@ class Distance:
         self._nodes: dict[n.Node, tuple[float, float]] = {}
 
     def farthest(self, state: State) -> float:
-        """A bound on the fewest bytes to the end from `state` and from every state after it."""
+        """A bound on the fewest bytes to the end from `state` and from every state after it that nests no deeper."""
         return max((self._far(q) for q in state.positions), default=0)
+
+    def nesting(self, grammar: Grammar) -> tuple[float, frozenset[int]]:
+        """How much further one more level of nesting can be, and bytes that begin one (see `nesting`)."""
+        bounds = self._of_grammar(grammar)
+        rules = [node.rule for r in grammar.rules.values() for node in n.walk(r.body) if id(node) in bounds.nests]
+        deepest, begins = max((bounds.rules[name][1] for name in rules), default=0), bounds.begins
+        for inner in filter(lambda v: isinstance(v, Grammar), grammar.bindings.values()):
+            other, more = self.nesting(inner)
+            deepest, begins = max(deepest, other), begins | more
+        return deepest, begins
 
     def nearest(self, state: State) -> float:
         """A bound on the fewest bytes to the end from `state`; some byte makes it at least one less."""
@@ -82,11 +93,14 @@ class Distance:
 
     def _of_node(self, node: n.Node, grammar: Grammar) -> tuple[float, float]:
         if node not in self._nodes:
-            if id(grammar) not in self._bounds:
-                self._bounds[id(grammar)] = _Bounds(grammar, self._lower)
-                self._bounds[id(grammar)].settle()
-            self._nodes[node] = self._bounds[id(grammar)].of(node)
+            self._nodes[node] = self._of_grammar(grammar).of(node)
         return self._nodes[node]
+
+    def _of_grammar(self, grammar: Grammar) -> _Bounds:
+        if id(grammar) not in self._bounds:
+            self._bounds[id(grammar)] = _Bounds(grammar, self._lower)
+            self._bounds[id(grammar)].settle()
+        return self._bounds[id(grammar)]
 
 
 class _Bounds:
@@ -95,6 +109,7 @@ class _Bounds:
     Where slots may be empty for some key, an alternative can be missing, so the longest
     alternative stands for all of them. A parameter stands for the longest of all that any
     call gives it. Found from above: rules start as unbounded, so no bound is ever too low.
+    Calls that nest count only as their shortest text: how deep they go depends on the text.
     """
 
     def __init__(self, grammar: Grammar, lower: bool):
@@ -102,25 +117,35 @@ class _Bounds:
         self.lower = lower
         self.pick = max if not lower and any(isinstance(v, dict) for v in grammar.bindings.values()) else min
         self.given = _given(grammar)
+        self.nests, self.begins = grammar.of_rules(nesting_calls)
         self.rules = {name: (UNBOUNDED, 0) for name in grammar.rules}
         self.slots = {name: self.of_slot(name) for name in grammar.slots}
         self.parameters: dict[str, tuple[float, float]] = {}
 
     def settle(self) -> None:
         """Find the rules' bounds; if they don't settle, there are none."""
+        if self._rounds(0):
+            # the shortest texts are known: now how far from its end a rule can be, from below
+            self.rules = {name: (short, 0) for name, (short, _) in self.rules.items()}
+            if self._rounds(1):
+                return
+        self.rules = dict.fromkeys(self.rules, (0, 0) if self.lower else (UNBOUNDED, UNBOUNDED))
+        self.parameters.clear()
+
+    def _rounds(self, which: int) -> bool:
+        """Work the rules' bounds out until those at index `which` change no more; False if they go on changing."""
         for i in range(_MAX_ROUNDS):
             before = dict(self.rules)
             self.parameters.clear()
             # callees often stand below their callers
             for name in reversed(before) if i % 2 == 0 else before:
                 self.rules[name] = self.of(self.grammar.rules[name].body)
-            if self.rules == before:
-                return
-            if i >= _MAX_ROUNDS // 2:  # by now it is nesting that grows, and that has no end
+            if all(self.rules[name][which] == bounds[which] for name, bounds in before.items()):
+                return True
+            if which and i >= _MAX_ROUNDS // 2:  # by now it is nesting that grows, and that has no end
                 grown = [name for name, (_, far) in self.rules.items() if far > before[name][1]]
                 self.rules.update((name, (self.rules[name][0], UNBOUNDED)) for name in grown)
-        self.rules = dict.fromkeys(self.rules, (0, 0) if self.lower else (UNBOUNDED, UNBOUNDED))
-        self.parameters.clear()
+        return False
 
     def of(self, node: n.Node) -> tuple[float, float]:
         if isinstance(node, n.Literal):
@@ -138,7 +163,8 @@ class _Bounds:
             short, far = self.of(node.item)
             return (node.low * short if node.low else 0), far + max(node.low - 1, 0) * _finite(short, node.low > 1)
         if isinstance(node, n.Call):
-            return self.rules[node.rule]
+            short, far = self.rules[node.rule]
+            return short, short if id(node) in self.nests else far
         if isinstance(node, n.Scoped):
             return self.of(node.node)
         if isinstance(node, n.Var):

@@ -48,7 +48,7 @@ class Grammar:
         self.limits = limits
         self._automaton = None
         self._used: frozenset[str] | None = None
-        self._nests: bool | None = None
+        self._of_rules: dict = {}  # what follows from the rules alone, shared by all with the same ones
 
     @classmethod
     def from_lark(cls, text_or_path, start: str = "start", *, limits: Limits = DEFAULT) -> Grammar:
@@ -165,7 +165,7 @@ class Grammar:
     def _variant(self, start: Node, bindings: dict, limits: Limits | None = None) -> Grammar:
         other = Grammar(self.rules, start, self.slots, bindings, limits or self.limits)
         other._used = self._used_slots()
-        other._nests = self._nests
+        other._of_rules = self._of_rules
         return other
 
     @property
@@ -192,14 +192,26 @@ class Grammar:
         """Slots in use that have no value yet."""
         return sorted(self._used_slots() - set(self.bindings) - {STEP})
 
+    @property
+    def nests(self) -> bool:
+        """Whether some recursion takes a stack, here or in a grammar that a slot is bound to."""
+        return self._stacked() or any(v.nests for v in self.bindings.values() if isinstance(v, Grammar))
+
+    def _stacked(self) -> bool:
+        return self.of_rules(stacked) != set()
+
+    def of_rules(self, fact):
+        """``fact(rules)``, found out once for all grammars with the same rules."""
+        if fact not in self._of_rules:
+            self._of_rules[fact] = fact(self.rules)
+        return self._of_rules[fact]
+
     def check_slots(self) -> None:
         """Raise GrammarError if a slot bound to the empty text lets a rule come to itself before any text."""
         empty = frozenset(name for name, value in self.bindings.items() if _may_be_empty(value))
         if not empty:
             return
-        if self._nests is None:
-            self._nests = bool(stacked(self.rules))
-        if self._nests:
+        if self._stacked():
             try:
                 check(self.rules, empty)
             except LeftRecursion as error:

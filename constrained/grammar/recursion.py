@@ -67,24 +67,24 @@ def check(rules: dict[str, Rule], slots: frozenset[str] = frozenset()) -> None:
 
 def stacked(rules: dict[str, Rule]) -> set[str]:
     """Rules whose recursion takes a stack: something is left to do after it."""
-    ends = {name: ending_parameters(rule) for name, rule in rules.items()}
-    edges = {name: set(_references(rule.body, ends, True)) for name, rule in rules.items()}
+    edges = {name: set(references(rule.body, rules)) for name, rule in rules.items()}
     return {n for g in components(edges) if any(c in g and not tail for m in g for c, tail in edges[m]) for n in g}
 
 
-def _references(node: Node, ends: dict[str, set[int]], tail: bool) -> Iterator[tuple[str, bool]]:
+def references(node: Node, rules: dict[str, Rule], tail: bool = True) -> Iterator[tuple[str, bool]]:
     """(rule, whether nothing is left to do after it) of every call in `node`."""
     if isinstance(node, Call):
         yield node.rule, tail
+        ends = ending_parameters(rules[node.rule]) if node.args else ()
         for i, arg in enumerate(node.args):
-            yield from _references(arg, ends, tail and i in ends[node.rule])
+            yield from references(arg, rules, tail and i in ends)
     elif isinstance(node, Seq):
         for i, item in enumerate(node.items):
-            yield from _references(item, ends, tail and i == len(node.items) - 1)
+            yield from references(item, rules, tail and i == len(node.items) - 1)
     else:
         tail = tail and not (isinstance(node, Repeat) and node.high != 1)
         for item in nodes.children(node):
-            yield from _references(item, ends, tail)
+            yield from references(item, rules, tail)
 
 
 def _check_arguments(group: set[str], corners: LeftCorners) -> None:
