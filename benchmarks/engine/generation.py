@@ -64,11 +64,10 @@ def run_command(options: argparse.Namespace) -> int:
 def run(names: list[str], steps: int, rounds: int) -> dict[str, dict]:
     """Figures by engine; of one that can't, the reason.
 
-    A first text of each warms up what is compiled on first use and isn't counted.
+    A first step of each, not counted, warms up what is prepared on first use.
     """
-    from benchmarks.engine.generators import (
-        Generator,  # torch and transformers take seconds to import
-    )
+    # here, for torch and transformers take seconds to import
+    from benchmarks.engine.generators import Generator
 
     tokens = load(VOCABULARY)
     workers = {name: Worker(name, Generator, name, tokens) for name in names}
@@ -105,16 +104,18 @@ def _try(figures: dict, do) -> None:
 
 def _prepare(worker: Worker, figures: dict, steps: int) -> None:
     figures |= worker.start()
+    worker.ask("prepare", steps, seconds=LIMIT)
+    worker.ask("write", steps, False, seconds=2 * LIMIT)
     figures["compiles"] = [worker.ask("prepare", number, seconds=LIMIT) for number in range(steps)]
-    worker.ask("write", 0, False, seconds=2 * LIMIT)
 
 
 def _sum_up(figures: dict) -> None:
-    """Add what the table shows to an engine's figures."""
+    """What the table shows, instead of an engine's texts one by one."""
+    texts_by_mode, compiles = figures.pop("texts"), figures.pop("compiles", [])
     if "reason" in figures:
         return
-    figures["compile"] = median(figures.pop("compiles"))
-    for mode, texts in figures["texts"].items():
+    figures["compile"] = median(compiles)
+    for mode, texts in texts_by_mode.items():
         seconds, count = sum(t["seconds"] for t in texts), sum(t["tokens"] for t in texts)
         figures[mode] = {
             "tokens/s": count / seconds,
@@ -140,7 +141,7 @@ def table(figures: dict[str, dict]) -> str:
             free = name == UNCONSTRAINED
             ratio = f["tokens/s"] / ran[UNCONSTRAINED][mode]["tokens/s"] if UNCONSTRAINED in ran else None
             lines.append(
-                f"| {mode} | {name} | {'–' if free else amount(known['compile'])} | {f['tokens/s']:.1f} "
+                f"| {mode} | {name} | {amount(known['compile']) if known['compile'] else '–'} | {f['tokens/s']:.1f} "
                 f"| {'–' if ratio is None else f'{ratio:.2f}'} | {f['tokens/text']:.0f} | {f['passes/text']:.0f} "
                 f"| {f['s/text']:.2f} | {'–' if free else '{whole} of {texts}'.format(**f)} |"
             )

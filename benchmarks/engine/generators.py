@@ -180,15 +180,16 @@ class Generator:
         return {"version": version(distribution) if distribution else None, "weights": weights}
 
     def prepare(self, number: int) -> float:
-        """Compile the grammar of a step; the seconds it took (none where the adapter compiles for each text)."""
+        """Compile the grammar of a step; the seconds it took (0 where the adapter compiles for each text itself)."""
         if self.kind is None:
             return 0.0
         text = source(self.adapter, "", household_step(number)[1])
+        if self.kind is OutlinesLLGuidance:
+            self.compiled[number] = text
+            return 0.0
         began = perf_counter()
-        compiled = text if self.kind is OutlinesLLGuidance else self.adapter.compile(self.vocabulary, text)
-        took = perf_counter() - began
-        self.compiled[number] = compiled
-        return took
+        self.compiled[number] = self.adapter.compile(self.vocabulary, text)
+        return perf_counter() - began
 
     def write(self, number: int, sample: bool) -> dict:
         """Write one step.

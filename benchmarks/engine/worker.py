@@ -96,11 +96,12 @@ class Worker:
         return answer
 
     def stop(self) -> None:
-        """End the process, at once."""
+        """End the process: it goes by itself if it is waiting for a question, else it is killed."""
         if self._process is not None:
+            self._pipe.close()
+            self._process.join(1)
             self._process.kill()
             self._process.join()
-            self._pipe.close()
         self._process = self._pipe = None
 
 

@@ -52,7 +52,7 @@ def test_the_table_compares_with_unconstrained_and_the_best_whole_peer():
         "ours": texts(90, 1.0, forced=60),
         "xgrammar": texts(100, 4.0),
         "llguidance": texts(256, 3.0, whole=False),
-        "lmformatenforcer": {"reason": "over 30 s", "texts": {}},
+        "lmformatenforcer": {"reason": "over 30 s"},
     }
     text = generation.table(figures)
     assert "| greedy | ours | 2 ms | 90.0 | 2.25 | 90 | 90 | 1.00 | 1 of 1 |" in text
