@@ -26,7 +26,7 @@ KERNEL = Path("constrained/automaton/kernel")
 EXTENSION = Extension(
     "constrained.automaton._kernel",
     sources=sorted(str(file) for file in KERNEL.glob("*.c")),
-    depends=[str(KERNEL / "kernel.h")],
+    depends=sorted(str(file) for file in KERNEL.glob("*.h")),
     extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
     optional=True,
 )

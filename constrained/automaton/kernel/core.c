@@ -1,33 +1,7 @@
-/* One text being written, and the rows of many: what matcher.py and batch.py build on. */
-#include "kernel.h"
+/* One text being written: what matcher.py builds on. */
+#include "core.h"
 
 PyTypeObject *CoreType;
-
-typedef struct {
-    int32_t from;   /* where its positions start in `past` */
-    int32_t n;
-    int64_t left;
-    int ended;
-} Moment;
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *compiled;
-    Engine *engine;
-    Vec start, now, past;
-    Vec one, two;      /* scratch */
-    Moment *moments;
-    int32_t moment_count, moment_room;
-    int64_t left;      /* tokens of the budget; -1: none */
-    int ended;
-    int checked;       /* every step must be checked: the vocabulary lacks bytes */
-    uint32_t eos[MAX_EOS];
-    int eos_count;
-} Core;
-
-static int core_same(const Vec *a, const Vec *b) {
-    return a->n == b->n && !memcmp(a->at, b->at, a->n * sizeof(Config));
-}
 
 /* begin(compiled, engine, begun, eos, checked) -> bool */
 static PyObject *core_begin(Core *c, PyObject *args) {
@@ -62,7 +36,7 @@ static void core_dealloc(Core *c) {
     Py_DECREF(type);
 }
 
-static int begun(Core *c) {
+int core_begun(Core *c) {
     if (c->engine) return 1;
     PyErr_SetString(PyExc_ValueError, "a matcher comes from CompiledGrammar.matcher()");
     return 0;
@@ -112,7 +86,7 @@ static PyObject *core_advance(Core *c, PyObject *token) {
     int overflow;
     long long id = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
-    if (!begun(c)) return NULL;
+    if (!core_begun(c)) return NULL;
     c->engine->work = 0;
     if (overflow || id < 0) Py_RETURN_FALSE;
     for (int i = 0; i < c->eos_count; i++) {
@@ -198,7 +172,7 @@ static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
 }
 
 /* The mask into `target`: 1 written, 0 the budget has a say (Python's turn), -1 error. */
-static int core_fill(Core *c, Target *target) {
+int core_fill(Core *c, Target *target) {
     int check = c->ended ? 0 : filtered(c);
     if (check) return check < 0 ? -1 : 0;
     if (c->ended) {
@@ -221,7 +195,7 @@ static int core_fill(Core *c, Target *target) {
 /* fill_bitmask(mask, row=0): what is out of the ordinary, or wrong, is Python's. */
 static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
     Py_buffer view;
-    if (!begun(c)) return NULL;
+    if (!core_begun(c)) return NULL;
     Py_ssize_t row = nargs == 2 ? PyLong_AsSsize_t(args[1]) : 0;
     if (row == -1 && PyErr_Occurred()) return NULL;
     if ((nargs == 1 || nargs == 2) && !names && PyObject_CheckBuffer(args[0])) {
@@ -252,7 +226,7 @@ static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t na
 /* The bytes that must come next, up to `most`. */
 static PyObject *core_forced(Core *c, PyObject *limit) {
     long most = PyLong_AsLong(limit);
-    if ((most == -1 && PyErr_Occurred()) || !begun(c)) return NULL;
+    if ((most == -1 && PyErr_Occurred()) || !core_begun(c)) return NULL;
     PyObject *out = PyByteArray_FromStringAndSize(NULL, 0);
     if (!out || c->ended || vec_copy(&c->one, &c->now) < 0) goto done;
     c->engine->work = 0;
@@ -281,7 +255,7 @@ done:;
 }
 
 static PyObject *core_positions(Core *c, PyObject *Py_UNUSED(none)) {
-    return begun(c) ? positions(c->engine, &c->now) : NULL;
+    return core_begun(c) ? positions(c->engine, &c->now) : NULL;
 }
 
 static PyObject *core_complete(Core *c, void *Py_UNUSED(closure)) {
@@ -337,107 +311,3 @@ static PyType_Slot core_slots[] = {
 PyType_Spec core_spec = {
     "constrained.automaton._kernel.Core", sizeof(Core), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, core_slots,
 };
-
-/* the rows of a batch ---------------------------------------------------------------------------- */
-
-#define TOUCHED 64
-
-/* A mask buffer that knows what it holds: a row of a few tokens is cleared by those, not whole. */
-typedef struct {
-    PyObject_HEAD
-    int32_t rows, words;
-    uint32_t *mask;
-    int32_t (*touched)[TOUCHED];
-    int *touched_count; /* -1: anything may be set */
-    Vec *written;       /* the positions whose mask the row holds */
-    Engine **engines;   /* and whose; NULL: not known */
-    Py_ssize_t exports, shape[2], strides[2];
-} Rows;
-
-static int rows_init(Rows *r, PyObject *args, PyObject *kwargs) {
-    int rows, words;
-    if (kwargs || r->mask || !PyArg_ParseTuple(args, "ii", &rows, &words) || rows < 0 || words < 1) {
-        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "Rows(rows, words)");
-        return -1;
-    }
-    r->rows = rows, r->words = words;
-    r->mask = calloc((size_t)rows * words + 1, sizeof(uint32_t));
-    r->touched = calloc(rows + 1, sizeof *r->touched);
-    r->touched_count = calloc(rows + 1, sizeof(int));
-    r->written = calloc(rows + 1, sizeof(Vec));
-    r->engines = calloc(rows + 1, sizeof(Engine *));
-    r->shape[0] = rows, r->shape[1] = words, r->strides[0] = (Py_ssize_t)words * 4, r->strides[1] = 4;
-    if (r->mask && r->touched && r->touched_count && r->written && r->engines) return 0;
-    PyErr_NoMemory();
-    return -1;
-}
-
-static void rows_dealloc(Rows *r) {
-    PyTypeObject *type = Py_TYPE(r);
-    for (int32_t i = 0; i < r->rows && r->written; i++) free(r->written[i].at);
-    for (int32_t i = 0; i < r->rows && r->engines; i++) Py_XDECREF(r->engines[i]);
-    free(r->mask), free(r->touched), free(r->touched_count), free(r->written), free(r->engines);
-    type->tp_free((PyObject *)r);
-    Py_DECREF(type);
-}
-
-static int rows_buffer(Rows *r, Py_buffer *view, int flags) {
-    *view = (Py_buffer){
-        .buf = r->mask, .obj = Py_NewRef((PyObject *)r), .len = (Py_ssize_t)r->rows * r->words * 4, .itemsize = 4,
-        .ndim = 2, .format = flags & PyBUF_FORMAT ? "i" : NULL, .shape = r->shape, .strides = r->strides,
-    };
-    return 0;
-}
-
-/* fill(cores) -> list of the rows that Python must fill (the budget has a say there) */
-static PyObject *rows_fill(Rows *r, PyObject *cores) {
-    if (!PyList_Check(cores) || PyList_GET_SIZE(cores) > r->rows)
-        return PyErr_Format(PyExc_ValueError, "a list of at most %d matchers", (int)r->rows);
-    PyObject *left = PyList_New(0);
-    for (Py_ssize_t i = 0; left && i < PyList_GET_SIZE(cores); i++) {
-        PyObject *item = PyList_GET_ITEM(cores, i);
-        Core *c = (Core *)item;
-        if (!PyObject_TypeCheck(item, CoreType) || !begun(c) || c->engine->tokens->words != r->words) {
-            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a row that is no matcher over the batch's vocabulary");
-            Py_CLEAR(left);
-            break;
-        }
-        int known = r->engines[i] == c->engine && !c->ended && c->left < 0 && !c->checked;
-        if (known && core_same(&r->written[i], &c->now)) continue;
-        uint32_t *row = r->mask + (size_t)i * r->words;
-        if (r->touched_count[i] < 0)
-            memset(row, 0, r->words * sizeof(uint32_t));
-        else
-            for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
-        Py_CLEAR(r->engines[i]);
-        Target target = {.row = row, .words = r->words, .touched = r->touched[i], .touched_room = TOUCHED};
-        r->touched_count[i] = -1;
-        int done = core_fill(c, &target);
-        if (done < 0) {
-            Py_CLEAR(left);
-        } else if (done == 0) {
-            PyObject *number = PyLong_FromSsize_t(i);
-            if (!number || PyList_Append(left, number) < 0) Py_CLEAR(left);
-            Py_XDECREF(number);
-        } else {
-            r->touched_count[i] = target.touched_count;
-            if (!c->ended && vec_copy(&r->written[i], &c->now) == 0) r->engines[i] = (Engine *)Py_NewRef(c->engine);
-        }
-    }
-    return left;
-}
-
-static PyMethodDef rows_methods[] = {
-    {"fill", (PyCFunction)rows_fill, METH_O, "Write the matchers' masks; the rows left to Python."},
-    {NULL, NULL, 0, NULL},
-};
-static PyType_Slot rows_slots[] = {
-    {Py_tp_doc, "Rows(rows, words): a mask int32 [rows, words] that only its own `fill` may write."},
-    {Py_tp_new, PyType_GenericNew},
-    {Py_tp_init, rows_init},
-    {Py_tp_dealloc, rows_dealloc},
-    {Py_tp_methods, rows_methods},
-    {Py_bf_getbuffer, rows_buffer},
-    {0, NULL},
-};
-PyType_Spec rows_spec = {"constrained.automaton._kernel.Rows", sizeof(Rows), 0, Py_TPFLAGS_DEFAULT, rows_slots};

@@ -6,12 +6,16 @@
  *
  *   tokens.c    the vocabulary: sorted tokens as a trie, their characters
  *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
- *   engine.c    one grammar over one vocabulary: positions as plain structs, closures, stepping
+ *   positions.c vectors and maps of positions, which are plain structs here
+ *   bridge.c    from Python's positions and back
+ *   step.c      reading a byte; what follows a frame
+ *   engine.c    one grammar over one vocabulary
  *   table.c     sets of positions as numbered states
  *   walk.c      the trie of tokens, walked beside the grammar
  *   free_text.c free text, which needs no walk
  *   masks.c     which tokens may come next
  *   core.c      one text being written
+ *   rows.c      the rows of a batch
  *   module.c    what Python sees
  */
 #ifndef CONSTRAINED_KERNEL_H

@@ -1,0 +1,32 @@
+/* One text being written: shared by core.c and rows.c. */
+#ifndef CONSTRAINED_CORE_H
+#define CONSTRAINED_CORE_H
+
+#include "kernel.h"
+
+typedef struct {
+    int32_t from;   /* where its positions start in `past` */
+    int32_t n;
+    int64_t left;
+    int ended;
+} Moment;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *compiled;
+    Engine *engine;
+    Vec start, now, past;
+    Vec one, two;      /* scratch */
+    Moment *moments;
+    int32_t moment_count, moment_room;
+    int64_t left;      /* tokens of the budget; -1: none */
+    int ended;
+    int checked;       /* every step must be checked: the vocabulary lacks bytes */
+    uint32_t eos[MAX_EOS];
+    int eos_count;
+} Core;
+
+int core_begun(Core *core);                 /* else an error is set */
+int core_fill(Core *core, Target *target);  /* 1 written, 0 the budget has a say (Python's turn), -1 error */
+
+#endif

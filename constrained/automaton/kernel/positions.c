@@ -1,0 +1,92 @@
+/* Vectors and maps of positions. */
+#include "kernel.h"
+
+int vec_append(Vec *vec, const Config *configs, int n) {
+    if (vec->n + n > vec->room) {
+        int room = vec->room ? vec->room : 4;
+        while (room < vec->n + n) room *= 2;
+        Config *at = realloc(vec->at, room * sizeof(Config));
+        if (!at) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        vec->at = at;
+        vec->room = room;
+    }
+    memcpy(vec->at + vec->n, configs, n * sizeof(Config));
+    vec->n += n;
+    return 0;
+}
+
+int vec_push(Vec *vec, const Config *config) {
+    return vec_append(vec, config, 1);
+}
+
+int vec_copy(Vec *to, const Vec *from) {
+    to->n = 0;
+    return from->n ? vec_append(to, from->at, from->n) : 0;
+}
+
+static int compare(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(Config));
+}
+
+void vec_distinct(Vec *vec) {
+    int kept = 0;
+    if (vec->n > 12) qsort(vec->at, vec->n, sizeof(Config), compare);
+    for (int i = 0; i < vec->n; i++) {
+        int known = 0;
+        if (vec->n > 12)
+            known = kept && !compare(&vec->at[kept - 1], &vec->at[i]);
+        else
+            for (int k = 0; k < kept && !known; k++) known = !compare(&vec->at[k], &vec->at[i]);
+        if (!known) vec->at[kept++] = vec->at[i];
+    }
+    vec->n = kept;
+}
+
+static size_t hash(const Config *key) {
+    const uint32_t *word = (const uint32_t *)key;
+    uint64_t h = 0x9E3779B97F4A7C15ull;
+    for (size_t i = 0; i < sizeof(Config) / 4; i++) h = (h ^ word[i]) * 0xFF51AFD7ED558CCDull, h ^= h >> 32;
+    return (size_t)h;
+}
+
+void *map_get(const Map *map, const Config *key) {
+    if (!map->used) return NULL;
+    for (size_t i = hash(key) & (map->room - 1);; i = (i + 1) & (map->room - 1)) {
+        if (!map->slots[i].used) return NULL;
+        if (!compare(&map->slots[i].key, key)) return map->slots[i].value;
+    }
+}
+
+int map_put(Map *map, const Config *key, void *value) {
+    if (2 * (map->used + 1) > map->room) {
+        Map larger = {NULL, map->room ? map->room * 2 : 64, map->used};
+        larger.slots = calloc(larger.room, sizeof(Slot));
+        if (!larger.slots) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        for (size_t k = 0; k < map->room; k++) {
+            if (!map->slots[k].used) continue;
+            size_t i = hash(&map->slots[k].key) & (larger.room - 1);
+            while (larger.slots[i].used) i = (i + 1) & (larger.room - 1);
+            larger.slots[i] = map->slots[k];
+        }
+        free(map->slots);
+        *map = larger;
+    }
+    size_t i = hash(key) & (map->room - 1);
+    while (map->slots[i].used && compare(&map->slots[i].key, key)) i = (i + 1) & (map->room - 1);
+    map->used += !map->slots[i].used;
+    map->slots[i] = (Slot){*key, value, 1};
+    return 0;
+}
+
+void map_clear(Map *map, int free_values) {
+    for (size_t i = 0; free_values && i < map->room; i++)
+        if (map->slots[i].used) free(map->slots[i].value);
+    free(map->slots);
+    *map = (Map){NULL, 0, 0};
+}

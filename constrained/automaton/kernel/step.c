@@ -1,0 +1,185 @@
+/* Reading a byte, and what follows a frame: asked of Python once, then kept. */
+#include "kernel.h"
+
+Closure *closure_of(Engine *e, int32_t rest) {
+    if (e->closures[rest]) return e->closures[rest];
+    PyObject *found = rest ? PyObject_CallMethod(e->bridge, "enter", "(O)", e->frames[rest])
+                           : Py_BuildValue("[(iOOiiiO)]", ACCEPT, Py_None, Py_None, 0, 0, 0, Py_None);
+    if (!found) return NULL;
+    Closure *closure = NULL;
+    if (PyList_Check(found)) {
+        int n = (int)PyList_GET_SIZE(found);
+        closure = calloc(1, sizeof *closure);
+        Config *configs = malloc(n * sizeof(Config) + 1);
+        if (!closure || !configs) PyErr_NoMemory();
+        for (int i = 0; i < n && !PyErr_Occurred(); i++) config_of(e, PyList_GET_ITEM(found, i), &configs[i]);
+        if (PyErr_Occurred()) {
+            free(closure), free(configs);
+            closure = NULL;
+        } else {
+            *closure = (Closure){.n = n, .configs = configs, .capped = -1};
+        }
+    } else {
+        PyErr_SetString(PyExc_TypeError, "Bridge.enter gave no list");
+    }
+    Py_DECREF(found);
+    if (!closure) return NULL;
+    if (e->closures[rest]) { /* another thread was faster, while Python ran */
+        free(closure->configs), free(closure);
+    } else {
+        e->closures[rest] = closure;
+        e->closure_bytes += sizeof *closure + closure->n * sizeof(Config);
+    }
+    return e->closures[rest];
+}
+
+static int append_closure(Engine *e, int32_t rest, Vec *out) {
+    Closure *closure = closure_of(e, rest);
+    return closure && vec_append(out, closure->configs, closure->n) == 0 ? 0 : -1;
+}
+
+/* The frame after value `i` of a choice, its parameter bound if it binds one; -1 on error. */
+static int32_t after_choice(Engine *e, const Config *c, int32_t i) {
+    Choices *choices = &e->choices[c->object];
+    if (choices->bind == Py_None) return c->rest;
+    Config key = {FINISHED, c->object, c->rest, i, 0, 0};
+    intptr_t known = (intptr_t)map_get(&e->finished, &key);
+    if (known) return (int32_t)known - 1;
+    PyObject *frame = PyObject_CallMethod(
+        e->bridge, "after_choice", "OOO", PyTuple_GET_ITEM(choices->values, i), choices->bind,
+        c->rest ? e->frames[c->rest] : Py_None
+    );
+    if (!frame) return -1;
+    int32_t rest = know_frame(e, frame);
+    Py_DECREF(frame);
+    return rest >= 0 && map_put(&e->finished, &key, (void *)(intptr_t)(rest + 1)) == 0 ? rest : -1;
+}
+
+/* The first of values[low:high], which agree on `depth` bytes, whose next byte is `byte` or more. */
+int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte) {
+    int32_t length;
+    /* often all agree here as well */
+    if (low == high || choice(choices, low, &length)[depth] >= byte) return low;
+    if (choice(choices, high - 1, &length)[depth] < byte) return high;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (choice(choices, middle, &length)[depth] < byte)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
+    Config next = *c;
+    if (c->kind == LITERAL) {
+        const Literal *literal = &e->literals[c->object];
+        if (literal->at[c->low] != byte) return 0;
+        if (++next.low == literal->length) return append_closure(e, c->rest, out);
+        return vec_push(out, &next);
+    }
+    if (c->kind == TEXT) {
+        TextSet *set = e->tokens->sets[c->object];
+        if (!set->known[c->depth] && text_expand(set, c->depth) < 0) return -1;
+        int state = set->next[c->depth][byte];
+        if (state < 0) return 0;
+        next.depth = state;
+        if (state) return vec_push(out, &next);
+        if (next.low) next.low--;
+        if (next.high > 0) next.high--;
+        if (next.high && vec_push(out, &next) < 0) return -1;
+        return next.low ? 0 : append_closure(e, c->rest, out);
+    }
+    if (c->kind == CHOICES) {
+        const Choices *choices = &e->choices[c->object];
+        next.low = choices_from(choices, c->low, c->high, c->depth, byte);
+        next.high = choices_from(choices, next.low, c->high, c->depth, byte + 1);
+        if (next.low == next.high) return 0;
+        next.depth++;
+        int32_t length;
+        choice(choices, next.low, &length);
+        if (length == next.depth) {
+            int32_t rest = after_choice(e, c, next.low);
+            if (rest < 0 || append_closure(e, rest, out) < 0) return -1;
+            next.low++;
+        }
+        return next.low < next.high ? vec_push(out, &next) : 0;
+    }
+    return 0;
+}
+
+/* `why`: "positions" of one state, or "steps" of one mask. */
+static int refuse(Engine *e, const char *why) {
+    PyObject *none = PyObject_CallMethod(e->bridge, "refuse", "s", why);
+    if (none) PyErr_SetString(PyExc_RuntimeError, "a limit was passed");
+    Py_XDECREF(none);
+    return -1;
+}
+
+int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
+    to->n = 0;
+    if ((e->work += from->n) > e->max_work) return refuse(e, "steps");
+    for (int i = 0; i < from->n; i++)
+        if (step_config(e, &from->at[i], byte, to) < 0) return -1;
+    e->work += 8 * (int64_t)to->n; /* sorting them is the larger part */
+    if (to->n > 1) vec_distinct(to);
+    if (to->n > e->max_positions) return refuse(e, "positions");
+    return 0;
+}
+
+/* The bytes that may come next, one bit each. */
+int next_bytes(Engine *e, const Vec *vec, uint64_t out[4]) {
+    memset(out, 0, 4 * sizeof *out);
+    for (int i = 0; i < vec->n; i++) {
+        const Config *c = &vec->at[i];
+        if (c->kind == LITERAL) {
+            uint8_t byte = e->literals[c->object].at[c->low];
+            out[byte >> 6] |= 1ull << (byte & 63);
+        } else if (c->kind == CHOICES) {
+            const Choices *choices = &e->choices[c->object];
+            for (int32_t at = c->low, length; at < c->high;) {
+                uint8_t byte = choice(choices, at, &length)[c->depth];
+                out[byte >> 6] |= 1ull << (byte & 63);
+                at = choices_from(choices, at, c->high, c->depth, byte + 1);
+            }
+        } else if (c->kind == TEXT) {
+            TextSet *set = e->tokens->sets[c->object];
+            if (!set->known[c->depth] && text_expand(set, c->depth) < 0) return -1;
+            for (int k = 0; k < 4; k++) out[k] |= set->first[c->depth][k];
+        }
+    }
+    return 0;
+}
+
+const uint64_t *closure_first(Engine *e, Closure *closure) {
+    Vec vec = {closure->configs, closure->n, closure->n};
+    if (!closure->has_first && next_bytes(e, &vec, closure->first) < 0) return NULL;
+    closure->has_first = 1;
+    return closure->first;
+}
+
+/* A bound on the bytes to the end from here and from everywhere after it: distance.py. */
+double horizon(Engine *e, const Vec *vec) {
+    double most = 0;
+    for (int i = 0; i < vec->n; i++) {
+        const Config *c = &vec->at[i];
+        if (c->kind <= STEP_END) continue;
+        Closure *closure = closure_of(e, c->rest);
+        if (!closure) return -1;
+        if (!closure->has_bounds) {
+            PyObject *bounds = PyObject_CallMethod(e->bridge, "bounds", "(O)", c->rest ? e->frames[c->rest] : Py_None);
+            int fine = bounds && PyArg_ParseTuple(bounds, "dd", &closure->shortest, &closure->farthest);
+            Py_XDECREF(bounds);
+            if (!fine) return -1;
+            closure->has_bounds = 1;
+        }
+        double here = c->kind == LITERAL   ? e->literals[c->object].length - c->low
+                      : c->kind == CHOICES ? e->choices[c->object].longest - c->depth
+                                           : 4.0 * (c->low > 1 ? c->low : 1);
+        here += closure->shortest;
+        if (here > most) most = here;
+        if (closure->farthest > most) most = closure->farthest;
+    }
+    return most;
+}
