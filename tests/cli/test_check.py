@@ -61,7 +61,6 @@ def test_a_broken_file_is_shown_with_its_place(capsys, tmp_path, command):
         ('start: a\na: "A" nothing\n', "2:8", "nothing"),
         ('start: a\na: THING\n', "2:4", "THING"),
         ('begin: "a"\n', None, "no rule 'start'"),
-        ('%declare _STEP\nstart: a\na: "(" [a] ")" _STEP\n', "3:", "needs a stack"),
         ('start: /(/\n', "1:", ""),
         ('start: "a" | "b"\n', None, "start is an action itself"),
     ],
