@@ -44,7 +44,8 @@ def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
     Returns
     -------
     dict
-        "vocabulary", its fingerprint: other tokens, other counts; "masks", how many; "allowed tokens", in all of them; "hash", over them in order; "masks of one token";
+        "vocabulary", its fingerprint: other tokens, other counts; "masks", how many; "allowed tokens", in all of
+        them; "hash", over them in order; "masks of one token";
         "forced bytes", of the texts, that `forced_text` told beforehand; and per implementation the "bytes" held
         after all texts of every grammar, and the "positions" of the first grammar's automaton, all visited (not of
         those that nest without end).

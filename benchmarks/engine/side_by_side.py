@@ -222,6 +222,8 @@ def _ahead(worker: Worker, times: list[Times], settings: Settings) -> tuple[list
     """Seconds of a compile that leaves nothing to do, and why there are none."""
     if worker.started["eager"]:
         return [second for t in times for second in t.compile], ""
+    if not worker.running:
+        return [], "it was stopped before"
     try:
         return worker.ask("ahead", 5, settings.seconds / ROUNDS, seconds=2 * settings.seconds), ""
     except (engines.Refused, OverTime) as error:

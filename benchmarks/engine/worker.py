@@ -95,6 +95,11 @@ class Worker:
             raise engines.Refused(answer)
         return answer
 
+    @property
+    def running(self) -> bool:
+        """Whether the object is there, and knows what it was told."""
+        return self._process is not None
+
     def stop(self) -> None:
         """End the process: it goes by itself if it is waiting for a question, else it is killed."""
         if self._process is not None:

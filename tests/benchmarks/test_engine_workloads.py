@@ -36,7 +36,9 @@ ALPHABET = "ab]\n\\\"é"
 def nodes() -> st.SearchStrategy:
     leaves = st.one_of(
         st.builds(Text, st.text(ALPHABET, min_size=1, max_size=3)),
-        st.builds(Chars, st.sampled_from(["a-b", "]\n", "a"]), st.integers(1, 2), st.sampled_from([None, 2, 3]), st.booleans()),
+        st.builds(
+            Chars, st.sampled_from(["a-b", "]\n", "a"]), st.integers(1, 2), st.sampled_from([None, 2, 3]), st.booleans()
+        ),
     )
     return st.recursive(
         leaves,
@@ -96,7 +98,8 @@ def test_one_text_goes_to_every_limit():
     (case,) = WORKLOADS["bounded"]().cases
     text = case.texts[-1]
     path, thought, action = text.split("\n")
-    assert path.count("->") == 8 and len(thought.split(": ", 1)[1]) == 300 and len(action[action.index("[") + 1 : -1]) == 60
+    assert path.count("->") == 8
+    assert len(thought.split(": ", 1)[1]) == 300 and len(action[action.index("[") + 1 : -1]) == 60
     for longer in (text.replace("]\nT", "]->Search[x]\nT"), text.replace("\nA", ".\nA"), text[:-1] + "?]"):
         assert not case.whole(longer.encode()) and WORKLOADS["step"]().cases[0].whole(longer.encode())
 
