@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engine.engines import Batch, Session, engine, source
-from benchmarks.engine.language import Chars, Choice, Node, Repeat, Seq
+from benchmarks.engine.probes import FREE_TEXT, probe
 from benchmarks.engine.vocabularies import Tokens, tokenizer
 from benchmarks.engine.workloads import Case, Workload
 
@@ -193,7 +193,7 @@ def time_preparation(adapter: ModuleType, tokens: Tokens) -> tuple[object, list[
 
 def _time_prepared(adapter: ModuleType, prepare: Callable[[], Any]) -> tuple[Any, float]:
     """A vocabulary, and the seconds until it is ready for masks."""
-    text = source(adapter, "probe", _free_text())
+    text = source(adapter, "probe", FREE_TEXT)
     with _no_collector():
         began = perf_counter()
         vocabulary = prepare()
@@ -210,39 +210,6 @@ def time_reading(adapter: ModuleType, name: str) -> tuple[list[float], list[floa
         anew = [_time_prepared(adapter, partial(adapter.read, name, None))[1] for _ in range(3)]
         kept = [_time_prepared(adapter, partial(adapter.read, name, folder))[1] for _ in range(5)]
     return anew, kept
-
-
-def probe(adapter: ModuleType, vocabulary, tokens: Tokens) -> dict[str, bool]:
-    """The named faults: whether the byte that may come next is allowed, after tokens of single bytes."""
-    single: dict[bytes, list[int]] = {}
-    for i, token in enumerate(tokens.tokens):
-        if len(token) == 1:
-            single.setdefault(token, []).append(i)
-    found = {}
-    for name, (case, text, following) in PROBES.items():
-        session = adapter.start(vocabulary, adapter.compile(vocabulary, source(adapter, "probe", case)))
-        session.fill()
-        for byte in text:
-            session.advance(single[bytes((byte,))][-1])
-            session.fill()
-        found[name] = any(bool(session.mask[i >> 5] >> (i & 31) & 1) for i in single[following])
-    return found
-
-
-def _regular(node: Node) -> Case:
-    return Case({"root": node}, node, ())
-
-
-def _free_text() -> Case:
-    return _regular(Seq("Search[", Chars("]\n", negated=True), "]"))
-
-
-PROBES: dict[str, tuple[Case, bytes, bytes]] = {
-    "a(cb)* allows c after a": (_regular(Seq("a", Repeat(Seq("cb")))), b"a", b"c"),
-    "a(cb)* allows c after acb": (_regular(Seq("a", Repeat(Seq("cb")))), b"acb", b"c"),
-    "desk_1|desk_10 allows 0 after desk_1": (_regular(Choice("desk_1", "desk_10")), b"desk_1", b"0"),
-}
-"""What is asked: the grammar, the text written, and the byte that must be allowed next."""
 
 
 def _one_mask(adapter: ModuleType, vocabulary, text) -> None:

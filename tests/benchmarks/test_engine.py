@@ -14,6 +14,7 @@ from benchmarks.engine import engines, measure, report, verdicts
 from benchmarks.engine.figures import record
 from benchmarks.engine.language import Chars, Choice, Seq
 from benchmarks.engine.measure import Times
+from benchmarks.engine.probes import PROBES, probe
 from benchmarks.engine.side_by_side import Kept
 from benchmarks.engine.verdicts import Verdict
 from benchmarks.engine.vocabularies import Tokens, load, spell
@@ -63,8 +64,8 @@ def test_a_peer_is_driven_as_it_should_be(name):
 @pytest.mark.parametrize("name", ["ours", *PEERS])
 def test_the_named_faults_are_probed(name):
     adapter = engines.engine(name)
-    found = measure.probe(adapter, adapter.prepare(TOKENS), TOKENS)
-    assert set(found) == set(measure.PROBES)
+    found = probe(adapter, adapter.prepare(TOKENS), TOKENS)
+    assert set(found) == set(PROBES)
     assert all(found.values()) is (name != "outlines_core")
 
 
@@ -79,7 +80,7 @@ def test_llguidance_is_driven_over_its_tokenizer():
     where = verdicts.places(WORKLOAD.cases, ids, tokens)
     verdict = verdicts.judge("llguidance", masks, verdicts.exact_masks([], [], where, tokens), where, tokens)
     assert verdict.correct and 0 < verdict.one_cut < verdict.masks == len(ids[0][0]) + 1
-    assert all(measure.probe(adapter, vocabulary, tokens).values())
+    assert all(probe(adapter, vocabulary, tokens).values())
 
 
 def flipped(masks: list[np.ndarray], row: int, token: int) -> list[np.ndarray]:
@@ -231,13 +232,13 @@ def test_what_was_kept_survives_a_line_cut_short(tmp_path):
 
 def test_a_run_measures_draws_and_goes_on_where_it_was_interrupted(tmp_path, capsys):
     shared("tokenizers/phi3-mini")
-    command = ["bench", "engine", "--vocabulary", "phi3-mini", "--workload", "choices", "--workload", "calculator"]
+    command = ["bench", "engine", "--vocabulary", "phi3-mini", "--workload", "choices", "--workload", "step"]
     command += ["--engine", "ours", "--repeats", "1", "--seconds", "0.1", "--output", str(tmp_path)]
     files = ["--json", str(tmp_path / "all.json"), "--plot", str(tmp_path / "all.svg")]
     assert main([*command, *files]) == 0
     (path,) = tmp_path.glob("engine-*.jsonl")
     lines = path.read_text().splitlines(keepends=True)
-    assert [json.loads(line)["workload"] for line in lines] == [None, "choices", "calculator"]
+    assert [json.loads(line)["workload"] for line in lines] == [None, "step", "choices"]
     result = json.loads((tmp_path / "all.json").read_text())
     assert all(r["status"] == "measured" for r in result["measurements"])
     assert [r["verdict"]["wrong"] for r in result["measurements"][1:]] == [0, 0]
@@ -246,7 +247,7 @@ def test_a_run_measures_draws_and_goes_on_where_it_was_interrupted(tmp_path, cap
     path.write_text("".join(lines[:2]) + lines[2][:9])
     assert main(command) == 0
     again = path.read_text().splitlines(keepends=True)
-    assert again[:2] == lines[:2] and json.loads(again[2])["workload"] == "calculator"
+    assert again[:2] == lines[:2] and json.loads(again[2])["workload"] == "choices"
     out = capsys.readouterr().out
     assert "| **choices** | text → first mask |" in out and "≤ 3 µs, ≤ best" in out
 
