@@ -31,6 +31,8 @@ class Limits:
         Bytes of all those texts together.
     closure : int
         Constructs entered one after the other without reading a byte.
+    entered : int
+        Constructs entered so in all, over an automaton's life (each stack's only once).
     cases : int
         Rule bodies, each with its parameters' values, looked at to tell whether a text can
         be finished where a slot has no value for some key.
@@ -63,13 +65,14 @@ class Limits:
     values: int = 1_000_000
     value_bytes: int = 256 << 20
     closure: int = 200_000
+    entered: int = 5_000_000
     cases: int = 200_000
-    positions: int = 1_000_000
-    frames: int = 2_000_000
-    states: int = 1_000_000
+    positions: int = 500_000
+    frames: int = 1_000_000
+    states: int = 500_000
     state_positions: int = 10_000
     row_bytes: int = 64 << 20
-    precomputed: int = 1_000_000
+    precomputed: int = 200_000
     search_positions: int = 200_000
     search_steps: int = 2_000_000
     search_milliseconds: int = 30_000

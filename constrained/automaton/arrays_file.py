@@ -115,7 +115,7 @@ def _parse(data: memoryview, kind: str, version: int) -> tuple[dict, dict[str, n
         raise ValueError("it is damaged or cut short")
     arrays = {}
     for name, (dtype, shape, offset) in header["arrays"].items():
-        if dtype not in _DTYPES or not all(type(n) is int and 0 <= n <= len(data) for n in (*shape, offset)):
+        if dtype not in _DTYPES or not all(type(n) is int and 0 <= n < 1 << 40 for n in (*shape, offset)):
             raise ValueError(f"array {name!r} can't be")
         count = 1
         for size in shape:

@@ -30,6 +30,7 @@ class Automaton(Templates):
         grammar.check_slots()
         self.grammar = grammar
         self._states: dict[tuple, State] = {}
+        self._entered = 0
         self._outside = self.env(None, {}, 0)  # of what `truncated` leaves off
         self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
@@ -189,6 +190,13 @@ class Automaton(Templates):
                 out[self.cut] = None
             else:
                 self._enter_slot(node, env, rest, out, work)
+        self._entered += len(seen)
+        self.limits.check(
+            "entered",
+            self._entered,
+            "too many ways to go on without reading any text, in all",
+            "put text before what grows, or compile the grammar anew from time to time",
+        )
         return tuple(out)
 
     def _living(self, frames: list) -> list:

@@ -207,9 +207,10 @@ def test_only_plain_arrays_are_read(tmp_path):
     with pytest.raises(TypeError):
         arrays_file.write(path, "k", 1, {}, {"a": np.array([{}], object)})
     assert not list(tmp_path.iterdir())
-    arrays_file.write(path, "k", 1, {"n": 1}, {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "b": np.empty(0, np.uint8)})
+    arrays_file.write(path, "k", 1, {"n": 1}, {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "b": np.empty(0, np.uint8), "c": np.empty((0, 10**6), np.int64)})
     facts, arrays = arrays_file.read(path, "k", 1)
     assert facts == {"n": 1} and arrays["a"].tolist() == [[0, 1, 2], [3, 4, 5]] and not arrays["b"].size
+    assert arrays["c"].shape == (0, 10**6)
     assert not arrays["a"].flags.writeable
     for kind, version in (("l", 1), ("k", 2)):
         with pytest.raises(DataError, match="is no"):
