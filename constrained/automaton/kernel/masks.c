@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #define HEAVY 512 /* a position that allows more tokens than this keeps them */
+#define CROWD 8   /* texts in one state, each of which would keep a row of its own */
 #define LISTED 32 /* so many ids are quicker set than a row of one's own is read */
 
 /* What is kept of a position: the ids that a walk found, or, if they are many, a packed row. */
@@ -105,8 +106,9 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     Config few[16];
     Vec narrow = {few, 0, 16}, many = {NULL, 0, 0};
     int empty = target->touched_count < 0, result = 0; /* what is empty needs no clearing before a row */
-    int32_t emitted = 0;
+    int32_t emitted = 0, texts = 0;
     e->work = 0;
+    for (int i = 0; i < vec->n; i++) texts += vec->at[i].kind == TEXT;
     for (int i = 0; i < vec->n; i++) {
         Config key;
         const Config *c = &vec->at[i];
@@ -118,7 +120,8 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
             int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
             if (open < 0 || canonical(e, c, set, open, &key) < 0) goto error;
             c = &key;
-            if (set->permissive) {
+            /* many texts that may end anywhere are walked together: they come to the same few sets of positions */
+            if (set->permissive && !(open && texts > CROWD && !map_get(&e->rows, c))) {
                 if (!(kept = text_kept(e, c, open))) goto error;
                 const uint32_t *base = kept->count < 0 ? kept->data : text_base(t, c);
                 if (!base) goto error;
@@ -127,7 +130,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
                 continue;
             }
         }
-        if (e->rows.used && (kept = map_get(&e->rows, c))) add_kept(target, kept, &empty);
+        if (texts <= CROWD && e->rows.used && (kept = map_get(&e->rows, c))) add_kept(target, kept, &empty);
         else if (narrow.n < 16) narrow.at[narrow.n++] = *c;
         else if (vec_push(&many, c) < 0) goto error;
     }
@@ -135,7 +138,8 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     if (many.n && vec_append(&many, narrow.at, narrow.n) < 0) goto error;
     const Vec *rest = many.n ? &many : &narrow;
     if (rest->n) result = walk(e, rest, target, &emitted);
-    for (int i = 0; i < rest->n && emitted > HEAVY && result == 0; i++) result = keep_heavy(e, &rest->at[i]);
+    for (int i = 0; i < rest->n && emitted > HEAVY && texts <= CROWD && result == 0; i++)
+        result = keep_heavy(e, &rest->at[i]);
     free(many.at);
     return result;
 error:
