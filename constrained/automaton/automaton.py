@@ -119,21 +119,8 @@ class Automaton(Templates):
         if frame is None:
             return (self.accept,)
         if frame.closure is None:
-            frame.closure = self._only(frame) or self._close(frame)
+            frame.closure = self._close(frame)
         return frame.closure
-
-    def _only(self, frame: p.Frame) -> tuple | None:
-        """The positions of a frame that begins with literal text, as most do: found without the search."""
-        node, rest = frame.node, frame.next
-        if type(node) is n.Seq and node.items:
-            if len(node.items) > 1:
-                rest = self.frame(self.rest_of(node), frame.env, rest)
-            node = node.items[0]
-        if type(node) is n.Literal:
-            return (self.in_literal(node.data, 0, rest),)
-        if type(node) is n.Choices and node.values[0]:
-            return self.into_choices(node.values, 0, len(node.values), 0, None, rest)
-        return None
 
     def _close(self, start: p.Frame) -> tuple:
         out: dict = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton
 from constrained.errors import LimitError
+from constrained.grammar.nodes import Choices, Literal, Seq
 
 ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(5)
 
@@ -27,9 +28,24 @@ class Bridge:
 
     def __init__(self, automaton: Automaton, capped, bounds):
         self.automaton, self.capped, self.bounds = automaton, capped, bounds
+        self._frame, self._rest_of = automaton.frame, automaton.rest_of
 
-    def enter(self, frame: p.Frame | None) -> list[tuple]:
-        """The positions reached from `frame` without reading a byte, described."""
+    def enter(self, frame: p.Frame) -> list[tuple]:
+        """The positions reached from `frame` without reading a byte, described.
+
+        Most frames begin with literal text, which is told without making a position of it.
+        """
+        node, rest = frame.node, frame.next
+        kind = type(node)
+        if kind is Seq and node.items:
+            if len(node.items) > 1:
+                rest = self._frame(self._rest_of(node), frame.env, rest)
+            node = node.items[0]
+            kind = type(node)
+        if kind is Literal:
+            return [(LITERAL, node.data, rest, 0, 0, 0, None)]
+        if kind is Choices and node.values[0]:
+            return [(CHOICES, node.values, rest, 0, len(node.values), 0, None)]
         return [describe(q) for q in self.automaton.enter(frame)]
 
     def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:

@@ -6,7 +6,7 @@
 /* The number (from 1; 0: None) of a frame, which the kernel then knows; -1 on error. */
 int32_t know_frame(Engine *e, PyObject *frame) {
     if (frame == Py_None) return 0;
-    PyObject *attribute = PyObject_GetAttrString(frame, "number");
+    PyObject *attribute = PyObject_GetAttr(frame, name_number);
     long number = attribute ? PyLong_AsLong(attribute) : -1;
     Py_XDECREF(attribute);
     if (number < 0 || number >= INT32_MAX) return -1;
@@ -123,11 +123,14 @@ done:
 
 /* From what Bridge.describe gives: (kind, object, rest, low, high, depth, bind). */
 int config_of(Engine *e, PyObject *described, Config *out) {
-    PyObject *object, *rest, *depth, *bind;
-    *out = (Config){0, 0, 0, 0, 0, 0};
-    if (!PyArg_ParseTuple(described, "iOOiiOO", &out->kind, &object, &rest, &out->low, &out->high, &depth, &bind) ||
-        (out->rest = know_frame(e, rest)) < 0)
+    if (!PyTuple_Check(described) || PyTuple_GET_SIZE(described) != 7) {
+        PyErr_SetString(PyExc_TypeError, "a position is described by seven things");
         return -1;
+    }
+    PyObject *const *item = &PyTuple_GET_ITEM(described, 0);
+    PyObject *object = item[1], *depth = item[5], *bind = item[6];
+    *out = (Config){(int32_t)PyLong_AsLong(item[0]), 0, 0, (int32_t)PyLong_AsLong(item[3]), (int32_t)PyLong_AsLong(item[4]), 0};
+    if (PyErr_Occurred() || (out->rest = know_frame(e, item[2])) < 0) return -1;
     if (out->kind == LITERAL) {
         out->object = know_literal(e, object);
     } else if (out->kind == CHOICES) {

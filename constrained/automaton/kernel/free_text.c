@@ -163,7 +163,7 @@ static int32_t capped(Engine *e, int32_t rest) {
     Closure *closure = closure_of(e, rest);
     if (!closure) return -1;
     if (closure->capped < 0) {
-        PyObject *frame = PyObject_CallMethod(e->bridge, "capped", "(O)", rest ? e->frames[rest] : Py_None);
+        PyObject *frame = PyObject_CallMethodOneArg(e->bridge, name_capped, rest ? e->frames[rest] : Py_None);
         int32_t known = frame ? know_frame(e, frame) : -1;
         Py_XDECREF(frame);
         if (known < 0) return -1;

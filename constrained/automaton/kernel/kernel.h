@@ -279,6 +279,7 @@ int restore_mask(Engine *engine, const Config *config, const int32_t *ids, Py_ss
 
 /* Python types ---------------------------------------------------------------------------------- */
 
+extern PyObject *name_enter, *name_capped, *name_number;
 extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;
 extern PyTypeObject *TokensType, *EngineType, *CoreType;
 

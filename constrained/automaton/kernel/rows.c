@@ -12,11 +12,17 @@ typedef struct {
     int *touched_count; /* -1: anything may be set */
     Vec *written;       /* the positions whose mask the row holds */
     Engine **engines;   /* and whose; NULL: not known */
-    Py_ssize_t exports, shape[2], strides[2];
+    Py_ssize_t shape[2], strides[2];
 } Rows;
 
 static int core_same(const Vec *a, const Vec *b) {
     return a->n == b->n && !memcmp(a->at, b->at, a->n * sizeof(Config));
+}
+
+static int has_text(const Vec *vec) {
+    for (int i = 0; i < vec->n; i++)
+        if (vec->at[i].kind == TEXT) return 1;
+    return 0;
 }
 
 static int rows_init(Rows *r, PyObject *args, PyObject *kwargs) {
@@ -70,12 +76,17 @@ static PyObject *rows_fill(Rows *r, PyObject *cores) {
         int known = r->engines[i] == c->engine && !c->ended && c->left < 0 && !c->checked;
         if (known && core_same(&r->written[i], &c->now)) continue;
         uint32_t *row = r->mask + (size_t)i * r->words;
-        if (r->touched_count[i] < 0)
-            memset(row, 0, r->words * sizeof(uint32_t));
-        else
-            for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
-        Py_CLEAR(r->engines[i]);
         Target target = {.row = row, .words = r->words, .touched = r->touched[i], .touched_room = TOUCHED};
+        if (r->touched_count[i] < 0 && has_text(&c->now)) {
+            target.touched_count = -1; /* written whole, as before */
+        } else if (r->touched_count[i] < 0) {
+            memset(row, 0, r->words * sizeof(uint32_t));
+        } else {
+            for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
+        }
+        for (int k = 0; i + 1 < r->rows && k < r->touched_count[i + 1]; k++) /* the next row's, while this one is made */
+            __builtin_prefetch(row + r->words + r->touched[i + 1][k], 1);
+        Py_CLEAR(r->engines[i]);
         r->touched_count[i] = -1;
         int done = core_fill(c, &target);
         if (done < 0) {

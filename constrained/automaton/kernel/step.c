@@ -3,7 +3,7 @@
 
 Closure *closure_of(Engine *e, int32_t rest) {
     if (e->closures[rest]) return e->closures[rest];
-    PyObject *found = rest ? PyObject_CallMethod(e->bridge, "enter", "(O)", e->frames[rest])
+    PyObject *found = rest ? PyObject_CallMethodOneArg(e->bridge, name_enter, e->frames[rest])
                            : Py_BuildValue("[(iOOiiiO)]", ACCEPT, Py_None, Py_None, 0, 0, 0, Py_None);
     if (!found) return NULL;
     Closure *closure = NULL;

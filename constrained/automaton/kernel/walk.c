@@ -181,45 +181,60 @@ static int descend(Walk *w, const Node *node, uint32_t child) {
     return visit(w, CHILD_INDEX(child));
 }
 
-/* The bytes that a literal, or choices which agree, must go on with: how many, short of the last before an end. */
-static int32_t run_of(Engine *e, const Config *c, const uint8_t **data) {
-    if (c->kind == LITERAL) {
-        const Literal *literal = &e->literals[c->object];
-        *data = literal->at + c->low;
-        return literal->length - c->low - 1;
-    }
-    int32_t first_length, last_length, n = c->depth;
-    const uint8_t *first = choice(&e->choices[c->object], c->low, &first_length);
-    const uint8_t *last = choice(&e->choices[c->object], c->high - 1, &last_length);
-    int32_t most = (first_length < last_length ? first_length : last_length) - 1;
-    while (n < most && first[n] == last[n]) n++;
-    *data = first + c->depth;
-    return n - c->depth;
-}
-
-/* Follow what must come next down the trie. The node it leads to; NULL where it ends, or -1 in `failed`. */
-static const Node *follow_run(Walk *w, const Node *node, int *failed) {
+/* Follow a literal down the trie, short of its last byte. The node it leads to; NULL where it ends, or -1 in `failed`. */
+static const Node *follow_literal(Walk *w, const Node *node, int *failed) {
     const Tokens *t = w->engine->tokens;
-    Config c = w->level[node->depth].at[0];
-    const uint8_t *data;
-    int32_t run = run_of(w->engine, &c, &data);
+    Config *c = &w->level[node->depth].at[0], here = *c;
+    const Literal *literal = &w->engine->literals[c->object];
+    const uint8_t *data = literal->at + c->low;
+    int32_t run = literal->length - c->low - 1;
     if (run <= 0) return node;
-    for (; run > 0; run--, data++) {
+    for (; run > 0; run--, data++, here.low++) {
         uint32_t child;
         if (!find_child(t, node, *data, &child)) return NULL;
-        if (c.kind == LITERAL) c.low++;
-        else c.depth++;
         if (CHILD_IS_TOKEN(child)) {
-            Vec one = {&c, 1, 1};
-            *failed = try_token(w, CHILD_INDEX(child), node->depth + 1, &one);
+            Vec one = {&here, 1, 1};
+            *failed = try_token(w, CHILD_INDEX(child), node->depth, &one);
             return NULL;
         }
         node = &t->nodes[CHILD_INDEX(child)];
         if ((*failed = emit_ends(w, node)) < 0) return NULL;
     }
     w->level[node->depth].n = 0;
-    *failed = vec_push(&w->level[node->depth], &c);
+    *failed = vec_push(&w->level[node->depth], &here);
     return node;
+}
+
+/* Emit the tokens below a node that values[low:high] can go on with, and what follows those that end. */
+static int visit_choices(Walk *w, const Node *node, const Config *c) {
+    const Tokens *t = w->engine->tokens;
+    for (int32_t at = c->low, end, length; at < c->high; at = end) {
+        const Choices *choices = &w->engine->choices[c->object]; /* looked up again: what follows may have moved it */
+        const uint8_t *value = choice(choices, at, &length) + c->depth;
+        end = choices_from(choices, at, c->high, c->depth, *value + 1);
+        length -= c->depth;
+        uint32_t child;
+        if (!find_child(t, node, *value, &child)) continue;
+        Config group = {CHOICES, c->object, c->rest, at, end, c->depth};
+        if (CHILD_IS_TOKEN(child)) {
+            int32_t token = CHILD_INDEX(child), start = t->offsets[token] + node->depth;
+            int32_t left = t->offsets[token + 1] - start;
+            Vec one = {&group, 1, 1};
+            if (left == 1 || (end - at == 1 && left <= length && !memcmp(t->flat + start, value, left))) {
+                if (emit(w, t->ids[token]) < 0) return -1;
+            } else if (try_token(w, token, node->depth, &one) < 0) {
+                return -1;
+            }
+        } else if (length == 1) { /* one of the values ends here */
+            w->level[node->depth].n = 0;
+            if (vec_push(&w->level[node->depth], &group) < 0 || descend(w, node, child) < 0) return -1;
+        } else {
+            const Node *below = &t->nodes[CHILD_INDEX(child)];
+            group.depth++;
+            if (emit_ends(w, below) < 0 || visit_choices(w, below, &group) < 0) return -1;
+        }
+    }
+    return 0;
 }
 
 /* Emit the tokens below a node that can be read from level[depth]. */
@@ -229,9 +244,13 @@ int visit(Walk *w, int32_t number) {
     const Node *node = &t->nodes[number];
     Vec *here = &w->level[node->depth];
     if (node->depth && emit_ends(w, node) < 0) return -1;
-    if (here->n == 1 && (here->at[0].kind == LITERAL || here->at[0].kind == CHOICES)) {
+    if (here->n == 1 && here->at[0].kind == CHOICES) {
+        Config c = here->at[0];
+        return visit_choices(w, node, &c);
+    }
+    if (here->n == 1 && here->at[0].kind == LITERAL) {
         int failed = 0;
-        node = follow_run(w, node, &failed);
+        node = follow_literal(w, node, &failed);
         if (!node || failed) return failed;
         here = &w->level[node->depth];
     }
