@@ -52,31 +52,6 @@ class TextIndex:
         self._points, self._index = np.unique(points[good], return_inverse=True)
         self._sets: dict[int, tuple[np.ndarray, CharSet]] = {}
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Everything there is to know, for storage: `from_arrays` undoes it."""
-        return {
-            "whole": self.whole.view(np.uint8),
-            "characters": self.characters,
-            "tokens": self._tokens.astype(np.int32),
-            "points": self._points.astype(np.int32),
-            "index": self._index.astype(np.int32),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], count: int) -> TextIndex:
-        """The index over `count` tokens that :meth:`arrays` described; ValueError if it can't be one."""
-        self = cls.__new__(cls)
-        self.whole = arrays["whole"] != 0
-        self.characters = arrays["characters"]
-        self._tokens, self._points, self._index = arrays["tokens"], arrays["points"], arrays["index"]
-        self._sets = {}
-        for array, most in ((self._tokens, count), (self._index, len(self._points))):
-            if len(array) and not 0 <= array.min() <= array.max() < most:
-                raise ValueError("characters of tokens that aren't there")
-        if not len(self.whole) == len(self.characters) == count or len(self._tokens) != len(self._index):
-            raise ValueError("characters of another number of tokens")
-        return self
-
     def inside(self, chars: CharSet) -> np.ndarray:
         """bool per sorted token: whole characters, all of them in `chars`."""
         found = self._sets.get(id(chars))

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from constrained.automaton import arrays_file
-from constrained.automaton.text_index import TextIndex
 from constrained.automaton.tokenizers import backend
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, DataError
@@ -119,10 +118,9 @@ def load(key: str, folder: str | os.PathLike) -> Vocabulary | None:
 def store(vocabulary: Vocabulary, key: str, folder: str | os.PathLike) -> bool:
     """Keep `vocabulary` under `key`; False, with a warning, if the folder can't be written."""
     path = _path(key, folder)
-    text = {f"text_{name}": array for name, array in vocabulary.text.arrays().items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays_file.write(path, KIND, VERSION, {"key": key}, {**vocabulary.arrays(), **text})
+        arrays_file.write(path, KIND, VERSION, {"key": key}, vocabulary.arrays())
     except OSError as error:
         _warn(f"the vocabulary is not cached: {error}")
         return False
@@ -163,10 +161,7 @@ def _vocabulary(arrays: dict[str, np.ndarray]) -> Vocabulary:
     )
     if not fine:
         raise DataError("its arrays don't go together")
-    vocabulary = Vocabulary.from_arrays(arrays)
-    text = {name.removeprefix("text_"): array for name, array in arrays.items() if name.startswith("text_")}
-    vocabulary.text = TextIndex.from_arrays(text, len(ids))
-    return vocabulary
+    return Vocabulary.from_arrays(arrays)
 
 
 def _warn(message: str) -> None:
