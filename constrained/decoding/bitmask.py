@@ -55,16 +55,3 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         `logits`.
     """
     return logits.masked_fill_(~expand(mask, logits.shape[1]), -torch.inf)
-
-
-def count(row: np.ndarray) -> int:
-    """Number of tokens that a packed int32 row allows."""
-    return int(np.bitwise_count(row.view(np.uint32)).sum())
-
-
-def ids(row: np.ndarray) -> np.ndarray:
-    """Ids that a packed int32 row allows, ascending int64; costs by words in use, not by vocabulary."""
-    words = np.flatnonzero(row)
-    bits = np.unpackbits(row[words].view(np.uint8), bitorder="little").reshape(-1, 32)
-    word, bit = np.nonzero(bits)
-    return words[word] * 32 + bit

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from constrained.automaton import Matcher, Vocabulary
-from constrained.decoding import bitmask
+from constrained.automaton import Matcher, Vocabulary, packed
 from constrained.decoding.columns import ALL, Columns, Need
 from constrained.decoding.forced_run import TAIL, forced_run
 from constrained.decoding.prefix_cache import PrefixCache
@@ -109,14 +108,14 @@ class GuidedText(Text):
                 for token in forced_run(matcher, self.tokenizer, bytes(self.data[-TAIL:]), self.min_forced):
                     self.write(Token(token, 1.0, 0.0, True))
             matcher.fill_bitmask(self._mask)
-            self.count = bitmask.count(self.row)
+            self.count = packed.count(self.row)
             complete = matcher.is_complete
             if complete and self.count == ends:
                 self.done = True
                 return
             if complete or self.count > 1:
                 return
-            only = int(bitmask.ids(self.row)[0])
+            only = int(packed.ids(self.row)[0])
             matcher.advance(only)
             self.write(Token(only, 1.0, 0.0, True))
 

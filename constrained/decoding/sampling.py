@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from constrained.automaton import packed
 from constrained.decoding import bitmask
 from constrained.errors import ConstrainedError, ModelError
 
@@ -77,8 +78,8 @@ class Sampler:
         row : ndarray
             int32 ``[words]``, at least one bit set within the logits.
         """
-        if bitmask.count(row) <= NARROW:
-            allowed = torch.from_numpy(bitmask.ids(row)).to(logits.device)
+        if packed.count(row) <= NARROW:
+            allowed = torch.from_numpy(packed.ids(row)).to(logits.device)
             values = logits.index_select(0, allowed)
         else:
             allowed = None
@@ -89,7 +90,7 @@ class Sampler:
         if not math.isfinite(everything):
             raise ModelError("the model's logits are NaN or infinite", "load it with dtype='float32' or 'bfloat16'")
         if mass == -math.inf:  # the model itself excludes all of them: none is likelier than another
-            allowed = torch.from_numpy(bitmask.ids(row)).to(logits.device)
+            allowed = torch.from_numpy(packed.ids(row)).to(logits.device)
             values, mass = torch.zeros(len(allowed), device=logits.device), math.log(len(allowed))
             pruned = 1.0
         else:
