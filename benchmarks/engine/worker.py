@@ -141,6 +141,10 @@ def _serve(pipe, make: Callable, arguments: tuple) -> None:
         except EOFError:
             return
         try:
-            pipe.send(("ok", getattr(answers, question)(*asked)))
+            answer = "ok", getattr(answers, question)(*asked)
         except engines.Refused as error:
-            pipe.send(("refused", str(error)))
+            answer = "refused", str(error)
+        try:
+            pipe.send(answer)
+        except BrokenPipeError:  # it took too long, and whoever asked has gone
+            return
