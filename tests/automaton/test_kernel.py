@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -163,6 +165,21 @@ def test_a_batch_rewrites_only_what_changed_and_is_right_all_the_same():
         assert got.shape == (len(singles), vocab.words)
         for row, matcher in enumerate(singles):
             assert np.array_equal(got[row], mask(matcher)), row
+
+
+def test_a_compiled_grammar_that_nobody_holds_is_freed():
+    vocab = Vocabulary([*(bytes((b,)) for b in range(256)), b""], [256])
+    compiled = compile_grammar(Grammar.from_regex("a[bc]{1,3}d"), vocab)
+    compiled.precompute()
+    matcher = compiled.matcher()
+    matcher.fill_bitmask(np.zeros((1, vocab.words), np.int32))
+    automaton = weakref.ref(compiled.automaton)
+    del compiled
+    gc.collect()
+    assert automaton() is not None, "the matcher needs it"
+    del matcher
+    gc.collect()
+    assert automaton() is None
 
 
 def test_a_matcher_that_never_began_is_refused():

@@ -35,8 +35,21 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Engine -> bridge -> masks -> engine is a circle that only Python's collector can undo. */
+static int engine_traverse(Engine *e, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(e));
+    Py_VISIT(e->bridge);
+    return 0;
+}
+
+static int engine_clear(Engine *e) {
+    Py_CLEAR(e->bridge);
+    return 0;
+}
+
 static void engine_dealloc(Engine *e) {
     PyTypeObject *type = Py_TYPE(e);
+    PyObject_GC_UnTrack(e);
     for (int32_t i = 0; i < e->frame_room && e->closures; i++)
         if (e->closures[i]) free(e->closures[i]->configs), free(e->closures[i]);
     for (int32_t i = 0; i < e->literal_count; i++) Py_DECREF(e->literals[i].data);
@@ -143,8 +156,12 @@ static PyType_Slot engine_slots[] = {
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_init, engine_init},
     {Py_tp_dealloc, engine_dealloc},
+    {Py_tp_traverse, engine_traverse},
+    {Py_tp_clear, engine_clear},
     {Py_tp_methods, engine_methods},
     {Py_tp_getset, engine_getset},
     {0, NULL},
 };
-PyType_Spec engine_spec = {"constrained.automaton._kernel.Engine", sizeof(Engine), 0, Py_TPFLAGS_DEFAULT, engine_slots};
+PyType_Spec engine_spec = {
+    "constrained.automaton._kernel.Engine", sizeof(Engine), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, engine_slots,
+};
