@@ -17,7 +17,7 @@ from benchmarks.engine.measure import Times
 from benchmarks.engine.probes import PROBES, probe
 from benchmarks.engine.side_by_side import Kept
 from benchmarks.engine.verdicts import Verdict
-from benchmarks.engine.vocabularies import Tokens, load, spell
+from benchmarks.engine.vocabularies import Tokens, load, spell, tokenizer
 from benchmarks.engine.worker import OverTime, Worker
 from benchmarks.engine.workloads import Case, Workload
 from constrained.cli import main
@@ -261,6 +261,8 @@ def test_wrong_options_are_told_before_anything_is_measured(given, words, capsys
 
 def test_without_data_the_error_says_what_to_set(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    tokenizer.cache_clear()  # other tests have read it
+    load.cache_clear()
     command = ["bench", "engine", "--vocabulary", "gpt2", "--engine", "ours", "--output", str(tmp_path / "runs")]
     assert main(command) == 1
     assert "set CONSTRAINED_DATA" in capsys.readouterr().err
