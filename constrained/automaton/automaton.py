@@ -31,10 +31,8 @@ class Automaton(Templates):
         self.grammar = grammar
         self._states: dict[tuple, State] = {}
         self._entered = 0
-        self._outside = self.env(None, {}, 0)  # of what `truncated` leaves off
         self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
-        self.cut = self._position(p.Cut, (), None)
         root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
         if self._liveness and not self._liveness.can_finish(root):
             raise GrammarError(
@@ -89,28 +87,6 @@ class Automaton(Templates):
         if low == high:
             return out
         return (*out, self.in_choices(values, low, high, depth, bind, rest))
-
-    def truncated(self, frame: p.Frame | None, depth: int) -> p.Frame | None:
-        """`frame` with what is below some `depth` frames left off; `frame` itself if that is nothing.
-
-        Stacks alike in their upper frames become one. A token that is read without coming to
-        a state with the position :attr:`cut` is read as on the whole stack; where one comes
-        to it, take more frames. Costs `depth`, not the height of the stack.
-        """
-        kept: list[p.Frame] = []
-        while frame is not None:
-            # a call's own frames stay together: its parameters are bound in all of them at once
-            if len(kept) >= depth and (not frame.env.values or frame.env is not kept[-1].env):
-                break
-            kept.append(frame)
-            frame = frame.next
-        if frame is None:
-            return kept[0] if kept else None
-        finishes = self._liveness is None or self._liveness.can_finish(frame)
-        out = self.frame(p.CUT if finishes else n.NEVER, self._outside, None)
-        for part in reversed(kept):
-            out = self.frame(part.node, part.env, out)
-        return out
 
     # what reads no byte
 
@@ -173,8 +149,6 @@ class Automaton(Templates):
                 work.append(self.frame(node.node, self.scope(node, env.grammar, level), rest))
             elif kind is n.Var:
                 self._enter_var(node.name, env, rest, out, work)
-            elif node is p.CUT:
-                out[self.cut] = None
             else:
                 self._enter_slot(node, env, rest, out, work)
         self._entered += len(seen)

@@ -14,9 +14,6 @@ from bisect import bisect_left
 from constrained.grammar.charset import DONE, CharSet
 from constrained.grammar.nodes import Node
 
-CUT = Node()
-"""Stands in a frame for all that is below it in a stack (see `Automaton.truncated`)."""
-
 
 class Env:
     """The values of one rule call's template parameters.
@@ -104,18 +101,6 @@ class Accept(Position):
 
 class StepEnd(Position):
     """An action is complete; `rest` is what may follow it."""
-
-    __slots__ = ()
-
-    def first(self):
-        return ()
-
-    def _step(self, automaton, byte):
-        return ()
-
-
-class Cut(Position):
-    """Where the rest of a stack was left off (see `Automaton.truncated`): what is read there is not known."""
 
     __slots__ = ()
 

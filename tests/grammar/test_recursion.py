@@ -155,37 +155,3 @@ def test_slots_that_may_have_no_value_are_not_begun_at_any_depth():
     for end, ok in (("a(take cup from a", True), ("b(t", False), ("b(!", True)):
         assert grammar.is_prefix(deep + end) == ok
     assert grammar.matches(deep + "a(take cup from a)" + "))" * 500)
-
-
-def random_text(rnd: random.Random, depth: int) -> str:
-    if depth == 0 or rnd.random() < 0.2:
-        return rnd.choice("12")
-    if rnd.random() < 0.6:
-        return f"({random_text(rnd, depth - 1)})"
-    return f"{random_text(rnd, depth - 1)}{rnd.choice('+-*/')}{random_text(rnd, depth - 1)}"
-
-
-def test_stacks_cut_short_read_what_whole_ones_read():
-    """As far as no state holds what was cut; and stacks that are alike above become one."""
-    automaton = Grammar.from_lark(CALCULATOR).automaton
-    rnd, sure, cut = random.Random(3), 0, 0
-    for _ in range(60):
-        text = random_text(rnd, 12).encode()
-        state = automaton.read(text[: rnd.randrange(len(text))])
-        for position in state.positions:
-            for depth in (1, 3, 8):
-                whole = automaton.state(automaton.enter(position.rest))
-                short = automaton.state(automaton.enter(automaton.truncated(position.rest, depth)))
-                for token in (b")", b"))", b"+1", b")*2)", b"1", b"-(1)"):
-                    here, there, met = whole, short, False
-                    for byte in token:
-                        met = met or (there is not None and automaton.cut in there.positions)
-                        here, there = here and here.step(byte), there and there.step(byte)
-                    if not met:
-                        sure += 1
-                        assert (here is None) == (there is None)
-                        assert automaton.cut in (there.positions if there else ()) or not here or here.first() == there.first()
-                    cut += met
-    assert sure > 300 and cut > 100
-    deep = [automaton.read(b"(" * depth + b"1").positions for depth in (20, 21, 400)]
-    assert len({frozenset(automaton.truncated(q.rest, 6) for q in positions) for positions in deep}) == 1
