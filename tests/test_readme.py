@@ -6,12 +6,14 @@ from pathlib import Path
 import lark
 
 from constrained import ActionKnowledge
+from tests.documents import blocks
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).parent.parent / "README.md"
+README = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_knowledge_shown_loads_here_and_in_lark():
-    (text,) = re.findall(r"```lark\n(.*?)```", README, re.S)
+    (text,) = (block.text for block in blocks(PAGE) if block.language == "lark")
     lark.Lark(text, parser="earley")
     knowledge = ActionKnowledge.from_lark(text)
     assert list(knowledge.actions) == ["goto", "take", "put"]

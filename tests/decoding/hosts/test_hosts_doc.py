@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import runpy
 from pathlib import Path
 
 from constrained.decoding.hosts.specification import _KINDS, MAX_COMPILED, read_specification
@@ -11,17 +10,16 @@ from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor
 from constrained.decoding.hosts.vllm_requests import CONFLICTING, FULL_NAME
 from tests.decoding.hosts.vllm_stand_in import SamplingParams
 from tests.decoding.tiny import tiny
+from tests.documents import blocks, run_page
 
-DOC = (Path(__file__).parents[3] / "docs" / "hosts.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
+PAGE = Path(__file__).parents[3] / "docs" / "hosts.md"
+DOC = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_code_for_hosts_that_are_here_runs(tmp_path):
     loaded = tiny()
     loaded.tokenizer.pad_token, loaded.tokenizer.padding_side = "<s>", "left"
-    script = tmp_path / "hosts.py"
-    script.write_text("\n".join(block for block in BLOCKS if not block.startswith("# needs")), encoding="utf-8")
-    names = runpy.run_path(str(script), {"model": loaded.model, "tokenizer": loaded.tokenizer})
+    names = run_page(PAGE, tmp_path, {"model": loaded.model, "tokenizer": loaded.tokenizer})
     texts = loaded.tokenizer.batch_decode(names["ids"][:, names["inputs"]["input_ids"].shape[1] :], True)
     assert all(map(names["grammar"].matches, texts))
     result = loaded.tokenizer.decode(names["result"].generated_tokens, skip_special_tokens=True)
@@ -31,13 +29,13 @@ def test_the_code_for_hosts_that_are_here_runs(tmp_path):
 
 
 def test_the_requests_for_vllm_are_such_as_it_serves():
-    blocks = [ast.parse(block) for block in BLOCKS if block.startswith("# needs")]
-    assert len(blocks) == 2
-    assigned = {node.targets[0].id: node.value for node in ast.walk(blocks[0]) if isinstance(node, ast.Assign)}
+    code = [ast.parse(block.text) for block in blocks(PAGE) if block.elsewhere]
+    assert len(code) == 2
+    assigned = {node.targets[0].id: node.value for node in ast.walk(code[0]) if isinstance(node, ast.Assign)}
     household = ast.literal_eval(assigned["household"])
     VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": household}))
     assert read_specification(household).matches("take mug 1 from desk 1")
-    calls = [node for node in ast.walk(blocks[1]) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.dumps"]
+    calls = [node for node in ast.walk(code[1]) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.dumps"]
     text = json.dumps(ast.literal_eval(calls[0].args[0]))
     VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": text}))
 

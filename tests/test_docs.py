@@ -1,0 +1,102 @@
+"""Every example of the documentation is so (see `documents`)."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.documents import Block, blocks, matches_lines, run_page
+
+DOCS = Path(__file__).parent.parent / "docs"
+HOSTS = DOCS / "hosts.md"  # needs a model: tests/decoding/hosts/test_hosts_doc.py
+
+
+@pytest.mark.parametrize("page", sorted(set(DOCS.glob("*.md")) - {HOSTS}), ids=lambda page: page.name)
+def test_every_example_of_a_page_is_so(page, tmp_path):
+    assert blocks(page)
+    run_page(page, tmp_path)
+
+
+# the runner itself
+
+
+def page_of(tmp_path, text) -> Path:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    return page
+
+
+GOOD = """
+```lark one.lark
+start: "a" | "b"
+```
+Refused:
+```lark error
+start: nothing
+```
+```text
+<string>:1:8: Rule 'nothing' used but not defined (in rule start)
+start: nothing
+       ^
+  hint: define it, or `%declare` it if it is a slot bound at run time
+```
+```python
+from constrained import Grammar
+grammar = Grammar.from_lark("one.lark")
+```
+```python
+assert grammar.matches("a")
+# needs: this is no first line
+```
+```python
+# needs another machine
+raise SystemError
+```
+```console
+$ constrained show hotpotqa --text
+Answer a question in steps: ...
+...
+```
+"""
+
+
+def test_a_page_that_is_so(tmp_path):
+    page = page_of(tmp_path, GOOD.replace("Answer a question in steps: ...\n", ""))
+    assert run_page(page, tmp_path)["grammar"].matches("b")
+    assert (tmp_path / "one.lark").read_text() == 'start: "a" | "b"\n'
+    assert blocks(page)[0] == Block("lark", ("one.lark",), 'start: "a" | "b"\n', "page.md:3", 3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "```lark\nstart: nothing\n```\n",
+        "```lark\n%declare _STEP\nstart: \"a\"\n```\n",
+        "```lark error\nstart: \"a\"\n```\n```text\nx\n```\n",
+        "```lark error\nstart: nothing\n```\n```text\nx\n```\n",
+        "```lark error\nstart: nothing\n```\n",
+        "```python\nassert False\n```\n",
+        "```console\n$ constrained show hotpotqa --text\n```\n",
+        "```console\n$ constrained show hotpotqa --text\n...\nThis is not its end\n```\n",
+        "```console\n$ rm file\n```\n",
+        "```console\nconstrained show\n```\n",
+    ],
+)
+def test_a_page_that_is_not_so(tmp_path, wrong):
+    with pytest.raises(AssertionError):
+        run_page(page_of(tmp_path, wrong), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "printed, expected, same",
+    [
+        ("a\nb\nc\n", "a\n...\nc\n", True),
+        ("a\nc\n", "a\n...\nc\n", True),
+        ("a\nb\n", "...\n", True),
+        ("a  \n\n", "a\n", True),
+        ("a\nb\n", "a\n", False),
+        ("a.c\n", "abc\n", False),
+        ("abc\n", "a.c\n", False),
+    ],
+)
+def test_lines_are_compared_whole(printed, expected, same):
+    assert matches_lines(printed, expected) is same
