@@ -38,8 +38,10 @@ class Distance:
     def nesting(self, grammar: Grammar) -> tuple[float, frozenset[int]]:
         """How much further one more level of nesting can be, and bytes that begin one (see `nesting`)."""
         bounds = self._of_grammar(grammar)
-        rules = [node.rule for r in grammar.rules.values() for node in n.walk(r.body) if id(node) in bounds.nests]
-        deepest, begins = max((bounds.rules[name][1] for name in rules), default=0), bounds.begins
+        rules = grammar.rules.values() if bounds.nests else ()
+        calls = [node for r in rules for node in n.walk(r.body) if id(node) in bounds.nests]
+        bounds.settle(calls)
+        deepest, begins = max((bounds.rules[call.rule][1] for call in calls), default=0), bounds.begins
         for inner in filter(lambda v: isinstance(v, Grammar), grammar.bindings.values()):
             other, more = self.nesting(inner)
             deepest, begins = max(deepest, other), begins | more
@@ -93,13 +95,12 @@ class Distance:
 
     def _of_node(self, node: n.Node, grammar: Grammar) -> tuple[float, float]:
         if node not in self._nodes:
-            self._nodes[node] = self._of_grammar(grammar).of(node)
+            self._nodes[node] = self._of_grammar(grammar).settled(node)
         return self._nodes[node]
 
     def _of_grammar(self, grammar: Grammar) -> _Bounds:
         if id(grammar) not in self._bounds:
             self._bounds[id(grammar)] = _Bounds(grammar, self._lower)
-            self._bounds[id(grammar)].settle()
         return self._bounds[id(grammar)]
 
 
@@ -118,32 +119,65 @@ class _Bounds:
         self.pick = max if not lower and any(isinstance(v, dict) for v in grammar.bindings.values()) else min
         self.given = _given(grammar)
         self.nests, self.begins = grammar.of_rules(nesting_calls)
-        self.rules = {name: (UNBOUNDED, 0) for name in grammar.rules}
-        self.slots = {name: self.of_slot(name) for name in grammar.slots}
+        self.rules: dict[str, tuple[float, float]] = {}
+        self.slots: dict[str, tuple[float, float]] = {}
         self.parameters: dict[str, tuple[float, float]] = {}
 
-    def settle(self) -> None:
-        """Find the rules' bounds; if they don't settle, there are none."""
-        if self._rounds(0):
+    def settled(self, node: n.Node) -> tuple[float, float]:
+        """The bounds of `node`, those of the rules that it leads to found first."""
+        self.settle([node])
+        return self.of(node)
+
+    def settle(self, nodes: list[n.Node]) -> None:
+        """Find the bounds of the rules that `nodes` lead to; if they don't settle, there are none."""
+        found = self._leads_to(nodes)
+        if not found:
+            return
+        rules = [name for name in self.grammar.rules if name in found]  # as the file has them
+        self.rules.update(dict.fromkeys(rules, (UNBOUNDED, 0)))
+        if self._rounds(rules, 0):
             # the shortest texts are known: now how far from its end a rule can be, from below
-            self.rules = {name: (short, 0) for name, (short, _) in self.rules.items()}
-            if self._rounds(1):
+            self.rules.update((name, (self.rules[name][0], 0)) for name in rules)
+            if self._rounds(rules, 1):
                 return
-        self.rules = dict.fromkeys(self.rules, (0, 0) if self.lower else (UNBOUNDED, UNBOUNDED))
+        self.rules.update(dict.fromkeys(rules, (0, 0) if self.lower else (UNBOUNDED, UNBOUNDED)))
         self.parameters.clear()
 
-    def _rounds(self, which: int) -> bool:
-        """Work the rules' bounds out until those at index `which` change no more; False if they go on changing."""
+    def _leads_to(self, nodes: list[n.Node]) -> set[str]:
+        """The rules without bounds yet that `nodes` call in this action, by other rules or their arguments or not."""
+        found: set[str] = set()
+        seen: set[str] = set()  # parameters
+        work = list(nodes)
+        while work:
+            node = work.pop()
+            if isinstance(node, n.Call):
+                if node.rule not in self.rules and node.rule not in found:
+                    found.add(node.rule)
+                    work.append(self.grammar.rules[node.rule].body)
+            elif isinstance(node, n.Var):
+                if node.name not in seen and node.name not in self.parameters:
+                    seen.add(node.name)
+                    work += [v for v in self.given.get(node.name, ()) if isinstance(v, n.Node)]
+            elif isinstance(node, n.Seq):
+                work += self._in_action(node)
+            elif isinstance(node, n.Scoped):
+                work.append(node.node)
+            else:
+                work += n.children(node)
+        return found
+
+    def _rounds(self, rules: list[str], which: int) -> bool:
+        """Work out the bounds of `rules` until those at index `which` change no more; False if they go on changing."""
         for i in range(_MAX_ROUNDS):
-            before = dict(self.rules)
+            before = {name: self.rules[name] for name in rules}
             self.parameters.clear()
             # callees often stand below their callers
-            for name in reversed(before) if i % 2 == 0 else before:
+            for name in reversed(rules) if i % 2 == 0 else rules:
                 self.rules[name] = self.of(self.grammar.rules[name].body)
             if all(self.rules[name][which] == bounds[which] for name, bounds in before.items()):
                 return True
             if which and i >= _MAX_ROUNDS // 2:  # by now it is nesting that grows, and that has no end
-                grown = [name for name, (_, far) in self.rules.items() if far > before[name][1]]
+                grown = [name for name in rules if self.rules[name][1] > before[name][1]]
                 self.rules.update((name, (self.rules[name][0], UNBOUNDED)) for name in grown)
         return False
 
@@ -171,6 +205,8 @@ class _Bounds:
             if node.name not in self.parameters:
                 self.parameters[node.name] = self.of_parameter(node.name)
             return self.parameters[node.name]
+        if node.name not in self.slots:
+            self.slots[node.name] = self.of_slot(node.name)
         return self.slots[node.name]
 
     def of_parameter(self, name: str) -> tuple[float, float]:
@@ -185,53 +221,82 @@ class _Bounds:
 
     def of_seq(self, node: n.Seq) -> tuple[float, float]:
         short, far = 0.0, 0.0
-        items = node.items
-        for i, item in enumerate(items):
-            if isinstance(item, n.Slot) and item.name == STEP and STEP not in self.grammar.bindings:
-                items = items[:i]
-                break
-        for item in reversed(items):
+        for item in reversed(self._in_action(node)):
             s, m = self.of(item)
             far = max(far, m + short)
             short += s
         return short, far
+
+    def _in_action(self, node: n.Seq) -> tuple[n.Node, ...]:
+        """The items of `node` up to where it ends the action, and with it the text."""
+        for i, item in enumerate(node.items):
+            if isinstance(item, n.Slot) and item.name == STEP and STEP not in self.grammar.bindings:
+                return node.items[:i]
+        return node.items
 
     def of_slot(self, name: str) -> tuple[float, float]:
         value = self.grammar.bindings.get(name)
         if value is None:
             return 0, 0
         if isinstance(value, Grammar):
-            inner = _Bounds(value, self.lower)
-            inner.settle()
-            return inner.of(value.start)
+            return _Bounds(value, self.lower).settled(value.start)
         lengths = [len(t) for t in _texts(value)]
         return self.pick(lengths, default=0), max(lengths, default=0)
 
 
 def _given(grammar: Grammar) -> dict[str, list]:
     """Parameter -> what any call gives it (nodes or texts), handed on by other parameters or not."""
-    given: dict[str, list] = {}
-    handed_on = []
-    for top in (grammar.start, *(r.body for r in grammar.rules.values())):
+    by_rules, handed_on = grammar.of_rules(_given_by_rules)
+    given, more = dict(by_rules), _Given(handed_on)
+    more.note(grammar.start, grammar.rules)
+    for name, values in more.settled().items():
+        given[name] = [*given.get(name, ()), *values]
+    return given
+
+
+def _given_by_rules(rules: dict[str, n.Rule]) -> tuple[dict[str, list], list[tuple[str, str]]]:
+    """What the rules' own calls give each parameter, and which parameters they hand on as which."""
+    given = _Given([])
+    for rule in rules.values():
+        given.note(rule.body, rules)
+    return given.settled(), given.handed_on
+
+
+class _Given:
+    """What parameters are given, and which of them as which others."""
+
+    def __init__(self, handed_on: list[tuple[str, str]]):
+        self.values: dict[str, list] = {}
+        self.handed_on = list(handed_on)
+
+    def note(self, top: n.Node, rules: dict[str, n.Rule]) -> None:
         for node in n.walk(top, scopes=True):
             pairs = ()
             if isinstance(node, n.Call):
-                pairs = zip(grammar.rules[node.rule].params, node.args)
+                pairs = zip(rules[node.rule].params, node.args)
             elif isinstance(node, n.Scoped):
                 pairs = node.values.items()
             for name, value in pairs:
                 if isinstance(value, n.Var):
-                    handed_on.append((value.name, name))
+                    self.handed_on.append((value.name, name))
                 else:
-                    given.setdefault(name, []).extend(value if isinstance(value, tuple) else (value,))
-    growing = True
-    while growing:
-        growing = False
-        for source, name in handed_on:
-            new = [v for v in given.get(source, ()) if not any(v is w for w in given.get(name, ()))]
-            given.setdefault(name, []).extend(new)
-            growing = growing or bool(new)
-    return given
+                    self.values.setdefault(name, []).extend(value if isinstance(value, tuple) else (value,))
+
+    def settled(self) -> dict[str, list]:
+        """The values, handed on as far as they are."""
+        onward: dict[str, set[str]] = {}
+        for source, name in self.handed_on:
+            onward.setdefault(source, set()).add(name)
+        out: dict[str, list] = {}
+        for first, values in self.values.items():
+            seen, work = {first}, [first]
+            while work:
+                name = work.pop()
+                out.setdefault(name, []).extend(values)
+                new = onward.get(name, set()) - seen
+                seen |= new
+                work += new
+        return out
 
 
 def _finite(value: float, used: bool) -> float:

@@ -105,6 +105,11 @@ class Liveness:
             key = id(body), id(inner)
             if key in self._outcomes:
                 return self._outcomes[key]
+            plain = self._plain(body, inner)
+            if plain is not None:
+                self._outcomes[key] = plain
+                self._keep.append((body, inner))
+                return plain
             needs[key] = body, inner
             return found.get(key, 0)
 
@@ -129,15 +134,30 @@ class Liveness:
             return look_up(node.node, self._automaton.scope(node, env.grammar, 0))
         if isinstance(node, n.Var) and isinstance(env.values[node.name], p.Thunk):
             return look_up(env.values[node.name].node, env.values[node.name].env)
-        if isinstance(node, n.Slot):
+        if isinstance(node, n.Slot) and isinstance(env.grammar.bindings.get(node.name), Grammar):
+            value = env.grammar.bindings[node.name]
+            return look_up(value.start, self._automaton.env(value, {}, 0))
+        return self._plain(node, env)
+
+    def _plain(self, node: n.Node, env: p.Env) -> int | None:
+        """What text, values and the end of an action can do, one after the other; None where more is to be looked up."""
+        if isinstance(node, n.Seq):
+            for item in node.items:
+                one = self._plain(item, env)
+                if one != THROUGH:
+                    return one
+        elif isinstance(node, n.Slot):
             if ends_action(node, env):
                 return ENDS
             value = env.grammar.bindings.get(node.name)
             if isinstance(value, Grammar):
-                return look_up(value.start, self._automaton.env(value, {}, 0))
-            if value == {}:
-                return 0
-        return THROUGH  # text, a value, or a list of values, which is never empty
+                return None
+            return 0 if value == {} else THROUGH  # a list of values is never empty
+        elif isinstance(node, n.Var):
+            return None if isinstance(env.values[node.name], p.Thunk) else THROUGH
+        elif not isinstance(node, (n.Literal, n.Chars, n.Choices)):
+            return None
+        return THROUGH
 
     def _any(self, outcomes) -> int:
         found = 0

@@ -156,13 +156,12 @@ class Matcher:
         VocabularyError
             Not even the shortest way to finish fits.
         """
-        if tokens is not None:
+        if tokens is not None and not self.compiled.budget.fits(self.state, tokens):
             need = self.compiled.budget.fewest(self.state)
-            if need is None or need > tokens:
-                raise VocabularyError(
-                    f"a budget of {tokens} tokens is too small: the shortest way to finish takes {need}",
-                    hint="raise max_new_tokens",
-                )
+            raise VocabularyError(
+                f"a budget of {tokens} tokens is too small: the shortest way to finish takes {need}",
+                hint="raise max_new_tokens",
+            )
         self._left = tokens
 
     def allowed_token_ids(self) -> np.ndarray:

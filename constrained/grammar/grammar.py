@@ -206,6 +206,12 @@ class Grammar:
             self._of_rules[fact] = fact(self.rules)
         return self._of_rules[fact]
 
+    def extended(self, extend, start: Node) -> Grammar:
+        """From `start` over the rules ``extend(rules)``, made once for all grammars with the same rules."""
+        if extend not in self._of_rules:
+            self._of_rules[extend] = Grammar(extend(self.rules), start, self.slots)
+        return self._of_rules[extend]._variant(start, self.bindings, self.limits)
+
     def check_slots(self) -> None:
         """Raise GrammarError if a slot bound to the empty text lets a rule come to itself before any text."""
         empty = frozenset(name for name, value in self.bindings.items() if _may_be_empty(value))

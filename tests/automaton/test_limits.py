@@ -71,7 +71,7 @@ HOSTILE = {
         "values", lambda: lark("%declare S K\nstart: t{S, K}\nt{x, k}: x k", values=50).bind(S={"k": map(str, range(10**9))})),
     "a shortest text that is far": (
         "search_positions",
-        lambda: compile_grammar(Grammar.from_regex("(ab){20000}"), VOCABULARY, limits=Limits(search_positions=5_000)).matcher().set_budget(10**6)),
+        lambda: compile_grammar(Grammar.from_regex("(ab){20000}"), VOCABULARY, limits=Limits(search_positions=5_000)).matcher().set_budget(30_000)),
     "a text that these tokens may not spell": (
         "search_steps", lambda: compile_grammar(Grammar.from_lark('start: "a" start "a" | "b" start "b" | "b"'), LETTERS, limits=Limits(search_steps=3_000))),
     "the same, by the clock": (
