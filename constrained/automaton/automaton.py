@@ -95,10 +95,11 @@ class Automaton(Templates):
         if frame is None:
             return (self.accept,)
         if frame.closure is None:
-            frame.closure = self._close(frame)
+            frame.closure = tuple(self.entered_by(frame))
         return frame.closure
 
-    def _close(self, start: p.Frame) -> tuple:
+    def entered_by(self, start: p.Frame) -> dict[p.Position, p.Frame | None]:
+        """The positions of `enter`, each with the frame whose node is read there."""
         out: dict = {}
         seen: set[int] = set()
         again: set[int] = set()  # what the repeats entered here go on with after an item
@@ -121,11 +122,11 @@ class Automaton(Templates):
             node, env, rest = frame.node, frame.env, frame.next
             kind = type(node)
             if kind is n.Literal:
-                out[self.in_literal(node.data, 0, rest)] = None
+                out[self.in_literal(node.data, 0, rest)] = frame
             elif kind is n.Chars:
-                out[self.in_text(node.chars, None, 1, 1, rest)] = None
+                out[self.in_text(node.chars, None, 1, 1, rest)] = frame
             elif kind is n.Choices:
-                self._choose(node.values, None, rest, out, work)
+                self._choose(frame, node.values, None, out, work)
             elif kind is n.Seq:
                 if node.items:
                     tail = self.frame(self.rest_of(node), env, rest) if len(node.items) > 1 else rest
@@ -148,9 +149,9 @@ class Automaton(Templates):
                 level = _level(rest)
                 work.append(self.frame(node.node, self.scope(node, env.grammar, level), rest))
             elif kind is n.Var:
-                self._enter_var(node.name, env, rest, out, work)
+                self._enter_var(frame, out, work)
             else:
-                self._enter_slot(node, env, rest, out, work)
+                self._enter_slot(frame, out, work)
         self._entered += len(seen)
         self.limits.check(
             "entered",
@@ -158,27 +159,27 @@ class Automaton(Templates):
             "too many ways to go on without reading any text, in all",
             "put text before what grows, or compile the grammar anew from time to time",
         )
-        return tuple(out)
+        return out
 
     def _living(self, frames: list) -> list:
         """Those of `frames` from which the text can be finished."""
         return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
-    def _choose(self, values, bind, rest, out: dict, work: list) -> None:
-        low = 0
+    def _choose(self, frame: p.Frame, values, bind, out: dict, work: list) -> None:
+        low, rest = 0, frame.next
         if not values[0]:  # the empty text is among them
             work.append(rest if bind is None else self.rebind(rest, rest.env, bind, b""))
             low = 1
         if low < len(values):
             for position in self.into_choices(values, low, len(values), 0, bind, rest):
-                out[position] = None
+                out[position] = frame
 
     def _enter_repeat(self, frame: p.Frame, out: dict, work: list, again: set[int]) -> None:
         node, env, rest = frame.node, frame.env, frame.next
         low, high = node.low, node.high
         self._repeats.setdefault((id(node.item), low, high), node)
         if isinstance(node.item, n.Chars):
-            out[self.in_text(node.item.chars, None, low, high, rest)] = None
+            out[self.in_text(node.item.chars, None, low, high, rest)] = frame
             if low == 0:
                 work.append(rest)
             return
@@ -195,20 +196,21 @@ class Automaton(Templates):
         item = self.frame(node.item, env, after)
         work.extend([item] if low else self._living([item, rest]))
 
-    def _enter_var(self, name: str, env: p.Env, rest: p.Frame | None, out: dict, work: list) -> None:
+    def _enter_var(self, frame: p.Frame, out: dict, work: list) -> None:
+        name, env, rest = frame.node.name, frame.env, frame.next
         value = env.values[name]
         if isinstance(value, p.Thunk):
             work.append(self.frame(value.node, value.env, rest))
         elif isinstance(value, bytes):
             if value:
-                out[self.in_literal(value, 0, rest)] = None
+                out[self.in_literal(value, 0, rest)] = frame
             else:
                 work.append(rest)
         elif rest is None or rest.env is not env:
-            self._choose(value.values, None, rest, out, work)  # not used again: no need to tie
+            self._choose(frame, value.values, None, out, work)  # not used again: no need to tie
         else:
             values = self._live_values(value.values, env, rest, name) if self._liveness else value.values
-            self._choose(values, name, rest, out, work)
+            self._choose(frame, values, name, out, work)
 
     def _live_values(self, values, env: p.Env, rest: p.Frame, name: str) -> tuple[bytes, ...]:
         if name not in open_names(env, own_frames(rest, env)[0]):
@@ -216,10 +218,11 @@ class Automaton(Templates):
         kept = tuple(v for v in values if self._liveness.can_finish(self.rebind(rest, env, name, v)))
         return values if len(kept) == len(values) else self.list_of(kept)
 
-    def _enter_slot(self, node: n.Slot, env: p.Env, rest: p.Frame | None, out: dict, work: list) -> None:
+    def _enter_slot(self, frame: p.Frame, out: dict, work: list) -> None:
+        node, env, rest = frame.node, frame.env, frame.next
         value = env.grammar.bindings.get(node.name)
         if ends_action(node, env):
-            out[self.step_end(rest)] = None
+            out[self.step_end(rest)] = frame
         elif isinstance(value, Grammar):
             if value.unbound():
                 raise GrammarError(f"slot {node.name} is bound to a grammar whose slots are not: {value.unbound()}")
@@ -232,7 +235,7 @@ class Automaton(Templates):
                 hint=f"use it as a template argument followed by its key, such as rule{{{node.name}, r}}",
             )
         else:
-            self._choose(value, None, rest, out, work)
+            self._choose(frame, value, None, out, work)
 
 
 def _level(rest: p.Frame | None) -> int:

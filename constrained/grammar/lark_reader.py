@@ -14,7 +14,7 @@ from lark.load_grammar import _literal_to_pattern, load_grammar
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.charset import charset
-from constrained.grammar.nodes import Call, Chars, Node, Rule, Slot, Var
+from constrained.grammar.nodes import Call, Chars, Node, Place, Rule, Slot, Var
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import SHIPPED, Source, definitions, explain
 from constrained.limits import DEFAULT, Limits
@@ -88,6 +88,11 @@ class _Reader:
         message = f"{message} (in the imported {self.within[-1]}, its line {token.line})"
         return self.source.error(message, known[-1] if known else None, hint)
 
+    def place(self, token) -> Place:
+        """Where `token` is written."""
+        name = self.within[-1]
+        return Place(str(name), token.line, token.column, imported=name not in self.lines)
+
     def find_token_params(self) -> set[tuple[str, str]]:
         """Template parameters that come to stand for a token, handed on from rule to rule or not."""
         params = {name: tuple(p) for name, p, *_ in self.loaded.rule_defs}
@@ -147,9 +152,9 @@ class _Reader:
         if kind == "expr":
             return self.expression(*parts)
         if kind == "literal":
-            return self.token(self.literal(parts[0]))
+            return self.token(nodes.placed(self.literal(parts[0]), self.place(parts[0])))
         if kind == "range":
-            return self.token(self.range(*parts))
+            return self.token(nodes.placed(self.range(*parts), self.place(parts[0])))
         if kind == "template_usage":
             return self.template(parts[0], parts[1:])
         raise self.source.error(f"unknown construct {kind!r}")

@@ -18,11 +18,36 @@ class Node:
     __slots__ = ()
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a piece of text stands in its grammar.
+
+    Attributes
+    ----------
+    definition : str
+        The rule or terminal it is written in.
+    line, column : int
+        One-based; of the imported file's lines if `imported`.
+    imported : bool
+    """
+
+    definition: str
+    line: int
+    column: int
+    imported: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Literal(Node):
-    """Exactly these bytes."""
+    """Exactly these bytes; `joined` are the (offset, place) of neighbours that were joined to it."""
 
     data: bytes
+    place: Place | None = None
+    joined: tuple[tuple[int, Place | None], ...] = ()
+
+    def place_at(self, offset: int) -> Place | None:
+        """Where the byte at `offset` is written."""
+        return next((place for start, place in reversed(self.joined) if start <= offset), self.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +55,7 @@ class Chars(Node):
     """One character of a set."""
 
     chars: CharSet
+    place: Place | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +63,7 @@ class Choices(Node):
     """One of several texts; `values` are sorted and distinct, so a prefix is a range."""
 
     values: tuple[bytes, ...]
+    place: Place | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +154,17 @@ def seq(items) -> Node:
     flat: list[Node] = []
     for literals, group in groupby(parts, lambda p: isinstance(p, Literal)):
         run = list(group)
-        flat += [Literal(b"".join(p.data for p in run))] if literals and len(run) > 1 else run
+        flat += [_joined(run)] if literals and len(run) > 1 else run
     return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
+
+
+def _joined(run: list[Literal]) -> Literal:
+    places, at = [], 0
+    for part in run:
+        places += [(at, part.place), *((at + offset, place) for offset, place in part.joined)]
+        at += len(part.data)
+    places = [(at, place) for (at, place), (_, before) in zip(places[1:], places) if place != before]
+    return Literal(b"".join(p.data for p in run), run[0].place, tuple(places))
 
 
 def alt(items) -> Node:
@@ -140,7 +176,7 @@ def alt(items) -> Node:
     if len(texts) > 1:
         values = {v for t in texts for v in ((t.data,) if isinstance(t, Literal) else t.values)}
         flat = [i for i in flat if not isinstance(i, (Literal, Choices))]
-        flat.insert(0, choices(values))
+        flat.insert(0, placed(choices(values), texts[0].place))
     unique = list(dict.fromkeys(flat))  # by identity
     return unique[0] if len(unique) == 1 else Alt(tuple(unique)) if unique else NEVER
 
@@ -164,6 +200,14 @@ def repeat(item: Node, low: int, high: int | None) -> Node:
     if low == 0 and high is None and isinstance(item, Repeat) and item.low <= 1 and item.high is None:
         return Repeat(item.item, 0, None)
     return Repeat(item, low, high)
+
+
+def placed(node: Node, place: Place | None) -> Node:
+    """`node`, just made and used nowhere else, with what reads text in it told where it is written."""
+    for part in walk(node) if place else ():
+        if isinstance(part, (Literal, Chars, Choices)) and part.place is None:
+            object.__setattr__(part, "place", place)
+    return node
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -1,0 +1,52 @@
+"""Every text of a grammar knows where it is written."""
+
+from constrained.grammar import nodes, read_lark, read_source
+
+TEXT = """start: "go " place | "stop"i "!"
+
+place: NAME "."
+NAME: /[a-z]+ x/
+%import common.DIGIT
+other: DIGIT
+"""
+
+
+def placed(text: str) -> set[tuple]:
+    rules, _ = read_lark(read_source(text))
+    found = []
+    for rule in rules.values():
+        for node in nodes.walk(rule.body):
+            found += [(rule.name, node.place)] if hasattr(node, "place") else []
+            found += [(rule.name, place) for _, place in getattr(node, "joined", ())]
+    return {(rule, p.definition, p.line, p.column) for rule, p in found if not p.imported} | {
+        (rule, p.definition) for rule, p in found if p.imported
+    }
+
+
+def test_texts_are_placed_in_the_rule_or_terminal_that_has_them():
+    assert placed(TEXT) == {
+        ("start", "start", 1, 8),
+        ("start", "start", 1, 22),
+        ("start", "start", 1, 30),
+        ("place", "NAME", 4, 7),
+        ("place", "place", 3, 13),
+        ("other", "DIGIT"),
+    }
+
+
+def test_alternative_texts_are_placed_where_the_first_stands():
+    assert placed('start: ("c"\n  | "d") /e/\n') == {("start", "start", 1, 9), ("start", "start", 2, 10)}
+
+
+def test_a_joined_text_knows_the_place_of_each_part():
+    rules, _ = read_lark(read_source('start: "go" A "."\nA: "to" /x/\n'))
+    (text,) = nodes.walk(rules["start"].body)
+    assert text.data == b"gotox."
+    assert [(p.definition, p.line, p.column) for p in map(text.place_at, range(6))] == [
+        ("start", 1, 8),
+        ("start", 1, 8),
+        ("A", 2, 4),
+        ("A", 2, 4),
+        ("A", 2, 9),
+        ("start", 1, 15),
+    ]
