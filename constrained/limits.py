@@ -56,6 +56,8 @@ class Limits:
         Time of one such search, and of one for a shortest text.
     mask_steps : int
         Steps of single positions, a byte each, that one token mask may take.
+    check_steps : int
+        Places in two texts at once that `constrained check` visits to tell actions apart.
     """
 
     characters: int = 1_000_000
@@ -77,6 +79,7 @@ class Limits:
     search_steps: int = 2_000_000
     search_milliseconds: int = 30_000
     mask_steps: int = 50_000_000
+    check_steps: int = 50_000
 
     def __post_init__(self):
         for field in fields(self):

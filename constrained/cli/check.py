@@ -1,4 +1,4 @@
-"""`constrained check`: is this knowledge sound, is this path, are these runs?"""
+"""`constrained check`: is this file sound, is this path, are these runs?"""
 
 from __future__ import annotations
 
@@ -6,22 +6,33 @@ import json
 import sys
 from pathlib import Path
 
+from constrained.cli.findings import Paint, finding_text, summary
 from constrained.cli.output import to_json, write_whole
 from constrained.errors import DataError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Tokens, check_file
 
 
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "check",
-        help="check a knowledge file, a path of actions, or published runs",
-        description="Without actions: read the knowledge and say what is in it. With actions: judge each one "
+        help="check knowledge files, a path of actions, or published runs",
+        description="With files alone: say what may be wrong in them, where, why it matters and what to write "
+        "instead; exit code 1 if there is an error (with --strict: or a warning), 2 if the command itself is wrong. "
+        "With actions: judge each one "
         "(ok, invalid, misordered) and say why; exit code 1 if any is not ok. With --runs: judge every "
         "action of KnowAgent's published ALFWorld or HotpotQA runs.",
-        epilog="example: constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'",
+        epilog="examples: constrained check mine.lark --strict; "
+        "constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'",
     )
-    parser.add_argument("knowledge", help="shipped name or path of a .lark file")
-    parser.add_argument("action", nargs="*", help="the actions of a path, in order")
+    parser.add_argument("knowledge", metavar="FILE", help="shipped name or path of a .lark file")
+    parser.add_argument("action", nargs="*", help="more .lark files, or the actions of a path, in order")
+    parser.add_argument("--strict", action="store_true", help="warnings count as errors")
+    parser.add_argument("--ignore", action="append", default=[], metavar="CODE", choices=sorted(CODES),
+                        help="leave findings of this code out, e.g. endless-text")
+    parser.add_argument("--start", default="start", metavar="RULE", help="the rule that texts begin with")
+    parser.add_argument("--tokenizer", metavar="PATH", help="also tell what this tokenizer.json (or the folder it is "
+                        "in, or 'embedded') can't write")
     parser.add_argument("--file", metavar="FILE", help="take the actions from FILE, one a line ('-': standard input)")
     parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON",
                         help="bind a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists)")
@@ -33,19 +44,75 @@ def add_parser(commands) -> None:
 
 
 def run(arguments) -> int:
-    knowledge = ActionKnowledge.from_lark(arguments.knowledge)
-    if arguments.bind:
-        knowledge = knowledge.bind(**dict(map(_binding, arguments.bind)))
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
+    values = dict(map(_binding, arguments.bind))
+    more = all(name.endswith(".lark") for name in (arguments.knowledge, *arguments.action))
+    if not arguments.runs and arguments.file is None and (more or not arguments.action):
+        return _findings(arguments, [arguments.knowledge, *arguments.action], values)
+    knowledge = ActionKnowledge.from_lark(arguments.knowledge, arguments.start)
+    if values:
+        knowledge = knowledge.bind(**values)
     if arguments.runs:
         return _runs(arguments, knowledge)
-    actions = list(arguments.action) + (_lines(arguments.file) if arguments.file else [])
-    if not actions:
-        return _describe(arguments, knowledge)
-    report = knowledge.check(actions)
+    report = knowledge.check(list(arguments.action) + (_lines(arguments.file) if arguments.file else []))
     _give(arguments, report.to_dict(), str(report))
     return 0 if report.ok else 1
+
+
+def _findings(arguments, names: list[str], values: dict) -> int:
+    tokens = _tokens(arguments.tokenizer) if arguments.tokenizer else None
+    checked = []
+    for name in names:
+        one = check_file(
+            name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or ""
+        )
+        one.name = name
+        one.findings = [f for f in one.findings if f.code not in arguments.ignore]
+        checked.append(one)
+    paint = Paint.for_stream()
+    blocks = []
+    for one in checked:
+        blocks += [finding_text(f, one, paint) for f in one.findings]
+        blocks.append(summary(one))
+    failed = [one for one in checked if one.count(ERROR) or arguments.strict and one.count(WARNING)]
+    data = {"ok": not failed, **_counts(checked), "files": [_data(one) for one in checked]}
+    _give(arguments, data, "\n\n".join(blocks))
+    return 1 if failed else 0
+
+
+def _counts(checked: list[Checked]) -> dict[str, int]:
+    return {f"{severity}s": sum(one.count(severity) for one in checked) for severity in (ERROR, WARNING, NOTE)}
+
+
+def _data(checked: Checked) -> dict:
+    knowledge = checked.knowledge
+    return {
+        "file": checked.name,
+        **_counts([checked]),
+        "findings": [f.to_dict(checked.name, checked.line(f.place)) for f in checked.findings],
+        "actions": knowledge.actions if knowledge else {},
+        "rules": knowledge.rules if knowledge else {},
+        "slots": sorted(knowledge.slots if knowledge else checked.grammar.slots if checked.grammar else ()),
+    }
+
+
+def _tokens(name: str) -> Tokens:
+    """What the tokens of a tokenizer.json can write."""
+    from tokenizers import Tokenizer  # heavy, and only for this
+
+    from constrained.automaton.tokenizers import read_tokenizer
+
+    path = Path(__file__).parent.parent / "models" / "embedded" if name == "embedded" else Path(name)
+    path = path / "tokenizer.json" if path.is_dir() else path
+    if not path.is_file():
+        raise DataError(f"no tokenizer at {path}", "give a tokenizer.json, the folder it is in, or 'embedded'")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the tokenizers library raises no other
+        raise DataError(f"can't read {path}: {error}", "give a tokenizer.json of the tokenizers library") from None
+    tokens, _, special = read_tokenizer(tokenizer)
+    return Tokens(token for i, token in enumerate(tokens) if i not in special)
 
 
 def _runs(arguments, knowledge: ActionKnowledge) -> int:
@@ -60,16 +127,6 @@ def _runs(arguments, knowledge: ActionKnowledge) -> int:
         lines += [f"  {k:<40} {v:>8,}" for k, v in figures.items() if isinstance(v, int)]
         lines += [f"    {d['action']!r}: {d['reason']}" for d in figures["disagreements"][:5]]
     _give(arguments, out, "\n".join(lines))
-    return 0
-
-
-def _describe(arguments, knowledge: ActionKnowledge) -> int:
-    slots = sorted(knowledge.slots)
-    data = {"name": knowledge.name, "actions": knowledge.actions, "rules": knowledge.rules, "slots": slots}
-    lines = [f"{knowledge.name}: {len(knowledge.actions)} actions, {len(slots)} slots", "", knowledge.to_text()]
-    if slots:
-        lines += ["", "Slots, bound at run time: " + ", ".join(slots)]
-    _give(arguments, data, "\n".join(lines))
     return 0
 
 

@@ -10,6 +10,7 @@ from constrained.automaton.automaton import State
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import Grammar, read_lark, read_source
 from constrained.grammar import nodes as n
+from constrained.grammar.source import Source
 from constrained.knowledge.anywhere import Anywhere, opening
 from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.draw import to_mermaid, to_svg
@@ -30,6 +31,8 @@ class ActionKnowledge:
     name : str
     grammar : Grammar
         Of whole paths, with the slots bound so far.
+    last : str
+        The action that a path has come through last; "start" before the first.
     """
 
     def __init__(self, name: str, grammar: Grammar, graph: ActionGraph, comments: dict[str, str]):
@@ -38,7 +41,7 @@ class ActionKnowledge:
         self.graph = graph
         self.comments = comments
         self.path: tuple[str, ...] = ()
-        self._last: str = START
+        self.last: str = START
         self._anywhere: Anywhere | None = None
         self._actions: Grammar | None = None
 
@@ -55,7 +58,17 @@ class ActionKnowledge:
         """
         source = read_source(text_or_path)
         rules, slots = read_lark(source)
-        grammar = Grammar.from_rules(rules, slots, start, source)
+        return cls.from_grammar(Grammar.from_rules(rules, slots, start, source), source, start)
+
+    @classmethod
+    def from_grammar(cls, grammar: Grammar, source: Source, start: str = "start") -> ActionKnowledge:
+        """The knowledge in a grammar that was read from `source`.
+
+        Raises
+        ------
+        KnowledgeError
+            The grammar has no actions.
+        """
         graph = ActionGraph(grammar.rules, start)
         if not graph.actions or START in graph.rules[START]:
             itself = START in graph.rules[START]
@@ -71,7 +84,7 @@ class ActionKnowledge:
     def _replace(self, grammar: Grammar, path=None, last=None) -> ActionKnowledge:
         other = ActionKnowledge(self.name, grammar, self.graph, self.comments)
         other.path = self.path if path is None else path
-        other._last = last or self._last
+        other.last = last or self.last
         return other
 
     @property
@@ -183,7 +196,7 @@ class ActionKnowledge:
         judgement, state = self._judge(action)
         if not judgement:
             raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
-        return self._moved(action, judgement.action, state)
+        return self.moved(action, judgement.action, state)
 
     def check(self, actions) -> Report:
         """Judge a path. An invalid action leaves the place unchanged; a misordered one counts
@@ -196,11 +209,12 @@ class ActionKnowledge:
             judgement, state = place._judge(action)
             report.steps.append(judgement)
             if state is not None:
-                place = place._moved(action, judgement.action, state)
+                place = place.moved(action, judgement.action, state)
         report.finished = place.may_end
         return report
 
-    def _moved(self, action: str, name: str, state: State) -> ActionKnowledge:
+    def moved(self, action: str, name: str, state: State) -> ActionKnowledge:
+        """The knowledge after the text `action`, an instance of the rule `name`, that came to `state`."""
         ends = state.ends()
         node = continuation(ends + ([None] if len(ends) < sum(not q.first() for q in state.positions) else []))
         return self._replace(self.grammar.with_start(node), (*self.path, action), name)
@@ -235,9 +249,9 @@ class ActionKnowledge:
 
     def _allowed(self) -> list[str]:
         """The actions that may come next, arguments and all."""
-        return [a for a in self.graph.rules[self._last] if self._begin(a)]
+        return [a for a in self.graph.rules[self.last] if self.begin(a)]
 
-    def _begin(self, action: str) -> State | None:
+    def begin(self, action: str) -> State | None:
         """The state before the next action, if that is to be `action`; None if it can't be."""
         state = opening(self._without([a for a in self.graph.actions if a != action]))
         return state if state and state.first() else None
@@ -245,11 +259,11 @@ class ActionKnowledge:
     def _name_here(self, here: State, data: bytes) -> str | None:
         """The action that `data`, admitted here, is: several may write the same text elsewhere."""
         ended = {self.graph.ended_by(rest.node) if rest else None for rest in here.ends()}
-        if len(ended) == 1 and ended <= set(self.graph.rules[self._last]):
+        if len(ended) == 1 and ended <= set(self.graph.rules[self.last]):
             return ended.pop()
         names = self._at_any_point.names(data)
         if len(names) > 1:
-            begun = ((a, self._begin(a)) for a in names)
+            begun = ((a, self.begin(a)) for a in names)
             names = [a for a, state in begun if state and (end := state.read(data)) and end.accepting] or names
         return names[0] if names else None
 

@@ -18,30 +18,12 @@ def run(capsys, *argv):
     return code, out, err
 
 
-# the knowledge
-
-
-def test_describing_a_file(capsys):
-    code, out, _ = run(capsys, "household")
-    assert code == 0
-    assert out.startswith("household: 14 actions, 12 slots\n")
-    assert "goto" in out and "Slots, bound at run time: CLEANER, CLOSED," in out
-
-
-def test_describing_as_data(capsys, tmp_path):
-    file = tmp_path / "hotpotqa.json"
-    code, out, _ = run(capsys, "hotpotqa", "--json", "--output", file)
-    data = json.loads(out)
-    assert code == 0 and json.loads(file.read_text()) == data
-    assert data["name"] == "hotpotqa" and data["slots"] == []
-    assert data["rules"]["start"] == ["retrieve", "search"]
-    assert data["actions"]["finish"].startswith("finish: Finish[answer]")
-
+# a broken file, where actions are judged or drawn by it
 
 BROKEN = '%declare _STEP\nstart: a | b\na: "A" _STEP (a | \nb: "B"\n'
 
 
-@pytest.mark.parametrize("command", [["check"], ["show"], ["plan", "task", "--knowledge"]])
+@pytest.mark.parametrize("command", [["check", "--file", "-"], ["show"], ["plan", "task", "--knowledge"]])
 def test_a_broken_file_is_shown_with_its_place(capsys, tmp_path, command):
     grammar, output = tmp_path / "broken.lark", tmp_path / "out.svg"
     grammar.write_text(BROKEN)
@@ -53,34 +35,6 @@ def test_a_broken_file_is_shown_with_its_place(capsys, tmp_path, command):
     assert line == 'a: "A" _STEP (a | ' and re.fullmatch(r" *\^", caret)
     assert len(caret) == int(first.split(":")[3])
     assert hint[0].startswith("  hint: ")
-
-
-@pytest.mark.parametrize(
-    "text, place, message",
-    [
-        ('start: a\na: "A" nothing\n', "2:8", "nothing"),
-        ('start: a\na: THING\n', "2:4", "THING"),
-        ('begin: "a"\n', None, "no rule 'start'"),
-        ('start: /(/\n', "1:", ""),
-        ('start: "a" | "b"\n', None, "start is an action itself"),
-    ],
-)
-def test_other_broken_files(capsys, tmp_path, text, place, message):
-    grammar = tmp_path / "broken.lark"
-    grammar.write_text(text)
-    code, out, err = run(capsys, grammar)
-    assert code == 1 and out == "" and err.startswith("error: ")
-    assert message in err and "hint: " in err
-    if place:
-        assert f"broken.lark:{place}" in err
-        assert any(line.strip() == "^" for line in err.splitlines())
-
-
-def test_a_file_that_is_no_text(capsys, tmp_path):
-    grammar = tmp_path / "binary.lark"
-    grammar.write_bytes(b"\xff\xfe\x00start")
-    code, _, err = run(capsys, grammar)
-    assert code == 1 and "not UTF-8" in err
 
 
 # a path

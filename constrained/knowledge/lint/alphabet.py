@@ -1,0 +1,42 @@
+"""Walks through states that need not try every byte: one stands for all that lead to the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from constrained.automaton import positions as p
+from constrained.automaton.state import State
+
+_GROUPS: dict[frozenset, list[list[int]]] = {}
+
+
+def bytes_apart(*states: State) -> Iterator[int]:
+    """Bytes that some state reads, one for each way in which the states go on together."""
+    special: set[int] = set()
+    texts = {}
+    for state in states:
+        for q in state.positions:
+            if isinstance(q, p.InText):
+                texts[id(q.chars), q.inside] = q
+            else:
+                special.update(q.first())
+    yield from special
+    for group in _groups(texts):
+        byte = next((b for b in group if b not in special), None)
+        if byte is not None:
+            yield byte
+
+
+def _groups(texts: dict) -> list[list[int]]:
+    """Bytes that each of some character sets goes on with alike, printable ones first."""
+    key = frozenset(texts)
+    found = _GROUPS.get(key)
+    if found is None:
+        by_way: dict[tuple, list[int]] = {}
+        edges = [q.chars.edges(q.inside) for q in texts.values()]
+        for byte in (*range(0x61, 0x7B), *range(0x21, 0x61), 0x20, *range(0x7B, 0x100), *range(0x20)):
+            way = tuple(e.get(byte) for e in edges)
+            if any(way):
+                by_way.setdefault(way, []).append(byte)
+        found = _GROUPS[key] = list(by_way.values())
+    return found

@@ -1,0 +1,225 @@
+"""All findings of one file, as far as it can be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from constrained.errors import ConstrainedError, GrammarError, KnowledgeError, LimitError
+from constrained.grammar import STEP, Grammar, read_lark, read_source
+from constrained.grammar.nodes import Rule
+from constrained.grammar.source import Source
+from constrained.grammar.trim import productive_rules
+from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.lint import actions, endless, finishing, names, slots, writing
+from constrained.knowledge.lint.ambiguous import ambiguous
+from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Place
+from constrained.knowledge.lint.outline import Outline, read_outline
+from constrained.limits import DEFAULT, Limits
+
+
+@dataclass
+class Checked:
+    """What is known of one file.
+
+    Attributes
+    ----------
+    name : str
+    findings : list of Finding
+        In the file's order.
+    text : str
+        The file's own; empty if it can't be read.
+    grammar : Grammar or None
+        None if it can't be loaded.
+    knowledge : ActionKnowledge or None
+        None if it can't be loaded, or has no actions.
+    """
+
+    name: str
+    findings: list[Finding] = field(default_factory=list)
+    text: str = ""
+    grammar: Grammar | None = None
+    knowledge: ActionKnowledge | None = None
+
+    def count(self, severity: str) -> int:
+        """How many findings are errors, warnings or notes."""
+        return sum(f.severity == severity for f in self.findings)
+
+    def line(self, place: Place | None) -> str:
+        """The line of the file that a place is on."""
+        lines = self.text.split("\n")
+        return lines[place.line - 1] if place and 1 <= place.line <= len(lines) else ""
+
+
+def check_file(
+    text_or_path,
+    *,
+    start: str = "start",
+    values: Mapping | None = None,
+    tokens: writing.Tokens | None = None,
+    tokenizer: str = "the tokenizer",
+    limits: Limits = DEFAULT,
+) -> Checked:
+    """Everything that is, or may be, wrong with a `.lark` file; raises nothing for what is in it.
+
+    Parameters
+    ----------
+    text_or_path : str or Path
+        As `Grammar.from_lark` takes it.
+    start : str
+    values : mapping, optional
+        Slot -> values, as `Grammar.bind` takes them.
+    tokens : Tokens, optional
+        What the model's tokenizer can write; `tokenizer` is its name in messages.
+    limits : Limits
+    """
+    try:
+        source = read_source(text_or_path)
+    except GrammarError as error:
+        hint = error.hint or "save it as UTF-8 text"
+        return Checked(str(text_or_path), [Finding("unreadable", error.message, "nothing in it could be checked", hint)])
+    checked = Checked(source.name, text=source.text)
+    rules, slot_names, fault = _load(source, limits)
+    if isinstance(fault, LimitError):
+        checked.findings = [_refusal(fault)]
+        return checked
+    outline = read_outline(source)
+    found = _Findings()
+    found.of(lambda: _as_written(source, outline, start))
+    if fault is not None and not _told(fault, found.all):
+        found.all.append(_refusal(fault))
+    if rules is not None and start in rules:
+        reached = outline.reachable(start)
+        found.of(lambda: _as_read(rules, outline, reached, start))
+        if not found.errors:
+            _build(checked, rules, slot_names, start, source, limits, found)
+        if checked.grammar is not None:
+            _bind(checked, outline, values or {}, found)
+        if tokens is not None:
+            found.of(lambda: writing.unwritable(outline, reached, values or {}, tokens, tokenizer))
+    if checked.knowledge is not None:
+        found.of(lambda: actions.uncommented(outline, source.text, checked.knowledge.graph.actions, start))
+        if not found.errors:
+            found.of(lambda: ambiguous(checked.knowledge, outline))
+    checked.findings = sorted(found.all, key=_order)
+    return checked
+
+
+class _Findings:
+    """Findings as they are made; a check that costs too much is itself one."""
+
+    def __init__(self):
+        self.all: list[Finding] = []
+
+    def of(self, lint) -> None:
+        """Add what `lint` yields."""
+        try:
+            self.all.extend(lint())
+        except (ConstrainedError, RecursionError) as error:
+            message = getattr(error, "message", "groups are nested too deeply")
+            self.all.append(
+                Finding("not-checked", f"part of the file was not checked: {message}", "there may be more to find", "make the file simpler")
+            )
+
+    @property
+    def errors(self) -> bool:
+        return any(f.severity == ERROR for f in self.all)
+
+
+def _load(source: Source, limits: Limits) -> tuple[dict[str, Rule] | None, frozenset[str], GrammarError | None]:
+    try:
+        rules, slot_names = read_lark(source, limits)
+        return rules, slot_names, None
+    except GrammarError as error:
+        return None, frozenset(), error
+
+
+def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Finding]:
+    """What the text alone says."""
+    for fault in outline.faults:
+        yield _syntax(fault)
+    yield from names.undefined(outline)
+    yield from names.not_in_library(source, outline)
+    yield from names.defined_twice(outline)
+    yield from names.wrong_arguments(outline)
+    yield from names.unused_parameters(outline)
+    yield from names.repeated_alternatives(outline)
+    yield from names.priorities(outline)
+    yield from actions.missing_steps(outline, start)
+    if start in outline.by_name:
+        yield from names.unused(outline, start)
+        yield from actions.unreachable(outline, start)
+        reached = outline.reachable(start)
+        yield from endless.endless(source, outline, reached)
+        yield from finishing.matches_nothing(outline, reached)
+    elif start not in outline.guessed:
+        defined = [str(d.name) for d in outline.definitions if d.kind == "rule"]
+        yield Finding(
+            "no-start",
+            f"there is no rule '{start}'",
+            "it is where every text begins",
+            f"write `{start}: {' | '.join(defined[:3]) or '...'}`" + (", or check it with --start NAME" if defined else ""),
+        )
+
+
+def _as_read(rules: dict[str, Rule], outline: Outline, reached: set[str], start: str) -> Iterator[Finding]:
+    """What the rules say, once lark has read them."""
+    yield from finishing.never_finish(rules, outline, reached, start)
+    yield from finishing.only_empty(rules, outline, reached)
+    yield from endless.nesting(rules, outline, reached & productive_rules(rules))
+
+
+def _build(checked: Checked, rules, slot_names, start: str, source: Source, limits: Limits, found: _Findings) -> None:
+    try:
+        checked.grammar = Grammar.from_rules(rules, slot_names, start, source, limits)
+        if STEP in slot_names:
+            checked.knowledge = ActionKnowledge.from_grammar(checked.grammar, source, start)
+    except GrammarError as error:
+        found.all.append(_refusal(error))
+    except KnowledgeError as error:
+        found.all.append(
+            Finding("no-actions", error.message.removeprefix(f"{source.name}: "), "there is nothing an agent could do", error.hint)
+        )
+
+
+def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings) -> None:
+    found.of(lambda: slots.bindings(checked.grammar, outline, values))
+    found.of(lambda: slots.without_key(outline, values))
+    if values and not found.errors:
+        try:
+            checked.grammar = checked.grammar.bind(**values)
+            if checked.knowledge is not None:
+                checked.knowledge = checked.knowledge.bind(**values)
+        except ConstrainedError as error:
+            found.all.append(Finding("slot-without-values", error.message, "the file can't be used with these values", error.hint or "bind other values"))
+
+
+def _syntax(fault: GrammarError) -> Finding:
+    place = Place(fault.line, fault.column or 1) if fault.line else None
+    return Finding("syntax", _bare(fault), "the file can't be read as it stands", fault.hint or "see the Lark grammar reference", place)
+
+
+def _refusal(fault: GrammarError) -> Finding:
+    code = "limit" if isinstance(fault, LimitError) else "refused"
+    place = Place(fault.line, fault.column or 1) if fault.line else None
+    return Finding(code, _bare(fault), "the file can't be loaded", fault.hint or "write it another way", place)
+
+
+def _bare(fault: GrammarError) -> str:
+    """A loader's message without the place, the line and the caret, which a finding has of its own."""
+    first = fault.message.split("\n", 1)[0]
+    return re.sub(r"^\S*:\d+:\d+: ", "", first)
+
+
+def _told(fault: GrammarError, findings: Iterable[Finding]) -> bool:
+    """Whether the loader's error is among the findings already."""
+    lines = {f.place.line for f in findings if f.place and f.severity == ERROR}
+    quoted = {name for f in findings if f.severity == ERROR for name in re.findall(r"'(\w+)'", f.message)}
+    named = set(re.findall(r"\w+", _bare(fault)))
+    return fault.line in lines or bool(quoted & named)
+
+
+def _order(finding: Finding) -> tuple:
+    place = finding.place or Place(0, 0)
+    return place.line, place.column, SEVERITIES.index(finding.severity)

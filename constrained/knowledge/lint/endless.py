@@ -1,0 +1,257 @@
+"""Repeats and recursion without a bound, by which a text can run on until the token limit cuts it off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lark import Token, Tree
+
+from constrained.grammar import STEP
+from constrained.grammar import nodes as n
+from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.source import Source
+from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.imports import library
+from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, inner_first, names_in
+
+_LOW = {"*": 0, "+": 1}
+_WHY = (
+    "a model that falls into repeating itself is never made to stop here: the text runs on until the token "
+    "limit cuts it off, unfinished"
+)
+_BOUND = 200
+_IMPORTS = 5
+"""Files that import each other, followed so far."""
+
+
+def endless(source: Source, outline: Outline, reached: set[str]) -> Iterator[Finding]:
+    """Unbounded repeats, at the place of each."""
+    for tree in outline.ignored:
+        yield from _ignored(tree, outline)
+    aside = {str(name) for tree in outline.ignored for name in names_in(tree)}
+    for definition in outline.definitions:
+        name = str(definition.name)
+        if name not in reached or (name in aside and not _used_in_rules(name, outline)):
+            continue
+        if definition.kind == IMPORT:
+            yield from _imported(source, definition)
+        else:
+            yield from _repeats(definition, outline)
+
+
+def _ignored(tree: Tree, outline: Outline) -> Iterator[Finding]:
+    first = next((c for t in inner_first(tree) for c in t.children if isinstance(c, Token)), None)
+    yield Finding(
+        "endless-text",
+        f"%ignore admits {first} any number of times, between all tokens",
+        _WHY + "; whitespace is where models get stuck most",
+        "write the spaces where they belong, as in `\"a\" \" \"? \"b\"`, and take out the %ignore",
+        Place.of(first),
+    )
+
+
+def _used_in_rules(name: str, outline: Outline) -> bool:
+    return any(name in map(str, outline.uses(d)) for d in outline.definitions)
+
+
+def _repeats(definition: Definition, outline: Outline) -> Iterator[Finding]:
+    in_terminal = definition.kind == TERMINAL
+    for tree in inner_first(definition.body):
+        if tree.data == "literal" and tree.children[0].type == "REGEXP":
+            yield from _pattern(tree.children[0])
+        elif tree.data == "expr" and str(tree.children[1]) in _LOW:
+            item, operator = tree.children
+            if in_terminal or item.data == "value" and item.children[0].data in ("terminal", "literal", "range"):
+                if not _is_step(item):
+                    yield _endless(operator, _spelled(item), in_terminal)
+            elif STEP not in map(str, names_in(item)) and not _takes_steps(item, outline):
+                yield _list(operator, _spelled(item))
+
+
+def _is_step(item: Tree) -> bool:
+    return any(str(name) == STEP for name in names_in(item))
+
+
+def _takes_steps(item: Tree, outline: Outline) -> bool:
+    """Whether some action ends within `item`: then it is a plan that goes on, not a text."""
+    reached: set[str] = set()
+    for name in names_in(item):
+        reached |= outline.reachable(str(name))
+    return STEP in reached
+
+
+def _spelled(item: Tree) -> str:
+    if item.data == "value":
+        inner = item.children[0]
+        return "..".join(map(str, inner.children)) if inner.data == "range" else str(_token(inner))
+    return "(...)"
+
+
+def _token(tree: Tree):
+    first = tree.children[0]
+    return _token(first) if isinstance(first, Tree) else first
+
+
+def _endless(operator: Token, item: str, in_terminal: bool) -> Finding:
+    low = _LOW[str(operator)]
+    return Finding(
+        "endless-text",
+        f"{item}{operator} may be written without end",
+        _WHY,
+        f"bound it: `{item}~{low}..{_BOUND}`",
+        Place.of(operator),
+    )
+
+
+def _list(operator: Token, item: str) -> Finding:
+    return Finding(
+        "endless-list",
+        f"the list {item}{operator} has no greatest length",
+        "one text can hold any number of these; only the token limit ends a model that doesn't",
+        f"if there is a natural most, say so: `{item}~{_LOW[str(operator)]}..20`",
+        Place.of(operator),
+    )
+
+
+def _pattern(token: Token) -> Iterator[Finding]:
+    bounded = bounded_pattern(str(token))
+    if bounded != str(token):
+        yield Finding("endless-text", f"{token} may match without end", _WHY, f"bound it: `{bounded}`", Place.of(token))
+
+
+_PIECE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>[*+])(?P<lazy>\??)\+?|\{(?P<low>\d*),\}|\{[\d,]*\}[?+]?|.", re.DOTALL
+)
+
+
+def bounded_pattern(pattern: str) -> str:
+    """A regular expression with its unbounded repeats bounded; the same text if it has none."""
+
+    def bound(found: re.Match) -> str:
+        if found["open"]:
+            return f"{{{_LOW[found['open']]},{_BOUND}}}{found['lazy']}"
+        if found["low"] is not None:
+            low = int(found["low"] or 0)
+            return f"{{{low},{max(low, _BOUND)}}}"
+        return found[0]
+
+    return _PIECE.sub(bound, pattern)
+
+
+def _imported(source: Source, definition: Definition) -> Iterator[Finding]:
+    for name, piece in _unbounded_inside(source, definition.library, 0):
+        yield Finding(
+            "endless-text",
+            f"the imported {definition.name} may match without end: {name} is {piece}",
+            _WHY,
+            f"define a bounded one here, such as `{definition.name}: /.../` with {{1,{_BOUND}}} in place of * and +",
+            Place.of(definition.name),
+        )
+        return
+
+
+def _unbounded_inside(source: Source, dotted: str, depth: int) -> Iterator[tuple[str, str]]:
+    """(terminal, what in it is unbounded) of a terminal of another file, and of all that it is made of."""
+    found = library(source, dotted) if depth <= _IMPORTS else None
+    if found is None:
+        return
+    other, outline = found
+    for used in sorted(outline.reachable(dotted.split(".")[-1])):
+        for definition in outline.by_name.get(used, ()):
+            if definition.kind == TERMINAL:
+                for finding in _repeats(definition, outline):
+                    yield used, finding.message.split(" may ")[0]
+            elif definition.kind == IMPORT:
+                yield from _unbounded_inside(other, definition.library, depth + 1)
+
+
+def nesting(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
+    """Rules that come round to themselves within one action: each once."""
+    acting = _acting(rules)
+    written = _inline_params(rules, acting)
+    calls = {name: set(_inline_calls(name, rules, written, acting)) for name in rules}
+    told: set[str] = set()
+    for name in outline.by_name:
+        if name not in reached or name not in rules or name in told:
+            continue
+        ring = {other for other in _closure(name, calls) if name in _closure(other, calls)}
+        if name in ring:
+            told |= ring
+            others = [other for other in outline.by_name if other in ring and other != name]
+            by = f", by way of {', '.join(others)}" if others else ""
+            yield Finding(
+                "endless-list",
+                f"'{name}' can hold itself again and again within one text{by}",
+                "a text can nest, or go on, without a bound; only the token limit ends a model that doesn't",
+                "nothing, if that is meant; else write the depth or the length that is enough, as in `item (\",\" item)~0..9`",
+                Place.of(outline.place(name)),
+            )
+
+
+def _closure(name: str, calls: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    work = list(calls[name])
+    while work:
+        top = work.pop()
+        if top not in found:
+            found.add(top)
+            work += calls[top]
+    return found
+
+
+def _inline_calls(name: str, rules: dict[str, Rule], written: set[tuple[str, str]], acting: set[str]) -> Iterator[str]:
+    """Rules that may be read before the action ends; arguments count where the parameter is `written`."""
+    for node in _inline(rules[name].body, acting):
+        if isinstance(node, n.Call):
+            yield node.rule
+            for param, arg in zip(rules[node.rule].params, node.args):
+                if (node.rule, param) in written:
+                    yield from (part.rule for part in n.walk(arg) if isinstance(part, n.Call))
+
+
+def _inline_params(rules: dict[str, Rule], acting: set[str]) -> set[tuple[str, str]]:
+    """(rule, parameter) that stands before the end of the rule's action."""
+    found = {
+        (name, node.name) for name, rule in rules.items() for node in _inline(rule.body, acting) if isinstance(node, n.Var)
+    }
+    while True:
+        new = {
+            (name, var.name)
+            for name, rule in rules.items()
+            for node in _inline(rule.body, acting)
+            if isinstance(node, n.Call)
+            for param, arg in zip(rules[node.rule].params, node.args)
+            if (node.rule, param) in found
+            for var in n.walk(arg)
+            if isinstance(var, n.Var)
+        } - found
+        if not new:
+            return found
+        found |= new
+
+
+def _acting(rules: dict[str, Rule]) -> set[str]:
+    """Rules within which an action may end."""
+    calls: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for name, rule in rules.items():
+        parts = list(n.walk(rule.body))
+        calls[name] = {part.rule for part in parts if isinstance(part, n.Call)}
+        if any(isinstance(part, n.Slot) and part.name == STEP for part in parts):
+            found.add(name)
+    return found | {name for name in rules if found & _closure(name, calls)}
+
+
+def _inline(node: Node, acting: set[str]) -> Iterator[Node]:
+    """What of a body stands before its action ends; calls as they are, without their arguments."""
+    if isinstance(node, n.Seq):
+        for item in node.items:
+            yield from _inline(item, acting)
+            if isinstance(item, n.Slot) and item.name == STEP or isinstance(item, n.Call) and item.rule in acting:
+                return
+    elif isinstance(node, (n.Alt, n.Repeat)):
+        for item in n.children(node):
+            yield from _inline(item, acting)
+    else:
+        yield node

@@ -1,0 +1,111 @@
+"""What a check finds: a code, a place, why it matters, and the fix."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+SEVERITIES = (ERROR, WARNING, NOTE)
+
+CODES: dict[str, str] = {
+    # what can't be read
+    "unreadable": ERROR,
+    "syntax": ERROR,
+    "refused": ERROR,
+    "limit": ERROR,
+    # names
+    "undefined-rule": ERROR,
+    "defined-twice": ERROR,
+    "wrong-arguments": ERROR,
+    "no-start": ERROR,
+    "unused-rule": WARNING,
+    "unused-slot": WARNING,
+    "unused-parameter": WARNING,
+    "repeated-alternative": WARNING,
+    "priority-without-effect": NOTE,
+    # ways through
+    "never-finishes": ERROR,
+    "matches-nothing": ERROR,
+    "only-empty": WARNING,
+    # actions
+    "no-actions": ERROR,
+    "unreachable-action": WARNING,
+    "missing-step": WARNING,
+    "ambiguous-actions": WARNING,
+    "action-begins-another": WARNING,
+    "open-ended-action": NOTE,
+    "no-definition-comment": NOTE,
+    # slots
+    "unknown-slot": ERROR,
+    "slot-without-values": ERROR,
+    "slot-without-key": ERROR,
+    "empty-slot": NOTE,
+    # text
+    "endless-text": WARNING,
+    "endless-list": NOTE,
+    "unwritable-text": ERROR,
+    # the check itself
+    "not-checked": NOTE,
+}
+"""Every code, and how severe what it names is."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a file: one-based line and column; `end` is the column after the last character."""
+
+    line: int
+    column: int = 1
+    end: int | None = None
+
+    @classmethod
+    def of(cls, token) -> Place:
+        """The place of a token of lark's."""
+        end = token.end_column if token.end_line == token.line else None
+        return cls(token.line, token.column, end)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is, or may be, wrong with a file.
+
+    Attributes
+    ----------
+    code : str
+        One of :data:`CODES`; stable, so that `--ignore` and CI can name it.
+    message : str
+        What was found.
+    why : str
+        What happens if it stays.
+    fix : str
+        What to write instead.
+    place : Place or None
+        None where it is about the file as a whole.
+    """
+
+    code: str
+    message: str
+    why: str
+    fix: str
+    place: Place | None = None
+
+    @property
+    def severity(self) -> str:
+        """"error", "warning" or "note"."""
+        return CODES[self.code]
+
+    def to_dict(self, name: str, context: str) -> dict:
+        """Plain data for JSON; `name` is the file's, `context` the line that the place is on."""
+        place = asdict(self.place) if self.place else {"line": None, "column": None, "end": None}
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "file": name,
+            "line": place["line"],
+            "column": place["column"],
+            "end_column": place["end"],
+            "context": context,
+            "why": self.why,
+            "fix": self.fix,
+        }

@@ -1,0 +1,155 @@
+"""Rules that no text completes, and rules that only the empty text does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lark.load_grammar import _literal_to_pattern
+
+from constrained.errors import GrammarError
+from constrained.grammar import STEP
+from constrained.grammar import nodes as n
+from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.regex import regex_node
+from constrained.grammar.trim import productive_rules
+from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.outline import Outline, inner_first
+
+
+def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], start: str) -> Iterator[Finding]:
+    """The cycles that keep rules from ever being finished: causes only, each once.
+
+    `rules` are as they were read: not trimmed.
+    """
+    good = productive_rules(rules)
+    told: set[str] = set()
+    while True:
+        assumed = {name: Rule(name, n.EMPTY) if name in told else rule for name, rule in rules.items()}
+        bad = {name for name in rules if name in reached} - productive_rules(assumed) - told
+        if not bad:
+            return
+        cycle = _cause(rules, bad, list(outline.by_name))
+        told |= set(cycle)
+        place = outline.place(cycle[0])
+        if place is not None and not _matches_nothing(rules[cycle[0]].body):
+            yield _finding(cycle, rules, good, start, Place.of(place))
+
+
+def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: Place) -> Finding:
+    round_trip = " -> ".join([*cycle, cycle[0]])
+    is_action = any(_has_step(rules[name].body) for name in cycle)
+    if start not in good:
+        lost = "no plan can ever be over" if is_action else "no text can ever be complete"
+        why = f"{lost}, so nothing can be generated: the grammar is refused"
+    else:
+        why = f"a text that enters '{cycle[0]}' could never be complete, so every alternative that leads there is left out"
+    fix = (
+        "let one of them end: an action without _STEP, or an optional rest, as in `_STEP [...]`"
+        if is_action
+        else f"give it a way out: an alternative of '{cycle[0]}' that doesn't come back, or make the part that does optional"
+    )
+    return Finding("never-finishes", f"'{cycle[0]}' can never be finished: {round_trip}", why, fix, place)
+
+
+def _cause(rules: dict[str, Rule], bad: set[str], order: list[str]) -> list[str]:
+    """A cycle of `bad` rules that leads to no bad rules but its own; a single rule if it blocks itself."""
+    calls = {name: [c for c in _calls(rules[name].body) if c in bad] for name in bad}
+    reach = {name: _reach(name, calls) for name in bad}
+    # what leads to the fewest is a cause; of one cycle, the rule that stands first
+    first = min(bad, key=lambda name: (len(reach[name] | {name}), order.index(name) if name in order else len(order)))
+    return _cycle(first, calls)
+
+
+def _reach(name: str, calls: dict[str, list[str]]) -> set[str]:
+    found: set[str] = set()
+    work = list(calls[name])
+    while work:
+        top = work.pop()
+        if top not in found:
+            found.add(top)
+            work += calls[top]
+    return found
+
+
+def _cycle(first: str, calls: dict[str, list[str]]) -> list[str]:
+    """The shortest way from `first` back to itself."""
+    before: dict[str, str] = {}
+    work = [first]
+    while work:
+        top = work.pop(0)
+        for called in calls[top]:
+            if called == first:
+                path = [top]
+                while path[-1] != first:
+                    path.append(before[path[-1]])
+                return path[::-1]
+            if called not in before:
+                before[called] = top
+                work.append(called)
+    return [first]
+
+
+def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
+    """Regular expressions that no text matches."""
+    for definition in outline.definitions:
+        if str(definition.name) not in reached:
+            continue
+        for tree in inner_first(definition.body):
+            if tree.data == "literal" and tree.children[0].type == "REGEXP" and _empty_pattern(tree.children[0]):
+                yield Finding(
+                    "matches-nothing",
+                    f"no text matches {tree.children[0]}",
+                    f"'{definition.name}' can't be written where it stands, and every alternative that needs it is left out",
+                    "correct the pattern: a character must be in all of the sets that it is asked to be in",
+                    Place.of(tree.children[0]),
+                )
+
+
+def _empty_pattern(token) -> bool:
+    pattern = _literal_to_pattern(token)
+    try:
+        node = regex_node(pattern.value, 0)
+    except GrammarError:
+        return False  # told of by the loader
+    return not productive_rules({"start": Rule("start", node)})
+
+
+def only_empty(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
+    """Rules that are used but that nothing is ever written by."""
+    writing: set[str] = set()
+    grew = True
+    while grew:
+        new = {name for name, rule in rules.items() if name not in writing and _writes(rule.body, writing)}
+        grew = bool(new)
+        writing |= new
+    for name in productive_rules(rules) - writing:
+        place = outline.place(name)
+        if name in reached and place is not None and not rules[name].params:
+            yield Finding(
+                "only-empty",
+                f"'{name}' only ever stands for the empty text",
+                "it has no effect where it is used; often its text was forgotten",
+                f"write what it should read, or delete '{name}' and its uses",
+                Place.of(place),
+            )
+
+
+def _writes(node: Node, writing: set[str]) -> bool:
+    if isinstance(node, n.Call):
+        return node.rule in writing or any(_writes(arg, writing) for arg in node.args)
+    if isinstance(node, (n.Seq, n.Alt, n.Repeat)):
+        return any(_writes(item, writing) for item in n.children(node))
+    return not isinstance(node, n.Choices) or any(node.values)
+
+
+def _calls(node: Node) -> Iterator[str]:
+    return (part.rule for part in n.walk(node) if isinstance(part, n.Call))
+
+
+def _has_step(node: Node) -> bool:
+    return any(isinstance(part, n.Slot) and part.name == STEP for part in n.walk(node))
+
+
+def _matches_nothing(node: Node) -> bool:
+    """Told of by `matches-nothing`, at the pattern itself."""
+    return any(part is n.NEVER or isinstance(part, n.Alt) and not part.items for part in n.walk(node))

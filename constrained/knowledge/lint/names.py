@@ -1,0 +1,250 @@
+"""Names that lead nowhere, or that nothing leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+
+from lark import Token, Tree
+
+from constrained.grammar import STEP
+from constrained.grammar.source import Source
+from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.imports import library
+from constrained.knowledge.lint.outline import IMPORT, RULE, SLOT, TERMINAL, Definition, Outline, inner_first, names_in
+
+
+def undefined(outline: Outline) -> Iterator[Finding]:
+    """Every name that is used but defined nowhere, at its first use."""
+    known = {*outline.by_name, *outline.guessed}
+    told: set[str] = set()
+    for name, params in _all_uses(outline):
+        text = str(name)
+        if text in known or text in params or text in told:
+            continue
+        told.add(text)
+        yield Finding(
+            "undefined-rule",
+            f"'{text}' is used, but defined nowhere",
+            "a file with an undefined name can't be loaded at all",
+            _define(text, [*known, *params]),
+            Place.of(name),
+        )
+
+
+def not_in_library(source: Source, outline: Outline) -> Iterator[Finding]:
+    """Imports of names that the file they are imported from doesn't define."""
+    for definition in outline.definitions:
+        if definition.kind != IMPORT:
+            continue
+        found = library(source, definition.library)
+        name = definition.library.split(".")[-1]
+        if found is None or name in found[1].by_name or found[1].faults:
+            continue
+        there = found[0].name
+        near = get_close_matches(name, found[1].by_name, 1, 0.6)
+        yield Finding(
+            "undefined-rule",
+            f"'{name}' is imported from {there}, which doesn't define it",
+            "a file with an undefined name can't be loaded at all",
+            f"did you mean '{near[0]}'?" if near else f"import one of: {', '.join(sorted(found[1].by_name))}",
+            Place.of(definition.name),
+        )
+
+
+def _all_uses(outline: Outline) -> Iterator[tuple[Token, tuple[str, ...]]]:
+    for definition in outline.definitions:
+        for name in names_in(definition.body):
+            yield name, tuple(map(str, definition.params))
+    for tree in outline.ignored:
+        for name in names_in(tree):
+            yield name, ()
+
+
+def _define(name: str, known: Iterable[str]) -> str:
+    if name == STEP:
+        return "declare it: `%declare _STEP`"
+    same_kind = [k for k in known if k.isupper() == name.isupper()]
+    near = get_close_matches(name, same_kind, 1, 0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    if name.isupper():
+        return f"define it, as in `{name}: /[^\\n]{{1,80}}/`; or, if its values are bound at run time, `%declare {name}`"
+    return f"define it, as in `{name}: \"...\"`"
+
+
+def defined_twice(outline: Outline) -> Iterator[Finding]:
+    """Names with more than one definition that doesn't say %override or %extend."""
+    for name, found in outline.by_name.items():
+        plain = [d for d in found if not d.how]
+        for again in plain[1:]:
+            if again.kind == IMPORT and again.library == plain[0].library:
+                continue  # the same thing
+            what = "imported and defined" if IMPORT in (plain[0].kind, again.kind) else "defined"
+            yield Finding(
+                "defined-twice",
+                f"'{name}' is {what} more than once; first on line {plain[0].name.line}",
+                "which of them holds can't be told, so the file can't be loaded",
+                "keep one; or say what the second does: `%override` takes the first's place, `%extend` adds to it",
+                Place.of(again.name),
+            )
+
+
+def wrong_arguments(outline: Outline) -> Iterator[Finding]:
+    """Templates used with another number of arguments than they have parameters."""
+    params = {str(d.name): d.params for d in outline.definitions if d.kind == RULE and d.body is not None}
+    for definition in outline.definitions:
+        own = set(map(str, definition.params))
+        for name, count in _template_uses(definition.body):
+            wanted = params.get(str(name))
+            if str(name) in own or wanted is None or count == len(wanted):
+                continue
+            shape = f"{name}{{{', '.join(wanted)}}}" if wanted else str(name)
+            yield Finding(
+                "wrong-arguments",
+                f"'{name}' takes {_count(len(wanted))}, here it is given {count or 'none'}",
+                "without a value for each parameter the rule has no meaning, and the file can't be loaded",
+                f"write it as it is defined on line {outline.place(name).line}: `{shape}`",
+                Place.of(name),
+            )
+
+
+def _template_uses(tree: Tree | None) -> Iterator[tuple[Token, int]]:
+    """(name, arguments given) of every use of a rule."""
+    called = set()
+    for node in inner_first(tree):
+        if node.data == "template_usage":
+            called.add(id(node.children[0]))
+            yield node.children[0].children[0], len(node.children) - 1
+        elif node.data == "nonterminal" and id(node) not in called:
+            yield node.children[0], 0
+
+
+def _count(number: int) -> str:
+    return "no arguments" if number == 0 else "1 argument" if number == 1 else f"{number} arguments"
+
+
+def unused(outline: Outline, start: str) -> Iterator[Finding]:
+    """Rules, terminals, imports and slots that no text of `start` passes through."""
+    reached = outline.reachable(start) | outline.guessed
+    if outline.guessed:  # what those lead to can't be known
+        for definition in outline.definitions:
+            reached.update(map(str, outline.uses(definition)))
+    for name, found in outline.by_name.items():
+        first = found[0]
+        if name in reached or name == STEP:
+            continue
+        if first.kind == SLOT:
+            yield Finding(
+                "unused-slot",
+                f"slot {name} is declared, but nothing uses it",
+                "whatever is bound to it has no effect on what the agent may write",
+                f"use it where its values belong, or take {name} out of the %declare",
+                Place.of(first.name),
+            )
+        elif not any(holds_step(d) for d in found):  # else it is an action: see `actions.unreachable`
+            yield _unused(outline, first, start)
+
+
+def _unused(outline: Outline, definition: Definition, start: str) -> Finding:
+    name = str(definition.name)
+    users = [str(d.name) for d in outline.definitions if name in map(str, outline.uses(d)) and str(d.name) != name]
+    kind = {RULE: "rule", TERMINAL: "terminal", IMPORT: "import"}[definition.kind]
+    by = f"; only '{users[0]}' uses it, which is itself not used" if users else ""
+    return Finding(
+        "unused-rule",
+        f"{kind} '{name}' can't be reached from '{start}'{by}",
+        "it has no effect; often a name is misspelled where it should be used",
+        f"use '{name}' in a rule that '{start}' leads to, or delete it",
+        Place.of(definition.name),
+    )
+
+
+def holds_step(definition: Definition) -> bool:
+    """Whether a definition's own body has a `_STEP`, which makes it an action."""
+    return any(str(name) == STEP for name in names_in(definition.body))
+
+
+def unused_parameters(outline: Outline) -> Iterator[Finding]:
+    """Template parameters that the rule never writes, and that no slot before them takes as its key."""
+    keys = _key_parameters(outline)
+    for definition in outline.definitions:
+        used = set(map(str, names_in(definition.body)))
+        for i, param in enumerate(definition.params):
+            if str(param) not in used and (str(definition.name), i) not in keys:
+                yield Finding(
+                    "unused-parameter",
+                    f"parameter '{param}' of '{definition.name}' is never used",
+                    "what is handed over for it is lost: nothing ties it to what comes after",
+                    f"write {param} where its value belongs, or take it out here and wherever '{definition.name}' is used",
+                    Place.of(param),
+                )
+
+
+def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
+    """(template, number of the parameter) that a slot is followed by in some use: it picks the slot's values."""
+    out = set()
+    for definition in outline.definitions:
+        for node in inner_first(definition.body):
+            if node.data != "template_usage":
+                continue
+            name, *args = node.children
+            for i, arg in enumerate(args[:-1]):
+                inner = arg.children[0]
+                if inner.data == "terminal" and str(inner.children[0]) in outline.declared:
+                    out.add((str(name.children[0]), i + 1))
+    return out
+
+
+def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
+    """Alternatives that stand twice in one choice."""
+    for definition in outline.definitions:
+        for node in inner_first(definition.body):
+            if node.data != "expansions":
+                continue
+            seen: set[str] = set()
+            for alternative in node.children:
+                spelled, first = _spelled(alternative), _first_token(alternative)
+                if spelled in seen and first is not None:
+                    yield Finding(
+                        "repeated-alternative",
+                        f"the alternative {spelled} stands twice in '{definition.name}'",
+                        "the second has no effect; often something else was meant",
+                        "change it, or delete it",
+                        Place.of(first),
+                    )
+                seen.add(spelled)
+
+
+def _spelled(tree: Tree) -> str:
+    """A tree's own tokens, told apart by what holds them."""
+    parts = []
+    for part in tree.children[:1] if tree.data == "alias" else tree.children:
+        parts.append(_spelled(part) if isinstance(part, Tree) else str(part))
+    inner = " ".join(parts)
+    if tree.data in ("template_usage",):
+        return f"{parts[0]}{{{', '.join(parts[1:])}}}"
+    if tree.data == "expr":
+        return parts[0] + ("".join(parts[1:]) if len(parts) < 4 else f"{parts[1]}{parts[2]}..{parts[3]}")
+    if tree.data == "range":
+        return "..".join(parts)
+    if tree.data == "maybe":
+        return f"[{inner}]"
+    return "(" + " | ".join(parts) + ")" if tree.data == "expansions" else inner
+
+
+def _first_token(tree: Tree) -> Token | None:
+    return next((c for t in inner_first(tree) for c in t.children if isinstance(c, Token)), None)
+
+
+def priorities(outline: Outline) -> Iterator[Finding]:
+    """Priorities, which choose between parses and so say nothing about texts."""
+    for definition in outline.definitions:
+        if definition.priority is not None:
+            yield Finding(
+                "priority-without-effect",
+                f"the priority of '{definition.name}' has no effect here",
+                "a priority picks one reading of a text that has several; what may be written stays the same",
+                f"leave `.{definition.priority}` out, unless lark parses with this file, too",
+                Place.of(definition.priority),
+            )

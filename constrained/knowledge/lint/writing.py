@@ -1,0 +1,158 @@
+"""Text that a tokenizer has no tokens for.
+
+A text is written token by token, and a token may begin before a literal and end after it. So a
+literal counts as unwritable only if no tokens cover it, however they are laid over its ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from lark import Tree
+from lark.lexer import PatternRE
+from lark.load_grammar import _literal_to_pattern
+
+from constrained.errors import GrammarError
+from constrained.grammar import nodes as n
+from constrained.grammar.charset import charset
+from constrained.grammar.regex import regex_node
+from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.outline import Outline, inner_first
+
+_LOOKED_AT = 2000
+"""Characters of a set that are tried before it counts as writable."""
+
+
+class Tokens:
+    """What a tokenizer's tokens can cover.
+
+    Parameters
+    ----------
+    tokens : iterable of bytes
+    """
+
+    def __init__(self, tokens: Iterable[bytes]):
+        self._whole = {t for t in tokens if t}
+        self._longest = max(map(len, self._whole), default=0)
+        self.all_bytes = all(bytes((b,)) in self._whole for b in range(256))
+        self._joined: bytes | None = None
+        self._heads: set[bytes] | None = None
+        self._tails: set[bytes] | None = None
+
+    def gap(self, data: bytes) -> int | None:
+        """How many bytes of `data` tokens can cover, if not all; None if they can."""
+        if self.all_bytes or not data or self._within(data):
+            return None
+        heads, tails = self._ends()
+        reached = {0} | {i for i in range(1, min(len(data), self._longest)) if data[:i] in tails}
+        for at in range(len(data)):
+            if at not in reached:
+                continue
+            if data[at:] in heads:
+                return None
+            for end in range(at + 1, min(len(data), at + self._longest) + 1):
+                if data[at:end] in self._whole:
+                    reached.add(end)
+        return None if len(data) in reached else max(reached)
+
+    def _within(self, data: bytes) -> bool:
+        """Whether one token holds all of `data`."""
+        if self._joined is None:
+            # 0xFF is in no UTF-8 text, so nothing is found across two tokens
+            self._joined = b"\xff".join(self._whole)
+        return data in self._joined
+
+    def _ends(self) -> tuple[set[bytes], set[bytes]]:
+        if self._heads is None or self._tails is None:
+            self._heads = {t[:i] for t in self._whole for i in range(1, len(t))}
+            self._tails = {t[i:] for t in self._whole for i in range(1, len(t))}
+        return self._heads, self._tails
+
+
+def unwritable(outline: Outline, reached: set[str], values: Mapping, tokens: Tokens, name: str) -> Iterator[Finding]:
+    """Literals, characters and slot values that can't be written; `name` is the tokenizer's."""
+    if tokens.all_bytes:
+        return
+    for definition in outline.definitions:
+        if str(definition.name) not in reached:
+            continue
+        for tree in inner_first(definition.body):
+            if tree.data in ("literal", "range"):
+                token = tree.children[0]
+                for character in _missing(_pieces(tree), tokens):
+                    yield _finding("..".join(tree.children), character, name, Place.of(token))
+    for slot, value in values.items():
+        place = outline.declared.get(slot)
+        for text in _texts(value):
+            at = tokens.gap(text.encode("utf-8", "replace"))
+            if at is not None and place is not None:
+                yield _finding(f"{text!r}, a value of slot {slot},", _character(text.encode(), at), name, Place.of(place))
+                break
+
+
+def _finding(what: str, character: str, name: str, place: Place) -> Finding:
+    spelled = " ".join(f"{b:02X}" for b in character.encode())
+    return Finding(
+        "unwritable-text",
+        f"{what} can't be written: {name} has no tokens for {character!r} (bytes {spelled})",
+        "a model with this tokenizer comes to a place where no token is allowed, or never gets there at all",
+        f"write it without {character!r}, or use a tokenizer with byte tokens",
+        place,
+    )
+
+
+def _pieces(tree: Tree) -> n.Node:
+    patterns = [_literal_to_pattern(token) for token in tree.children]
+    text = patterns[0].value
+    if tree.data == "range":
+        ends = [p.value for p in patterns]
+        return n.Chars(charset([(ord(ends[0]), ord(ends[1]))])) if all(len(e) == 1 for e in ends) else n.EMPTY
+    if isinstance(patterns[0], PatternRE):
+        try:
+            return regex_node(text, 0)
+        except GrammarError:
+            return n.EMPTY  # told of by the loader
+    return n.literal(text)
+
+
+def _missing(node: n.Node, tokens: Tokens) -> Iterator[str]:
+    """A character of every literal, and of every set, that tokens can't cover; each once."""
+    told: set[str] = set()
+    for part in n.walk(node):
+        texts = (part.data,) if isinstance(part, n.Literal) else getattr(part, "values", ())
+        for data in texts:
+            at = tokens.gap(data)
+            if at is not None:
+                told.add(_character(data, at))
+        if isinstance(part, n.Chars) and not _some_writable(part, tokens):
+            told.add(part.chars.shortest().decode())
+    yield from sorted(told)
+
+
+def _some_writable(part: n.Chars, tokens: Tokens) -> bool:
+    tried = 0
+    for low, high in part.chars.ranges:
+        for code in range(low, high + 1):
+            if tokens.gap(chr(code).encode()) is None:
+                return True
+            tried += 1
+            if tried > _LOOKED_AT:
+                return True
+    return False
+
+
+def _character(data: bytes, at: int) -> str:
+    """The character that byte `at` belongs to."""
+    while at and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return data[at:].decode("utf-8", "replace")[:1]
+
+
+def _texts(value) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        yield from (v for v in value if isinstance(v, str))

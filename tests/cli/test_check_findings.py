@@ -1,0 +1,209 @@
+"""constrained check FILE: findings as text and as JSON, exit codes, several files, what ships."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from constrained.cli import main
+from constrained.cli.findings import Paint, finding_text
+from constrained.grammar import shipped_names
+from constrained.knowledge.lint import check_file
+from tests.data import shared
+
+GOOD = '// Say it.\nstart: "a"\n'
+WARNING = 'start: "a"\nb: "b"\n'
+ERROR = "start: b\n"
+
+
+def run(capsys, *argv):
+    code = main(["check", *map(str, argv)])
+    out, err = capsys.readouterr()
+    assert err == ""
+    return code, out
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"good": GOOD, "warning": WARNING, "error": ERROR}.items():
+        Path(f"{name}.lark").write_text(text)
+
+
+def test_a_finding_as_a_person_reads_it(capsys, files):
+    code, out = run(capsys, "warning.lark")
+    assert code == 0
+    assert out == """\
+warning[unused-rule]: rule 'b' can't be reached from 'start'
+  --> warning.lark:2:1
+2 | b: "b"
+  | ^
+  why: it has no effect; often a name is misspelled where it should be used
+  fix: use 'b' in a rule that 'start' leads to, or delete it
+
+warning.lark: 1 warning
+  a grammar of texts, without actions (nothing is named _STEP)
+"""
+
+
+def test_a_file_with_actions_ends_in_a_summary(capsys):
+    code, out = run(capsys, "household")
+    assert code == 0
+    assert out.splitlines() == [
+        "household: nothing to mend",
+        "  14 actions: goto, look, inventory, take, open, close, use, examine, carry, put, clean, heat, cool, slice",
+        "  the plan may end after any of them",
+        "  12 slots: CLEANER, CLOSED, COOLER, EXAMINABLE, FITS, HEATER, LAMP, OBJECT, OPENED, REACH, RECEPTACLE, "
+        "SLICEABLE (bound at run time)",
+        "  3 places: at, holding, start",
+    ]
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_what_ships_has_neither_errors_nor_warnings(capsys, name):
+    code, out = run(capsys, name, "--strict", "--json")
+    data = json.loads(out)
+    assert code == 0 and data["files"][0]["findings"] == []
+
+
+@pytest.mark.parametrize(
+    "argv, code",
+    [
+        (["good.lark"], 0),
+        (["warning.lark"], 0),
+        (["warning.lark", "--strict"], 1),
+        (["error.lark"], 1),
+        (["error.lark", "--ignore", "undefined-rule"], 0),
+        (["good.lark", "warning.lark"], 0),
+        (["good.lark", "error.lark", "warning.lark"], 1),
+        (["warning.lark", "--strict", "--ignore", "unused-rule"], 0),
+        (["absent.lark"], 1),
+    ],
+)
+def test_exit_codes(capsys, files, argv, code):
+    assert run(capsys, *argv)[0] == code
+
+
+@pytest.mark.parametrize("argv", [[], ["good.lark", "--ignore", "no-such-code"], ["good.lark", "--no-such-option"]])
+def test_a_wrong_command_is_exit_code_2(files, argv, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", *argv])
+    assert stopped.value.code == 2
+
+
+def test_findings_as_data(capsys, files):
+    code, out = run(capsys, "error.lark", "good.lark", "--json", "--output", "report.json")
+    data = json.loads(out)
+    assert code == 1 and json.loads(Path("report.json").read_text()) == data
+    assert (data["ok"], data["errors"], data["warnings"], data["notes"]) == (False, 1, 0, 0)
+    assert [file["file"] for file in data["files"]] == ["error.lark", "good.lark"]
+    assert data["files"][0]["findings"] == [
+        {
+            "code": "undefined-rule",
+            "severity": "error",
+            "message": "'b' is used, but defined nowhere",
+            "file": "error.lark",
+            "line": 1,
+            "column": 8,
+            "end_column": 9,
+            "context": "start: b",
+            "why": "a file with an undefined name can't be loaded at all",
+            "fix": 'define it, as in `b: "..."`',
+        }
+    ]
+
+
+def test_the_knowledge_as_data(capsys):
+    data = json.loads(run(capsys, "hotpotqa", "--json")[1])["files"][0]
+    assert data["rules"]["start"] == ["retrieve", "search"] and data["slots"] == []
+    assert data["actions"]["finish"].startswith("finish: Finish[answer]")
+
+
+def test_every_mistake_is_told_at_once(capsys, tmp_path):
+    file = tmp_path / "many.lark"
+    file.write_text('start: a | b | c\na: "a" (\nb: "b" nowhere\nc: "c" )\nd: "d" elsewhere\n')
+    findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
+    assert [(f["code"], f["line"]) for f in findings] == [
+        ("syntax", 2), ("undefined-rule", 3), ("syntax", 4), ("unused-rule", 5), ("undefined-rule", 5),
+    ]
+
+
+def test_a_file_that_is_no_text(capsys, tmp_path):
+    file = tmp_path / "binary.lark"
+    file.write_bytes(b"\xff\xfe\x00start")
+    code, out = run(capsys, file)
+    assert code == 1 and out.startswith("error[unreadable]") and "not UTF-8" in out
+
+
+def test_binding_slots_checks_their_values(capsys):
+    none = [f"--bind={slot}={{}}" for slot in
+            "REACH OBJECT CLOSED OPENED FITS CLEANER HEATER COOLER LAMP SLICEABLE EXAMINABLE".split()]
+    code, out = run(capsys, "household", "--bind", 'RECEPTACLE=["desk 1", "desk 10"]', *none)
+    assert code == 0
+    assert "`go to desk 1` is a whole 'goto', and so is `go to desk 10`, which begins with it" in out
+
+
+def test_a_tokenizer_without_byte_tokens(capsys, tmp_path):
+    from tokenizers import Tokenizer, decoders, models
+
+    vocabulary = {c: i for i, c in enumerate("abc\u2581")}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    file = tmp_path / "emoji.lark"
+    file.write_text('start: "a b" | "a😀"\n')
+    code, out = run(capsys, file, "--tokenizer", tmp_path)
+    assert code == 1 and "has no tokens for '😀' (bytes F0 9F 98 80)" in out
+    assert run(capsys, file, "--tokenizer", "embedded")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["gpt2", "phi3-mini", "qwen2.5"])
+def test_real_tokenizers_can_write_what_ships(capsys, name):
+    folder = shared(f"tokenizers/{name}")
+    for knowledge in ("household", "hotpotqa", "steps/react"):
+        assert run(capsys, knowledge, "--tokenizer", folder, "--strict")[0] == 0
+
+
+def test_colours_only_for_a_terminal(monkeypatch):
+    class Terminal:
+        def isatty(self):
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert Paint.for_stream(Terminal())("x", "error") == "\x1b[1;31mx\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Paint.for_stream(Terminal())("x", "error") == "x"
+
+
+def test_the_caret_stands_under_the_place_in_a_long_line_too():
+    text = "start: " + " | ".join(f'"{i:04}"' for i in range(500)) + " | nowhere\n"
+    checked = check_file(text)
+    shown = finding_text(checked.findings[0], checked, Paint(False)).splitlines()
+    line, caret = shown[2], shown[3]
+    assert line[caret.index("^") : caret.rindex("^") + 1] == "nowhere" and len(line) < 130
+
+
+def test_random_bytes_are_answered_at_once(capsys, tmp_path):
+    file = tmp_path / "noise.lark"
+    randomness = random.Random(4)
+    for size in (10, 1_000, 50_000):
+        noise = randomness.randbytes(size)
+        for data in (noise, noise.decode("latin-1").encode()):
+            file.write_bytes(data)
+            began = time.monotonic()
+            code, out = run(capsys, file)
+            assert code == 1 and out.startswith("error[")
+            assert time.monotonic() - began < 5
+
+
+def test_plain_text_when_piped():
+    environment = {**os.environ, "TERM": "xterm"}
+    command = [sys.executable, "-c", "from constrained.cli import main; main(['check', 'hotpotqa'])"]
+    out = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+    assert "\x1b" not in out and out.startswith("hotpotqa: nothing to mend\n")
