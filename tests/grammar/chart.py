@@ -1,0 +1,152 @@
+"""A second opinion beside lark's parser: Earley over characters, with every terminal its full regular language.
+
+lark reads the file (imports, templates, counts become plain rules), and nothing of the engine is used. Where lark's
+parser takes only the first alternative of a regular expression that fits (`50` in `/[1-9]|[1-4][0-9]|50/`), only the
+shortest text of a lazy repeat, and only the longest stretch of what is ignored, the chart tries every end that
+``re.fullmatch`` admits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+
+from lark.load_grammar import load_grammar
+
+ESCAPED_STRING = r'"(?:[^"\\\n]|\\[^\n])*"'
+"""What lark in effect reads as `common.ESCAPED_STRING`: no unescaped quote inside."""
+
+
+class Chart:
+    """The language of a lark grammar.
+
+    Parameters
+    ----------
+    text : str
+        The grammar.
+    start : str
+    path : str
+        Where it stands, for relative imports.
+    """
+
+    def __init__(self, text: str, start: str = "start", path: str = "<string>"):
+        loaded, _ = load_grammar(text, path, [], False)
+        terminals, rules, ignored = loaded.compile([start], "*")
+        self.start = start
+        self.rules: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+        for rule in rules:
+            self.rules[rule.origin.name].append(tuple(symbol.name for symbol in rule.expansion))
+        patterns = {t.name: t.pattern.to_regexp() for t in terminals}
+        patterns = {n: ESCAPED_STRING if n.endswith("ESCAPED_STRING") else p for n, p in patterns.items()}
+        self.terminals = {name: re.compile(pattern) for name, pattern in patterns.items()}
+        self.ignored = ignored
+        self._fits: dict[tuple[str, str], bool] = {}
+
+    def accepts(self, text: str) -> bool:
+        return self.complete(text)[-1]
+
+    def complete(self, text: str) -> list[bool]:
+        """For each length, whether the text's first characters are a whole text."""
+        columns: list[dict] = [{} for _ in range(len(text) + 1)]  # (rule, expansion, dot, origin), in order
+        done: list[set] = [set() for _ in columns]  # (rule, origin) complete here
+        for number in range(len(self.rules[self.start])):
+            columns[0][self.start, number, 0, 0] = None
+        for at, column in enumerate(columns):
+            ends: dict[str, list[int]] = {}
+            work = list(column)
+            while work:
+                item = work.pop()
+                rule, number, dot, origin = item
+                expansion = self.rules[rule][number]
+                found = []
+                if dot == len(expansion):
+                    done[at].add((rule, origin))
+                    for r, n, d, o in list(columns[origin]):
+                        parts = self.rules[r][n]
+                        if d < len(parts) and parts[d] == rule:
+                            found.append((r, n, d + 1, o))
+                elif expansion[dot] in self.rules:
+                    callee = expansion[dot]
+                    found += [(callee, n, 0, at) for n in range(len(self.rules[callee]))]
+                    if (callee, at) in done[at]:  # it may be empty, and was completed before
+                        found.append((rule, number, dot + 1, origin))
+                else:
+                    name = expansion[dot]
+                    if name not in ends:
+                        ends[name] = self.ends(name, text, at)
+                    for end in ends[name]:
+                        if end == at:
+                            found.append((rule, number, dot + 1, origin))
+                        else:
+                            columns[end][rule, number, dot + 1, origin] = None
+                    for end in self.ignored_ends(text, at, ends):
+                        columns[end][item] = None
+                for new in found:
+                    if new not in column:
+                        column[new] = None
+                        work.append(new)
+        return self._with_ignored_tail(text, [(self.start, 0) in d for d in done])
+
+    def _with_ignored_tail(self, text: str, whole: list[bool]) -> list[bool]:
+        for at in range(len(text)):
+            if whole[at]:
+                for end in self.ignored_ends(text, at, {}):
+                    whole[end] = True
+        return whole
+
+    def ignored_ends(self, text: str, at: int, known: dict[str, list[int]]) -> set[int]:
+        return {e for name in self.ignored for e in known.setdefault(name, self.ends(name, text, at)) if e > at}
+
+    def ends(self, terminal: str, text: str, at: int) -> list[int]:
+        return [end for end in range(at, len(text) + 1) if self.fits(terminal, text[at:end])]
+
+    def fits(self, terminal: str, text: str) -> bool:
+        """Whether the whole `text` is one of the terminal's."""
+        found = self._fits.get((terminal, text))
+        if found is None:
+            found = self._fits[terminal, text] = self.terminals[terminal].fullmatch(text) is not None
+        return found
+
+    def texts(self, alphabet: str, longest: int) -> set[str]:
+        """Every text over `alphabet` up to a length: the least sets that the rules close."""
+        short = ["".join(w) for n in range(longest + 1) for w in itertools.product(alphabet, repeat=n)]
+        tokens = {name: {w for w in short if self.fits(name, w)} for name in self.terminals}
+        gap = _closure({w for name in self.ignored for w in tokens[name]}, longest)
+        known = {name: _joined(gap, found, longest) for name, found in tokens.items()}
+        known |= {name: set() for name in self.rules}
+        users = defaultdict(set)
+        for name, expansions in self.rules.items():
+            for symbol in itertools.chain(*expansions):
+                users[symbol].add(name)
+        work = dict.fromkeys(self.rules)
+        while work:
+            name = work.popitem()[0]
+            found = set().union(*(self._sequence(e, known, longest) for e in self.rules[name]))
+            if len(found) > len(known[name]):
+                known[name] = found
+                work.update(dict.fromkeys(users[name]))
+        return _joined(known[self.start], gap, longest)
+
+    @staticmethod
+    def _sequence(symbols, known: dict[str, set[str]], longest: int) -> set[str]:
+        out = {""}
+        for symbol in symbols:
+            out = _joined(out, known[symbol], longest)
+        return out
+
+
+def _joined(first: set[str], second: set[str], longest: int) -> set[str]:
+    if second == {""}:
+        return first
+    by_length = sorted(second, key=len)
+    return {a + b for a in first for b in itertools.takewhile(lambda b: len(a) + len(b) <= longest, by_length)}
+
+
+def _closure(items: set[str], longest: int) -> set[str]:
+    """Any number of the items, one after the other."""
+    out, new = {""}, {""}
+    while new:
+        new = _joined(new, items, longest) - out
+        out |= new
+    return out
