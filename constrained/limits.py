@@ -23,6 +23,8 @@ class Limits:
         Groups and repeats within each other in one regular expression.
     nodes : int
         Pieces of a grammar once it is read and its left recursion turned round.
+    lookaround : int
+        Steps of making an automaton of one regular expression, or terminal, that looks around.
     repeat : int
         Either bound of a repeat; at most 2**31 - 1, what a counter holds.
     values : int
@@ -63,6 +65,7 @@ class Limits:
     characters: int = 1_000_000
     depth: int = 200
     nodes: int = 1_000_000
+    lookaround: int = 200_000
     repeat: int = 10**9
     values: int = 1_000_000
     value_bytes: int = 256 << 20

@@ -74,6 +74,12 @@ class CharSet:
             out.append((at, MAX_CODE_POINT))
         return charset(out)
 
+    def __and__(self, other: CharSet) -> CharSet:
+        return charset([*self.complement().ranges, *other.complement().ranges]).complement()
+
+    def __or__(self, other: CharSet) -> CharSet:
+        return charset([*self.ranges, *other.ranges])
+
     def fold_case(self) -> CharSet:
         """The set closed under ``re.IGNORECASE``, by asking `re` about each cased character."""
         if self._folded is None:

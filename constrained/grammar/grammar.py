@@ -8,10 +8,12 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.left_corners import Empty
+from constrained.grammar.lookaround import settle
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.grammar.recursion import LeftRecursion, check, stacked, turn_round
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
+from constrained.grammar.surroundings import settled
 from constrained.grammar.trim import productive_rules, trim
 from constrained.limits import DEFAULT, Limits
 
@@ -76,8 +78,11 @@ class Grammar:
             raise source.error(f"no rule '{start}' to start from", hint=f"the rules are: {known}")
         if rules[start].params:
             raise source.error(f"'{start}' is a template and can't be the start", start)
+        after = [Call(IGNORED)] if IGNORED in rules else []
+        whole = nodes.seq([Call(start), *after])
         try:
-            turned = turn_round(rules, limits)
+            plain, never = settled(rules, whole, limits)
+            turned = turn_round(plain, limits)
             productive = productive_rules(turned)
             turned = trim(turned, productive)
         except RecursionError:
@@ -89,6 +94,11 @@ class Grammar:
                 hint=error.hint,
                 line=rules[error.rule].line,
             ) from None
+        if start not in productive and never:
+            raise never[0].error(
+                "what the lookaround asks for never stands beside its token",
+                hint="^ and $ are the whole text's start and end: leave them out; a lookaround sees the text around the token",
+            )
         if start not in productive:
             raise source.error(
                 f"no text of '{start}' can ever be complete: every way through it comes round again",
@@ -96,8 +106,7 @@ class Grammar:
                 hint="give the cycle an end, such as an action without _STEP or an empty alternative",
                 line=rules[start].line,
             )
-        after = [Call(IGNORED)] if IGNORED in rules else []
-        return cls(turned, nodes.seq([Call(start), *after]), slots, limits=limits)
+        return cls(turned, whole, slots, limits=limits)
 
     @classmethod
     def from_regex(cls, pattern: str, flags: int = 0, *, limits: Limits = DEFAULT) -> Grammar:
@@ -108,13 +117,14 @@ class Grammar:
         GrammarError
             The pattern does not parse, is not regular, or matches nothing.
         """
-        rules = {"start": Rule("start", regex_node(pattern, flags, limits))}
+        node, rules = settle(regex_node(pattern, flags, limits), "start", limits)
+        rules["start"] = Rule("start", node)
         try:
             productive = productive_rules(rules)
             rules = trim(rules, productive)
         except RecursionError:
             raise GrammarError("groups are nested too deeply") from None
-        if not productive:
+        if "start" not in productive:
             raise GrammarError(f"/{pattern}/ matches no text at all")
         return cls(rules, Call("start"), limits=limits)
 

@@ -5,6 +5,7 @@ here its tree becomes nodes.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from lark.exceptions import LarkError
 from lark.grammar import NonTerminal, Terminal
@@ -13,10 +14,12 @@ from lark.load_grammar import _literal_to_pattern, load_grammar
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
+from constrained.grammar.assertions import looks
 from constrained.grammar.charset import charset
 from constrained.grammar.nodes import Call, Chars, Node, Place, Rule, Slot, Var
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import SHIPPED, Source, definitions, explain
+from constrained.grammar.surroundings import Token
 from constrained.limits import DEFAULT, Limits
 
 IGNORED = "$ignore"
@@ -57,6 +60,7 @@ class _Reader:
         self.slots = frozenset(n for n, t in self.term_trees.items() if t is None)
         self.templates = {name for name, params, *_ in loaded.rule_defs if params}
         self.terms: dict[str, Node] = {}
+        self.looking: dict[str, tuple] = {}  # definition -> where in it a regex looks around, as `error` takes it
         self.lines = {name: lines[0] for name, lines in definitions(source.text).items()}
         self.within: list[str] = []  # the definitions being read, outermost first
         self.params: tuple[str, ...] = ()
@@ -66,7 +70,7 @@ class _Reader:
 
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
         if self.loaded.ignore:
-            ignored = [self.terminal(name) for name in self.loaded.ignore]
+            ignored = [self.looked(self.terminal(name), name) for name in self.loaded.ignore]
             self.gap = nodes.repeat(nodes.alt(ignored), 0, None)
             self.token_params = self.find_token_params()
         rules = {}
@@ -80,12 +84,13 @@ class _Reader:
             rules[IGNORED] = Rule(IGNORED, self.gap)
         return rules, self.slots
 
-    def error(self, message: str, token, hint: str | None = None, further: int = 0) -> GrammarError:
+    def error(self, message: str, token, hint: str | None = None, further: int = 0, within=None) -> GrammarError:
         """A GrammarError at `token`, or in an imported definition where that is imported."""
-        if self.within[-1] in self.lines:
+        within = within or self.within
+        if within[-1] in self.lines:
             return self.source.error(message, hint=hint, line=token.line, column=token.column + further)
-        known = [name for name in self.within if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.source.text)]
-        message = f"{message} (in the imported {self.within[-1]}, its line {token.line})"
+        known = [name for name in within if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.source.text)]
+        message = f"{message} (in the imported {within[-1]}, its line {token.line})"
         return self.source.error(message, known[-1] if known else None, hint)
 
     def place(self, token) -> Place:
@@ -120,24 +125,37 @@ class _Reader:
             self.terms[name] = self.node(self.term_trees[name])
             self.within.pop()
             self.in_terminal = outer
+        if name in self.looking and self.within:
+            self.looking.setdefault(self.within[-1], self.looking[name])
         return self.terms[name]
 
-    def token(self, node: Node) -> Node:
-        if self.gap is None or self.in_terminal:
+    def looked(self, node: Node, name: str) -> Node:
+        """A whole token, to be settled by what stands beside it if it looks around."""
+        if name not in self.looking or not looks(node):
+            return node
+        if any(isinstance(part, Slot) for part in nodes.walk(node)):
+            raise self.looking[name]("a slot stands in a terminal that looks around", hint="use the slot in a rule")
+        return Token(node, name, self.looking[name])
+
+    def token(self, node: Node, name: str) -> Node:
+        if self.in_terminal:
+            return node
+        node = self.looked(node, name)
+        if self.gap is None:
             return node
         return nodes.seq([self.gap, node])
 
     def node(self, tree) -> Node:
         if isinstance(tree, Terminal):
             term = self.terminal(tree.name)
-            return term if tree.name == "_STEP" else self.token(term)
+            return term if tree.name == "_STEP" else self.token(term, tree.name)
         if isinstance(tree, NonTerminal):
             if tree.name not in self.params:
                 if tree.name in self.templates:
                     raise self.source.error(f"template '{tree.name}' stands without its arguments", tree.name)
                 return Call(tree.name)
             value = Var(tree.name)
-            return self.token(value) if (self.within[-1], tree.name) in self.token_params else value
+            return self.token(value, tree.name) if (self.within[-1], tree.name) in self.token_params else value
         kind, parts = tree.data, tree.children
         if kind == "expansions":
             return nodes.alt([self.node(p) for p in parts])
@@ -152,9 +170,9 @@ class _Reader:
         if kind == "expr":
             return self.expression(*parts)
         if kind == "literal":
-            return self.token(nodes.placed(self.literal(parts[0]), self.place(parts[0])))
+            return self.token(nodes.placed(self.literal(parts[0]), self.place(parts[0])), self.within[-1])
         if kind == "range":
-            return self.token(nodes.placed(self.range(*parts), self.place(parts[0])))
+            return self.token(nodes.placed(self.range(*parts), self.place(parts[0])), self.within[-1])
         if kind == "template_usage":
             return self.template(parts[0], parts[1:])
         raise self.source.error(f"unknown construct {kind!r}")
@@ -182,10 +200,13 @@ class _Reader:
                 raise self.error("a lone surrogate is not text", token) from None
         text = pattern.value if isinstance(pattern, PatternRE) else re.escape(pattern.value)
         try:
-            return regex_node(text, flags, self.limits)
+            node = regex_node(text, flags, self.limits, whole=False)
         except GrammarError as error:
             message = error.message.split("\n")[0].removeprefix("regex:1:").lstrip("0123456789: ")
             raise self.error(message, token, error.hint, error.column or 0) from None
+        if looks(node) and not (self.in_terminal and self.within[-1] in self.looking):
+            self.looking[self.within[-1]] = partial(self.error, token=token, within=tuple(self.within))
+        return node
 
     def range(self, first, last) -> Node:
         ends = [_literal_to_pattern(t).value for t in (first, last)]

@@ -1,7 +1,7 @@
 """Python regular expressions, read by Python's own parser, into grammar nodes.
 
 `re`'s parser decides what a pattern means (escapes, flags, classes, Unicode), so there
-is no second opinion. What is not a regular language, or looks around, is refused.
+is no second opinion. What is not a regular language is refused.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 import sys
 
 from constrained.errors import GrammarError
+from constrained.grammar import assertions
 from constrained.grammar.charset import CharSet, charset, matching
-from constrained.grammar.nodes import EMPTY, Chars, Node, alt, literal, repeat, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, literal, repeat, seq
 from constrained.limits import DEFAULT, Limits
 
 if sys.version_info >= (3, 11):
@@ -32,15 +33,20 @@ _CATEGORY = {
 _MEANINGS = re.ASCII | re.UNICODE | re.LOCALE
 
 _REFUSED = {
-    C.ASSERT: ("lookaround", "write the texts it admits as an alternation instead"),
-    C.ASSERT_NOT: ("negative lookaround", "exclude the characters with a class such as [^...]"),
     C.GROUPREF: ("a backreference", "it is not a regular language; write the repeated text out"),
     C.GROUPREF_EXISTS: ("a conditional group", "write both branches as an alternation"),
 }
 
 
-def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT) -> Node:
+def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bool = True) -> Node:
     """The language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
+
+    Where the pattern looks around, the node holds `Look` nodes for `lookaround.settle`.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether it is matched against a whole text, so that ``^`` before and ``$`` behind it say nothing.
 
     Raises
     ------
@@ -52,7 +58,7 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT) -> Node:
     limits.check("characters", len(pattern), f"a regular expression of {len(pattern)} characters")
     try:
         tree = parser.parse(pattern, int(flags))
-        return _Reader(pattern, limits).sequence(tree, tree.state.flags, first=True, last=True)
+        return _Reader(pattern, limits).sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
         at = (error.pos or 0) + 1
         raise GrammarError(
@@ -100,7 +106,7 @@ class _Reader:
             at_end = last and i == len(items) - 1
             out.append(self.item(op, value, flags, at_start, at_end))
         self.depth -= 1
-        return seq(out)
+        return seq(assertions.narrowed(out))
 
     def item(self, op, value, flags: int, first: bool, last: bool) -> Node:
         if op is C.LITERAL:
@@ -126,16 +132,32 @@ class _Reader:
             return repeat(self.sequence(body, flags), low, high)
         if op is C.AT:
             return self.anchor(value, flags, first, last)
+        if op in (C.ASSERT, C.ASSERT_NOT):
+            return self.look(*value, op is C.ASSERT, flags)
+        if op is C.FAILURE:  # (?!)
+            return NEVER
         if op in _REFUSED:
             self.refuse(*_REFUSED[op])
         self.refuse(str(op).lower().replace("_", " "), "write it without possessive or atomic parts")
 
     def anchor(self, value, flags: int, first: bool, last: bool) -> Node:
-        starts = value in (C.AT_BEGINNING, C.AT_BEGINNING_STRING)
-        ends = value in (C.AT_END, C.AT_END_STRING)
-        if (starts and first) or (ends and last):
-            return EMPTY
-        self.refuse("an anchor inside the text", "the whole text is always matched: leave it out")
+        if value in (C.AT_BEGINNING, C.AT_BEGINNING_STRING):
+            every_line = value is C.AT_BEGINNING and flags & re.MULTILINE
+            return EMPTY if first else assertions.line_start() if every_line else assertions.text_start()
+        if value is C.AT_END_STRING:
+            return EMPTY if last else assertions.text_end()
+        if value is C.AT_END:
+            return EMPTY if last else assertions.line_end() if flags & re.MULTILINE else assertions.last_line_end()
+        return assertions.boundary(flags, value is C.AT_BOUNDARY)
+
+    def look(self, direction: int, body, holds: bool, flags: int) -> Node:
+        node = self.sequence(body, flags)
+        if direction > 0:
+            return assertions.ahead(node, holds)
+        low, high = body.getwidth()
+        if low != high:
+            raise re.error("look-behind requires fixed-width pattern", self.pattern)
+        return assertions.behind(node, int(low), holds)
 
     def chars(self, chars: CharSet, flags: int) -> Node:
         chars = self.fold(chars, flags)

@@ -1,0 +1,119 @@
+"""What a regular expression may ask about the text around a place, as one kind of node.
+
+`Look` stands only in what :func:`constrained.grammar.regex.regex_node` returns, until
+`lookaround` has turned it into nodes that read characters and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from constrained.grammar import nodes
+from constrained.grammar.charset import CharSet, charset, matching
+from constrained.grammar.nodes import Chars, Literal, Node
+
+ANY = charset([]).complement()
+NEWLINE = charset([(10, 10)])
+_NOT_IN_EMPTY_TEXT = re.fullmatch(r"\B", "") is None  # before Python 3.14
+
+
+@dataclass(frozen=True, eq=False)
+class Look(Node):
+    """Whether `node` can (`holds`) or can't be read from here on, or so that it ends here.
+
+    `behind` is None for what follows, else the number of characters looked back at.
+    """
+
+    node: Node
+    holds: bool
+    behind: int | None = None
+
+
+def looks(node: Node) -> bool:
+    """Whether anything in `node` looks around."""
+    return any(isinstance(part, Look) for part in nodes.walk(node))
+
+
+def parts(node: Node):
+    """`node` and every node in it, those in assertions, too."""
+    for part in nodes.walk(node):
+        yield part
+        if isinstance(part, Look):
+            yield from parts(part.node)
+
+
+def ahead(node: Node, holds: bool = True) -> Node:
+    return Look(node, holds)
+
+
+def behind(node: Node, width: int = 1, holds: bool = True) -> Node:
+    return Look(node, holds, width)
+
+
+def text_start() -> Node:
+    return behind(Chars(ANY), holds=False)
+
+
+def line_start() -> Node:
+    return behind(Chars(NEWLINE.complement()), holds=False)
+
+
+def text_end() -> Node:
+    return ahead(Chars(ANY), holds=False)
+
+
+def line_end() -> Node:
+    return ahead(Chars(NEWLINE.complement()), holds=False)
+
+
+def last_line_end() -> Node:
+    """``$``: at the end, or before a newline that ends the text."""
+    return ahead(nodes.seq([nodes.repeat(nodes.literal("\n"), 0, 1), text_end()]))
+
+
+def boundary(flags: int, holds: bool) -> Node:
+    r"""``\b``, or ``\B`` if not `holds`."""
+    word = Chars(matching(r"\w", flags & re.ASCII))
+    sides = [nodes.seq([behind(word, holds=left), ahead(word, holds=left != holds)]) for left in (True, False)]
+    here = nodes.alt(sides)
+    if holds or not _NOT_IN_EMPTY_TEXT:
+        return here
+    return nodes.seq([nodes.alt([behind(Chars(ANY)), ahead(Chars(ANY))]), here])
+
+
+def narrowed(items: list[Node]) -> list[Node]:
+    """A sequence in which a look at one character, beside the reading of one, is a smaller set."""
+    out: list[Node] = []
+    for item in items:
+        chars = one_char(item)
+        while chars is not None and out and isinstance(out[-1], Look) and out[-1].behind is None:
+            seen = one_char(out[-1].node)
+            if seen is None:
+                break
+            chars = _common(chars, seen, out.pop().holds)
+            item = Chars(chars) if chars else nodes.NEVER
+        if isinstance(item, Look) and item.behind == 1 and out:
+            chars, seen = one_char(out[-1]), one_char(item.node)
+            if chars is not None and seen is not None:
+                out.pop()
+                chars = _common(chars, seen, item.holds)
+                item = Chars(chars) if chars else nodes.NEVER
+        out.append(item)
+    return out
+
+
+def one_char(node: Node) -> CharSet | None:
+    """The characters that `node` reads one of, if it is such a node."""
+    if isinstance(node, Chars):
+        return node.chars
+    if isinstance(node, Literal):
+        text = node.data.decode()
+        return charset([(ord(text), ord(text))]) if len(text) == 1 else None
+    return None
+
+
+def _common(chars: CharSet, seen: CharSet, holds: bool) -> CharSet:
+    return chars & (seen if holds else seen.complement())
+
+

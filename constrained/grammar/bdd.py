@@ -1,0 +1,106 @@
+"""Boolean formulas as reduced ordered binary decision diagrams: equal formulas are one number.
+
+Bryant, "Graph-based algorithms for Boolean function manipulation", 1986.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+FALSE, TRUE = 0, 1
+
+
+class Formulas:
+    """Formulas over variables, which are any hashable values; `count` is told of each step taken."""
+
+    def __init__(self, count: Callable[[int], None]):
+        self.count = count
+        self.variables: list = []
+        self._orders: dict = {}
+        self._parts: list[tuple[int, int, int]] = [(1 << 60, 0, 0), (1 << 60, 1, 1)]
+        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._chosen: dict[tuple[int, int, int], int] = {}
+
+    def variable(self, value) -> int:
+        """The formula that `value` holds."""
+        order = self._orders.get(value)
+        if order is None:
+            order = self._orders[value] = len(self.variables)
+            self.variables.append(value)
+        return self._formula(order, TRUE, FALSE)
+
+    def choose(self, test: int, then: int, other: int) -> int:
+        """`then` where `test` holds, else `other`."""
+        if test <= TRUE:
+            return then if test else other
+        if then == other:
+            return then
+        if then == TRUE and other == FALSE:
+            return test
+        key = test, then, other
+        found = self._chosen.get(key)
+        if found is None:
+            self.count(1)
+            order = min(self._parts[f][0] for f in key)
+            high = self.choose(*(self._cofactor(f, order, 1) for f in key))
+            low = self.choose(*(self._cofactor(f, order, 2) for f in key))
+            found = self._chosen[key] = self._formula(order, high, low)
+        return found
+
+    def both(self, first: int, second: int) -> int:
+        return self.choose(first, second, FALSE)
+
+    def either(self, first: int, second: int) -> int:
+        return self.choose(first, TRUE, second)
+
+    def negation(self, formula: int) -> int:
+        return self.choose(formula, FALSE, TRUE)
+
+    def replace(self, formula: int, by: Callable) -> int:
+        """`formula` with each variable `v` replaced by the formula ``by(v)``."""
+        done = {FALSE: FALSE, TRUE: TRUE}
+
+        def go(f: int) -> int:
+            if f not in done:
+                self.count(1)
+                order, high, low = self._parts[f]
+                done[f] = self.choose(by(self.variables[order]), go(high), go(low))
+            return done[f]
+
+        return go(formula)
+
+    def of(self, formula: int) -> set:
+        """The variables that `formula` depends on."""
+        found, seen, work = set(), {FALSE, TRUE}, [formula]
+        while work:
+            f = work.pop()
+            if f not in seen:
+                seen.add(f)
+                order, high, low = self._parts[f]
+                found.add(self.variables[order])
+                work += (high, low)
+        return found
+
+    def alternatives(self, formula: int) -> list | None:
+        """The variables one of which must hold, if that is all that `formula` says."""
+        out = []
+        while formula > TRUE:
+            order, high, formula = self._parts[formula]
+            if high != TRUE:
+                return None
+            out.append(self.variables[order])
+        return out if formula == FALSE else None
+
+    def _cofactor(self, formula: int, order: int, part: int) -> int:
+        parts = self._parts[formula]
+        return parts[part] if parts[0] == order else formula
+
+    def _formula(self, order: int, high: int, low: int) -> int:
+        if high == low:
+            return high
+        key = order, high, low
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._parts)
+            self._parts.append(key)
+        return found
