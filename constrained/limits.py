@@ -65,7 +65,7 @@ class Limits:
     characters: int = 1_000_000
     depth: int = 200
     nodes: int = 1_000_000
-    lookaround: int = 200_000
+    lookaround: int = 100_000
     repeat: int = 10**9
     values: int = 1_000_000
     value_bytes: int = 256 << 20

@@ -5,7 +5,7 @@ here its tree becomes nodes.
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cache, partial
 
 from lark.exceptions import LarkError
 from lark.grammar import NonTerminal, Terminal
@@ -24,6 +24,9 @@ from constrained.limits import DEFAULT, Limits
 
 IGNORED = "$ignore"
 """The rule of what `%ignore` admits after a text's last token."""
+
+_ESCAPED_STRING = r'"(?:[^"\\\n]|\\.)*"'
+"""`common.ESCAPED_STRING` as lark in effect reads it: its lazy repeat stops at the first quote that is not escaped."""
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "l": 0, "u": 0}
 _OPERATORS = {"?": (0, 1), "*": (0, None), "+": (1, None)}
@@ -49,6 +52,13 @@ def read_lark(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Rule]
     except RecursionError:
         what = "groups are nested too deeply, or files import each other"
         raise source.error(what, hint="name the inner groups as rules") from None
+
+
+@cache
+def _escaped_string():
+    """What lark's `common` defines as ESCAPED_STRING."""
+    loaded, _ = load_grammar("%import common.ESCAPED_STRING\nstart: ESCAPED_STRING\n", "<string>", [], True)
+    return loaded.term_defs[0][1][0]
 
 
 class _Reader:
@@ -87,7 +97,7 @@ class _Reader:
     def error(self, message: str, token, hint: str | None = None, further: int = 0, within=None) -> GrammarError:
         """A GrammarError at `token`, or in an imported definition where that is imported."""
         within = within or self.within
-        if within[-1] in self.lines:
+        if within[-1] in self.lines or within[-1].startswith("__IGNORE_"):
             return self.source.error(message, hint=hint, line=token.line, column=token.column + further)
         known = [name for name in within if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.source.text)]
         message = f"{message} (in the imported {within[-1]}, its line {token.line})"
@@ -122,7 +132,10 @@ class _Reader:
         if name not in self.terms:
             outer, self.in_terminal = self.in_terminal, True
             self.within.append(name)
-            self.terms[name] = self.node(self.term_trees[name])
+            if self.term_trees[name] == _escaped_string():
+                self.terms[name] = regex_node(_ESCAPED_STRING, limits=self.limits)
+            else:
+                self.terms[name] = self.node(self.term_trees[name])
             self.within.pop()
             self.in_terminal = outer
         if name in self.looking and self.within:
@@ -133,8 +146,6 @@ class _Reader:
         """A whole token, to be settled by what stands beside it if it looks around."""
         if name not in self.looking or not looks(node):
             return node
-        if any(isinstance(part, Slot) for part in nodes.walk(node)):
-            raise self.looking[name]("a slot stands in a terminal that looks around", hint="use the slot in a rule")
         return Token(node, name, self.looking[name])
 
     def token(self, node: Node, name: str) -> Node:

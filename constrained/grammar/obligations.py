@@ -94,6 +94,7 @@ class Obligations:
         begun = [place.begun(i) for i in range(len(self._behind))] if remember else []
         formulas = {here, *(g for look in begun for g in look)}
         atoms = set().union(*map(self.formulas.of, formulas))
+        self.count(sum(map(len, begun)) + len(atoms))
         out = []
         for chars in self.partition(frozenset(seen for seen, _ in atoms)):
             one = chars.ranges[0][0]

@@ -199,6 +199,8 @@ class _Surroundings:
 
 
 def _then(first: Seen, rest: Seen) -> Seen:
+    if first == ANYTHING:  # a slot: it may be where the text ends, too
+        return ANYTHING
     return Seen(first.chars | rest.chars, rest.edge) if first.edge else first
 
 

@@ -14,8 +14,7 @@ DEFINE = "define it, or `%declare` it if it is a slot bound at run time"
 LEFT = "rule '{}' comes to itself before it has read anything, and can't be turned round"
 CYCLE = "give the cycle an end, such as an action without _STEP or an empty alternative"
 RE = "it is read as Python's `re` reads it"
-NOT_RE = "write the texts it admits as an alternation instead"
-NOT_NEG = "exclude the characters with a class such as [^...]"
+BESIDE = "let what stands beside the token always decide it, or take the lookaround out and write what it asks for as text"
 COUNTS = "write two counts, the smaller one first"
 
 # name: (grammar, line, column, message, hint)
@@ -72,18 +71,18 @@ BROKEN = {
         "regular expression does not parse: missing ), unterminated subpattern", RE),
     "a broken regex in a terminal": (
         'start: A\nA: "b" /[a/\n', 2, 9, "regular expression does not parse: unterminated character set", RE),
-    "lookahead": ('start: A\n\nA: "b" /x(?=y)/\n', 3, 8, "lookaround is not supported in /x(?=y)/", NOT_RE),
-    "negative lookbehind": ('start: /(?<!x)y/\n', 1, 8, "negative lookaround is not supported in /(?<!x)y/", NOT_NEG),
+    "lookahead that sees beyond its terminal": (
+        'start: A ("y" | "z")\n\nA: "b" /x(?=y)/\n', 3, 8,
+        "the lookaround sees beyond its token: 'bx' is read before 'y', not before 'z'", BESIDE),
+    "lookbehind that sees beyond its terminal": (
+        'start: "x"? /(?<!x)y/\n', 1, 13,
+        "the lookaround sees beyond its token: 'y' is read after the start, not after 'x'", BESIDE),
     "a backreference": (
         'start: /(a|b)\\1/\n', 1, 8, "a backreference is not supported in /(a|b)\\1/",
         "it is not a regular language; write the repeated text out"),
-    "an anchor inside": (
-        'start: /a$b/\n', 1, 8, "an anchor inside the text is not supported in /a$b/",
-        "the whole text is always matched: leave it out"),
-    "lookbehind in an import": (
-        '%import common.ESCAPED_STRING\nstart: ESCAPED_STRING\n', 1, 16,
-        "negative lookaround is not supported in /(?<!\\\\)(\\\\\\\\)*?/ (in the imported ESCAPED_STRING, its line 27)",
-        NOT_NEG),
+    "an anchor inside a text": (
+        'start: A "!"\nA: /^ab$/\n', 2, 4, "what the lookaround asks for never stands beside its token",
+        "^ and $ are the whole text's start and end: leave them out; a lookaround sees the text around the token"),
     "a template that begins with itself, with other arguments": (
         'start: t{"a", "b"}\nt{x, y}: x "!" | t{y, x}\n  | t{y, x} "?"\n', 2, 1, LEFT.format("t"),
         "hand the same parameters on in the same order, or put some text before"),

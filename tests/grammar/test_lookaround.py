@@ -1,0 +1,306 @@
+"""Regexes that look around: exactly `re`'s language, or a refusal with an example.
+
+`re` itself is the oracle for whole texts; for terminals, too, by a pattern with the terminal's between its neighbours.
+lark's own parser is one only where a token's verdict does not come from outside it: to try a shorter token, it cuts the
+text off there.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
+from constrained.grammar import nodes
+from tests.automaton.brute import expected_mask, finishing
+from tests.grammar.oracles import assert_same_language, lark_accepts, words
+
+I, S, A, M = re.IGNORECASE, re.DOTALL, re.ASCII, re.MULTILINE
+
+PATTERNS = [
+    (r"a(?=b)b", 0, "ab", 4),
+    (r"a(?=b).", 0, "abc", 3),
+    (r"a(?!b).", 0, "abc", 3),
+    (r"(?!if\b)[a-z]+", 0, "ifx", 5),
+    (r"(?!(?:if|in)\b)[a-z]+", 0, "ifn", 4),
+    (r"(?<=a)b|ab", 0, "ab", 3),
+    (r"a*(?<=aa)b", 0, "ab", 5),
+    (r'"(?:(?!").)*"', 0, '"a\n', 5),
+    (r'"(?:(?!ab).)*"', 0, '"ab', 6),
+    (r"/\*(?:(?!\*/)[\s\S])*\*/", 0, "/*a", 7),
+    (r'".*?(?<!\\)(\\\\)*?"', 0, '"\\a', 6),
+    (r'"""(?!").*?(?<!\\)(\\\\)*?"""', 0, '"\\', 8),
+    (r"\bfoo\b|a\b.\b", 0, "foa -", 3),
+    (r"(?:\b\w+\b ?)+", 0, "ab ", 5),
+    (r"\w+\b.\b\w*", 0, "aé -", 4),
+    (r"\w+\b.\b\w*", A, "aé -", 4),
+    (r"a\Bb|\B|\Ba", 0, "ab", 3),
+    (r"(?:\B-|\Ba|b)*", 0, "ab-", 5),
+    (r"a$\n?", 0, "a\n", 3),
+    (r"(?:a$|\n)*", 0, "a\n", 5),
+    (r"(?:^a*$\n?)+", M, "a\n", 5),
+    (r"a$(\nb)?", M, "ab\n", 4),
+    (r"(?:^a|\nb|c)*", M, "abc\n", 5),
+    (r"(?:\Aa|b\Z|a)*", M, "ab\n", 4),
+    (r"(?:a^b|a$b)?c", 0, "abc", 3),
+    (r"(?:a|^)b(?:$|c)", 0, "abc\n", 4),
+    (r"(a$)?", 0, "a\n", 3),
+    (r"a\b|\Bb", 0, "ab ", 3),
+    (r"(?:(?=a)a|b)*", 0, "ab", 5),
+    (r"(?=.*\d)(?=.*[a-z])[a-z0-9]{2,4}", 0, "a1-", 5),
+    (r"(?!.*aa)[ab]*", 0, "ab", 6),
+    (r"(?!.*(?:ab|ba)$)[ab]*", 0, "ab", 6),
+    (r"(?<!a(?=bb))b*a?b*", 0, "ab", 6),
+    (r"(a|(?<=a(?=ba))b|b(?!b))*", 0, "ab", 7),
+    (r"(?:(?<=(?<!a)b)a|b)*", 0, "ab", 6),
+    (r"(?:(?<!(?<=a)b)a|b)*", 0, "ab", 6),
+    (r"(?:a|b|(?<=a.a)c)*", 0, "abc", 5),
+    (r"(?:a|(?<=aa|ba)b|b(?<!bbb))*", 0, "ab", 7),
+    (r"x(?<=^x)y", 0, "xy", 3),
+    (r"(?!)|a", 0, "a", 2),
+    (r"(?=)a(?<=)", 0, "a", 2),
+    (r"(?:a(?!a)|b(?!b)){1,4}", 0, "ab", 6),
+    (r"(?:a?(?!a)){3}b?", 0, "ab", 6),
+    (r"(?:(?=a)a?){3}", 0, "ab", 6),
+    (r"(?:(?=a)a?|b){2,3}c?", 0, "abc", 5),
+    (r"((?!b)|b)*a", 0, "ab", 4),
+    (r"(?=(a|b)+c)a*b*c", 0, "abc", 5),
+    (r"(?=(?!a)[ab])(?:ba|ab|a)+", 0, "ab", 5),
+    (r"(?!(?!a)b)[ab]{2}", 0, "ab", 3),
+    (r"\Aa\Z|(?<!b)\Z", 0, "ab", 3),
+    (r".*\b.*", 0, "a -", 4),
+    (r".*(?<=a.b).*", S, "ab\n", 5),
+    (r"(?!AB)[a-c]+", I, "abcABC", 3),
+    (r"(?i:(?<!a)b|a)+b?", 0, "aAbB", 4),
+    (r"(?:a|ab)(?<!ab)(?:c|bc)", 0, "abc", 4),
+    (r"[a-c]{2,4}(?<!b)(?!c)(?:c|d)?", 0, "abcd", 5),
+    (r"(?=a|é)\w|(?!\w)[^é]", 0, "aé-", 2),
+    (r"(?<=[^a])b|[^b](?<!é)", 0, "aébc", 2),
+    (r"\$(?=\d)[\d,]+(?<!,)(?:\.\d\d)?", 0, "$1,.", 6),
+]
+
+
+@pytest.mark.parametrize(("pattern", "flags", "alphabet", "longest"), PATTERNS)
+def test_a_pattern_means_what_re_says(pattern, flags, alphabet, longest):
+    compiled = re.compile(pattern, flags)
+    grammar = Grammar.from_regex(pattern, flags)
+    assert assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, alphabet, longest)
+
+
+# random patterns
+
+ALPHABET = "ab\n"
+char = st.sampled_from(["a", "b", "a", "b", r"\n", ".", "[ab]", "[^a]", r"\w", r"\W"])
+asked = st.recursive(
+    char,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.lists(inner, min_size=2, max_size=2).map(lambda x: f"(?:{'|'.join(x)})"),
+    ),
+    max_leaves=4,
+)
+anchor = st.sampled_from([r"\b", r"\B", "^", "$", r"\A", r"\Z", "(?m:^)", "(?m:$)"])
+look = st.one_of(anchor, st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]), asked).map(lambda x: f"{x[0]}{x[1]})"))
+counts = st.sampled_from(["*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "*?", "??"])
+
+
+def _larger(inner):
+    return st.one_of(
+        st.lists(inner, min_size=1, max_size=4).map("".join),
+        st.lists(inner, min_size=2, max_size=3).map(lambda x: f"(?:{'|'.join(x)})"),
+        st.tuples(inner, counts).map(lambda x: f"(?:{x[0]}){x[1]}"),
+        st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]), inner).map(lambda x: f"{x[0]}{x[1]})"),
+    )
+
+
+patterns = st.recursive(st.one_of(char, char, look), _larger, max_leaves=8)
+
+
+@settings(max_examples=250)
+@given(patterns)
+def test_random_patterns(pattern):
+    try:
+        compiled = re.compile(pattern)
+    except re.error:  # a lookbehind of no fixed width
+        with pytest.raises(GrammarError, match="look-behind requires fixed-width pattern"):
+            Grammar.from_regex(pattern)
+        return
+    good = {text for text in words(ALPHABET, 5) if compiled.fullmatch(text)}
+    try:
+        grammar = Grammar.from_regex(pattern)
+    except GrammarError as error:
+        assert "matches no text at all" in str(error) and not good
+        return
+    assert {text for text in words(ALPHABET, 5) if grammar.matches(text)} == good
+    begun = {text[:i] for text in good for i in range(len(text) + 1)}
+    assert all(grammar.is_prefix(text) for text in begun)
+
+
+# terminals: (grammar, alphabet, longest) that lark reads exactly, as no token's verdict comes from outside it
+
+INSIDE = {
+    "a string up to its quote": ('start: S ("," S)*\nS: /"(?:(?!").)*"/', '",a', 7),
+    "a comment": (r'start: C+' + '\n' + r'C: "/*" /(?:(?!\*\/)[\s\S])*/ "*/"', "/*a", 7),
+    "a lookbehind at another piece of the terminal": ('start: A "!"\nA: "x" /(?:(?<=x)a|(?<=y)b)/', "xab!", 4),
+    "a lookahead at another piece of the terminal": ('start: A "!"\nA: /(?:a(?!b)|a(?=bb))/ ("b" | "c") "b"?', "abc!", 5),
+    "in a terminal of terminals": ('start: B "!"\nB: A "c"+\nA: /(?:a(?=cc)|b)/', "abc!", 5),
+    "between case-insensitive pieces": ('start: A ";"\nA: "x"i /(?:(?<=X)a|b)/', "xXab;", 3),
+    "a keyword that is no name": ('start: NAME ";"\nNAME: /(?!if;)(?!in\\b)[a-z]+/', "ifn;", 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_terminal_that_asks_of_itself_means_what_lark_says(name):
+    text, alphabet, longest = INSIDE[name]
+    text += "\n"
+    assert assert_same_language(Grammar.from_lark(text), lark_accepts(text), alphabet, longest)
+
+
+# terminals whose neighbours decide: (grammar, the same as one regex, alphabet, longest)
+
+BESIDE = {
+    "a number that is cut nowhere": ('start: N ("," N)*\nN: /[0-9]+(?![0-9])/', r"\d+(?!\d)(,\d+(?!\d))*", "01,", 6),
+    "a name that is no keyword": (
+        'start: NAME ("(" NAME ")")? " "?\nNAME: /(?!if\\b)[a-z]+/', r"(?!if\b)[a-z]+(\((?!if\b)[a-z]+\))? ?", "ifx( )", 5),
+    "words among ignored space": (
+        'start: W ("," W)*\n%ignore " "\nW: /\\ba+\\b/', r" *\ba+\b *(, *\ba+\b *)*", "a, ", 6),
+    "a lookbehind at the rule's text": ('start: "x" A | A\nA: /(?<=x)a|b/', r"x?(?:(?<=x)a|b)", "xab", 3),
+    "a lookbehind where one thing precedes": ('start: "x" A\nA: /(?<=x)a|(?<!x)b/', r"x(?:(?<=x)a|(?<!x)b)", "xab", 3),
+    "the same terminal in two places": (
+        'start: A "x" | A "y"\nA: /a(?=x)|b(?=y)|c/', r"(?:a(?=x)|b(?=y)|c)x|(?:a(?=x)|b(?=y)|c)y", "abcxy", 3),
+    "through rules that may be empty": (
+        'start: A sep? e? "!"\nsep: ","\ne:\nA: /a+(?=[,!])/', r"a+(?=[,!]),?!", "a,!", 5),
+    "in a recursion": (
+        'start: "(" start ")" | N\nN: /1+(?!1)/', r"1+(?!1)|\(1+(?!1)\)|\(\(1+(?!1)\)\)", "1()", 5),
+    "in a left recursion": ('start: start "+" N | N\nN: /\\b1+\\b/', r"\b1+\b(\+\b1+\b)*", "1+", 6),
+    "in a template": ('start: l{N}\nl{x}: x ("," x)*\nN: /1+(?!1)/', r"1+(?!1)(,1+(?!1))*", "1,", 6),
+    "anchors of the only token": ("start: A\nA: /^ab$/", r"^(?:^ab$)\Z", "ab\n", 3),
+    "an anchor at the start": ('start: A "b"?\nA: /^a|b/', r"(?:^a|b)b?", "ab", 3),
+    "lines": ('start: L ("\\n" L)*\nL: /^a+$/m', r"(?m)^a+$(\n^a+$)*", "a\n", 6),
+    "what is ignored looks, too": ('start: "a" "b"?\n%ignore /#(?:(?!ab)[ab])*;/', r"(?:#b*a*;)*a(?:(?:#b*a*;)*b)?(?:#b*a*;)*", "ab#;", 6),
+    "a token that can't be read there": ('start: A "b" | "c"\nA: /a(?!b)/', "c", "abc", 3),
+    "two rules' texts": ('start: one | two\none: "x" A\ntwo: "y" A\nA: /(?<=x)a|b/', r"x(?:(?<=x)a|b)|y(?:(?<=x)a|b)", "xyab", 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_terminal_that_its_neighbours_decide_is_the_regex_in_its_place(name):
+    text, pattern, alphabet, longest = BESIDE[name]
+    compiled = re.compile(pattern)
+    grammar = Grammar.from_lark(text + "\n")
+    if name == "in a recursion":
+        assert all(grammar.matches(t) == (compiled.fullmatch(t) is not None) for t in words(alphabet, longest))
+    else:
+        assert assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, alphabet, longest)
+
+
+REFUSED = {
+    "digits follow": ('start: N+\nN: /[0-9]+(?![0-9])/', 2, 4, "'0' is read before the end, not before '0'"),
+    "a letter may follow": ('start: N "x"?\nN: /(?!if\\b)[a-z]+/', 2, 4, "'if' is read before 'x', not before the end"),
+    "a slot follows": ('%declare X\nstart: A X\nA: /a\\b/', 3, 4, "'a' is read before the end, not before 'a'"),
+    "a slot comes as an argument": ('%declare X\nstart: t{X}\nt{x}: /a\\b/ x', 3, 7, "'a' is read before the end, not before 'a'"),
+    "an action ends": ('%declare _STEP\nstart: /a\\b/ _STEP "b"', 2, 8, "'a' is read before the end, not before 'a'"),
+    "more than one character behind it": (
+        'start: A (";" | "c")\nA: /a+(?=;b|c)/', 2, 4, "'a' is read or not by more than the one character ';' behind it"),
+    "more than one character before it": (
+        'start: "x" "y" A\nA: /(?<=xy)a/', 2, 4, "'a' is read or not by more than the one character 'y' before it"),
+    "something before it": ('start: "x"? A\nA: /(?<=x)a/', 2, 4, "'a' is read after 'x', not after the start"),
+    "a comment to the end of a line": ('start: "a"\n%ignore /#.*$/m', 2, 9, "'#' is read before the end, not before 'a'"),
+    "only one piece of the terminal looks": ('start: A "b"?\nA: "x" | "y" /a(?!b)/', 2, 14, "'ya' is read before the end, not before 'b'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_terminal_that_its_neighbours_leave_open_is_refused(name):
+    text, line, column, what = REFUSED[name]
+    with pytest.raises(GrammarError) as caught:
+        Grammar.from_lark(text + "\n")
+    error = caught.value
+    assert (error.line, error.column) == (line, column)
+    assert error.message.endswith(f"the lookaround sees beyond its token: {what}\n{error.context}")
+    assert error.hint == (
+        "let what stands beside the token always decide it, or take the lookaround out and write what it asks for as text"
+    )
+
+
+@pytest.mark.parametrize("name", ["ESCAPED_STRING", "ESCAPED_STRING -> S"])
+def test_an_escaped_string_has_no_bare_quote_inside(name):
+    """lark's lazy repeat stops at the first quote that is not escaped; the wider regex is not what it reads."""
+    grammar = Grammar.from_lark(f"%import common.{name}\nstart: {name.split()[-1]}\n")
+    compiled = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
+    assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, '"\\a\n', 5)
+
+
+# what it is made into
+
+
+def test_one_character_looked_at_beside_one_read_stays_a_set():
+    """A bounded repeat stays a counter: nothing is unrolled."""
+    for pattern in (r'"(?:(?!").){1,100000}"', r'"(?:.(?<!")){1,100000}"', r'"(?:(?![\\])(?!").){1,100000}"'):
+        (rule,) = Grammar.from_regex(pattern).rules.values()
+        assert any(isinstance(n, nodes.Repeat) and n.high == 100000 for n in nodes.walk(rule.body))
+
+
+def test_what_comes_after_the_last_assertion_stays_as_it_is_written():
+    grammar = Grammar.from_regex(r"(?!if\b)[a-z]{1,100000}")
+    assert any(isinstance(n, nodes.Repeat) and n.high == 99999 for r in grammar.rules.values() for n in nodes.walk(r.body))
+    assert not grammar.nests
+
+
+@pytest.mark.parametrize(("pattern", "alphabet"), [(r"(?!ab\b)[ab]{1,3}-?", "ab-"), (r"(?:a(?!b)|b|(?<=b)c){1,4}", "abc")])
+def test_masks_are_exact(pattern, alphabet):
+    """After every beginning: the tokens that can be finished, and EOS where the text is whole."""
+    texts = {t.encode() for t in words(alphabet, 4) if re.fullmatch(pattern, t)}
+    tokens = [b"<eos>", *(t.encode() for t in words(alphabet, 2) if t)]
+    vocabulary = Vocabulary(tokens, eos_token_ids=[0], special_ids=[0])
+    compiled, fewest = compile_grammar(Grammar.from_regex(pattern), vocabulary), finishing(texts, vocabulary)
+    ids = {token: i for i, token in enumerate(tokens)}
+    for begun in {t[:i] for t in texts for i in range(len(t) + 1)}:
+        matcher = compiled.matcher()
+        assert all(matcher.advance(ids[begun[i : i + 1]]) for i in range(len(begun)))
+        assert matcher.allowed_token_ids().tolist() == expected_mask(begun, texts, fewest, vocabulary)
+
+
+def test_action_knowledge_may_look_around():
+    grammar = Grammar.from_lark(
+        '%declare _STEP\nstart: go | "Finish"\ngo: "Go[" NAME "]" _STEP start\nNAME: /(?!nowhere\\b)[a-z]+/\n'
+    )
+    assert grammar.is_prefix("Go[nowheres]") and grammar.is_prefix("Go[nowhere") and not grammar.is_prefix("Go[nowhere]")
+
+
+# limits
+
+HOSTILE = [
+    r"(?=.*a.{30})(?=.*b.{30}).*",
+    r".*(?<=a.{12}).*b",
+    ".*(?<=" + "a" * 2000 + ")b",
+    r"(?!x)" + "(a?){10}" * 20,
+    r"(?=a)(((((a?){3}){3}){3}){3}){3}",
+    "(?!a{100000}b)a*",
+    "(?:(?=a)|b)*" * 50,
+    r"(?!(?:a|b)*a(?:a|b){14})[ab]*",
+]
+
+
+@pytest.mark.parametrize("pattern", HOSTILE)
+def test_an_automaton_that_grows_too_large_is_refused_by_name(pattern):
+    with pytest.raises(LimitError) as caught:
+        Grammar.from_regex(pattern)
+    assert caught.value.limit == "lookaround"
+
+
+@pytest.mark.parametrize("pattern", ["(?!b)" + "a?" * 900, "(?:" * 60 + "(?=a)a?" + "){2}" * 60])
+def test_too_many_optional_parts_are_refused(pattern):
+    with pytest.raises(GrammarError, match="too much may be empty in a row beside lookaround"):
+        Grammar.from_regex(pattern)
+
+
+def test_the_limit_may_be_raised():
+    pattern = r"(?=.*a.{3})(?=.*b.{3}).*"
+    with pytest.raises(LimitError):
+        Grammar.from_regex(pattern, limits=Limits(lookaround=1000))
+    grammar = Grammar.from_regex(pattern, limits=Limits(lookaround=1_000_000))
+    assert grammar.matches("ab" + "c" * 3) and not grammar.matches("ab" + "c" * 2)
