@@ -253,7 +253,7 @@ class ActionKnowledge:
 
     def begin(self, action: str) -> State | None:
         """The state before the next action, if that is to be `action`; None if it can't be."""
-        state = opening(self._without([a for a in self.graph.actions if a != action]))
+        state = opening(self._without({a for a in self.graph.actions if a != action}))
         return state if state and state.first() else None
 
     def _name_here(self, here: State, data: bytes) -> str | None:

@@ -19,7 +19,7 @@ def unreachable(outline: Outline, start: str) -> Iterator[Finding]:
     reached = outline.reachable(start) | outline.guessed
     for name, found in outline.by_name.items():
         if name not in reached and any(map(holds_step, found)):
-            users = [u for u, ds in outline.by_name.items() if u != name and any(name in map(str, outline.uses(d)) for d in ds)]
+            users = outline.users.get(name)
             by = f"; only '{users[0]}' leads to it, and nothing leads there" if users else ""
             yield Finding(
                 "unreachable-action",

@@ -8,6 +8,8 @@ from constrained.automaton import positions as p
 from constrained.automaton.state import State
 
 _GROUPS: dict[frozenset, list[list[int]]] = {}
+_KEPT: list = []
+_ORDER = (*range(0x61, 0x7B), *range(0x21, 0x61), 0x20, *range(0x7B, 0x80), *range(0x20), *range(0x80, 0x100))
 
 
 def bytes_apart(*states: State) -> Iterator[int]:
@@ -34,9 +36,12 @@ def _groups(texts: dict) -> list[list[int]]:
     if found is None:
         by_way: dict[tuple, list[int]] = {}
         edges = [q.chars.edges(q.inside) for q in texts.values()]
-        for byte in (*range(0x61, 0x7B), *range(0x21, 0x61), 0x20, *range(0x7B, 0x100), *range(0x20)):
+        # after a whole character of a set it doesn't matter which it was: one that is a byte will do
+        whole = len(texts) == 1 and next(iter(texts.values())).inside is None
+        for byte in _ORDER:
             way = tuple(e.get(byte) for e in edges)
-            if any(way):
+            if any(way) and not (whole and by_way and byte >= 0x80):
                 by_way.setdefault(way, []).append(byte)
         found = _GROUPS[key] = list(by_way.values())
+        _KEPT.extend(q.chars for q in texts.values())  # the key holds their ids
     return found

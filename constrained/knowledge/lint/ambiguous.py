@@ -13,9 +13,9 @@ from itertools import combinations
 from constrained.automaton.state import State
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
-from constrained.grammar.nodes import Node
+from constrained.grammar.nodes import Node, Rule
 from constrained.knowledge.anywhere import Anywhere
-from constrained.knowledge.follow import continuations
+from constrained.knowledge.follow import continuations, ends_step
 from constrained.knowledge.graph import START
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint.alphabet import bytes_apart
@@ -90,30 +90,43 @@ def _endings(place: ActionKnowledge, name: str, state: State, work: _Work) -> It
 
 
 def _walk(state: State, work: _Work) -> Iterator[tuple[bytes, State]]:
-    """Every state from `state` on with a shortest text that comes to it."""
+    """The states from `state` on, each with a text that comes to it; of what must be written, the end."""
     queue = deque([(b"", state)])
     seen = {state}
     while queue:
         text, state = queue.popleft()
         yield text, state
         work.step()
-        for byte in bytes_apart(state):
-            after = state.step(byte)
+        forced = state.forced_text()
+        for more in (forced,) if forced else (bytes((byte,)) for byte in bytes_apart(state)):
+            after = state.read(more)
             if after is not None and after not in seen:
                 seen.add(after)
-                queue.append((text + bytes((byte,)), after))
+                queue.append((text + more, after))
 
 
 def _at(place, begun: dict[str, State], told: set, outline: Outline, work: _Work) -> Iterator[Finding]:
     for one, other in combinations(begun, 2):
+        if (one, other) in told:
+            continue
+        if all(_alike_everywhere(place.grammar.rules[name]) for name in (one, other)):
+            told.add((one, other))
         for kind, first, second, text in _compare(one, begun[one], other, begun[other], work):
             if (kind, first, second) not in told:
                 told.add((kind, first, second))
                 yield (_same if kind == SAME else _prefix)(place, first, second, text, outline)
 
 
+def _alike_everywhere(rule: Rule) -> bool:
+    """Whether an action's text is the same wherever it is admitted."""
+    return not rule.params and ends_step(rule.body)
+
+
 def _compare(one: str, a: State, other: str, b: State, work: _Work) -> list[tuple[str, str, str, str]]:
     """(kind, action, action, a shortest text): both admit it, or the second goes on from it."""
+    first, second = _must_begin(a), _must_begin(b)
+    if first[: len(second)] != second[: len(first)]:
+        return []  # told apart at once, which is the rule
     found: dict[tuple, tuple] = {}
     queue = deque([(b"", a, b)])
     seen = {(a, b)}
@@ -135,6 +148,15 @@ def _compare(one: str, a: State, other: str, b: State, work: _Work) -> list[tupl
                 seen.add(pair)
                 queue.append((text + bytes((byte,)), *pair))
     return list(found.values())
+
+
+def _must_begin(state: State) -> bytes:
+    """How every text of an action begins; that a path may be over before it is no text."""
+    first = state.first()
+    if len(first) != 1:
+        return b""
+    byte = first.pop()
+    return bytes((byte,)) + state.step(byte).forced_text()
 
 
 def _shown(text: bytes) -> str:

@@ -11,6 +11,7 @@ from constrained.grammar import STEP
 from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import Source
+from constrained.knowledge.lint.cycles import in_circles
 from constrained.knowledge.lint.finding import Finding, Place
 from constrained.knowledge.lint.imports import library
 from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, inner_first, names_in
@@ -32,7 +33,7 @@ def endless(source: Source, outline: Outline, reached: set[str]) -> Iterator[Fin
     aside = {str(name) for tree in outline.ignored for name in names_in(tree)}
     for definition in outline.definitions:
         name = str(definition.name)
-        if name not in reached or (name in aside and not _used_in_rules(name, outline)):
+        if name not in reached or (name in aside and name not in outline.users):
             continue
         if definition.kind == IMPORT:
             yield from _imported(source, definition)
@@ -49,10 +50,6 @@ def _ignored(tree: Tree, outline: Outline) -> Iterator[Finding]:
         "write the spaces where they belong, as in `\"a\" \" \"? \"b\"`, and take out the %ignore",
         Place.of(first),
     )
-
-
-def _used_in_rules(name: str, outline: Outline) -> bool:
-    return any(name in map(str, outline.uses(d)) for d in outline.definitions)
 
 
 def _repeats(definition: Definition, outline: Outline) -> Iterator[Finding]:
@@ -171,33 +168,24 @@ def nesting(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iter
     acting = _acting(rules)
     written = _inline_params(rules, acting)
     calls = {name: set(_inline_calls(name, rules, written, acting)) for name in rules}
-    told: set[str] = set()
-    for name in outline.by_name:
-        if name not in reached or name not in rules or name in told:
+    order = {name: i for i, name in enumerate(outline.by_name) if name in reached}
+    for found in in_circles(calls):
+        ring = sorted((name for name in found if name in order), key=order.__getitem__)
+        if not ring:
             continue
-        ring = {other for other in _closure(name, calls) if name in _closure(other, calls)}
-        if name in ring:
-            told |= ring
-            others = [other for other in outline.by_name if other in ring and other != name]
-            by = f", by way of {', '.join(others)}" if others else ""
-            yield Finding(
-                "endless-list",
-                f"'{name}' can hold itself again and again within one text{by}",
-                "a text can nest, or go on, without a bound; only the token limit ends a model that doesn't",
-                "nothing, if that is meant; else write the depth or the length that is enough, as in `item (\",\" item)~0..9`",
-                Place.of(outline.place(name)),
-            )
+        name, *others = ring
+        by = f", by way of {_some(others)}" if others else ""
+        yield Finding(
+            "endless-list",
+            f"'{name}' can hold itself again and again within one text{by}",
+            "a text can nest, or go on, without a bound; only the token limit ends a model that doesn't",
+            "nothing, if that is meant; else write the depth or the length that is enough, as in `item (\",\" item)~0..9`",
+            Place.of(outline.place(name)),
+        )
 
 
-def _closure(name: str, calls: dict[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    work = list(calls[name])
-    while work:
-        top = work.pop()
-        if top not in found:
-            found.add(top)
-            work += calls[top]
-    return found
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _inline_calls(name: str, rules: dict[str, Rule], written: set[tuple[str, str]], acting: set[str]) -> Iterator[str]:
@@ -233,14 +221,21 @@ def _inline_params(rules: dict[str, Rule], acting: set[str]) -> set[tuple[str, s
 
 def _acting(rules: dict[str, Rule]) -> set[str]:
     """Rules within which an action may end."""
-    calls: dict[str, set[str]] = {}
-    found: set[str] = set()
+    callers: dict[str, set[str]] = {}
+    work = []
     for name, rule in rules.items():
-        parts = list(n.walk(rule.body))
-        calls[name] = {part.rule for part in parts if isinstance(part, n.Call)}
-        if any(isinstance(part, n.Slot) and part.name == STEP for part in parts):
+        for part in n.walk(rule.body):
+            if isinstance(part, n.Call):
+                callers.setdefault(part.rule, set()).add(name)
+            elif isinstance(part, n.Slot) and part.name == STEP:
+                work.append(name)
+    found: set[str] = set()
+    while work:
+        name = work.pop()
+        if name not in found:
             found.add(name)
-    return found | {name for name in rules if found & _closure(name, calls)}
+            work += callers.get(name, ())
+    return found
 
 
 def _inline(node: Node, acting: set[str]) -> Iterator[Node]:

@@ -12,8 +12,12 @@ from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.regex import regex_node
 from constrained.grammar.trim import productive_rules
+from constrained.knowledge.lint.cycles import circle, components
 from constrained.knowledge.lint.finding import Finding, Place
 from constrained.knowledge.lint.outline import Outline, inner_first
+
+_ROUNDS = 20
+"""Cycles behind each other that are told of at once; the others once those are mended."""
 
 
 def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], start: str) -> Iterator[Finding]:
@@ -23,16 +27,19 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
     """
     good = productive_rules(rules)
     told: set[str] = set()
-    while True:
+    for _ in range(_ROUNDS):
         assumed = {name: Rule(name, n.EMPTY) if name in told else rule for name, rule in rules.items()}
-        bad = {name for name in rules if name in reached} - productive_rules(assumed) - told
-        if not bad:
+        bad = reached.intersection(rules) - productive_rules(assumed) - told
+        calls = {name: [c for c in _calls(rules[name].body) if c in bad] for name in outline.by_name if name in bad}
+        # what leads to no other component can't blame it
+        causes = [found for found in components(calls) if all(c in found for name in found for c in calls[name])]
+        if not causes:
             return
-        cycle = _cause(rules, bad, list(outline.by_name))
-        told |= set(cycle)
-        place = outline.place(cycle[0])
-        if place is not None and not _matches_nothing(rules[cycle[0]].body):
-            yield _finding(cycle, rules, good, start, Place.of(place))
+        for found in causes:
+            told.update(found)
+            first = min(found, key=lambda name: outline.place(name).line)
+            if not _matches_nothing(rules[first].body):
+                yield _finding(circle(first, calls), rules, good, start, Place.of(outline.place(first)))
 
 
 def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: Place) -> Finding:
@@ -49,44 +56,6 @@ def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: st
         else f"give it a way out: an alternative of '{cycle[0]}' that doesn't come back, or make the part that does optional"
     )
     return Finding("never-finishes", f"'{cycle[0]}' can never be finished: {round_trip}", why, fix, place)
-
-
-def _cause(rules: dict[str, Rule], bad: set[str], order: list[str]) -> list[str]:
-    """A cycle of `bad` rules that leads to no bad rules but its own; a single rule if it blocks itself."""
-    calls = {name: [c for c in _calls(rules[name].body) if c in bad] for name in bad}
-    reach = {name: _reach(name, calls) for name in bad}
-    # what leads to the fewest is a cause; of one cycle, the rule that stands first
-    first = min(bad, key=lambda name: (len(reach[name] | {name}), order.index(name) if name in order else len(order)))
-    return _cycle(first, calls)
-
-
-def _reach(name: str, calls: dict[str, list[str]]) -> set[str]:
-    found: set[str] = set()
-    work = list(calls[name])
-    while work:
-        top = work.pop()
-        if top not in found:
-            found.add(top)
-            work += calls[top]
-    return found
-
-
-def _cycle(first: str, calls: dict[str, list[str]]) -> list[str]:
-    """The shortest way from `first` back to itself."""
-    before: dict[str, str] = {}
-    work = [first]
-    while work:
-        top = work.pop(0)
-        for called in calls[top]:
-            if called == first:
-                path = [top]
-                while path[-1] != first:
-                    path.append(before[path[-1]])
-                return path[::-1]
-            if called not in before:
-                before[called] = top
-                work.append(called)
-    return [first]
 
 
 def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:

@@ -148,7 +148,7 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
 
 def _unused(outline: Outline, definition: Definition, start: str) -> Finding:
     name = str(definition.name)
-    users = [str(d.name) for d in outline.definitions if name in map(str, outline.uses(d)) and str(d.name) != name]
+    users = outline.users.get(name)
     kind = {RULE: "rule", TERMINAL: "terminal", IMPORT: "import"}[definition.kind]
     by = f"; only '{users[0]}' uses it, which is itself not used" if users else ""
     return Finding(

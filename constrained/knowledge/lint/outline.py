@@ -87,6 +87,16 @@ class Outline:
         """Slot -> where it is declared (`_STEP` is among them)."""
         return {str(d.name): d.name for d in self.definitions if d.kind == SLOT}
 
+    @cached_property
+    def users(self) -> dict[str, list[str]]:
+        """Name -> the other names whose definitions use it, in the file's order."""
+        out: dict[str, dict[str, None]] = {}
+        for definition in self.definitions:
+            for name in self.uses(definition):
+                if name != definition.name:
+                    out.setdefault(str(name), {})[str(definition.name)] = None
+        return {name: list(users) for name, users in out.items()}
+
     def uses(self, definition: Definition) -> Iterator[Token]:
         """Names of rules and terminals that stand in a definition, parameters aside."""
         params = set(map(str, definition.params))
