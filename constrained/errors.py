@@ -78,6 +78,32 @@ class GameError(ConstrainedError):
     """A game file that is cut short or not understood, or a task that can't be staged."""
 
 
+class PddlError(GameError):
+    """PDDL that can't be read, or that says what isn't understood here.
+
+    Attributes
+    ----------
+    line, column : int or None
+        One-based place in the text, where known.
+    context : str
+        The offending line with a caret under the column; empty if unknown.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        context: str = "",
+        source: str | None = None,
+    ):
+        self.line, self.column, self.context, self.source = line, column, context, source
+        place = f"{source or 'pddl'}:{line}:{column}: " if line is not None else ""
+        super().__init__(f"{place}{message}\n{context}" if context else f"{place}{message}", hint)
+
+
 class ModelError(ConstrainedError):
     """A language model or tokenizer that can't be loaded."""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from constrained.environments.household.pddl import Formula
 from constrained.errors import GameError
+from constrained.knowledge.pddl.expressions import Formula
 
 SIMPLE = "pick_and_place_simple"
 LIGHT = "look_at_obj_in_light"

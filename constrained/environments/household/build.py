@@ -6,10 +6,10 @@ meets a thing that it doesn't know.
 
 from __future__ import annotations
 
-from constrained.environments.household.pddl import Problem
 from constrained.environments.household.text import name_things
 from constrained.environments.household.world import STATES, TRAITS, House, World
 from constrained.errors import GameError
+from constrained.knowledge.pddl.problem import Problem
 
 MAX_THINGS = 5_000  # the largest game file of ALFWorld declares 363
 

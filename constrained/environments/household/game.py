@@ -16,9 +16,9 @@ from typing import Callable, Iterator
 from constrained.environments.household.archive import data_file, members
 from constrained.environments.household.build import build_world
 from constrained.environments.household.goal import compile_goal
-from constrained.environments.household.pddl import Problem, read_problem
 from constrained.environments.household.world import World
 from constrained.errors import GameError
+from constrained.knowledge.pddl.problem import Problem, read_problem
 
 SPLITS = ("train", "valid_seen")
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from math import prod
 from typing import Callable
 
-from constrained.environments.household.pddl import Formula, typed_names
 from constrained.environments.household.world import TRAITS, World
 from constrained.errors import GameError
+from constrained.knowledge.pddl.expressions import Formula, typed_names
 
 Test = Callable[[World, dict[str, str]], bool]
 

@@ -13,8 +13,8 @@ from constrained.environments.household import aim as aims
 from constrained.environments.household import catalogue
 from constrained.environments.household.aim import Aim
 from constrained.environments.household.game import Game
-from constrained.environments.household.pddl import Problem
 from constrained.errors import GameError
+from constrained.knowledge.pddl.problem import Problem
 
 # Receptacles that hold one object.
 _SINGLE = ("CoffeeMachine", "HandTowelHolder", "ToiletPaperHanger", "TowelHolder")

@@ -10,20 +10,10 @@ naming the line, and its work is bounded by the length of the text.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Union
 
 from constrained.errors import GameError
-
-# A formula: ("objectType", "?o", "MugType"), ("and", (...), (...)), ...
-# Quantified variables stay a flat tuple: ("exists", ("?o", "-", "object"), (...)).
-Formula = tuple[Union[str, "Formula"], ...]
-
-MAX_CHARACTERS = 4_000_000  # the largest game file of ALFWorld has 104,757
-MAX_DEPTH = 60  # ALFWorld's goals nest nine deep
-
-_TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+")
+from constrained.knowledge.pddl.expressions import Formula, read_expression, typed_names
 
 
 @dataclass(frozen=True)
@@ -54,12 +44,7 @@ def read_problem(text: str) -> Problem:
         When the text is too long, ends inside a parenthesis, or lacks objects,
         initial facts or a goal; the message names the section or the line.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise GameError(
-            f"the PDDL problem has {len(text):,} characters, more than {MAX_CHARACTERS:,}",
-            hint="give one game's problem, not several joined",
-        )
-    define = _read_expression(text)
+    define = read_expression(text, "the PDDL problem")
     if not define or define[0] != "define":
         raise GameError(
             "the PDDL problem doesn't begin with (define (problem ...",
@@ -78,26 +63,6 @@ def read_problem(text: str) -> Problem:
     return Problem(_read_objects(sections[":objects"]), _read_init(sections[":init"]), goal)
 
 
-def typed_names(tokens: Formula) -> list[tuple[str, str]]:
-    """Pair each name with its type in a list such as ``a b - object r - receptacle``.
-
-    Names after which no type follows are of PDDL's root type ``object``.
-    """
-    pairs: list[tuple[str, str]] = []
-    waiting: list[str] = []
-    tokens_left = iter(tokens)
-    for token in tokens_left:
-        if token != "-":
-            waiting.append(str(token))
-            continue
-        kind = next(tokens_left, None)
-        if not isinstance(kind, str):
-            raise GameError(f"no type follows '{' '.join(waiting[-3:])} -' in a typed list")
-        pairs += [(name, kind) for name in waiting]
-        waiting = []
-    return pairs + [(name, "object") for name in waiting]
-
-
 def _read_objects(tokens: Formula) -> dict[str, str]:
     for token in tokens:
         if not isinstance(token, str):
@@ -114,41 +79,3 @@ def _read_init(facts: Formula) -> tuple[tuple[str, ...], ...]:
         if all(isinstance(part, str) for part in fact):
             kept.append(fact)
     return tuple(kept)  # type: ignore[arg-type]
-
-
-def _read_expression(text: str) -> Formula:
-    """Read the first parenthesised expression without recursion."""
-    stack: list[tuple[list, int]] = []
-    for match in _TOKEN.finditer(text):
-        token = match.group()
-        if token[0] == ";":
-            continue
-        if token == "(":
-            stack.append(([], match.start()))
-            if len(stack) > MAX_DEPTH:
-                raise GameError(
-                    f"line {_line(text, match.start())} of the PDDL problem nests deeper than {MAX_DEPTH}"
-                )
-        elif token == ")":
-            if not stack:
-                raise GameError(f"line {_line(text, match.start())} of the PDDL problem closes what was never opened")
-            done = tuple(stack.pop()[0])
-            if not stack:
-                return done
-            stack[-1][0].append(done)
-        elif stack:
-            stack[-1][0].append(token)
-        else:
-            raise GameError(f"the PDDL problem begins with {token[:40]!r} instead of a parenthesis")
-    if not stack:
-        raise GameError("the PDDL problem is empty")
-    opened, start = stack[-1]
-    name = f"({opened[0]} ..." if opened and isinstance(opened[0], str) else "("
-    raise GameError(
-        f"the PDDL problem ends inside {name} opened on line {_line(text, start)}",
-        hint="the file is cut short; fetch it again",
-    )
-
-
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
