@@ -1,4 +1,4 @@
-"""The command line: `constrained plan · check · show · bench`."""
+"""The command line: `constrained plan · check · show · import · bench`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import sys
 
 from constrained import __version__
-from constrained.cli import bench, check, plan, show
+from constrained.cli import bench, check, import_, plan, show
 from constrained.errors import ConstrainedError
 
-_COMMANDS = (plan, check, show, bench)
+_COMMANDS = (plan, check, show, import_, bench)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -26,6 +26,19 @@ def write_whole(path: str | Path, text: str) -> None:
         raise
 
 
+def write_new(path: str | Path, text: str, force: bool = False) -> None:
+    """Write `text` to `path`; what somebody may have refined there is not overwritten unawares.
+
+    Raises
+    ------
+    DataError
+        The file is there already, and `force` is not given.
+    """
+    if Path(path).exists() and not force:
+        raise DataError(f"{path} is there already", "name another file, or overwrite it with --force")
+    write_whole(path, text)
+
+
 def to_json(data) -> str:
     """Indented JSON with a final line break."""
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

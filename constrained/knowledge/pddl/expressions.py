@@ -35,7 +35,7 @@ class Word(str):
         return word
 
 
-def read_expression(text: str, what: str, *, places: bool = False) -> Formula:
+def read_expression(text: str, what: str, *, places: bool = False, source: str | None = None) -> Formula:
     """Read the first parenthesised expression.
 
     Parameters
@@ -44,7 +44,9 @@ def read_expression(text: str, what: str, *, places: bool = False) -> Formula:
     what : str
         What the text is, for messages: "the PDDL problem".
     places : bool
-        Make the words `Word`s; costs a third more time.
+        Make the words `Word`s, which takes longer.
+    source : str, optional
+        The file's name, for messages.
 
     Raises
     ------
@@ -64,10 +66,10 @@ def read_expression(text: str, what: str, *, places: bool = False) -> Formula:
         if token == "(":
             stack.append(([], match.start()))
             if len(stack) > MAX_DEPTH:
-                raise error_at(text, match.start(), f"{what} nests deeper than {MAX_DEPTH}")
+                raise error_at(text, match.start(), f"{what} nests deeper than {MAX_DEPTH}", source=source)
         elif token == ")":
             if not stack:
-                raise error_at(text, match.start(), f"{what} closes what was never opened")
+                raise error_at(text, match.start(), f"{what} closes what was never opened", source=source)
             done = tuple(stack.pop()[0])
             if not stack:
                 return done
@@ -76,14 +78,14 @@ def read_expression(text: str, what: str, *, places: bool = False) -> Formula:
             stack[-1][0].append(Word(token, match.start()) if places else token)
         else:
             message = f"{what} begins with {token[:40]!r} instead of a parenthesis"
-            raise error_at(text, match.start(), message)
+            raise error_at(text, match.start(), message, source=source)
     if not stack:
         raise PddlError(f"{what} is empty", hint="it reads (define ...)")
     opened, start = stack[-1]
     name = f"({opened[0]} ..." if opened and isinstance(opened[0], str) else "("
     line = text.count("\n", 0, start) + 1
     message = f"{what} ends inside {name} opened on line {line}"
-    raise error_at(text, start, message, hint="a closing parenthesis is missing, or the file is cut short")
+    raise error_at(text, start, message, "a closing parenthesis is missing, or the file is cut short", source)
 
 
 def typed_names(tokens: Formula) -> list[tuple[str, str]]:

@@ -1,0 +1,346 @@
+"""Read a planning domain: types, predicates and actions.
+
+Read is PDDL 2.2's ADL part (Edelkamp and Hoffmann, *PDDL2.2*, 2004): typing, negative and
+disjunctive conditions, quantifiers, implications, equality, conditional and universal effects.
+Numeric effects are passed over, since no condition may ask for numbers; what would change
+the meaning of an action (numeric conditions, durative actions, derived predicates,
+preferences) is refused at its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from constrained.errors import PddlError
+from constrained.knowledge.pddl.expressions import Formula, Word, error_at, read_expression
+
+ROOT = "object"
+ALWAYS: Formula = ("and",)
+"""The condition that asks for nothing."""
+
+_NUMERIC_EFFECTS = ("increase", "decrease", "assign", "scale-up", "scale-down")
+_NUMERIC_CONDITIONS = ("<", ">", "<=", ">=")
+_READ = (":requirements", ":types", ":constants", ":predicates", ":functions", ":action")
+_REFUSED = {
+    ":durative-action": "durative actions",
+    ":derived": "derived predicates (axioms)",
+    ":process": "processes",
+    ":event": "events",
+    ":constraints": "constraints on trajectories",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A variable, "?o", and its type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A predicate of terms, or its negation; "=" is a predicate, too."""
+
+    predicate: str
+    terms: tuple[str, ...]
+    positive: bool = True
+
+    @property
+    def negated(self) -> Literal:
+        """The opposite."""
+        return Literal(self.predicate, self.terms, not self.positive)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A literal that becomes true: for all values of `variables` for which `condition` holds."""
+
+    literal: Literal
+    variables: tuple[Parameter, ...] = ()
+    condition: Formula = ALWAYS
+
+    @property
+    def plain(self) -> bool:
+        """It happens always, and once."""
+        return not self.variables and self.condition == ALWAYS
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action schema; formulas are in lower case, as PDDL's names know no case."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    precondition: Formula
+    effects: tuple[Effect, ...]
+
+
+@dataclass
+class Domain:
+    """A planning domain as its file states it.
+
+    Attributes
+    ----------
+    name : str
+    types : dict of str to str
+        Type -> the type it belongs to; "object" is the root.
+    constants : dict of str to str
+        Constant -> type.
+    predicates : dict of str to tuple of Parameter
+        Predicate -> its arguments.
+    actions : list of Action
+    spelling : dict of str to str
+        Names as the file first spells them, by their lower case.
+    """
+
+    name: str
+    types: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    predicates: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
+    actions: list[Action] = field(default_factory=list)
+    spelling: dict[str, str] = field(default_factory=dict)
+
+    def within(self, kind: str, wider: str) -> bool:
+        """Whether every `kind` is a `wider`."""
+        seen = set()
+        while kind != wider and kind in self.types and kind not in seen:
+            seen.add(kind)
+            kind = self.types[kind]
+        return kind == wider or wider == ROOT
+
+    @property
+    def fluents(self) -> set[str]:
+        """Predicates that some action changes."""
+        return {effect.literal.predicate for action in self.actions for effect in action.effects}
+
+
+def read_domain(text: str, source: str = "domain") -> Domain:
+    """Read a PDDL domain.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+        What messages call it.
+
+    Raises
+    ------
+    PddlError
+        With line, column and a caret: the text doesn't parse, names what it doesn't
+        declare, or holds what action knowledge can't.
+    """
+    return _Reader(text, source).read()
+
+
+class _Reader:
+    def __init__(self, text: str, source: str):
+        self.text, self.source = text, source
+
+    def read(self) -> Domain:
+        define = read_expression(self.text, "the PDDL domain", places=True, source=self.source)
+        head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
+        if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != "domain":
+            hint = "a problem file is no domain: give the one that has the actions"
+            raise self.error(define, "this doesn't begin with (define (domain NAME) ...", hint)
+        self.domain = Domain(str(head[1]))
+        sections = define[2:]
+        for part in sections:
+            self.check_section(part)
+        for name, read in ((":types", self.types), (":constants", self.constants), (":predicates", self.predicates)):
+            for part in sections:
+                if part[0].lower() == name:
+                    read(part)
+        for part in sections:
+            if part[0].lower() == ":action":
+                self.domain.actions.append(self.action(part))
+        if not self.domain.actions:
+            raise self.error(define, "the domain has no (:action ...)", "there is nothing to know about")
+        return self.domain
+
+    def error(self, part: Formula | str, message: str, hint: str | None = None) -> PddlError:
+        """A PddlError at the first word of `part`."""
+        at = next((word.at for word in _words(part)), None)
+        if at is None:
+            return PddlError(message, hint, source=self.source)
+        return error_at(self.text, at, message, hint, self.source)
+
+    def check_section(self, part: Formula | str) -> None:
+        if not isinstance(part, tuple) or not part or not isinstance(part[0], str):
+            raise self.error(part, "a section such as (:predicates ...) belongs here")
+        name = part[0].lower()
+        if name in _REFUSED:
+            hint = "state the same as plain actions, or leave it out"
+            raise self.error(part, f"{_REFUSED[name]} are not supported", hint)
+        if name not in _READ:
+            raise self.error(part, f"unknown section {part[0]}", f"known are {', '.join(_READ)}")
+
+    def name(self, word: Word) -> str:
+        """A name's lower case; how it is spelt is kept."""
+        self.domain.spelling.setdefault(word.lower(), str(word))
+        return word.lower()
+
+    def typed(self, part: Formula, wide: bool = False) -> list[Parameter]:
+        """The names of a typed list with their types; `wide`: (either ...) is read as object."""
+        out: list[Parameter] = []
+        waiting: list[Word] = []
+        words = iter(part)
+        for word in words:
+            if not isinstance(word, str):
+                raise self.error(word, "a name belongs here, not an expression")
+            if word != "-":
+                waiting.append(word)
+                continue
+            kind = next(words, None)
+            if isinstance(kind, tuple) and kind and kind[0] == "either":
+                if wide:
+                    kind = Word(ROOT, word.at)
+                else:
+                    hint = "declare a type that the others belong to, and name that"
+                    raise self.error(kind, "(either ...) is not supported here", hint)
+            if not isinstance(kind, str):
+                raise self.error(word, "no type follows this '-'")
+            out += [Parameter(self.name(name), self.name(kind)) for name in waiting]
+            waiting = []
+        return out + [Parameter(self.name(name), ROOT) for name in waiting]
+
+    def types(self, part: Formula) -> None:
+        for kind in self.typed(part[1:]):
+            if kind.name != ROOT:
+                self.domain.types[kind.name] = kind.type
+        for kind in list(self.domain.types.values()):
+            self.domain.types.setdefault(kind, ROOT)
+        self.domain.types.pop(ROOT, None)
+
+    def known_type(self, parameter: Parameter, part: Formula) -> Parameter:
+        if parameter.type != ROOT and parameter.type not in self.domain.types:
+            word = next((w for w in _words(part) if w.lower() == parameter.type), part)
+            known = ", ".join(self.domain.types) or "none but object"
+            raise self.error(word, f"no type '{parameter.type}'", f"(:types ...) declares {known}")
+        return parameter
+
+    def constants(self, part: Formula) -> None:
+        for constant in self.typed(part[1:]):
+            self.domain.constants[constant.name] = self.known_type(constant, part).type
+
+    def predicates(self, part: Formula) -> None:
+        for predicate in part[1:]:
+            if not isinstance(predicate, tuple) or not predicate or not isinstance(predicate[0], str):
+                raise self.error(predicate, "a predicate such as (at ?x) belongs here")
+            self.domain.predicates[self.name(predicate[0])] = tuple(self.typed(predicate[1:], wide=True))
+
+    def action(self, part: Formula) -> Action:
+        if len(part) < 2 or not isinstance(part[1], str):
+            raise self.error(part, "an action needs a name")
+        fields: dict[str, Formula] = {}
+        for key, value in zip(part[2::2], part[3::2]):
+            if not isinstance(key, str) or key.lower() not in (":parameters", ":precondition", ":effect"):
+                known = ":parameters, :precondition and :effect"
+                raise self.error(key, f"unknown part of action {part[1]}", f"known are {known}")
+            if not isinstance(value, tuple):
+                raise self.error(value, f"an expression in parentheses belongs after {key}")
+            fields[key.lower()] = value
+        if len(part) % 2:
+            raise self.error(part[-1], f"nothing follows this in action {part[1]}")
+        listed = fields.get(":parameters", ())
+        parameters = tuple(self.known_type(p, listed) for p in self.variables(listed))
+        names = [p.name for p in parameters]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise self.error(listed, f"parameter {twice} of action {part[1]} is declared twice")
+        precondition = self.condition(fields.get(":precondition", ()), names)
+        effects = tuple(self.effects(fields.get(":effect", ()), (), ALWAYS, names))
+        return Action(self.name(part[1]), parameters, precondition, effects)
+
+    def variables(self, listed: Formula) -> list[Parameter]:
+        parameters = self.typed(listed)
+        for word, parameter in zip((w for w in listed if str(w).startswith("?")), parameters):
+            if not parameter.name.startswith("?"):
+                raise self.error(word, f"a variable begins with '?', unlike {parameter.name}")
+        wrong = next((p.name for p in parameters if not p.name.startswith("?")), None)
+        if wrong:
+            raise self.error(listed, f"a variable begins with '?', unlike {wrong}")
+        return parameters
+
+    def condition(self, part: Formula | str, scope: list[str]) -> Formula:
+        """A condition in lower case, its names checked; () is (and)."""
+        if part == ():
+            return ALWAYS
+        if not isinstance(part, tuple) or not isinstance(part[0], str):
+            raise self.error(part, "a condition such as (at ?x) belongs here")
+        head = part[0].lower()
+        if head in _NUMERIC_CONDITIONS:
+            hint = "state it as a predicate, or leave it out and let the environment check it"
+            raise self.error(part, "numeric conditions are not supported", hint)
+        if head == "preference":
+            raise self.error(part, "preferences are not supported", "leave them out, as they forbid nothing")
+        if head in ("and", "or"):
+            return (head, *(self.condition(p, scope) for p in part[1:]))
+        if head in ("not", "imply"):
+            if len(part) != (2 if head == "not" else 3):
+                raise self.error(part, f"({head} ...) has {len(part) - 1} conditions")
+            return (head, *(self.condition(p, scope) for p in part[1:]))
+        if head in ("exists", "forall"):
+            if len(part) != 3 or not isinstance(part[1], tuple):
+                raise self.error(part, f"({head} ...) needs a list of variables and one condition")
+            declared = [self.known_type(p, part[1]) for p in self.variables(part[1])]
+            inner = self.condition(part[2], scope + [p.name for p in declared])
+            return (head, tuple(w for p in declared for w in (p.name, "-", p.type)), inner)
+        literal = self.literal(part, scope)
+        return (literal.predicate, *literal.terms)
+
+    def literal(self, part: Formula, scope: list[str]) -> Literal:
+        head, *terms = part
+        predicate = head.lower()
+        inner = next((t for t in terms if isinstance(t, tuple)), None)
+        if inner is not None:
+            what = "numeric conditions" if predicate == "=" else "expressions as arguments"
+            raise self.error(part, f"{what} are not supported", "name objects and variables here")
+        if predicate != "=" and predicate not in self.domain.predicates:
+            raise self.error(part, f"no predicate '{head}'", "(:predicates ...) must declare it")
+        arity = 2 if predicate == "=" else len(self.domain.predicates[predicate])
+        if len(terms) != arity:
+            raise self.error(part, f"'{head}' has {arity} arguments, not {len(terms)}")
+        for term in terms:
+            if term.startswith("?") and term.lower() not in scope:
+                raise self.error(term, f"variable {term} is not declared here")
+        return Literal(predicate, tuple(self.name(t) for t in terms))
+
+    def effects(self, part, variables: tuple, condition: Formula, scope: list[str]) -> Iterator[Effect]:
+        if part == ():
+            return
+        if not isinstance(part, tuple) or not isinstance(part[0], str):
+            raise self.error(part, "an effect such as (at ?x) belongs here")
+        head = part[0].lower()
+        if head in _NUMERIC_EFFECTS:
+            return
+        if head == "and":
+            for inner in part[1:]:
+                yield from self.effects(inner, variables, condition, scope)
+        elif head == "forall" and len(part) == 3 and isinstance(part[1], tuple):
+            declared = tuple(self.known_type(p, part[1]) for p in self.variables(part[1]))
+            yield from self.effects(part[2], variables + declared, condition, scope + [p.name for p in declared])
+        elif head == "when" and len(part) == 3:
+            yield from self.effects(part[2], variables, _both(condition, self.condition(part[1], scope)), scope)
+        elif head in ("forall", "when", "or", "oneof", "imply", "exists", "probabilistic"):
+            raise self.error(part, f"({head} ...) is no effect", "use and, not, when and forall")
+        elif head == "not" and len(part) == 2 and isinstance(part[1], tuple) and part[1]:
+            yield Effect(self.literal(part[1], scope).negated, variables, condition)
+        else:
+            literal = self.literal(part, scope)
+            if literal.predicate == "=":
+                raise self.error(part, "equality is no effect")
+            yield Effect(literal, variables, condition)
+
+
+def _both(first: Formula, second: Formula) -> Formula:
+    return second if first == ALWAYS else first if second == ALWAYS else ("and", first, second)
+
+
+def _words(part: Formula | str) -> Iterator[Word]:
+    if isinstance(part, Word):
+        yield part
+    elif isinstance(part, tuple):
+        for inner in part:
+            yield from _words(inner)

@@ -1,0 +1,183 @@
+"""Invariant groups: atoms of which at most one is true at a time, whatever is done.
+
+The synthesis is Helmert's ("Concise finite-domain representations for PDDL planning tasks",
+Artificial Intelligence 173, 2009, section 5), for groups without parameters of their own: a
+candidate is balanced if no action makes more of its atoms true than it makes false, and an
+unbalanced one is refined by an atom that the action needs and makes false. Three things differ.
+A negated fact may be an atom of a group where its predicate has no arguments that count, so
+that `holding o` and `not holding-anything` form one; an argument whose type has a single object
+does not count; and with the problem unknown, how many of a group's atoms are true at the start
+is an assumption, which is made only where the domain itself speaks for it and is said aloud.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from constrained.knowledge.pddl.cases import Case
+from constrained.knowledge.pddl.domain import ALWAYS, Action, Domain, Effect, Literal
+from constrained.knowledge.pddl.problem import Problem
+
+MAX_MEMBERS = 5
+"""Kinds of atom in one group."""
+
+MAX_CANDIDATES = 500
+"""Candidates looked at."""
+
+Cased = list[tuple[Action, list[Case]]]
+"""Actions with the cases of their preconditions."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """All atoms of a predicate, or the negation of its one atom.
+
+    Attributes
+    ----------
+    predicate : str
+    positive : bool
+    counted : tuple of int
+        The arguments that can differ.
+    """
+
+    predicate: str
+    positive: bool
+    counted: tuple[int, ...]
+
+    def is_of(self, literal: Literal) -> bool:
+        """The literal makes an atom of this kind true."""
+        return (literal.predicate, literal.positive) == (self.predicate, self.positive)
+
+    def is_against(self, literal: Literal) -> bool:
+        """The literal makes an atom of this kind false."""
+        return self.is_of(literal.negated)
+
+    def terms(self, literal: Literal) -> tuple[str, ...]:
+        """The arguments of a literal that can differ."""
+        return tuple(literal.terms[i] for i in self.counted)
+
+
+Group = tuple[Member, ...]
+
+
+def flag(group: Group) -> bool:
+    """The group is one fact and its negation: exactly one of them is always true."""
+    return len(group) == 2 and group[0].predicate == group[1].predicate
+
+
+def find_groups(domain: Domain, cased: Cased, single: set[str]) -> list[Group]:
+    """Balanced groups, and the flags that preconditions ask for.
+
+    Parameters
+    ----------
+    domain : Domain
+    cased : list of (Action, list of Case)
+    single : set of str
+        Types with one object.
+    """
+    needed = {(lit.predicate, lit.positive) for _, some in cased for case in some for lit in case.literals}
+    fluents = domain.fluents
+    flags, begin = [], []
+    for predicate in domain.predicates:
+        member = member_of(domain, predicate, True, single)
+        if predicate not in fluents or not {(predicate, True), (predicate, False)} & needed:
+            continue
+        begin.append((member,))
+        if not member.counted:
+            flags.append((member, Member(predicate, False, ())))
+            begin.append((Member(predicate, False, ()),))
+    return _balanced(domain, cased, single, begin) + flags
+
+
+def member_of(domain: Domain, predicate: str, positive: bool, single: set[str]) -> Member:
+    """The kind of atom that a predicate's literals are."""
+    arguments = domain.predicates[predicate]
+    return Member(predicate, positive, tuple(i for i, a in enumerate(arguments) if a.type not in single))
+
+
+def _balanced(domain: Domain, cased: Cased, single: set[str], begin: list[Group]) -> list[Group]:
+    found: dict[frozenset[Member], Group] = {}
+    seen = {frozenset(group) for group in begin}
+    work = deque(begin)
+    while work:
+        group = work.popleft()
+        refined = _first_unbalanced(domain, cased, single, group)
+        if refined is None:
+            found[frozenset(group)] = group
+            continue
+        for member in refined:
+            larger = (*group, member)
+            if len(larger) <= MAX_MEMBERS and frozenset(larger) not in seen and len(seen) < MAX_CANDIDATES:
+                seen.add(frozenset(larger))
+                work.append(larger)
+    return list(found.values())
+
+
+def _first_unbalanced(domain: Domain, cased: Cased, single: set[str], group: Group) -> list[Member] | None:
+    """What could balance the first action that is too heavy; None if none is."""
+    for action, some in cased:
+        adds = [(m, e) for e in action.effects for m in group if m.is_of(e.literal)]
+        if not adds:
+            continue
+        member, add = adds[0]
+        atoms = {(m, m.terms(e.literal)) for m, e in adds}
+        many = {v.name for v in add.variables} & set(member.terms(add.literal))
+        undone = not member.positive and any(e.literal == add.literal.negated for e in action.effects)
+        if len(atoms) > 1 or many or undone:
+            return []
+        if _all_cleared(domain, action, group, member, add):
+            continue
+        for case in some:
+            given_up = [lit for lit in case.literals if _made_false(action, lit, single, domain)]
+            if any(m.is_of(lit) for lit in given_up for m in group):
+                continue
+            if any(member.is_of(lit) and member.terms(lit) == member.terms(add.literal) for lit in case.literals):
+                continue  # true before
+            wider = [member_of(domain, lit.predicate, lit.positive, single) for lit in given_up]
+            return [m for m in dict.fromkeys(wider) if m.positive or not m.counted]
+    return None
+
+
+def _made_false(action: Action, literal: Literal, single: set[str], domain: Domain) -> bool:
+    if literal.predicate == "=":
+        return False
+    member = member_of(domain, literal.predicate, literal.positive, single)
+    return any(
+        e.plain and member.is_against(e.literal) and member.terms(e.literal) == member.terms(literal)
+        for e in action.effects
+    )
+
+
+def _all_cleared(domain: Domain, action: Action, group: Group, added: Member, add: Effect) -> bool:
+    """Every other atom of the group is made false when the one is made true."""
+    return all(
+        (member == added and not member.counted) or any(
+            clears(domain, e, member)
+            and (e.condition == ALWAYS or (not e.variables and e.condition == add.condition))
+            for e in action.effects
+        )
+        for member in group
+    )  # fmt: skip
+
+
+def clears(domain: Domain, effect: Effect, member: Member) -> bool:
+    """The effect, where its condition holds, makes every atom of this kind false."""
+    if not member.is_against(effect.literal):
+        return False
+    types = {v.name: v.type for v in effect.variables}
+    terms = member.terms(effect.literal)
+    wanted = [domain.predicates[member.predicate][i].type for i in member.counted]
+    return len(set(terms)) == len(terms) and all(
+        term in types and domain.within(kind, types[term]) for term, kind in zip(terms, wanted)
+    )
+
+
+def weight(group: Group, problem: Problem) -> int:
+    """How many atoms of the group are true in a problem's initial state."""
+    facts = {tuple(word.lower() for word in fact) for fact in problem.init}
+    total = 0
+    for member in group:
+        true = sum(fact[0] == member.predicate for fact in facts)
+        total += true if member.positive else not true
+    return total

@@ -1,0 +1,100 @@
+"""Planning domains are read whole, and what is not supported is refused at its place."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from constrained.errors import ConstrainedError, PddlError
+from constrained.knowledge.pddl import import_pddl
+from constrained.knowledge.pddl.cases import MAX_CASES, cases
+from constrained.knowledge.pddl.domain import Literal, Parameter, read_domain
+from tests.data import shared
+from tests.knowledge.pddl.domains import OFFICE
+
+
+def test_alfred_is_read_whole():
+    domain = read_domain(shared("alfworld/logic_2.1.1/alfred.pddl").read_text())
+    assert domain.name == "alfred" and len(domain.predicates) == 32
+    names = "look inventory examineReceptacle examineObject GotoLocation OpenObject CloseObject PickupObject"
+    names += " PutObject CleanObject HeatObject CoolObject ToggleObject SliceObject"
+    assert [domain.spelling[a.name] for a in domain.actions] == names.split()
+    goto = next(a for a in domain.actions if a.name == "gotolocation")
+    assert goto.parameters[3] == Parameter("?r", "receptacle")
+    assert [e.literal for e in goto.effects] == [  # and no cost
+        Literal("atlocation", ("?a", "?lstart"), False),
+        Literal("atlocation", ("?a", "?lend")),
+    ]
+
+
+def test_a_disjunction_makes_cases_and_an_existential_makes_variables():
+    domain = read_domain(OFFICE)
+    by_name = {a.name: cases(a) for a in domain.actions}
+    go = {frozenset((lit.predicate, lit.positive) for lit in case.literals) for case in by_name["go"]}
+    assert go == {frozenset({("at", False), ("locked", False)}), frozenset({("at", False), ("bag-open", True)})}
+    assert by_name["pack"][0].variables == (Parameter("?r", "room"),)
+    assert by_name["study"][0].whole == (("forall", ("?c", "-", "cup"), ("in-bag", "?c")),)
+
+
+def test_too_many_cases_are_not_multiplied_out():
+    different = "".join(f"(or (p{i} ?x) (q{i} ?x))" for i in range(20))
+    predicates = "".join(f"(p{i} ?x) (q{i} ?x)" for i in range(20))
+    text = f"(define (domain d) (:predicates {predicates}) (:action a :parameters (?x) :precondition (and {different})))"
+    found = cases(read_domain(text).actions[0])
+    assert len(found) == MAX_CASES and all(len(case.whole) == 15 for case in found)
+
+
+BEGIN = "(define (domain d)\n (:types t)\n (:predicates (p ?x - t) (f))\n"
+END = "\n (:action a :parameters (?x - t) :precondition (p ?x) :effect (f)))"
+
+
+@pytest.mark.parametrize(
+    "text, line, column, message",
+    [
+        (BEGIN + " (:durative-action go)" + END, 4, 3, "durative actions are not supported"),
+        (BEGIN + " (:derived (f) (p ?x))" + END, 4, 3, r"derived predicates \(axioms\) are not supported"),
+        (BEGIN + " (:process boil)" + END, 4, 3, "processes are not supported"),
+        (BEGIN + " (:surprise)" + END, 4, 3, "unknown section :surprise"),
+        (BEGIN + END.replace("(p ?x) :effect", "(> (fuel) 3) :effect"), 5, 49, "numeric conditions are not supported"),
+        (BEGIN + END.replace("(p ?x) :effect", "(= (fuel) 3) :effect"), 5, 49, "numeric conditions are not supported"),
+        (BEGIN + END.replace("(p ?x) :effect", "(preference x (f)) :effect"), 5, 49, "preferences are not supported"),
+        (BEGIN + END.replace("(p ?x)", "(p ?y)"), 5, 51, r"variable \?y is not declared here"),
+        (BEGIN + END.replace("(p ?x)", "(p ?x ?x)"), 5, 49, "'p' has 1 arguments, not 2"),
+        (BEGIN + END.replace("(p ?x)", "(pp ?x)"), 5, 49, "no predicate 'pp'"),
+        (BEGIN + END.replace("- t)", "- s)"), 5, 31, "no type 's'"),
+        (BEGIN + END.replace("- t)", "- (either t s))"), 5, 32, r"\(either ...\) is not supported here"),
+        (BEGIN + END.replace("(?x - t)", "(?x ?x - t)"), 5, 26, r"parameter \?x of action a is declared twice"),
+        (BEGIN + END.replace("(?x - t)", "(x - t)"), 5, 26, "a variable begins with '\\?', unlike x"),
+        (BEGIN + END.replace("(f)))", "(or (f))))"), 5, 64, r"\(or ...\) is no effect"),
+        (BEGIN + END.replace("(f)))", "(= ?x ?x)))"), 5, 64, "equality is no effect"),
+        (BEGIN + END.replace(":effect", ":result"), 5, 55, "unknown part of action a"),
+        (BEGIN + END.replace(":effect (f)", ":effect"), 5, 55, "nothing follows this in action a"),
+        (BEGIN + ")", 1, 2, r"the domain has no \(:action"),
+        (BEGIN, 1, 1, r"ends inside \(define .* opened on line 1"),
+        ("(define (problem d))", 1, 2, r"doesn't begin with \(define \(domain NAME\)"),
+        ("define", 1, 1, "instead of a parenthesis"),
+        (")", 1, 1, "closes what was never opened"),
+        ("(" * 100, 1, 61, "nests deeper than 60"),
+    ],
+)
+def test_a_refusal_says_what_and_where(text, line, column, message):
+    with pytest.raises(PddlError, match=message) as caught:
+        read_domain(text, "some.pddl")
+    error = caught.value
+    assert (error.line, error.column) == (line, column)
+    assert str(error).startswith(f"some.pddl:{line}:{column}: ")
+    assert error.context.split("\n")[1] == " " * (column - 1) + "^"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_damage_anywhere_gives_knowledge_or_a_clear_error(data):
+    start = data.draw(st.integers(0, len(OFFICE)))
+    length = data.draw(st.integers(0, 60))
+    pieces = ["", "(", ")", " ", "()", "?t", "- room", "(and)", "(not)", "(exists)", "(when)", "-", "(forall () ())"]
+    damaged = OFFICE[:start] + data.draw(st.sampled_from(pieces)) + OFFICE[start + length :]
+    try:
+        imported = import_pddl(damaged)
+    except ConstrainedError as error:
+        assert error.message
+    else:
+        imported.knowledge()
