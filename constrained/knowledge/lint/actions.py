@@ -9,7 +9,7 @@ from lark import Token, Tree
 from constrained.grammar import STEP
 from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.graph import START
-from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.names import holds_step
 from constrained.knowledge.lint.outline import RULE, Outline
 
@@ -26,7 +26,7 @@ def unreachable(outline: Outline, start: str) -> Iterator[Finding]:
                 f"no path leads to the action '{name}'{by}",
                 "the agent can never take it, and the prompt doesn't name it",
                 f"let '{start}' or another action name it after its _STEP, as in `_STEP (... | {name})`",
-                Place.of(found[0].name),
+                Span.of(found[0].name),
             )
 
 
@@ -46,7 +46,7 @@ def missing_steps(outline: Outline, start: str) -> Iterator[Finding]:
                     f"'{definition.name}' goes straight on into the action '{found}', with no _STEP between them",
                     "both are then one text, and the environment is asked only after the second",
                     f"end '{definition.name}' first: `_STEP {found}`",
-                    Place.of(found),
+                    Span.of(found),
                 )
 
 
@@ -90,7 +90,7 @@ def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Fi
             f"no comment above '{start}' says what the task is",
             "the comment above it is the overview that models and readers are given; without one they are told nothing",
             f"write a line above it: `// what the agent is to do` and then `{start}: ...`",
-            Place.of(place),
+            Span.of(place),
         )
     for name in actions:
         place = outline.place(name)
@@ -100,5 +100,5 @@ def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Fi
                 f"no comment above '{name}' says what this action does",
                 "the comment right above an action is its definition in the prompt; now models are told its bare name",
                 f"write a line above it: `// {name}: what it does, and when to take it.`",
-                Place.of(place),
+                Span.of(place),
             )

@@ -19,7 +19,7 @@ from constrained.knowledge.follow import continuations, ends_step
 from constrained.knowledge.graph import START
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint.alphabet import bytes_apart
-from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline
 
 SAME, PREFIX = "same", "prefix"
@@ -214,9 +214,9 @@ def _shortest(state: State, work: _Work) -> bytes:
     return next(text for text, end in _walk(state, work) if end.accepting)
 
 
-def _place(outline: Outline, name: str) -> Place | None:
+def _place(outline: Outline, name: str) -> Span | None:
     token = outline.place(name)
-    return Place.of(token) if token is not None else None
+    return Span.of(token) if token is not None else None
 
 
 def _shape(node: Node):

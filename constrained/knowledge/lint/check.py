@@ -14,7 +14,7 @@ from constrained.grammar.trim import productive_rules
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint import actions, endless, finishing, names, slots, writing
 from constrained.knowledge.lint.ambiguous import ambiguous
-from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Place
+from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Span
 from constrained.knowledge.lint.outline import Outline, read_outline
 from constrained.limits import DEFAULT, Limits
 
@@ -46,7 +46,7 @@ class Checked:
         """How many findings are errors, warnings or notes."""
         return sum(f.severity == severity for f in self.findings)
 
-    def line(self, place: Place | None) -> str:
+    def line(self, place: Span | None) -> str:
         """The line of the file that a place is on."""
         lines = self.text.split("\n")
         return lines[place.line - 1] if place and 1 <= place.line <= len(lines) else ""
@@ -196,13 +196,13 @@ def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings)
 
 
 def _syntax(fault: GrammarError) -> Finding:
-    place = Place(fault.line, fault.column or 1) if fault.line else None
+    place = Span(fault.line, fault.column or 1) if fault.line else None
     return Finding("syntax", _bare(fault), "the file can't be read as it stands", fault.hint or "see the Lark grammar reference", place)
 
 
 def _refusal(fault: GrammarError) -> Finding:
     code = "limit" if isinstance(fault, LimitError) else "refused"
-    place = Place(fault.line, fault.column or 1) if fault.line else None
+    place = Span(fault.line, fault.column or 1) if fault.line else None
     return Finding(code, _bare(fault), "the file can't be loaded", fault.hint or "write it another way", place)
 
 
@@ -221,5 +221,5 @@ def _told(fault: GrammarError, findings: Iterable[Finding]) -> bool:
 
 
 def _order(finding: Finding) -> tuple:
-    place = finding.place or Place(0, 0)
+    place = finding.place or Span(0, 0)
     return place.line, place.column, SEVERITIES.index(finding.severity)

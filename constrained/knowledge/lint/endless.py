@@ -12,7 +12,7 @@ from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import Source
 from constrained.knowledge.lint.cycles import in_circles
-from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.imports import library
 from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, inner_first, names_in
 
@@ -48,7 +48,7 @@ def _ignored(tree: Tree, outline: Outline) -> Iterator[Finding]:
         f"%ignore admits {first} any number of times, between all tokens",
         _WHY + "; whitespace is where models get stuck most",
         "write the spaces where they belong, as in `\"a\" \" \"? \"b\"`, and take out the %ignore",
-        Place.of(first),
+        Span.of(first),
     )
 
 
@@ -97,7 +97,7 @@ def _endless(operator: Token, item: str, in_terminal: bool) -> Finding:
         f"{item}{operator} may be written without end",
         _WHY,
         f"bound it: `{item}~{low}..{_BOUND}`",
-        Place.of(operator),
+        Span.of(operator),
     )
 
 
@@ -107,14 +107,14 @@ def _list(operator: Token, item: str) -> Finding:
         f"the list {item}{operator} has no greatest length",
         "one text can hold any number of these; only the token limit ends a model that doesn't",
         f"if there is a natural most, say so: `{item}~{_LOW[str(operator)]}..20`",
-        Place.of(operator),
+        Span.of(operator),
     )
 
 
 def _pattern(token: Token) -> Iterator[Finding]:
     bounded = bounded_pattern(str(token))
     if bounded != str(token):
-        yield Finding("endless-text", f"{token} may match without end", _WHY, f"bound it: `{bounded}`", Place.of(token))
+        yield Finding("endless-text", f"{token} may match without end", _WHY, f"bound it: `{bounded}`", Span.of(token))
 
 
 _PIECE = re.compile(
@@ -143,7 +143,7 @@ def _imported(source: Source, definition: Definition) -> Iterator[Finding]:
             f"the imported {definition.name} may match without end: {name} is {piece}",
             _WHY,
             f"define a bounded one here, such as `{definition.name}: /.../` with {{1,{_BOUND}}} in place of * and +",
-            Place.of(definition.name),
+            Span.of(definition.name),
         )
         return
 
@@ -180,7 +180,7 @@ def nesting(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iter
             f"'{name}' can hold itself again and again within one text{by}",
             "a text can nest, or go on, without a bound; only the token limit ends a model that doesn't",
             "nothing, if that is meant; else write the depth or the length that is enough, as in `item (\",\" item)~0..9`",
-            Place.of(outline.place(name)),
+            Span.of(outline.place(name)),
         )
 
 

@@ -51,7 +51,7 @@ CODES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class Span:
     """Where in a file: one-based line and column; `end` is the column after the last character."""
 
     line: int
@@ -59,7 +59,7 @@ class Place:
     end: int | None = None
 
     @classmethod
-    def of(cls, token) -> Place:
+    def of(cls, token) -> Span:
         """The place of a token of lark's."""
         end = token.end_column if token.end_line == token.line else None
         return cls(token.line, token.column, end)
@@ -79,7 +79,7 @@ class Finding:
         What happens if it stays.
     fix : str
         What to write instead.
-    place : Place or None
+    place : Span or None
         None where it is about the file as a whole.
     """
 
@@ -87,7 +87,7 @@ class Finding:
     message: str
     why: str
     fix: str
-    place: Place | None = None
+    place: Span | None = None
 
     @property
     def severity(self) -> str:

@@ -13,7 +13,7 @@ from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.regex import regex_node
 from constrained.grammar.trim import productive_rules
 from constrained.knowledge.lint.cycles import circle, components
-from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline, inner_first
 
 _ROUNDS = 20
@@ -39,10 +39,10 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             told.update(found)
             first = min(found, key=lambda name: outline.place(name).line)
             if not _matches_nothing(rules[first].body):
-                yield _finding(circle(first, calls), rules, good, start, Place.of(outline.place(first)))
+                yield _finding(circle(first, calls), rules, good, start, Span.of(outline.place(first)))
 
 
-def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: Place) -> Finding:
+def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: Span) -> Finding:
     round_trip = " -> ".join([*cycle, cycle[0]])
     is_action = any(_has_step(rules[name].body) for name in cycle)
     if start not in good:
@@ -70,7 +70,7 @@ def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
                     f"no text matches {tree.children[0]}",
                     f"'{definition.name}' can't be written where it stands, and every alternative that needs it is left out",
                     "correct the pattern: a character must be in all of the sets that it is asked to be in",
-                    Place.of(tree.children[0]),
+                    Span.of(tree.children[0]),
                 )
 
 
@@ -99,7 +99,7 @@ def only_empty(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> I
                 f"'{name}' only ever stands for the empty text",
                 "it has no effect where it is used; often its text was forgotten",
                 f"write what it should read, or delete '{name}' and its uses",
-                Place.of(place),
+                Span.of(place),
             )
 
 

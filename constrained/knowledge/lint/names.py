@@ -9,7 +9,7 @@ from lark import Token, Tree
 
 from constrained.grammar import STEP
 from constrained.grammar.source import Source
-from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.imports import library
 from constrained.knowledge.lint.outline import IMPORT, RULE, SLOT, TERMINAL, Definition, Outline, inner_first, names_in
 
@@ -28,7 +28,7 @@ def undefined(outline: Outline) -> Iterator[Finding]:
             f"'{text}' is used, but defined nowhere",
             "a file with an undefined name can't be loaded at all",
             _define(text, [*known, *params]),
-            Place.of(name),
+            Span.of(name),
         )
 
 
@@ -48,7 +48,7 @@ def not_in_library(source: Source, outline: Outline) -> Iterator[Finding]:
             f"'{name}' is imported from {there}, which doesn't define it",
             "a file with an undefined name can't be loaded at all",
             f"did you mean '{near[0]}'?" if near else f"import one of: {', '.join(sorted(found[1].by_name))}",
-            Place.of(definition.name),
+            Span.of(definition.name),
         )
 
 
@@ -86,7 +86,7 @@ def defined_twice(outline: Outline) -> Iterator[Finding]:
                 f"'{name}' is {what} more than once; first on line {plain[0].name.line}",
                 "which of them holds can't be told, so the file can't be loaded",
                 "keep one; or say what the second does: `%override` takes the first's place, `%extend` adds to it",
-                Place.of(again.name),
+                Span.of(again.name),
             )
 
 
@@ -105,7 +105,7 @@ def wrong_arguments(outline: Outline) -> Iterator[Finding]:
                 f"'{name}' takes {_count(len(wanted))}, here it is given {count or 'none'}",
                 "without a value for each parameter the rule has no meaning, and the file can't be loaded",
                 f"write it as it is defined on line {outline.place(name).line}: `{shape}`",
-                Place.of(name),
+                Span.of(name),
             )
 
 
@@ -140,7 +140,7 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
                 f"slot {name} is declared, but nothing uses it",
                 "whatever is bound to it has no effect on what the agent may write",
                 f"use it where its values belong, or take {name} out of the %declare",
-                Place.of(first.name),
+                Span.of(first.name),
             )
         elif not any(holds_step(d) for d in found):  # else it is an action: see `actions.unreachable`
             yield _unused(outline, first, start)
@@ -156,7 +156,7 @@ def _unused(outline: Outline, definition: Definition, start: str) -> Finding:
         f"{kind} '{name}' can't be reached from '{start}'{by}",
         "it has no effect; often a name is misspelled where it should be used",
         f"use '{name}' in a rule that '{start}' leads to, or delete it",
-        Place.of(definition.name),
+        Span.of(definition.name),
     )
 
 
@@ -177,7 +177,7 @@ def unused_parameters(outline: Outline) -> Iterator[Finding]:
                     f"parameter '{param}' of '{definition.name}' is never used",
                     "what is handed over for it is lost: nothing ties it to what comes after",
                     f"write {param} where its value belongs, or take it out here and wherever '{definition.name}' is used",
-                    Place.of(param),
+                    Span.of(param),
                 )
 
 
@@ -211,7 +211,7 @@ def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
                         f"the alternative {spelled} stands twice in '{definition.name}'",
                         "the second has no effect; often something else was meant",
                         "change it, or delete it",
-                        Place.of(first),
+                        Span.of(first),
                     )
                 seen.add(spelled)
 
@@ -246,5 +246,5 @@ def priorities(outline: Outline) -> Iterator[Finding]:
                 f"the priority of '{definition.name}' has no effect here",
                 "a priority picks one reading of a text that has several; what may be written stays the same",
                 f"leave `.{definition.priority}` out, unless lark parses with this file, too",
-                Place.of(definition.priority),
+                Span.of(definition.priority),
             )

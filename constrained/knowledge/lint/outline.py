@@ -13,14 +13,15 @@ from functools import cached_property
 
 from lark import Token, Tree
 from lark.exceptions import GrammarError as LarkGrammarError
-from lark.exceptions import UnexpectedInput
+from lark.exceptions import UnexpectedInput, UnexpectedToken
 from lark.load_grammar import _get_parser
 
 from constrained.errors import GrammarError
-from constrained.grammar.source import Source, blank_comments, explain
+from constrained.grammar.source import Source, blank_comments
 
 _STATEMENT = re.compile(r"[ \t]*(?:%[a-z]+|[?!]*(?P<name>\w+)[ \t]*(?:\{[^}\n]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:)")
 _NAME = re.compile(r"(?<![\w/\"\\])[a-zA-Z_]\w*")
+_SYNTAX = "a rule is written `name: ...`, a terminal `NAME: ...`; text stands in double quotes"
 MAX_FAULTS = 10
 """Statements that don't parse which are told of one file; finding out why takes milliseconds each."""
 
@@ -175,7 +176,13 @@ def _statement_by_statement(source: Source, outline: Outline) -> None:
 def _fault(source: Source, error: Exception, first: int) -> GrammarError:
     if isinstance(error, RecursionError):
         return source.error("groups are nested too deeply", line=first + 1, hint="name the inner ones as rules")
-    return explain(source, error)
+    if isinstance(error, UnexpectedInput):
+        early = isinstance(error, UnexpectedToken) and error.token.type in ("_NL", "$END")
+        message = "the line ends too early" if early else "this can't stand here"
+        return source.error(message, hint=_SYNTAX, line=error.line, column=error.column)
+    place = re.search(r"line (\d+),? column (\d+)", str(error))
+    line, column = map(int, place.groups()) if place else (first + 1, 1)
+    return source.error("this can't stand here", hint=_SYNTAX, line=line, column=column)
 
 
 def _add(outline: Outline, tree: Tree) -> None:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from constrained.errors import GrammarError
 from constrained.grammar import STEP, Grammar
 from constrained.grammar import nodes as n
-from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline, inner_first
 
 
@@ -36,7 +36,7 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
                 f"slot {name} is bound to nothing",
                 "what needs one of its values can't be written with these bindings",
                 "nothing, if nothing is there; else bind its values",
-                Place.of(outline.declared[name]),
+                Span.of(outline.declared[name]),
             )
         elif name in declared:
             try:
@@ -49,7 +49,7 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
 def _without(name: str, outline: Outline, what: str, fix: str) -> Finding:
     token = outline.declared.get(name)
     why = "nothing can be written where it stands, so no text that passes there can be complete"
-    return Finding("slot-without-values", f"slot {name}: {what}", why, fix, Place.of(token) if token is not None else None)
+    return Finding("slot-without-values", f"slot {name}: {what}", why, fix, Span.of(token) if token is not None else None)
 
 
 def _used(grammar: Grammar, name: str) -> bool:
@@ -71,5 +71,5 @@ def without_key(outline: Outline, values: Mapping) -> Iterator[Finding]:
                     f"slot {name} has values by key, but nothing after it says which key",
                     f"of {name}'s lists the one is meant that belongs to the argument after it; here there is none",
                     f"hand it to a template, its key behind it: `rule{{{name}, r}}`; or bind {name} to one list",
-                    Place.of(name),
+                    Span.of(name),
                 )

@@ -16,7 +16,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
 from constrained.grammar.regex import regex_node
-from constrained.knowledge.lint.finding import Finding, Place
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline, inner_first
 
 _LOOKED_AT = 2000
@@ -80,17 +80,17 @@ def unwritable(outline: Outline, reached: set[str], values: Mapping, tokens: Tok
             if tree.data in ("literal", "range"):
                 token = tree.children[0]
                 for character in _missing(_pieces(tree), tokens):
-                    yield _finding("..".join(tree.children), character, name, Place.of(token))
+                    yield _finding("..".join(tree.children), character, name, Span.of(token))
     for slot, value in values.items():
         place = outline.declared.get(slot)
         for text in _texts(value):
             at = tokens.gap(text.encode("utf-8", "replace"))
             if at is not None and place is not None:
-                yield _finding(f"{text!r}, a value of slot {slot},", _character(text.encode(), at), name, Place.of(place))
+                yield _finding(f"{text!r}, a value of slot {slot},", _character(text.encode(), at), name, Span.of(place))
                 break
 
 
-def _finding(what: str, character: str, name: str, place: Place) -> Finding:
+def _finding(what: str, character: str, name: str, place: Span) -> Finding:
     spelled = " ".join(f"{b:02X}" for b in character.encode())
     return Finding(
         "unwritable-text",
