@@ -62,8 +62,14 @@ class LimitError(GrammarError):
 
     def __init__(self, limit: str, value: int, what: str, advice: str | None = None, **place):
         self.limit, self.value = limit, value
+        self._given = what, advice
         hint = f"limits=Limits({limit}=...) raises it" + (f"; or {advice}" if advice else "")
         super().__init__(f"{what} (the limit `{limit}` is {value:,})", hint=hint, **place)
+
+    def at(self, place: GrammarError) -> LimitError:
+        """The same error, where `place` is."""
+        where = {"line": place.line, "column": place.column, "context": place.context, "source": place.source}
+        return LimitError(self.limit, self.value, *self._given, **where)
 
 
 class KnowledgeError(ConstrainedError):

@@ -24,7 +24,7 @@ class Limits:
     nodes : int
         Pieces of a grammar once it is read and its left recursion turned round.
     lookaround : int
-        Steps of making an automaton of one regular expression, or terminal, that looks around.
+        Steps of making automata of a grammar's regular expressions that look around.
     repeat : int
         Either bound of a repeat; at most 2**31 - 1, what a counter holds.
     values : int

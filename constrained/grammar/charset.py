@@ -9,7 +9,7 @@ thousands.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 MAX_CODE_POINT = 0x10FFFF
@@ -75,7 +75,17 @@ class CharSet:
         return charset(out)
 
     def __and__(self, other: CharSet) -> CharSet:
-        return charset([*self.complement().ranges, *other.complement().ranges]).complement()
+        few, many = sorted((self, other), key=lambda c: len(c.ranges))
+        return charset((max(a, low), min(b, high)) for a, b in few.ranges for low, high in many.within(a, b))
+
+    def meets(self, other: CharSet) -> bool:
+        """Whether some character is in both."""
+        few, many = sorted((self, other), key=lambda c: len(c.ranges))
+        return any(many.overlap(a, b) for a, b in few.ranges)
+
+    def within(self, low: int, high: int) -> tuple[tuple[int, int], ...]:
+        """The ranges that share a character with ``low..high``."""
+        return self.ranges[bisect_left(self._ends, low) : bisect_right(self._starts, high)]
 
     def __or__(self, other: CharSet) -> CharSet:
         return charset([*self.ranges, *other.ranges])

@@ -10,6 +10,7 @@ from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.left_corners import Empty
 from constrained.grammar.lookaround import settle
 from constrained.grammar.nodes import Call, Node, Rule, Slot
+from constrained.grammar.obligations import Steps
 from constrained.grammar.recursion import LeftRecursion, check, stacked, turn_round
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
@@ -117,7 +118,7 @@ class Grammar:
         GrammarError
             The pattern does not parse, is not regular, or matches nothing.
         """
-        node, rules = settle(regex_node(pattern, flags, limits), "start", limits)
+        node, rules = settle(regex_node(pattern, flags, limits), "start", Steps(limits))
         rules["start"] = Rule("start", node)
         try:
             productive = productive_rules(rules)

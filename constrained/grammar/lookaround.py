@@ -14,8 +14,7 @@ from constrained.grammar.assertions import ANY, looks, parts
 from constrained.grammar.bdd import FALSE, TRUE
 from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule
-from constrained.grammar.obligations import Obligations
-from constrained.limits import Limits
+from constrained.grammar.obligations import Obligations, Steps
 
 
 @dataclass(frozen=True)
@@ -42,28 +41,57 @@ class Undecided(Exception):
     """Whether a text is read depends on what stands beside it; `str` says how."""
 
 
-def settle(node: Node, name: str, limits: Limits, before: Seen = EDGE, after: Seen = EDGE) -> tuple[Node, dict[str, Rule]]:
-    """`node` without `Look` nodes, and the rules that it calls, named after `name`.
+def settle(node: Node, name: str, steps: Steps) -> tuple[Node, dict[str, Rule]]:
+    """`node`, which is the whole text, without `Look` nodes, and the rules that it calls, named after `name`.
 
     Raises
     ------
-    Undecided
-        What stands `before` or `after` it changes what it reads.
     LimitError
-        Telling what it reads takes more than ``limits.lookaround`` steps.
+        It takes more `steps` than are allowed.
     """
-    if not looks(node):
-        return node, {}
-    place = next((place for part in parts(node) if (place := getattr(part, "place", None))), None)
-    try:
-        settled, rules = _States(node, limits, before, after).rules(name)
+    return Settled(node, steps).among(name, EDGE, EDGE) if looks(node) else (node, {})
+
+
+class Settled:
+    """One expression that looks around, among whatever neighbours."""
+
+    def __init__(self, node: Node, steps: Steps):
+        self.owner = Obligations(node, steps)
+        self.place = next((place for part in parts(node) if (place := getattr(part, "place", None))), None)
+        self.made: dict[tuple, Node] = {}  # by what can be told apart of the neighbours
+
+    def among(self, name: str, before: Seen, after: Seen) -> tuple[Node, dict[str, Rule]]:
+        """It without `Look` nodes, between `before` and `after`, and the rules it calls that were not made yet.
+
+        Raises
+        ------
+        Undecided
+            What stands `before` or `after` it changes what it reads.
+        LimitError
+            Telling what it reads takes too many steps.
+        """
+        try:
+            key = tuple((seen.edge, self.owner.classes(seen.chars)) for seen in (before, after))
+            if key in self.made:
+                return self.made[key], {}
+            self.made[key], rules = _States(self.owner, before, after).rules(name)
+        except RecursionError:
+            raise GrammarError(
+                "too much may be empty in a row beside lookaround", hint="write it as rules, or with fewer optional parts"
+            ) from None
         for rule in rules.values():
-            nodes.placed(rule.body, place)
-        return nodes.placed(settled, place), rules
-    except RecursionError:
-        raise GrammarError(
-            "too much may be empty in a row beside lookaround", hint="write it as rules, or with fewer optional parts"
-        ) from None
+            nodes.placed(rule.body, self.place)
+        return nodes.placed(self.made[key], self.place), rules
+
+
+def _starts(owner: Obligations, before: Seen) -> list[tuple[str, tuple]]:
+    """(an example of what stands before, the state before the first character)."""
+    out = {owner.state(owner.text_start, owner.start): ""} if before.edge else {}
+    for past in owner.pasts() if before.chars else ():
+        for chars, then in owner.past_after(past):
+            if chars.meets(before.chars):
+                out.setdefault(owner.state(then, owner.start), (chars & before.chars).shortest().decode())
+    return [(example, state) for state, example in out.items()]
 
 
 class _States:
@@ -72,34 +100,20 @@ class _States:
     Its states are sets of `Obligations` states, one for each different past before the expression that still matters.
     """
 
-    def __init__(self, node: Node, limits: Limits, before: Seen, after: Seen):
-        self.owner = Obligations(node, limits)
-        self.before, self.after = before, after
+    def __init__(self, owner: Obligations, before: Seen, after: Seen):
+        self.owner, self.starts, self.after = owner, _starts(owner, before), after
         self.verdicts: dict[tuple, frozenset[bool]] = {}
         self.numbers: dict[frozenset, int] = {}
         self.sets: list[frozenset] = []
         self.plain: list[Node | None] = []
         self.accepts: list[bool] = []
         self.ways: list[dict[int, CharSet]] = []
-        self.start = self.number(frozenset(state for _, state in self.starts()))
+        self.start = self.number(frozenset(state for _, state in self.starts))
         self.came_by: list[tuple[int, str]] = [(0, "")]
         at = 0
         while at < len(self.sets):
             self.explore(at)
             at += 1
-
-    def starts(self) -> list[tuple[str, tuple]]:
-        """(an example of what stands before, the state before the first character)."""
-        owner = self.owner
-        out = [("", owner.state(owner.text_start, owner.start))] if self.before.edge else []
-        known = {state for _, state in out}
-        for past in owner.pasts() if self.before.chars else ():
-            for chars, then in owner.past_after(past):
-                state = owner.state(then, owner.start)
-                if chars & self.before.chars and state not in known:
-                    known.add(state)
-                    out.append(((chars & self.before.chars).shortest().decode(), state))
-        return out
 
     def number(self, states: frozenset) -> int:
         found = self.numbers.get(states)
@@ -138,7 +152,7 @@ class _States:
             ended = self.owner.ended(state)
             out = {"": frozenset([self.owner.met_at_end(ended)])} if self.after.edge else {}
             for chars, then in self.owner.after_end(ended) if self.after.chars else ():
-                if chars & self.after.chars:
+                if chars.meets(self.after.chars):
                     out[(chars & self.after.chars).shortest().decode()] = self.outcomes(then)
             self.verdicts[state] = out
         return self.verdicts[state]
@@ -170,7 +184,7 @@ class _States:
         """How what stands beside the text that leads to `at` decides whether it is read."""
         text = self.text(at)
         seen: dict[bool, tuple[str, str]] = {}
-        for before, state in self.starts():
+        for before, state in self.starts:
             for char in text:
                 state = next(then for chars, then in self.owner.after(state) if ord(char) in chars)
             verdicts = self.may_end(state)

@@ -28,6 +28,18 @@ NOTHING: tuple = ()
 _END_ATOM = (charset([]), END)
 
 
+class Steps:
+    """Steps of work on regular expressions that look around, of those that ``limits.lookaround`` allows."""
+
+    def __init__(self, limits: Limits):
+        self.limits, self.taken = limits, 0
+
+    def __call__(self, steps: int) -> None:
+        self.taken += steps
+        what = "lookaround in regular expressions takes too many steps"
+        self.limits.check("lookaround", self.taken, what, "write it with less lookaround, or smaller repeats beside it")
+
+
 class Obligations:
     """Formulas over what is left of one expression.
 
@@ -35,10 +47,9 @@ class Obligations:
     must hold from here on.
     """
 
-    def __init__(self, node: Node, limits: Limits):
-        self.limits = limits
-        self.steps = 0
-        self.formulas = Formulas(self.count)
+    def __init__(self, node: Node, steps: Steps):
+        self.node, self.count = node, steps
+        self.formulas = Formulas(steps)
         self._left: list[tuple] = [(), ()]
         self._numbers: dict[tuple, int] = {}
         self._remembers = [False, False]
@@ -48,14 +59,11 @@ class Obligations:
         self._asks: dict[Node, tuple[bool, bool]] = {}
         self._partitions: dict[frozenset, list[CharSet]] = {}
         self._next: dict[tuple, list] = {}
+        self._alphabet: list[CharSet] | None = None
+        self._pasts: list[tuple] = []
+        self._further: dict[tuple, list] = {}
         self.start = self.formulas.variable(self._continuation(("node", node), END))
         self.text_start = tuple((FALSE,) * look.behind for look in self._behind)
-
-    def count(self, steps: int) -> None:
-        """Account for work done; LimitError where it is too much."""
-        self.steps += steps
-        what = "a regular expression whose lookaround takes too many steps"
-        self.limits.check("lookaround", self.steps, what, "write it with less lookaround, or smaller repeats beside it")
 
     def state(self, past: tuple, formula: int) -> tuple:
         """A state, with no past if it will never be asked for."""
@@ -74,20 +82,26 @@ class Obligations:
         here = place.expand(formula)
         return [(chars, self.state(then, left)) for chars, then, left in self._read(place, here, bool(past))]
 
-    def pasts(self) -> set[tuple]:
+    def pasts(self) -> list[tuple]:
         """Every past that a text can leave behind it, the empty text's among them."""
-        seen = {self.text_start}
-        work = [self.text_start]
-        while work and self._behind:
-            for _, then in self.past_after(work.pop()):
-                if then not in seen:
-                    seen.add(then)
-                    work.append(then)
-        return seen
+        if not self._pasts:
+            seen = {self.text_start: None}
+            work = [self.text_start]
+            while work and self._behind:
+                for _, then in self.past_after(work.pop()):
+                    if then not in seen:
+                        seen[then] = None
+                        work.append(then)
+            self._pasts = list(seen)
+        return self._pasts
 
     def past_after(self, past: tuple) -> list[tuple[CharSet, tuple]]:
         """The past after each next character."""
-        return [(chars, then) for chars, then, _ in self._read(_Place(self, past), FALSE, True)]
+        found = self._further.get(past)
+        if found is None:
+            found = [(chars, then) for chars, then, _ in self._read(_Place(self, past), FALSE, True)]
+            self._further[past] = found
+        return found
 
     def _read(self, place: _Place, here: int, remember: bool) -> list[tuple[CharSet, tuple, int]]:
         """(next characters, the past after one of them, what is left of the formula over atoms `here`)."""
@@ -126,6 +140,15 @@ class Obligations:
         past, over = ended
         read = self._read(_Place(self, past), over, bool(past))
         return [(chars, self.state(then, left)) for chars, then, left in read]
+
+    def classes(self, chars: CharSet) -> frozenset[int]:
+        """Which of the characters that this expression tells apart are in `chars`."""
+        if self._alphabet is None:
+            sets = {p.chars for p in parts(self.node) if isinstance(p, Chars)}
+            texts = {c for p in parts(self.node) for t in _texts(p) for c in t}
+            self._alphabet = self.partition(frozenset(sets | {charset([(ord(c), ord(c))]) for c in texts}))
+        self.count(len(self._alphabet) // 8)
+        return frozenset(i for i, one in enumerate(self._alphabet) if one.meets(chars))
 
     def partition(self, sets: frozenset[CharSet]) -> list[CharSet]:
         """The coarsest classes of characters that each of `sets` holds wholly or not at all."""
@@ -237,10 +260,8 @@ class _Place:
             return self._times(node, *rest, then, entered)
         if isinstance(node, Chars):
             return self._atom(node.chars, then)
-        if isinstance(node, Literal):
-            return self._texts((node.data.decode(),), then, entered)
-        if isinstance(node, Choices):
-            return self._texts(tuple(v.decode() for v in node.values), then, entered)
+        if isinstance(node, (Literal, Choices)):
+            return self._texts(_texts(node), then, entered)
         if isinstance(node, Seq):
             return self._items(node, 0, then, entered)
         if isinstance(node, Repeat):
@@ -300,3 +321,10 @@ class _Place:
                 held = self._piece(("node", look.node), YES, frozenset())
             held = self._held[look] = held if look.holds else self.formulas.negation(held)
         return self.formulas.both(held, self._continue(then, entered)) if held != FALSE else FALSE
+
+
+def _texts(node: Node) -> tuple[str, ...]:
+    """The texts that `node` lists, if it does."""
+    if isinstance(node, Literal):
+        return (node.data.decode(),)
+    return tuple(v.decode() for v in node.values) if isinstance(node, Choices) else ()

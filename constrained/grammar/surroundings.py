@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.assertions import Look
 from constrained.grammar.charset import charset
-from constrained.grammar.lookaround import ANYTHING, EDGE, Seen, Undecided, settle
+from constrained.grammar.lookaround import ANYTHING, EDGE, Seen, Settled, Undecided
 from constrained.grammar.nodes import Alt, Call, Chars, Choices, Literal, Node, Repeat, Rule, Seq, Slot, Var
+from constrained.grammar.obligations import Steps
 from constrained.limits import Limits
 
 Unit = "str | tuple[str, str]"  # a rule, or a (rule, parameter)
@@ -45,23 +46,30 @@ def settled(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[s
     """
     if not any(isinstance(node, Token) for rule in rules.values() for node in nodes.walk(rule.body)):
         return rules, []
-    beside = _Surroundings(rules, start).beside
-    made: dict[tuple, Node] = {}
+    steps = Steps(limits)
+    beside = _Surroundings(rules, start, steps).beside
+    made: dict[Token, Node] = {}
+    owners: dict[Node, Settled] = {}
     further: dict[str, Rule] = {}
     never: list[Token] = []
 
     def read(token: Token) -> Node:
         before, after = beside.get(token, (EDGE, EDGE))  # what `start` doesn't reach may stand alone
-        key = token.node, before, after
-        if key not in made:
+        if token not in made:
+            if token.node not in owners:
+                owners[token.node] = Settled(token.node, steps)
             try:
-                made[key], more = settle(token.node, f"{token.name}${len(made)}", limits, before, after)
+                made[token], more = owners[token.node].among(f"{token.name}${len(further)}", before, after)
             except Undecided as undecided:
                 raise token.error(f"the lookaround sees beyond its token: {undecided}", hint=_HINT) from None
+            except LimitError as error:
+                raise error.at(token.error("")) from None
+            except GrammarError as error:
+                raise token.error(error.message, hint=error.hint) from None
             further.update(more)
-            if made[key] is nodes.NEVER:
+            if made[token] is nodes.NEVER:
                 never.append(token)
-        return made[key]
+        return made[token]
 
     def replaced(node: Node) -> Node:
         if isinstance(node, Token):
@@ -83,8 +91,8 @@ def settled(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[s
 class _Surroundings:
     """`beside`: token -> (what may stand before it, after it)."""
 
-    def __init__(self, rules: dict[str, Rule], start: Node):
-        self.rules = rules
+    def __init__(self, rules: dict[str, Rule], start: Node, steps: Steps):
+        self.rules, self.steps = rules, steps
         self.ends: dict[Unit, tuple[Seen, Seen]] = {}  # what a rule or argument begins, and ends, with
         self.leaves: dict[Node, tuple[Seen, Seen]] = {}
         self.find_ends()
@@ -121,12 +129,14 @@ class _Surroundings:
             first, last = _NONE
             for piece, rule in pieces[unit]:
                 first, last = first | self.end(piece, rule, 0), last | self.end(piece, rule, 1)
+            self.steps(1 + (len(first.chars.ranges) + len(last.chars.ranges)) // 16)
             if self.ends.get(unit, _NONE) != (first, last):
                 self.ends[unit] = first, last
                 work.extend(users.get(unit, ()))
 
     def end(self, node: Node, rule: str, which: int) -> Seen:
         """What `node`, standing in `rule`, begins (0) or ends (1) with."""
+        self.steps(1)
         if isinstance(node, Seq):
             out = EDGE
             for item in reversed(node.items) if which == 0 else node.items:

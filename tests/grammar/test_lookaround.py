@@ -304,3 +304,17 @@ def test_the_limit_may_be_raised():
         Grammar.from_regex(pattern, limits=Limits(lookaround=1000))
     grammar = Grammar.from_regex(pattern, limits=Limits(lookaround=1_000_000))
     assert grammar.matches("ab" + "c" * 3) and not grammar.matches("ab" + "c" * 2)
+
+
+def test_a_limit_passed_by_a_terminal_says_where():
+    with pytest.raises(LimitError) as caught:
+        Grammar.from_lark('start: "a" B ";"\nB: "b" /(?=[ab]*a[ab]{30};)[ab]*/ ";"\n')
+    assert (caught.value.limit, caught.value.line, caught.value.column) == ("lookaround", 2, 8)
+    assert caught.value.context == 'B: "b" /(?=[ab]*a[ab]{30};)[ab]*/ ";"\n       ^'
+
+
+def test_one_terminal_among_many_neighbours_is_worked_out_once_for_those_it_tells_apart():
+    uses = " | ".join(f'"{chr(0x4E00 + i)}" A "{chr(0x4E00 + i)}"' for i in range(300))
+    grammar = Grammar.from_lark(f"start: {uses} | A\nA: /(?!if\\b)[a-z]+/\n")
+    assert len(grammar.rules) < 6
+    assert grammar.matches("一if一") and grammar.matches("ifs") and not grammar.matches("if")
