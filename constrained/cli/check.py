@@ -9,6 +9,7 @@ from pathlib import Path
 from constrained.cli.findings import Paint, finding_text, summary
 from constrained.cli.output import to_json, write_whole
 from constrained.errors import DataError, KnowledgeError
+from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Tokens, check_file
 
@@ -47,7 +48,7 @@ def run(arguments) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
     values = dict(map(_binding, arguments.bind))
-    more = all(name.endswith(".lark") for name in (arguments.knowledge, *arguments.action))
+    more = all(name.endswith(".lark") or name in shipped_names() for name in (arguments.knowledge, *arguments.action))
     if not arguments.runs and arguments.file is None and (more or not arguments.action):
         return _findings(arguments, [arguments.knowledge, *arguments.action], values)
     knowledge = ActionKnowledge.from_lark(arguments.knowledge, arguments.start)

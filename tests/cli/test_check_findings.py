@@ -14,6 +14,7 @@ from constrained.cli import main
 from constrained.cli.findings import Paint, finding_text
 from constrained.grammar import shipped_names
 from constrained.knowledge.lint import check_file
+from constrained.limits import Limits
 from tests.data import shared
 
 GOOD = '// Say it.\nstart: "a"\n'
@@ -80,6 +81,7 @@ def test_what_ships_has_neither_errors_nor_warnings(capsys, name):
         (["error.lark"], 1),
         (["error.lark", "--ignore", "undefined-rule"], 0),
         (["good.lark", "warning.lark"], 0),
+        (["household", "good.lark", "hotpotqa"], 0),
         (["good.lark", "error.lark", "warning.lark"], 1),
         (["warning.lark", "--strict", "--ignore", "unused-rule"], 0),
         (["absent.lark"], 1),
@@ -138,6 +140,16 @@ def test_a_file_that_is_no_text(capsys, tmp_path):
     file.write_bytes(b"\xff\xfe\x00start")
     code, out = run(capsys, file)
     assert code == 1 and out.startswith("error[unreadable]") and "not UTF-8" in out
+
+
+def test_a_check_that_would_cost_too_much_is_left_and_told_of():
+    actions = " | ".join(f"a{i}" for i in range(8))
+    rules = "".join(f'// It.\na{i}: /[^.]{{1,50}}/ "{i}." _STEP [start]\n' for i in range(8))
+    text = f"%declare _STEP\n// It.\nstart: {actions}\n{rules}"
+    assert check_file(text).findings == []
+    found = check_file(text, limits=Limits(check_steps=100)).findings
+    assert [(f.code, f.severity) for f in found] == [("not-checked", "note")]
+    assert "(the limit `check_steps` is 100)" in found[0].message
 
 
 def test_binding_slots_checks_their_values(capsys):

@@ -89,7 +89,7 @@ def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Fi
             "no-definition-comment",
             f"no comment above '{start}' says what the task is",
             "the comment above it is the overview that models and readers are given; without one they are told nothing",
-            f"write a line above it: `// what the agent is to do` and then `{start}: ...`",
+            _parted(text, place.line) or f"write a line above it: `// what the agent is to do` and then `{start}: ...`",
             Span.of(place),
         )
     for name in actions:
@@ -99,6 +99,16 @@ def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Fi
                 "no-definition-comment",
                 f"no comment above '{name}' says what this action does",
                 "the comment right above an action is its definition in the prompt; now models are told its bare name",
-                f"write a line above it: `// {name}: what it does, and when to take it.`",
+                _parted(text, place.line) or f"write a line above it: `// {name}: what it does, and when to take it.`",
                 Span.of(place),
             )
+
+
+def _parted(text: str, line: int) -> str | None:
+    """What to do about a comment that an empty line keeps from the rule on `line`."""
+    above = text.split("\n")[: line - 1]
+    while above and not above[-1].strip():
+        above.pop()
+    if len(above) == line - 1 or not above or not above[-1].lstrip().startswith(("//", "#")):
+        return None
+    return f"the comment on line {len(above)} is parted from it by an empty line: close the gap"

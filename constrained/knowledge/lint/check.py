@@ -98,6 +98,8 @@ def check_file(
             _bind(checked, outline, values or {}, found)
         if tokens is not None:
             found.of(lambda: writing.unwritable(outline, reached, values or {}, tokens, tokenizer))
+            if checked.grammar is not None and not found.errors:
+                found.of(lambda: writing.never_whole(checked.grammar, checked.knowledge, outline, tokens, tokenizer, start))
     if checked.knowledge is not None:
         found.of(lambda: actions.uncommented(outline, source.text, checked.knowledge.graph.actions, start))
         if not found.errors:
@@ -189,10 +191,19 @@ def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings)
     if values and not found.errors:
         try:
             checked.grammar = checked.grammar.bind(**values)
+            if not checked.grammar.unbound():
+                checked.grammar.automaton  # says whether any text is left
             if checked.knowledge is not None:
                 checked.knowledge = checked.knowledge.bind(**values)
         except ConstrainedError as error:
-            found.all.append(Finding("slot-without-values", error.message, "the file can't be used with these values", error.hint or "bind other values"))
+            found.all.append(
+                Finding(
+                    "slot-without-values",
+                    error.message.split("\n", 1)[0],
+                    "the file can't be used with these values",
+                    error.hint or "bind other values",
+                )
+            )
 
 
 def _syntax(fault: GrammarError) -> Finding:

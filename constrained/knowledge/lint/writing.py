@@ -7,18 +7,24 @@ literal counts as unwritable only if no tokens cover it, however they are laid o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from lark import Tree
 from lark.lexer import PatternRE
 from lark.load_grammar import _literal_to_pattern
 
-from constrained.errors import GrammarError
+from constrained.automaton import Vocabulary, compile_grammar
+from constrained.errors import GrammarError, VocabularyError
+from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
 from constrained.grammar.regex import regex_node
+from constrained.knowledge.anywhere import Anywhere
+from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline, inner_first
 
+_WHY = "a model with this tokenizer can't write it: whatever needs it is never offered"
 _LOOKED_AT = 2000
 """Characters of a set that are tried before it counts as writable."""
 
@@ -32,7 +38,8 @@ class Tokens:
     """
 
     def __init__(self, tokens: Iterable[bytes]):
-        self._whole = {t for t in tokens if t}
+        self._tokens = [t for t in tokens if t]
+        self._whole = set(self._tokens)
         self._longest = max(map(len, self._whole), default=0)
         self.all_bytes = all(bytes((b,)) in self._whole for b in range(256))
         self._joined: bytes | None = None
@@ -54,6 +61,11 @@ class Tokens:
                 if data[at:end] in self._whole:
                     reached.add(end)
         return None if len(data) in reached else max(reached)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The same tokens, and one more that ends a text."""
+        return Vocabulary([*self._tokens, b""], [len(self._tokens)])
 
     def _within(self, data: bytes) -> bool:
         """Whether one token holds all of `data`."""
@@ -90,12 +102,41 @@ def unwritable(outline: Outline, reached: set[str], values: Mapping, tokens: Tok
                 break
 
 
+def never_whole(
+    grammar: Grammar, knowledge: ActionKnowledge | None, outline: Outline, tokens: Tokens, name: str, start: str
+) -> Iterator[Finding]:
+    """Actions, or the whole, that no tokens one after the other can write, though each literal could be.
+
+    Exact: the engine's own search for tokens up to the end, which can't be asked while slots have no values.
+    """
+    if tokens.all_bytes or grammar.unbound():
+        return
+    texts = {start: grammar.automaton.start}
+    if knowledge is not None:
+        anywhere = Anywhere(grammar, knowledge.graph)
+        texts = {action: anywhere.action(action) for action in knowledge.graph.actions}
+    for rule, state in texts.items():
+        if state is None:
+            continue  # these bindings leave it no text at all
+        try:
+            compile_grammar(state.automaton.grammar, tokens.vocabulary)
+        except VocabularyError:
+            place = outline.place(rule)
+            yield Finding(
+                "unwritable-text",
+                f"no text of '{rule}' can be written: no row of {name}'s tokens spells one out",
+                _WHY,
+                "word it so that tokens end where its parts do, or use a tokenizer with byte tokens",
+                Span.of(place) if place is not None else None,
+            )
+
+
 def _finding(what: str, character: str, name: str, place: Span) -> Finding:
     spelled = " ".join(f"{b:02X}" for b in character.encode())
     return Finding(
         "unwritable-text",
         f"{what} can't be written: {name} has no tokens for {character!r} (bytes {spelled})",
-        "a model with this tokenizer comes to a place where no token is allowed, or never gets there at all",
+        _WHY,
         f"write it without {character!r}, or use a tokenizer with byte tokens",
         place,
     )
