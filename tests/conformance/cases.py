@@ -18,7 +18,8 @@ r"""The notation of the `.cases` files beside this one.
     ~ a text that is not whole, but begins one
 
 A text is what stands after the sign and one space, with Python's escapes (`\n`, `\x20`, `\u00e9`, `\\`); nothing is
-the empty text, and `‹ab›×300` stands for 300 times `ab`. Lines that begin with `#` are remarks.
+the empty text, and `‹ab›×300` stands for 300 times `ab`. Of long texts the oracles get a short form, where all counts
+are lowered by as much, or to what follows a slash: `‹a›×200/8‹b›×100/4`. Lines that begin with `#` are remarks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pathlib import Path
 
 from constrained import Grammar
 
-_TIMES = re.compile(r"‹(.*?)›×(\d+)")
+_TIMES = re.compile(r"‹(.*?)›×(\d+)(?:/(\d+))?")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0", "\\": "\\", '"': '"', "'": "'"}
 _FLAGS = {"i": re.IGNORECASE, "s": re.DOTALL, "a": re.ASCII, "m": re.MULTILINE, "x": re.VERBOSE, "u": re.UNICODE}
@@ -52,7 +53,7 @@ class Text:
     dies : int or None
         Characters of it that still begin a text; the next one doesn't.
     small : str
-        For oracles that take their time: a long text with every count lowered by as much.
+        For oracles that take their time: the short form of a long text.
     """
 
     sign: str
@@ -112,15 +113,12 @@ def unescape(text: str) -> str:
 
 
 def read_text(sign: str, written: str) -> Text:
-    counts = [int(n) for _, n in _TIMES.findall(written)]
-
-    def spell(fewer: int) -> str:
-        return unescape(_TIMES.sub(lambda m: m[1] * (int(m[2]) - fewer), written))
-
-    whole = spell(0)
-    less = max(min(counts, default=0) - FEW, 0) if len(whole) > LONG else 0
+    whole = unescape(_TIMES.sub(lambda m: m[1] * int(m[2]), written))
+    less = max(min((int(m[2]) for m in _TIMES.finditer(written)), default=0) - FEW, 0)
+    small = unescape(_TIMES.sub(lambda m: m[1] * (int(m[3]) if m[3] else int(m[2]) - less), written))
     dies = whole.index("»") if "»" in whole else None
-    return Text(sign, whole.replace("»", ""), dies, spell(less).replace("»", ""))
+    whole, small = whole.replace("»", ""), small.replace("»", "")
+    return Text(sign, whole, dies, small if len(whole) > LONG else whole)
 
 
 def read_cases(path: Path) -> list[Case]:
