@@ -33,7 +33,7 @@ class Automaton(Templates):
         self._entered = 0
         self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
-        root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
+        self.root = root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
         if self._liveness and not self._liveness.can_finish(root):
             raise GrammarError(
                 "with these bindings no text can be complete",

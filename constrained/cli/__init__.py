@@ -1,4 +1,4 @@
-"""The command line: `constrained plan · check · show · import · bench`."""
+"""The command line: `constrained plan · check · show · explain · import · bench`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import sys
 
 from constrained import __version__
-from constrained.cli import bench, check, import_, plan, show
+from constrained.cli import bench, check, explain, import_, plan, show
 from constrained.errors import ConstrainedError
 
-_COMMANDS = (plan, check, show, import_, bench)
+_COMMANDS = (plan, check, show, explain, import_, bench)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,10 +25,8 @@ def main(argv: list[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_parser(commands)
     arguments, rest = parser.parse_known_args(argv)
-    if rest and (not hasattr(arguments, "action") or any(word.startswith("-") for word in rest)):
+    if not _take_up(arguments, rest):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if rest:  # actions after an option, which argparse doesn't join to those before it
-        arguments.action += rest
     try:
         return arguments.run(arguments) or 0
     except ConstrainedError as error:
@@ -43,6 +41,19 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+def _take_up(arguments, rest: list[str]) -> bool:
+    """Join words after an option to those before it, which argparse does not; whether they belong there."""
+    if any(word.startswith("-") for word in rest):
+        return False
+    if hasattr(arguments, "action"):
+        arguments.action += rest
+    elif len(rest) == 1 and getattr(arguments, "path", None) == "":
+        arguments.path = rest[0]
+    else:
+        return not rest
+    return True
 
 
 if __name__ == "__main__":

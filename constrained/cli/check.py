@@ -6,9 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+from constrained.cli.bindings import binding
 from constrained.cli.findings import Paint, finding_text, summary
 from constrained.cli.output import to_json, write_whole
-from constrained.errors import DataError, KnowledgeError
+from constrained.errors import DataError
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Tokens, check_file
@@ -47,7 +48,7 @@ def add_parser(commands) -> None:
 def run(arguments) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
-    values = dict(map(_binding, arguments.bind))
+    values = dict(map(binding, arguments.bind))
     more = all(name.endswith(".lark") or name in shipped_names() for name in (arguments.knowledge, *arguments.action))
     if not arguments.runs and arguments.file is None and (more or not arguments.action):
         return _findings(arguments, [arguments.knowledge, *arguments.action], values)
@@ -135,17 +136,6 @@ def _give(arguments, data, text: str) -> None:
     if arguments.output:
         write_whole(arguments.output, to_json(data))
     print(to_json(data) if arguments.json else text)
-
-
-def _binding(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    try:
-        parsed = json.loads(value) if equals else None
-    except json.JSONDecodeError:
-        parsed = None
-    if not isinstance(parsed, (list, dict, str)):
-        raise KnowledgeError(f"--bind {text!r} is not SLOT=JSON", "for example --bind 'RECEPTACLE=[\"desk 1\"]'")
-    return name, parsed
 
 
 def _lines(name: str) -> list[str]:

@@ -105,8 +105,10 @@ class _Reader:
 
     def place(self, token) -> Place:
         """Where `token` is written."""
-        name = self.within[-1]
-        return Place(str(name), token.line, token.column, imported=name not in self.lines)
+        name = str(self.within[-1])
+        if name.startswith("__IGNORE"):  # lark's own name for what %ignore gives
+            return Place("%ignore", token.line, token.column)
+        return Place(name, token.line, token.column, imported=name not in self.lines)
 
     def find_token_params(self) -> set[tuple[str, str]]:
         """Template parameters that come to stand for a token, handed on from rule to rule or not."""

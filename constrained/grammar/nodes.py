@@ -230,3 +230,14 @@ def walk(node: Node, scopes: bool = False):
         stack.extend(children(top))
         if scopes and isinstance(top, Scoped):
             stack.extend([top.node, *(v for v in top.values.values() if isinstance(v, Node))])
+
+
+def arguments(rules: dict[str, Rule]) -> dict[tuple[str, str], list[tuple[str, Node]]]:
+    """(rule, parameter) -> (calling rule, argument) of every call."""
+    out: dict[tuple[str, str], list[tuple[str, Node]]] = {}
+    for rule in rules.values():
+        for node in walk(rule.body):
+            if isinstance(node, Call):
+                for name, arg in zip(rules[node.rule].params, node.args):
+                    out.setdefault((node.rule, name), []).append((rule.name, arg))
+    return out

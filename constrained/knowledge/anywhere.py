@@ -8,7 +8,7 @@ from constrained.automaton.automaton import State
 from constrained.errors import GrammarError
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
-from constrained.knowledge.explain import fitting
+from constrained.knowledge.fitting import fitting
 from constrained.knowledge.graph import ActionGraph
 
 

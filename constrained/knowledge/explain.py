@@ -1,49 +1,267 @@
-"""Where a text stops fitting, in words."""
+"""Why a text is admitted or not: what may come next, and which rule says so."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher
+
 from constrained.automaton import positions as p
-from constrained.automaton.automaton import State
+from constrained.automaton.expected import expected_text
+from constrained.automaton.trace import Trace
+from constrained.errors import KnowledgeError
+from constrained.grammar import Grammar
+from constrained.grammar import nodes as n
+from constrained.grammar.written import Spot, Written
+from constrained.knowledge.anywhere import Anywhere
+from constrained.knowledge.fitting import fitting
+from constrained.knowledge.graph import START
+from constrained.knowledge.knowledge import ActionKnowledge, action_bytes
+from constrained.knowledge.report import Judgement
 
-_SHOWN = 6
-"""Alternatives that a reason names."""
+ARROW = "->"
+"""Between the actions of a written path (KnowAgent's ActionPath)."""
+
+_ALIKE = 0.6
+"""How alike (0 to 1) a text and an action's beginning must be for the one to be meant by the other."""
+_QUOTED = 40
+"""Characters of a text that are quoted."""
 
 
-def fitting(state: State | None, data: bytes) -> tuple[State | None, int]:
-    """The state after as much of `data` as fits, and how many bytes that is."""
-    for at, byte in enumerate(data):
-        after = state.step(byte) if state else None
-        if after is None:
-            return state, at
-        state = after
-    return state, len(data)
+@dataclass(frozen=True)
+class Expected:
+    """Something that may come next.
 
-
-def stops_fitting(state: State | None, data: bytes, actions, lenient: State | None = None) -> str:
-    """Where `data`, read from `state`, stops fitting, and what could have come there.
-
-    `lenient` admits more than `state`: an argument that has no value now may be left out.
+    Attributes
+    ----------
+    text : str
+        In words: texts in quotes, characters as a regular expression, or an end.
+    kind : str
+        "text", "value" (of a slot or parameter), "characters" or "end".
+    spot : Spot or None
+        The rule that says so; None for the end of the whole text.
+    slot : str or None
+        The slot that a value is of.
+    count : int
+        How many texts there are to choose from.
     """
-    state, at = fitting(state, data)
-    _, further = fitting(lenient, data)
-    if not max(at, further):
-        return f"no admitted action begins like this; the actions are {', '.join(actions)}"
-    known = data[: max(at, further)].decode("utf-8", "ignore")
-    if further > at:
-        return f"stops fitting after {known!r}: nothing is there now that could stand here"
-    return f"stops fitting after {known!r}, expected {_options(state) or 'nothing more'}"
+
+    text: str
+    kind: str
+    spot: Spot | None
+    slot: str | None = None
+    count: int = 1
 
 
-def _options(state: State) -> str:
-    """A few of the texts that could come at `state`."""
-    texts: list[str] = []
-    for q in state.positions:
-        if isinstance(q, p.InChoices):
-            texts += [repr(v[q.depth :].decode("utf-8", "replace")) for v in q.values[q.low : q.high]]
-        elif isinstance(q, p.InLiteral):
-            texts.append(repr(q.data[q.at :].decode("utf-8", "replace")))
-        elif isinstance(q, p.InText):
-            texts.append("free text")
-    texts = list(dict.fromkeys(texts))
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return ", ".join(texts[:_SHOWN]) + more
+@dataclass
+class Explanation:
+    """What is to be said of one text.
+
+    Attributes
+    ----------
+    path : list of Judgement
+        The actions before, all ok.
+    text : str
+        The text, or the last action, itself.
+    read : bytes
+        As much of it as fits.
+    verdict : str
+        "complete", "unfinished", or what is wrong: "invalid", "misordered".
+    reason : str
+        Why it is wrong; empty where it isn't.
+    expected : list of Expected
+        What may come after `read`.
+    follow : list of str or None
+        Where an action is complete: the actions that may come after it.
+    may_end : bool
+        Where it is: the path may be over then.
+    said_by : Spot or None
+        The rule that says what may follow, where that is what matters.
+    meant : list of str
+        Beginnings of actions that the text is like.
+    grammar : Grammar or None
+        What `read` is read by; None where nothing may come any more.
+    """
+
+    path: list[Judgement]
+    text: str
+    read: bytes
+    verdict: str
+    reason: str = ""
+    expected: list[Expected] = field(default_factory=list)
+    follow: list[str] | None = None
+    may_end: bool = False
+    said_by: Spot | None = None
+    meant: list[str] = field(default_factory=list)
+    grammar: Grammar | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong so far."""
+        return not self.reason
+
+    def to_dict(self) -> dict:
+        """Plain data for JSON."""
+        data = {name: value for name, value in vars(self).items() if name != "grammar"}
+        data["read"] = _text(self.read)
+        data["path"] = [asdict(step) for step in self.path]
+        data["expected"] = [asdict(item) for item in self.expected]
+        data["said_by"] = asdict(self.said_by) if self.said_by else None
+        return {"ok": self.ok, **data}
+
+
+def explain_text(grammar: Grammar, written: Written, text: str) -> Explanation:
+    """Explain `text` as a text of `grammar`, whose rules are those of `written`."""
+    data = action_bytes(text)
+    trace = Trace(grammar.automaton)
+    read = trace.read(data)
+    verdict = "complete" if any(isinstance(q, (p.Accept, p.StepEnd)) for q in trace.at) else "unfinished"
+    out = Explanation([], text, data[:read], verdict, grammar=grammar)
+    out.expected = _expected(trace, written)
+    if read < len(data):
+        out.verdict = "invalid"
+        out.reason = f"stops fitting after {_text(out.read)!r}: {_start(data[read:])} can't come there"
+    return out
+
+
+def explain_path(knowledge: ActionKnowledge, written: Written, text: str, last: str | None = None) -> Explanation:
+    """Explain a path, its actions joined by ``->``, up to what is wrong or to its end, which may be unfinished.
+
+    With `last` that is the end, as it stands, and all of `text` comes before it.
+    """
+    done, place, left = _walk(knowledge, text if last is None or not text else text + ARROW)
+    if last is None or left:
+        last = left
+    data = action_bytes(last)
+    try:
+        grammar = place.next_action()
+    except KnowledgeError:
+        out = Explanation(done, last, b"", "complete" if place.may_end else "unfinished")
+    else:
+        out = explain_text(grammar, written, last)
+        out.path = done
+    before = done[-1].action if done else START
+    whole = data and out.ok and place.judge(last)
+    if whole:
+        after = place.after(last)
+        out.follow, out.may_end = after.may_follow, after.may_end
+        out.said_by = written.after_step(whole.action)
+    elif not data:
+        out.verdict = "complete" if place.may_end else "unfinished"
+        out.follow, out.may_end = place.may_follow, place.may_end
+        out.said_by = _said_after(written, before)
+    elif not out.ok or out.grammar is None:
+        _say_why(out, place, data)
+        if out.verdict == "misordered":
+            out.said_by = _said_after(written, before)
+    return out
+
+
+def _walk(knowledge: ActionKnowledge, text: str) -> tuple[list[Judgement], ActionKnowledge, str]:
+    """The actions that are done and ok, the place after them, and the action that comes then."""
+    done, place = [], knowledge
+    if text == "Start" or text.startswith(f"Start{ARROW}"):
+        text = text[len(f"Start{ARROW}") :]
+    while ARROW in text:
+        found = _first_action(place, text)
+        if found is None:
+            whole = _fits(place, text)
+            return done, place, text if whole else text.split(ARROW)[0].rstrip()
+        judgement, text = found
+        done.append(judgement)
+        place = place.after(judgement.text)
+    return done, place, text
+
+
+def _first_action(place: ActionKnowledge, text: str) -> tuple[Judgement, str] | None:
+    """The action that `text` begins with, which an arrow ends, and what comes after: an action may hold arrows, too."""
+    at = text.find(ARROW)
+    while at >= 0:
+        for head in dict.fromkeys((text[:at], text[:at].rstrip())):
+            judgement = place.judge(head)
+            if judgement:
+                return judgement, text[at + len(ARROW) :].lstrip()
+        at = text.find(ARROW, at + 1)
+    return None
+
+
+def _fits(place: ActionKnowledge, text: str) -> bool:
+    try:
+        return place.next_action().is_prefix(text)
+    except KnowledgeError:
+        return False
+
+
+def _say_why(out: Explanation, place: ActionKnowledge, data: bytes) -> None:
+    """Verdict and reason of an action that does not fit here, and what may have been meant."""
+    judgement = place.judge(out.text)
+    out.verdict, out.reason = judgement.verdict, judgement.reason
+    anywhere = Anywhere(place.grammar, place.graph)
+    begins = {action: state for action in place.actions if (state := anywhere.action(action))}
+    if judgement.verdict == "invalid":
+        elsewhere = [action for action, state in begins.items() if fitting(state, data)[1] == len(data)]
+        if elsewhere:  # an action begun that may not come here
+            out.verdict = "misordered"
+            what = " or ".join(elsewhere)
+            out.reason = f"this is how {what} begins, which is not admitted here; may follow: {_names(place.may_follow)}"
+        else:
+            out.meant = _meant(out, begins)
+
+
+def _meant(out: Explanation, begins: dict) -> list[str]:
+    alike = []
+    for state in begins.values():
+        opening = _text(state.forced_text())
+        matcher = SequenceMatcher(None, out.text[: len(opening) + 1].casefold(), opening.casefold())
+        if opening and not out.text.startswith(opening):
+            alike.append((matcher.ratio(), opening))
+    return [opening for ratio, opening in sorted(alike, key=lambda one: -one[0])[:2] if ratio >= _ALIKE]
+
+
+def _said_after(written: Written, action: str) -> Spot:
+    return written.of_rule(START) if action == START else written.after_step(action)
+
+
+def _expected(trace: Trace, written: Written) -> list[Expected]:
+    """What may come after the text traced, in the order it is written."""
+    found: dict[Expected, None] = {}
+    for q, frames in trace.at.items():
+        for frame in frames:
+            found[_one(q, frame, written)] = None
+    return sorted(found, key=lambda e: (e.kind == "end", e.spot is None, e.spot and (e.spot.line or 0, e.spot.column or 0), e.text))
+
+
+def _one(q: p.Position, frame: p.Frame | None, written: Written) -> Expected:
+    if frame is None:
+        return Expected("the end of the text", "end", None)
+    node = frame.node
+    spot = written.spot(node, q.at if isinstance(q, p.InLiteral) else 0)
+    if isinstance(q, p.StepEnd):
+        return Expected("the end of the action", "end", spot)
+    if isinstance(node, (n.Slot, n.Var)):
+        count = q.high - q.low if isinstance(q, p.InChoices) else 1
+        return Expected(expected_text(q), "value", spot, _slot(q, frame, written), count)
+    if isinstance(q, p.InText):
+        return Expected(expected_text(q), "characters", spot)
+    return Expected(expected_text(q), "text", spot, None, q.high - q.low if isinstance(q, p.InChoices) else 1)
+
+
+def _slot(q: p.Position, frame: p.Frame, written: Written) -> str | None:
+    """The slot whose value is read at `q`; for a parameter, the one that it stands for."""
+    if isinstance(frame.node, n.Slot):
+        return frame.node.name
+    slots = written.slots_of(frame.node)
+    return " or ".join(slots) or None
+
+
+def _start(data: bytes) -> str:
+    """The beginning of what does not fit."""
+    text = _text(data)
+    return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}..."
+
+
+def _names(actions) -> str:
+    return ", ".join(actions) or "nothing"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -32,7 +32,7 @@ class FollowSets:
 
     def __init__(self, rules: dict[str, Rule], start: str):
         self._rules = {name: rules[name] for name in _reachable(rules, start)}
-        self.arguments = _arguments(self._rules)
+        self.arguments = n.arguments(self._rules)
         self._first: dict[Unit, tuple[tuple[str, ...], bool]] = {}
         while self._grow_first():
             pass
@@ -196,14 +196,3 @@ def _reachable(rules: dict[str, Rule], start: str) -> list[str]:
                 found[node.rule] = None
                 work.append(node.rule)
     return list(found)
-
-
-def _arguments(rules: dict[str, Rule]) -> dict[tuple[str, str], list[tuple[str, Node]]]:
-    """(rule, parameter) -> (calling rule, argument) of every call."""
-    out: dict[tuple[str, str], list[tuple[str, Node]]] = {}
-    for rule in rules.values():
-        for node in n.walk(rule.body):
-            if isinstance(node, n.Call):
-                for name, arg in zip(rules[node.rule].params, node.args):
-                    out.setdefault((node.rule, name), []).append((rule.name, arg))
-    return out

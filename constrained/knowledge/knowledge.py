@@ -14,7 +14,7 @@ from constrained.grammar.source import Source
 from constrained.knowledge.anywhere import Anywhere, opening
 from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.draw import to_mermaid, to_svg
-from constrained.knowledge.explain import stops_fitting
+from constrained.knowledge.fitting import stops_fitting
 from constrained.knowledge.graph import START, ActionGraph
 from constrained.knowledge.limit import within
 from constrained.knowledge.nonempty import nonempty
@@ -181,6 +181,11 @@ class ActionKnowledge:
         """The path may be over here."""
         return self.grammar.automaton.start.accepting
 
+    @property
+    def may_follow(self) -> list[str]:
+        """The actions that may come next, with the arguments that are there."""
+        return [a for a in self.graph.rules[self.last] if self.begin(a)]
+
     def judge(self, action: str) -> Judgement:
         """ok, invalid or misordered, and why, for `action` as the next one."""
         return self._judge(action)[0]
@@ -220,7 +225,7 @@ class ActionKnowledge:
         return self._replace(self.grammar.with_start(node), (*self.path, action), name)
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:
-        data = _data(action)
+        data = action_bytes(action)
         begun = opening(self._next)
         here = begun.read(data) if action and begun else None
         if here is not None and here.accepting:
@@ -228,7 +233,7 @@ class ActionKnowledge:
         start = self._at_any_point.any_action()
         there = start.read(data) if action and start else None
         if there is not None and there.accepting:
-            allowed = self._allowed()
+            allowed = self.may_follow
             names = self._at_any_point.names(data)
             name = next((a for a in names if a in allowed), names[0])
             after = "at the start" if not self.path else f"after {self.path[-1]!r}"
@@ -247,10 +252,6 @@ class ActionKnowledge:
             self._anywhere = Anywhere(self.grammar, self.graph)
         return self._anywhere
 
-    def _allowed(self) -> list[str]:
-        """The actions that may come next, arguments and all."""
-        return [a for a in self.graph.rules[self.last] if self.begin(a)]
-
     def begin(self, action: str) -> State | None:
         """The state before the next action, if that is to be `action`; None if it can't be."""
         state = opening(self._without({a for a in self.graph.actions if a != action}))
@@ -268,7 +269,8 @@ class ActionKnowledge:
         return names[0] if names else None
 
 
-def _data(action: str) -> bytes:
+def action_bytes(action: str) -> bytes:
+    """`action` as UTF-8; KnowledgeError if it is no text."""
     if not isinstance(action, str):
         raise KnowledgeError(f"an action is text, not {type(action).__name__}")
     try:

@@ -53,9 +53,9 @@ def test_misordered_an_action_the_rules_do_not_admit_here(hotpotqa):
 INVALID = {
     "Calculate[1+1]": (None, "no admitted action begins like this; the actions are retrieve, search, lookup, finish"),
     "Serch[x]": ("search", "stops fitting after 'Se', expected 'arch['"),
-    "Search[x": ("search", "stops fitting after 'Search[x', expected free text, ']'"),
+    "Search[x": ("search", "stops fitting after 'Search[x', expected /[^\\n\\]]{0,199}/, ']'"),
     "Search[x]y": ("search", "stops fitting after 'Search[x]', expected nothing more"),
-    "Search[]": ("search", "stops fitting after 'Search[', expected free text"),
+    "Search[]": ("search", "stops fitting after 'Search[', expected /[^\\n\\]]{1,200}/"),
     "search[x]": (None, "no admitted action begins like this"),
     "Search[a\nb]": ("search", "stops fitting after 'Search[a'"),
     " Search[x]": (None, "no admitted action begins like this"),

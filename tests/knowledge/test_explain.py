@@ -1,0 +1,186 @@
+"""What may come next and which rule says so; of what does not fit, where it dies and why."""
+
+import pytest
+
+from constrained import Grammar
+from constrained.grammar import read_lark, read_source
+from constrained.grammar.written import Written
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.explain import explain_path, explain_text
+
+
+def explain(name, path, last=None, **values):
+    source = read_source(name)
+    rules, slots = read_lark(source)
+    written = Written(source, rules)
+    grammar = Grammar.from_rules(written.rules, slots, "start", source)
+    knowledge = ActionKnowledge.from_grammar(grammar, source).bind(**values)
+    return explain_path(knowledge, written, path, last)
+
+
+def explain_plain(text_of_grammar, text, **values):
+    source = read_source(text_of_grammar)
+    rules, slots = read_lark(source)
+    written = Written(source, rules)
+    return explain_text(Grammar.from_rules(written.rules, slots, "start", source).bind(**values), written, text)
+
+
+def said(explanation):
+    """(what may come, rule, what stands at the caret) of everything expected."""
+    return [(e.text, e.spot.rule, at_caret(e.spot)) if e.spot else (e.text, None, None) for e in explanation.expected]
+
+
+def at_caret(spot):
+    line, caret = spot.context.splitlines()
+    assert caret.strip() == "^" and len(caret) == spot.column
+    return line[spot.column - 1 :].split()[0]
+
+
+def test_an_action_begun():
+    found = explain("hotpotqa", "Search[x]->Look")
+    assert found.ok and found.verdict == "unfinished" and [step.action for step in found.path] == ["search"]
+    assert said(found) == [("'up['", "lookup", '"Lookup["')]
+
+
+def test_inside_an_argument_the_terminal_and_its_rule_are_named():
+    found = explain("hotpotqa", "Search[Milhouse")
+    assert said(found) == [("']'", "search", '"]"'), ("/[^\\n\\]]{0,192}/", "search", "/[^\\]\\n]{1,200}/")]
+    assert [e.kind for e in found.expected] == ["text", "characters"]
+    assert str(found.expected[1].spot).startswith("TEXT in rule search, hotpotqa.lark:")
+
+
+def test_a_character_cut_in_two():
+    """The command line gives characters, but the engine reads bytes."""
+    grammar = 'start: "é" /[éè]{2}/\n'
+    assert [e.text for e in explain_plain(grammar, "éè").expected] == ["/[èé]/"]
+    assert explain_plain(grammar, "éa").reason == "stops fitting after 'é': 'a' can't come there"
+
+
+def test_a_whole_action_and_what_may_follow():
+    found = explain("hotpotqa", "Search[x]")
+    assert found.verdict == "complete" and not found.path and not found.may_end
+    assert found.follow == ["search", "retrieve", "lookup", "finish"]
+    assert found.said_by.rule == "search" and at_caret(found.said_by) == "_STEP"
+    assert said(found) == [("the end of the action", "search", "_STEP")]
+    over = explain("hotpotqa", "Search[x]->Finish[y]")
+    assert over.follow == [] and over.may_end
+
+
+@pytest.mark.parametrize("path", ["", "Start", "Start->"])
+def test_at_the_start(path):
+    found = explain("hotpotqa", path)
+    assert found.follow == ["retrieve", "search"] and found.said_by.rule == "start"
+    assert [rule for _, rule, _ in said(found)] == ["retrieve", "search"]
+
+
+def test_a_misordered_action_is_said_by_the_rule_before_it():
+    found = explain("hotpotqa", "Search[x]->Finish[y]->Lookup[z]")
+    assert (found.verdict, found.said_by.rule) == ("misordered", "finish")
+    assert found.reason == "lookup is not admitted after 'Finish[y]'; may follow: nothing" and not found.expected
+    found = explain("hotpotqa", "Lookup[z]")
+    assert (found.verdict, found.said_by.rule) == ("misordered", "start")
+    assert [text for text, *_ in said(found)] == ["'Retrieve['", "'Search['"]
+
+
+def test_an_action_only_begun_can_be_misordered():
+    found = explain("hotpotqa", "Look")
+    assert found.verdict == "misordered" and "how lookup begins" in found.reason and "retrieve, search" in found.reason
+
+
+def test_where_an_action_dies_what_was_expected_there():
+    found = explain("hotpotqa", "Search[x]->Looking")
+    assert (found.verdict, found.read) == ("invalid", b"Look")
+    assert said(found) == [("'up['", "lookup", '"Lookup["')]
+
+
+@pytest.mark.parametrize(
+    "text, meant",
+    [("search[x]", ["Search["]), ("Serach[x]", ["Search["]), ("Retreive[y]", ["Retrieve["]), ("Calculate[1]", [])],
+)
+def test_what_may_have_been_meant(text, meant):
+    assert explain("hotpotqa", text).meant == meant
+
+
+def test_what_comes_after_a_wrong_action_is_not_looked_at():
+    found = explain("hotpotqa", "Search[a]->Jump[b]->Search[c]")
+    assert [step.text for step in found.path] == ["Search[a]"] and found.text == "Jump[b]"
+
+
+def test_an_argument_may_hold_an_arrow():
+    found = explain("hotpotqa", "Search[a->b]->Search[c -> d")
+    assert [step.text for step in found.path] == ["Search[a->b]"] and found.text == "Search[c -> d"
+    assert found.verdict == "unfinished"
+
+
+def test_arrows_may_have_blanks_around_them():
+    found = explain("hotpotqa", "Start->Search[a] -> Lookup[b] -> Fin")
+    assert [step.text for step in found.path] == ["Search[a]", "Lookup[b]"] and found.text == "Fin" and found.ok
+
+
+def test_the_last_action_taken_as_it_stands():
+    found = explain("hotpotqa", "Search[a]", "Search[b]->")
+    assert (found.text, found.verdict, len(found.path)) == ("Search[b]->", "invalid", 1)
+    assert explain("hotpotqa", "", "Search[b]").verdict == "complete"
+    assert explain("hotpotqa", "Lookup[a]", "Search[b]").text == "Lookup[a]"
+
+
+HOUSE = dict(
+    RECEPTACLE=["desk 1", "desk 10"], OBJECT={"desk 1": ["mug 1", "mug 2"]}, REACH={"desk 1": ["desk 1"]},
+    **{slot: {} for slot in "CLOSED OPENED FITS CLEANER HEATER COOLER LAMP SLICEABLE EXAMINABLE".split()},
+)  # fmt: skip
+
+
+def test_values_are_named_by_their_slot_through_templates():
+    found = explain("household", "go to desk 1->take mug", **HOUSE)
+    (value,) = found.expected
+    assert (value.kind, value.slot, value.text, value.count) == ("value", "OBJECT", "' 1', ' 2'", 2)
+    assert (value.spot.rule, at_caret(value.spot)) == ("take", "o")
+    found = explain("household", "go to desk 1->take mug 1 from ", **HOUSE)
+    assert [(e.slot, e.text) for e in found.expected] == [("REACH", "'desk 1'")]
+
+
+def test_a_place_between_actions_is_seen_through():
+    found = explain("household", "go to desk 1->", **HOUSE)
+    assert found.may_end and found.follow == ["goto", "take", "look", "inventory"]
+    assert {e.spot.rule for e in found.expected if e.spot} == {"goto", "take", "look", "inventory"}
+
+
+LIST = """start: "[" items "]"
+items: items "," NAME | NAME
+NAME: /[a-z]/
+%ignore " "
+"""
+
+
+def test_a_grammar_without_actions_with_left_recursion_and_ignored_blanks():
+    found = explain_plain(LIST, "[a , b")
+    assert found.ok and found.verdict == "unfinished"
+    assert set(said(found)) == {
+        ("']'", "start", '"]"'),
+        ("','", "items", '","'),
+        ("' '", "start", '"'),
+        ("' '", "items", '"'),
+    }
+    assert {e.spot.definition for e in found.expected} == {"start", "items", "%ignore"}
+    assert explain_plain(LIST, "[a]").verdict == "complete"
+    died = explain_plain(LIST, "[a,]")
+    assert died.verdict == "invalid" and died.read == b"[a," and died.reason.endswith("']' can't come there")
+    assert ("/[a-z]/", "items", "/[a-z]/") in said(died)
+
+
+def test_rules_that_share_a_terminal_are_told_apart():
+    grammar = 'start: one | two\none: "1" T\ntwo: "2" T\nT: /[a-z]/\n'
+    assert said(explain_plain(grammar, "1")) == [("/[a-z]/", "one", "/[a-z]/")]
+    assert said(explain_plain(grammar, "2")) == [("/[a-z]/", "two", "/[a-z]/")]
+
+
+def test_an_imported_definition_is_told_without_a_line():
+    found = explain_plain("start: NUMBER\n%import common.NUMBER\n", "")
+    assert {str(e.spot) for e in found.expected} == {"NUMBER in rule start, imported, <string>"}
+    assert all(e.spot.line is None and e.spot.context == "" for e in found.expected)
+
+
+def test_as_data():
+    data = explain("hotpotqa", "Search[x]->Look").to_dict()
+    assert data["ok"] and data["read"] == "Look" and data["path"][0]["action"] == "search"
+    assert data["expected"][0]["spot"]["line"] == 14 and data["said_by"] is None
