@@ -6,18 +6,29 @@ from html import escape
 from math import atan2, cos, hypot, pi, sin
 
 from constrained.knowledge.graph import START
+from constrained.knowledge.groups import groups
+from constrained.knowledge.matrix import matrix_svg
+from constrained.knowledge.svg import CHAR, head
 
-_RADIUS = 26
-_CHAR = 7.6  # advance of the 13 px monospaced label
+_LINE = 16
+"""Height of a line of names."""
+_MOST_BOXES = 8
+_MOST_ARROWS = 24
+"""A picture with more is a tangle: then the graph is a table."""
+
 # words that Mermaid reads as its own in a flowchart; "start" is no action, and set apart from them
 _RESERVED = frozenset(
     "start end graph flowchart subgraph direction style class click call href default interpolate".split()
 )
 
+Point = "tuple[float, float]"
+
 
 def to_mermaid(knowledge) -> str:
-    """The graph as a Mermaid flowchart: actions as boxes, or places with actions on the arrows."""
-    rules, may_end = knowledge.graph.rules, knowledge.graph.may_end
+    """The graph as a Mermaid flowchart: actions as boxes, or places with actions on the arrows.
+
+    Actions that come after the same ones and before the same ones share a box.
+    """
     lines = ["flowchart LR"]
     places = knowledge.graph.places()
     if places:
@@ -26,145 +37,179 @@ def to_mermaid(knowledge) -> str:
         for (source, target), actions in places.items():
             lines.append(f'    {_id(source)} -- "{"<br/>".join(actions)}" --> {_id(target)}')
         return "\n".join(lines) + "\n"
-    for name in rules:
-        shape = f'(["{name}"])' if name == START else f'[["{name}"]]' if name in may_end else f'["{name}"]'
-        lines.append(f"    {_id(name)}{shape}")
-    for name, after in rules.items():
-        lines.extend(f"    {_id(name)} --> {_id(other)}" for other in after)
+    arrows = groups(knowledge.graph)
+    for group in arrows:
+        label, ends = "<br/>".join(group), group[0] in knowledge.graph.may_end
+        shape = f'(["{label}"])' if group == (START,) else f'[["{label}"]]' if ends else f'["{label}"]'
+        lines.append(f"    {_id(group[0])}{shape}")
+    for group, after in arrows.items():
+        lines.extend(f"    {_id(group[0])} --> {_id(other[0])}" for other in after)
     return "\n".join(lines) + "\n"
 
 
-def to_svg(knowledge) -> str:
+def to_svg(knowledge, matrix: bool = False) -> str:
     """The graph as a standalone SVG.
 
     Where the file names places (rules that choose between actions), they stand in a row and
-    the actions on the arrows between them; else the actions stand on a circle. Actions that
-    a plan may end with have a double border.
+    the actions on the arrows between them; else the actions stand on a circle, those that come
+    after the same ones and before the same ones in one box. Actions that a plan may end with
+    have a double border. Where neither would be readable, or with `matrix`, it is a table:
+    what may follow is a dot in a row.
     """
     places = knowledge.graph.places()
-    return _row(knowledge, places) if places else _circle(knowledge)
+    picture = None if matrix else _row(knowledge, places) if places else _circle(knowledge)
+    return picture or matrix_svg(knowledge)
 
 
-def _row(knowledge, places: dict) -> str:
+def _row(knowledge, places: dict) -> str | None:
+    """Places in a row; None if there are too many, or labels would overlap."""
+    if len(places) > _MOST_ARROWS:
+        return None
     names = list(dict.fromkeys(name for pair in places for name in pair))
-    half = {name: max(_RADIUS, len(name) * _CHAR / 2 + 14) for name in names}
+    half = {name: max(26, len(name) * CHAR / 2 + 14) for name in names}
     above = max((len(a) for (s, t), a in places.items() if names.index(t) > names.index(s)), default=0)
     below = max(len(actions) for actions in places.values())
-    gap, top = 260, 60 + 44 * (len(names) - 2 if len(names) > 2 else 0) + 16 * above
-    at = {name: (110 + gap * i, top) for i, name in enumerate(names)}
-    width, height = 220 + gap * (len(names) - 1), top + 90 + 16 * below
-    parts = [_HEAD.format(width=width, height=height, name=escape(knowledge.name))]
+    longest = max((len(action) for actions in places.values() for action in actions), default=0)
+    gap, top = max(260, round(longest * CHAR) * 2), 60 + 44 * (len(names) - 2 if len(names) > 2 else 0) + 16 * above
+    edge = round(max(110, longest * CHAR / 2 + 20))
+    at = {name: (edge + gap * i, top) for i, name in enumerate(names)}
+    width, height = 2 * edge + gap * (len(names) - 1), top + 90 + 44 * (len(names) - 1) + 16 * below
+    parts = [head(width, height, knowledge.name)]
+    labels: list[tuple[str, float, float]] = [(name, *at[name]) for name in names]
     for (source, target), actions in places.items():
         (x1, y1), (x2, y2) = at[source], at[target]
+        tip = f"<title>{escape(source)} -&gt; {escape(target)}</title>"
         if source == target:
-            parts.append(
-                f'<path d="M{x1 - 12},{y1 + 18} C{x1 - 34},{y1 + 62} {x1 + 34},{y1 + 62} {x1 + 12},{y1 + 18}"/>'
-            )
-            parts.append(_labels(knowledge, actions, x1, y1 + 66))
-            continue
-        side = -1 if x2 > x1 else 1  # there above, back below
-        reach = abs(names.index(source) - names.index(target))
-        peak = y1 + side * 44 * reach
-        start, end = x1 + half[source] * -side * 0.6, x2 - half[target] * -side * 0.6
-        parts.append(f'<path d="M{start:.1f},{y1 + side * 17} Q{(x1 + x2) / 2},{peak + side * 20} {end:.1f},{y2 + side * 18}"/>')
-        first = peak - 8 - 16 * (len(actions) - 1) if side < 0 else peak + 16
-        parts.append(_labels(knowledge, actions, (x1 + x2) / 2, first))
+            path = f"M{x1 - 12},{y1 + 18} C{x1 - 34},{y1 + 62} {x1 + 34},{y1 + 62} {x1 + 12},{y1 + 18}"
+            x, first = x1, y1 + 66
+        else:
+            side = -1 if x2 > x1 else 1  # there above, back below
+            peak = y1 + side * 44 * abs(names.index(source) - names.index(target))
+            start, end = x1 + half[source] * -side * 0.6, x2 - half[target] * -side * 0.6
+            path = f"M{start:.1f},{y1 + side * 17} Q{(x1 + x2) / 2},{peak + side * 20} {end:.1f},{y2 + side * 18}"
+            x, first = (x1 + x2) / 2, peak - 8 - 16 * (len(actions) - 1) if side < 0 else peak + 16
+        parts.append(f'<path d="{path}">{tip}</path>')
+        labels += [(action, x, first + 16 * i) for i, action in enumerate(actions)]
+        parts += [_text(knowledge, action, x, first + 16 * i) for i, action in enumerate(actions)]
+    if _overlap(labels):
+        return None
     for name in names:
         x, y = at[name]
-        parts.append(_box(x, y, half[name], "start" if name == START else "action"))
-        tip = f"<title>{escape(knowledge.comments.get(name, name))}</title>"
-        parts.append(f'<text x="{x:.1f}" y="{y + 4.5:.1f}">{escape(name)}{tip}</text>')
+        parts.append(_box(x, y, half[name], 16, "start" if name == START else "action"))
+        parts.append(_text(knowledge, name, x, y + 4.5))
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _labels(knowledge, actions: list[str], x: float, y: float) -> str:
-    return "\n".join(
-        f'<text x="{x:.1f}" y="{y + 16 * i:.1f}">{escape(a)}<title>{escape(knowledge.comments.get(a, a))}</title></text>'
-        for i, a in enumerate(actions)
+def _overlap(labels: list[tuple[str, float, float]]) -> bool:
+    """Whether any two of the (text, x, y) would be written over each other."""
+    return any(
+        abs(y - v) < _LINE - 2 and abs(x - u) < (len(text) + len(other)) * CHAR / 2
+        for i, (text, x, y) in enumerate(labels)
+        for other, u, v in labels[:i]
     )
 
 
-def _circle(knowledge) -> str:
-    rules, may_end = knowledge.graph.rules, knowledge.graph.may_end
-    names = list(rules)
-    ring = max(130.0, len(names) * 34.0)
-    half = {name: max(_RADIUS, len(name) * _CHAR / 2 + 12) for name in names}
-    margin = max(half.values()) + 30
-    size = 2 * (ring + margin)
-    centre = size / 2
-    at = {}
-    for i, name in enumerate(names):
-        angle = 2 * pi * i / len(names) - pi / 2
-        at[name] = (centre + ring * cos(angle), centre + ring * sin(angle))
-    parts = [_HEAD.format(width=round(size), height=round(size), name=escape(knowledge.name))]
-    for name, after in rules.items():
+def _circle(knowledge) -> str | None:
+    """Groups of actions on a circle; None if there is too much of them."""
+    arrows = groups(knowledge.graph)
+    if len(arrows) > _MOST_BOXES or sum(map(len, arrows.values())) > _MOST_ARROWS:
+        return None
+    half = {group: (max(map(len, group)) * CHAR / 2 + 14, len(group) * _LINE / 2 + 8) for group in arrows}
+    ring = 110.0
+    while _crowded(at := _around(list(arrows), ring), half):
+        ring += 10
+    margin = 76.0  # room for the arrows from an action to itself
+    left = min(at[g][0] - half[g][0] for g in arrows) - margin
+    top = min(at[g][1] - half[g][1] for g in arrows) - margin
+    at = {group: (x - left, y - top) for group, (x, y) in at.items()}
+    centre = -left, -top
+    width = max(at[g][0] + half[g][0] for g in arrows) + margin
+    height = max(at[g][1] + half[g][1] for g in arrows) + margin
+    parts = [head(width, height, knowledge.name)]
+    for group, after in arrows.items():
         for other in after:
-            if other == name:
-                parts.append(_loop(at[name], centre))
+            if other == group:
+                path = _loop(at[group], half[group], centre)
             else:
-                parts.append(_arrow(at[name], at[other], half[name], half[other], name in rules[other]))
-    for name in names:
-        x, y = at[name]
-        kind = "start" if name == START else "action"
-        parts.append(_box(x, y, half[name], kind))
-        if name in may_end:
-            parts.append(_box(x, y, half[name] - 4, kind, _RADIUS / 2 + 3 - 4))
-        tip = f"<title>{escape(knowledge.comments.get(name, name))}</title>"
-        parts.append(f'<text x="{x:.1f}" y="{y + 4.5:.1f}">{escape(name)}{tip}</text>')
-    parts.append("</svg>\n")
-    return "\n".join(parts)
+                curve = _arrow(at[group], at[other], half[group], half[other], group in arrows[other])
+                if any(_touches(curve, at[box], half[box]) for box in arrows if box not in (group, other)):
+                    return None
+                path = "M{:.1f},{:.1f} Q{:.1f},{:.1f} {:.1f},{:.1f}".format(*(number for point in curve for number in point))
+            tip = f"<title>{escape(', '.join(group))} -&gt; {escape(', '.join(other))}</title>"
+            parts.append(f'<path d="{path}">{tip}</path>')
+    for group in arrows:
+        (x, y), (wide, tall) = at[group], half[group]
+        kind = "start" if group == (START,) else "action"
+        parts.append(_box(x, y, wide, tall, kind))
+        if group[0] in knowledge.graph.may_end:
+            parts.append(_box(x, y, wide - 4, tall - 4, kind))
+        first = y - _LINE * (len(group) - 1) / 2 + 4.5
+        parts += [_text(knowledge, name, x, first + _LINE * i) for i, name in enumerate(group)]
+    return "\n".join([*parts, "</svg>\n"])
 
 
-_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Action graph of {name}">
-<style>
-  :root {{ color: #1b1f24; background: #ffffff }}
-  @media (prefers-color-scheme: dark) {{ :root {{ color: #e6e9ee; background: #14171c }} }}
-  text {{ font: 13px ui-monospace, Menlo, Consolas, monospace; text-anchor: middle; fill: currentColor }}
-  rect {{ stroke: currentColor; stroke-width: 1.3; fill: #eef3fb }}
-  rect.start {{ fill: #d9efdc }}
-  @media (prefers-color-scheme: dark) {{ rect {{ fill: #222a36 }} rect.start {{ fill: #1f3a27 }} }}
-  path {{ fill: none; stroke: currentColor; stroke-opacity: .5; stroke-width: 1.2; marker-end: url(#tip) }}
-</style>
-<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-<polygon points="0,0 8,4 0,8" fill="currentColor"/></marker></defs>"""
+def _around(names: list, ring: float) -> dict:
+    angles = (2 * pi * i / len(names) - pi / 2 for i in range(len(names)))
+    return {name: (ring * cos(angle), ring * sin(angle)) for name, angle in zip(names, angles)}
+
+
+def _crowded(at: dict, half: dict) -> bool:
+    """Whether two boxes are closer than an arrow needs."""
+    names = list(at)
+    return any(
+        abs(at[a][0] - at[b][0]) < half[a][0] + half[b][0] + 36 and abs(at[a][1] - at[b][1]) < half[a][1] + half[b][1] + 36
+        for i, a in enumerate(names)
+        for b in names[:i]
+    )
 
 
 def _id(name: str) -> str:
     return f"{name}_" if name in _RESERVED else name
 
 
-def _box(x: float, y: float, half: float, kind: str, tall: float = _RADIUS / 2 + 3) -> str:
-    return (
-        f'<rect class="{kind}" x="{x - half:.1f}" y="{y - tall:.1f}" '
-        f'width="{2 * half:.1f}" height="{2 * tall:.1f}" rx="9"/>'
-    )
+def _text(knowledge, name: str, x: float, y: float) -> str:
+    tip = f"<title>{escape(knowledge.comments.get(name) or name)}</title>"
+    return f'<text x="{x:.1f}" y="{y:.1f}">{escape(name)}{tip}</text>'
 
 
-def _edge_of_box(x: float, y: float, half: float, towards: tuple[float, float]) -> tuple[float, float]:
-    dx, dy = towards[0] - x, towards[1] - y
-    length = hypot(dx, dy) or 1
-    tall = _RADIUS / 2 + 5
-    scale = min(half / abs(dx) if dx else 1e9, tall / abs(dy) if dy else 1e9, length)
-    return x + dx * scale, y + dy * scale
+def _box(x: float, y: float, wide: float, tall: float, kind: str) -> str:
+    place = f'x="{x - wide:.1f}" y="{y - tall:.1f}" width="{2 * wide:.1f}" height="{2 * tall:.1f}"'
+    return f'<rect class="{kind}" {place} rx="9"/>'
 
 
-def _arrow(a, b, half_a: float, half_b: float, mutual: bool) -> str:
+def _edge_of_box(at: Point, half: Point, towards: Point) -> Point:
+    dx, dy = towards[0] - at[0], towards[1] - at[1]
+    scale = min((half[0] + 2) / abs(dx) if dx else 1e9, (half[1] + 2) / abs(dy) if dy else 1e9, 1)
+    return at[0] + dx * scale, at[1] + dy * scale
+
+
+def _arrow(a: Point, b: Point, half_a: Point, half_b: Point, mutual: bool) -> tuple:
+    """Start, control and end of the curve (a quadratic Bezier) from one box to another."""
     mid = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
     length = hypot(b[0] - a[0], b[1] - a[1]) or 1
     bend = 0.12 if mutual else 0.0  # so that there and back are two lines
     normal = ((b[1] - a[1]) / length, -(b[0] - a[0]) / length)
     control = (mid[0] + normal[0] * length * bend, mid[1] + normal[1] * length * bend)
-    x1, y1 = _edge_of_box(*a, half_a, control)
-    x2, y2 = _edge_of_box(*b, half_b, control)
-    return f'<path d="M{x1:.1f},{y1:.1f} Q{control[0]:.1f},{control[1]:.1f} {x2:.1f},{y2:.1f}"/>'
+    return _edge_of_box(a, half_a, control), control, _edge_of_box(b, half_b, control)
 
 
-def _loop(a, centre: float) -> str:
-    angle = atan2(a[1] - centre, a[0] - centre)
-    left, right = angle - 0.5, angle + 0.5
-    tall = _RADIUS / 2 + 3
-    points = [(a[0] + cos(t) * tall * 1.2, a[1] + sin(t) * tall) for t in (left, right)]
-    far = [(a[0] + cos(t) * 62, a[1] + sin(t) * 58) for t in (left, right)]
-    (x1, y1), (x2, y2) = points
-    (c1, d1), (c2, d2) = far
-    return f'<path d="M{x1:.1f},{y1:.1f} C{c1:.1f},{d1:.1f} {c2:.1f},{d2:.1f} {x2:.1f},{y2:.1f}"/>'
+def _touches(curve: tuple, at: Point, half: Point) -> bool:
+    """Whether an arrow would pass under a box."""
+    for step in range(21):
+        t = step / 20
+        x, y = ((1 - t) ** 2 * p + 2 * t * (1 - t) * q + t**2 * r for p, q, r in zip(*curve))
+        if abs(x - at[0]) < half[0] + 3 and abs(y - at[1]) < half[1] + 3:
+            return True
+    return False
+
+
+def _loop(at: Point, half: Point, centre: Point) -> str:
+    """From a box to itself, on the side away from the middle of the circle."""
+    angle = atan2(at[1] - centre[1], at[0] - centre[0])
+    if abs(cos(angle)) > 0.5:  # left or right
+        x, out = (at[0] + half[0] + 2, 46) if cos(angle) > 0 else (at[0] - half[0] - 2, -46)
+        y = at[1]
+        return f"M{x:.1f},{y - 9:.1f} C{x + out:.1f},{y - 26:.1f} {x + out:.1f},{y + 26:.1f} {x:.1f},{y + 9:.1f}"
+    y, out = (at[1] + half[1] + 2, 46) if sin(angle) > 0 else (at[1] - half[1] - 2, -46)
+    x = at[0]
+    return f"M{x - 9:.1f},{y:.1f} C{x - 26:.1f},{y + out:.1f} {x + 26:.1f},{y + out:.1f} {x + 9:.1f},{y:.1f}"

@@ -20,6 +20,7 @@ from constrained.knowledge.limit import within
 from constrained.knowledge.nonempty import nonempty
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
 from constrained.knowledge.resume import continuation
+from constrained.knowledge.table import graph_table
 from constrained.knowledge.text import knowledge_text
 
 
@@ -132,9 +133,13 @@ class ActionKnowledge:
         """The action graph as Mermaid text."""
         return to_mermaid(self)
 
-    def to_svg(self) -> str:
-        """The action graph as an SVG picture."""
-        return to_svg(self)
+    def to_svg(self, *, matrix: bool = False) -> str:
+        """The action graph as an SVG picture: boxes and arrows, or (always with `matrix`) a table where they are many."""
+        return to_svg(self, matrix)
+
+    def to_table(self, width: int = 100) -> str:
+        """The action graph as lines of text, wrapped to `width` characters."""
+        return graph_table(self, width)
 
     # one action at a time
 

@@ -17,9 +17,23 @@ def run(capsys, *argv):
 
 
 def test_mermaid_on_standard_output(capsys):
-    code, out, _ = run(capsys, "hotpotqa")
+    code, out, _ = run(capsys, "hotpotqa", "--mermaid")
     assert code == 0 and out == ActionKnowledge.from_lark("hotpotqa").to_mermaid()
-    assert out.startswith("flowchart ") and "    search --> finish\n" in out
+    assert out.startswith("flowchart ") and "    lookup --> finish\n" in out
+
+
+def test_lines_of_text_as_wide_as_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    code, out, _ = run(capsys, "household")
+    assert code == 0 and out == ActionKnowledge.from_lark("household").to_table(60)
+
+
+def test_a_table_of_dots_on_demand(capsys, tmp_path):
+    file = tmp_path / "graph.svg"
+    assert run(capsys, "hotpotqa", "--matrix", "--output", file)[0] == 0
+    assert file.read_text() == ActionKnowledge.from_lark("hotpotqa").to_svg(matrix=True)
+    code, _, err = run(capsys, "hotpotqa", "--matrix")
+    assert code == 1 and "add --output FILE.svg" in err
 
 
 def test_a_picture_in_a_file(capsys, tmp_path):

@@ -1,0 +1,82 @@
+"""What the model reads, from the file's own rules and comments."""
+
+import lark
+import pytest
+
+from constrained import ActionKnowledge
+from constrained.grammar import shipped_names
+from constrained.grammar.lark_reader import SHIPPED
+
+KNOWLEDGE = [name for name in shipped_names() if not name.startswith("steps/")]
+
+COMMENTED = """
+// Not the overview: a blank line parts it.
+
+// First line of the overview,
+//second line.
+%declare _STEP   // a comment after a line defines nothing
+
+// Do the task.
+// It has two steps.
+start: first
+
+# first: the sharp sign begins a comment too.
+first: "A" _STEP (second | _and_so_on)
+
+// gone: "X"
+
+?second: "B" _STEP
+       | "C"
+_and_so_on: "D"   // not this one
+"""
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_lark_itself_loads_what_ships(name):
+    lark.Lark((SHIPPED / f"{name}.lark").read_text())
+
+
+def test_text_of_hotpotqa():
+    knowledge = ActionKnowledge.from_lark("hotpotqa")
+    overview, rules, actions, principle = knowledge.to_text().split("\n\n")
+    assert overview == knowledge.comments["start"] != ""
+    assert rules.splitlines() == [
+        "What may follow what:",
+        "  start    -> retrieve, search",
+        "  retrieve -> retrieve, search, lookup, finish",
+        "  search   -> search, retrieve, lookup, finish",
+        "  lookup   -> lookup, search, retrieve, finish",
+        "  finish   -> nothing: the plan is over",
+    ]
+    assert actions.splitlines()[0] == "The actions:"
+    for n, (line, start) in enumerate(zip(actions.splitlines()[1:], (
+        "retrieve: Retrieve[entity]", "search: Search[topic]", "lookup: Lookup[keyword]", "finish: Finish[answer]",
+    )), 1):  # fmt: skip
+        assert line.startswith(f"({n}) {start} ")
+    assert principle.startswith("Plan one action at a time.") and "ActionPath" in principle
+
+
+def test_comments_directly_above_a_rule_are_its_words():
+    knowledge = ActionKnowledge.from_lark(COMMENTED)
+    assert knowledge.actions == {
+        "first": "first: the sharp sign begins a comment too.", "second": "", "_and_so_on": "",
+    }  # fmt: skip
+    text = knowledge.to_text()
+    assert text.startswith("Do the task. It has two steps.\n\nWhat may follow what:\n  start ")
+    assert "  second     -> nothing: the plan is over\n" in text
+    assert "(2) second\n(3) _and_so_on\n" in text
+
+
+def test_an_action_that_may_be_the_last_or_not_says_so():
+    text = ActionKnowledge.from_lark('%declare _STEP\nstart: a\na: "A" _STEP [a]\n').to_text()
+    assert "  a     -> a (or the plan ends)" in text
+
+
+@pytest.mark.parametrize("name", KNOWLEDGE)
+def test_the_text_names_every_action_and_its_definition(name):
+    knowledge = ActionKnowledge.from_lark(name)
+    text = knowledge.to_text()
+    for number, (action, definition) in enumerate(knowledge.actions.items(), 1):
+        assert definition
+        assert f"({number}) {definition}" in text
+        assert f"  {action} " in text
