@@ -7,6 +7,8 @@ reaches them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from constrained.automaton import positions as p
 from constrained.automaton.liveness import Liveness, has_gaps
 from constrained.automaton.state import State
@@ -46,7 +48,9 @@ class Automaton(Templates):
         return self.start.read(data)
 
     def state(self, positions) -> State:
-        key = tuple(sorted(set(positions), key=_number)) if len(positions) > 1 else tuple(positions)
+        key = tuple(positions)
+        if len(key) > 1:
+            key = tuple(sorted(set(self.crowd(tuple(set(key)))), key=_number))
         found = self._states.get(key)
         if found is None:
             if len(key) > self.limits.state_positions:
@@ -95,7 +99,7 @@ class Automaton(Templates):
         if frame is None:
             return (self.accept,)
         if frame.closure is None:
-            frame.closure = tuple(self.entered_by(frame))
+            frame.closure = self.crowd(tuple(self.entered_by(frame)))
         return frame.closure
 
     def entered_by(self, start: p.Frame) -> dict[p.Position, p.Frame | None]:
@@ -121,7 +125,9 @@ class Automaton(Templates):
                 )
             node, env, rest = frame.node, frame.env, frame.next
             kind = type(node)
-            if kind is n.Literal:
+            if node is None:
+                work.extend(self._living(frame.ways))
+            elif kind is n.Literal:
                 out[self.in_literal(node.data, 0, rest)] = frame
             elif kind is n.Chars:
                 out[self.in_text(node.chars, None, 1, 1, rest)] = frame
@@ -161,7 +167,7 @@ class Automaton(Templates):
         )
         return out
 
-    def _living(self, frames: list) -> list:
+    def _living(self, frames) -> Sequence[p.Frame | None]:
         """Those of `frames` from which the text can be finished."""
         return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
@@ -240,7 +246,7 @@ class Automaton(Templates):
 
 def _level(rest: p.Frame | None) -> int:
     """The level of a call that goes on with `rest` (see `Env`)."""
-    return 0 if rest is None else 1 - rest.env.level
+    return 0 if rest is None or rest.env is None else 1 - rest.env.level
 
 
 def _number(position: p.Position) -> int:

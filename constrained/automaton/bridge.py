@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton
+from constrained.automaton.stacks import is_open
 from constrained.errors import LimitError
 from constrained.grammar.nodes import Choices, Literal, Seq
 
@@ -51,6 +52,10 @@ class Bridge:
     def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:
         """The frame after a choice that gives `parameter` its value."""
         return self.automaton.rebind(rest, rest.env, parameter, value)
+
+    def join(self, first: p.Frame | None, second: p.Frame | None) -> p.Frame | None | bool:
+        """The frame after which comes what comes after either; False where parameters in one are still open."""
+        return False if is_open(first) or is_open(second) else self.automaton.join((first, second))
 
     def position(self, kind: int, what, rest, low: int, high: int, depth, bind) -> p.Position:
         """The position that `describe` describes so."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from constrained.automaton import positions as p
 from constrained.automaton.nesting import nesting_calls
+from constrained.automaton.stacks import forks_below
 from constrained.automaton.state import State
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
@@ -80,6 +81,11 @@ class Distance:
         """Bounds on the fewest bytes: from `frame` to the end, and from anywhere after it."""
         chain = []
         while frame not in self._chains:
+            if frame.node is None:
+                for fork in forks_below(frame, self._chains):
+                    shorts, fars = zip(*map(self.of_rest, fork.ways))
+                    self._chains[fork] = min(shorts), max(fars)
+                break
             chain.append(frame)
             frame = frame.next
         found = self._chains[frame]

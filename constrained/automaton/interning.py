@@ -27,15 +27,27 @@ class Interning:
         key = (id(node), id(env), next.number if next else -1)
         found = self._frames.get(key)
         if found is None:
-            if len(self._frames) >= self.limits.frames:
-                raise LimitError(
-                    "frames",
-                    self.limits.frames,
-                    "the automaton's stacks have come to too many entries",
-                    "let the grammar nest less deeply, or compile it anew from time to time",
-                )
-            found = self._frames[key] = p.Frame(node, env, next, len(self._frames))
+            found = self._frames[key] = p.Frame(node, env, next, self._next_frame())
         return found
+
+    def fork(self, ways: tuple[p.Frame | None, ...]) -> p.Fork:
+        """Any of `ways`."""
+        found = self._frames.get(ways)
+        if found is None:
+            found = self._frames[ways] = p.Fork(ways, self._next_frame())
+        return found
+
+    def _next_frame(self) -> int:
+        """The number of the frame about to be made: above those of all below it."""
+        number = len(self._frames)
+        if number >= self.limits.frames:
+            raise LimitError(
+                "frames",
+                self.limits.frames,
+                "the automaton's stacks have come to too many entries",
+                "let the grammar nest less deeply, or compile it anew from time to time",
+            )
+        return number
 
     def env(self, grammar, values: dict, level: int) -> p.Env:
         if not values:

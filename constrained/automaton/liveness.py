@@ -8,6 +8,7 @@ parameters, computed as far as it is asked for.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
+from constrained.automaton.stacks import forks_below
 from constrained.automaton.templates import ends_action, open_names, own_frames
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
@@ -36,21 +37,25 @@ class Liveness:
     def __init__(self, automaton):
         self._automaton = automaton
         self._all = THROUGH | ENDS if _has_steps(automaton.grammar) else THROUGH
-        self._frames: dict[int, bool] = {}
+        self._frames: dict[p.Frame, bool] = {}
         self._outcomes: dict[tuple[int, int], int] = {}
         self._keep: list[Body] = []  # the keys are ids
 
     def can_finish(self, frame: p.Frame | None) -> bool:
         """Whether some text completes all that is still open at `frame`."""
         calls = []  # one after the other, up to what is known
-        while frame is not None and frame.number not in self._frames:
+        while frame is not None and frame not in self._frames:
+            if frame.node is None:
+                for fork in forks_below(frame, self._frames):
+                    self._frames[fork] = any(map(self.can_finish, fork.ways))
+                break
             own, after = own_frames(frame, frame.env)
             calls.append((frame, own))
             frame = after
-        lives = frame is None or self._frames[frame.number]
+        lives = frame is None or self._frames[frame]
         for frame, own in reversed(calls):
             found = self._own_outcome(own, frame.env)
-            lives = self._frames[frame.number] = bool(found & ENDS) or (bool(found) and lives)
+            lives = self._frames[frame] = bool(found & ENDS) or (bool(found) and lives)
         return lives
 
     def _own_outcome(self, own: list[n.Node], env: p.Env) -> int:

@@ -17,6 +17,7 @@ from constrained.automaton import packed
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton
 from constrained.automaton.bridge import describe
+from constrained.automaton.stacks import forks_below
 from constrained.automaton.state import State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
@@ -35,7 +36,7 @@ class Masks:
         self._cap = vocabulary.longest + 1
         self._ids: dict[p.Position, np.ndarray] = {}
         self._rows: dict[p.Position, np.ndarray] = {}
-        self._frames: dict[int, p.Frame] = {}
+        self._frames: dict[p.Frame | None, p.Frame | None] = {None: None}
 
     @property
     def nbytes(self) -> int:
@@ -129,10 +130,14 @@ class Masks:
     def capped_frame(self, frame: p.Frame | None) -> p.Frame | None:
         """`frame` with far-off counts cut."""
         chain = []
-        while frame is not None and frame.number not in self._frames:
+        while frame not in self._frames:
+            if frame.node is None:
+                for fork in forks_below(frame, self._frames):
+                    self._frames[fork] = self.automaton.join(map(self.capped_frame, fork.ways))
+                break
             chain.append(frame)
             frame = frame.next
-        rest = self._frames[frame.number] if frame is not None else None
+        rest = self._frames[frame]
         for part in reversed(chain):
             node = part.node
             if isinstance(node, n.Repeat):
@@ -141,7 +146,7 @@ class Masks:
                     node = self.automaton.repeat(node.item, low, high)
             same = node is part.node and rest is part.next
             rest = part if same else self.automaton.frame(node, part.env, rest)
-            self._frames[part.number] = rest
+            self._frames[part] = rest
         return rest
 
     # walking

@@ -165,6 +165,8 @@ class _PositionWriter:
     def frame(self, frame: p.Frame | None) -> int:
         chain = []
         while frame is not None and frame.number not in self._frames:
+            if frame.node is None:
+                raise KeyError("a fork")
             chain.append(frame)
             frame = frame.next
         found = -1 if frame is None else self._frames[frame.number]

@@ -75,10 +75,27 @@ class Frame:
         self.closure = None
 
 
+class Fork(Frame):
+    """Stacks that differ below what is being read: any of `ways` (frames, or None) goes on.
+
+    A node of a graph-structured stack (Tomita, "An efficient augmented-context-free parsing algorithm", 1987).
+    """
+
+    __slots__ = ("ways",)
+
+    def __init__(self, ways: tuple[Frame | None, ...], number: int):
+        super().__init__(None, None, None, number)
+        self.ways = ways
+
+
 class Position:
     """Base: `number` orders positions, `step(byte)` gives the positions after it."""
 
     __slots__ = ("number", "rest", "_steps")
+
+    def reads(self) -> tuple:
+        """Equal for positions that read the same and differ in their frames alone."""
+        return (type(self),)
 
     def step(self, automaton, byte: int) -> tuple:
         found = self._steps.get(byte)
@@ -116,6 +133,9 @@ class InLiteral(Position):
 
     __slots__ = ("data", "at")
 
+    def reads(self):
+        return InLiteral, self.data, self.at
+
     def first(self):
         return (self.data[self.at],)
 
@@ -134,6 +154,9 @@ class InChoices(Position):
     """
 
     __slots__ = ("values", "low", "high", "depth", "bind")
+
+    def reads(self):
+        return InChoices, id(self.values), self.low, self.high, self.depth, self.bind
 
     def first(self):
         out, at = [], self.low
@@ -169,6 +192,9 @@ class InText(Position):
     __slots__ = ("chars", "inside", "low", "high")
 
     chars: CharSet
+
+    def reads(self):
+        return InText, id(self.chars), self.inside, self.low, self.high
 
     def first(self):
         return self.chars.edges(self.inside).keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from constrained.automaton import positions as p
+from constrained.automaton.stacks import alternatives
 
 MAX_FORCED = 4096
 """Bytes that `State.forced_text` looks ahead at most."""
@@ -85,5 +86,5 @@ class State:
         return {b for q in self.positions for b in q.first()}
 
     def ends(self) -> list[p.Frame | None]:
-        """What may follow the action that is complete here (see `StepEnd`)."""
-        return [q.rest for q in self.positions if isinstance(q, p.StepEnd)]
+        """What may follow the action that is complete here (see `StepEnd`); None: nothing."""
+        return list(alternatives(q.rest for q in self.positions if isinstance(q, (p.Accept, p.StepEnd))))

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from constrained.automaton import positions as p
-from constrained.automaton.interning import Interning
+from constrained.automaton.stacks import Stacks
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
 
 
-class Templates(Interning):
+class Templates(Stacks):
     """Turns calls into (rule body, parameter values); a slot's value is fixed as late as can be."""
 
     def scope(self, node: n.Scoped, grammar: Grammar, level: int) -> p.Env:

@@ -221,15 +221,21 @@ def children(node: Node) -> tuple[Node, ...]:
     return ()
 
 
+def scoped_children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below `node`, those inside a scope and its values included."""
+    if isinstance(node, Scoped):
+        return (node.node, *(v for v in node.values.values() if isinstance(v, Node)))
+    return children(node)
+
+
 def walk(node: Node, scopes: bool = False):
     """`node` and every node below it; with `scopes`, those inside scopes and their values, too."""
+    below = scoped_children if scopes else children
     stack = [node]
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(children(top))
-        if scopes and isinstance(top, Scoped):
-            stack.extend([top.node, *(v for v in top.values.values() if isinstance(v, Node))])
+        stack.extend(below(top))
 
 
 def arguments(rules: dict[str, Rule]) -> dict[tuple[str, str], list[tuple[str, Node]]]:
@@ -241,3 +247,33 @@ def arguments(rules: dict[str, Rule]) -> dict[tuple[str, str], list[tuple[str, N
                 for name, arg in zip(rules[node.rule].params, node.args):
                     out.setdefault((node.rule, name), []).append((rule.name, arg))
     return out
+
+
+def size(node: Node) -> int:
+    """How many nodes :func:`walk` visits, scopes included: parts that are shared count each time."""
+    sizes: dict[int, int] = {}
+    work = [node]
+    while work:
+        top = work[-1]
+        below = scoped_children(top)
+        missing = [b for b in below if id(b) not in sizes]
+        if missing:
+            work += missing
+        else:
+            sizes[id(work.pop())] = 1 + sum(sizes[id(b)] for b in below)
+    return sizes[id(node)]
+
+
+def shape(node: Node) -> tuple:
+    """Equal for nodes that read the same in the same way."""
+    own = {
+        Literal: lambda: (node.data,),
+        Choices: lambda: (node.values,),
+        Chars: lambda: (id(node.chars),),  # interned
+        Repeat: lambda: (node.low, node.high),
+        Call: lambda: (node.rule,),
+        Var: lambda: (node.name,),
+        Slot: lambda: (node.name,),
+        Scoped: lambda: (id(node),),
+    }.get(type(node), tuple)()
+    return (type(node), *own, *map(shape, children(node)))

@@ -190,7 +190,7 @@ def _joined(node: Node) -> Node:
     for item in node.items:
         for one in (i for i in (item.items if isinstance(item, Alt) else (item,))):
             items = one.items if isinstance(one, Seq) else (one,)
-            key = _shape(items[0]) if items and not _ends_action(items[0]) else (id(one),)
+            key = nodes.shape(items[0]) if items and not _ends_action(items[0]) else (id(one),)
             parts.setdefault(key, []).append(items)
     out = []
     for same in parts.values():
@@ -205,17 +205,3 @@ def _joined(node: Node) -> Node:
 def _ends_action(node: Node) -> bool:
     """What comes after an action is the action's own (see knowledge/graph): not to be joined."""
     return any(isinstance(part, Slot) and part.name == STEP for part in nodes.walk(node))
-
-
-def _shape(node: Node) -> tuple:
-    """Equal for nodes that read the same in the same way."""
-    own = {
-        nodes.Literal: lambda: (node.data,),
-        nodes.Choices: lambda: (node.values,),
-        nodes.Chars: lambda: (id(node.chars),),  # interned
-        Repeat: lambda: (node.low, node.high),
-        Call: lambda: (node.rule,),
-        Var: lambda: (node.name,),
-        Slot: lambda: (node.name,),
-    }.get(type(node), tuple)()
-    return (type(node), *own, *map(_shape, nodes.children(node)))

@@ -225,8 +225,7 @@ class ActionKnowledge:
 
     def moved(self, action: str, name: str, state: State) -> ActionKnowledge:
         """The knowledge after the text `action`, an instance of the rule `name`, that came to `state`."""
-        ends = state.ends()
-        node = continuation(ends + ([None] if len(ends) < sum(not q.first() for q in state.positions) else []))
+        node = continuation(state.ends(), self.grammar.limits)
         return self._replace(self.grammar.with_start(node), (*self.path, action), name)
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:

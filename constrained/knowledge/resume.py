@@ -7,20 +7,35 @@ step before: as nodes, with the template parameters that are already fixed.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
+from constrained.automaton.stacks import forks_below
 from constrained.grammar import nodes as n
+from constrained.limits import Limits
 
 
-def continuation(frames: list[p.Frame | None]) -> n.Node:
-    """The grammar of what may follow, from the frames at an action's end (None: nothing)."""
-    return n.alt([_sequence(f) for f in dict.fromkeys(frames)])
+def continuation(frames: list[p.Frame | None], limits: Limits) -> n.Node:
+    """The grammar of what may follow, from the frames at an action's end (None: nothing).
+
+    Raises
+    ------
+    LimitError
+        The stacks fork too often for what may follow to be written out.
+    """
+    made: dict[p.Frame | None, n.Node] = {None: n.EMPTY}
+    for frame in frames:
+        for fork in forks_below(frame, made):
+            made[fork] = n.alt([_sequence(way, made) for way in fork.ways])
+    node = n.alt([_sequence(frame, made) for frame in dict.fromkeys(frames)])
+    too_many = "there are too many ways to go on after this action"
+    limits.check("nodes", n.size(node), too_many, "let alternatives begin differently")
+    return node
 
 
-def _sequence(frame: p.Frame | None) -> n.Node:
+def _sequence(frame: p.Frame | None, made: dict) -> n.Node:
     items = []
-    while frame is not None:
+    while frame not in made:
         items.append(_scoped(frame.node, frame.env))
         frame = frame.next
-    return n.seq(items)
+    return n.seq([*items, made[frame]])
 
 
 def _scoped(node: n.Node, env: p.Env) -> n.Node:

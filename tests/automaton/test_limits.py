@@ -34,16 +34,11 @@ def doubling(count: int, last: str) -> Grammar:
 
 # name: (limit passed, what passes it)
 HOSTILE = {
-    "repeats of repeats of repeats": (
-        "state_positions", lambda: write(Grammar.from_regex("((a{1,1000}){1,1000}){1,1000}"), b"a" * 500, state_positions=2_000)),
-    "repeats of what may be nothing": (
-        "state_positions", lambda: write(Grammar.from_regex("((a?){1,1000}){1,1000}"), b"a" * 300, state_positions=2_000)),
-    "two stacks for every letter": (
-        "state_positions", lambda: write(Grammar.from_lark('start: "a" f | "a" g | "d"\nf: start "b"\ng: start "c"\n'), b"a" * 40, state_positions=2_000)),
+    "as many positions as alternatives": (
+        "state_positions", lambda: write(Grammar.from_regex("|".join(f"[ab]{{{i}}}b" for i in range(1, 3_000))), b"a", state_positions=2_000)),
     "rules that double, and may be nothing": ("closure", lambda: write(doubling(60, '"a"?'), closure=10_000)),
-    "an argument that doubles": (
-        "mask_steps",
-        lambda: write(Grammar.from_lark('start: t{o}\no: "a"?\nt{x}: "(" t{u{x}} | x\nu{y}: y y\n'), b"(" * 40, mask_steps=100_000)),
+    "a mask of many positions": (
+        "mask_steps", lambda: write(Grammar.from_regex("|".join(f"([ab]{{{i}}}|[a-c]{{{i}}})*{i}" for i in range(1, 100))), b"ab", mask_steps=2_000)),
     "an argument that doubles, entered": (
         "entered", lambda: write(Grammar.from_lark('start: t{o}\no: "a"?\nt{x}: "(" t{u{x}} | x\nu{y}: y y\n'), b"(" * 40, entered=100_000)),
     "an argument that grows without text": (
@@ -148,7 +143,7 @@ from pathlib import Path
 from constrained import Grammar, LimitError
 
 attempts = {
-    "state_positions": lambda: Grammar.from_regex("((a{1,1000}){1,1000}){1,1000}").matches("a" * 500),
+    "state_positions": lambda: Grammar.from_regex("|".join(f"[ab]{{{i}}}b" for i in range(1, 11_000))).matches("a" * 500),
     "closure": lambda: Grammar.from_lark(
         "\\n".join(["start: r0", *(f"r{i}: r{i + 1} r{i + 1}" for i in range(60)), 'r60: "a"?'])
     ).matches("a"),

@@ -58,7 +58,7 @@ static void engine_dealloc(Engine *e) {
         free(e->choices[i].flat), free(e->choices[i].offsets);
     }
     free(e->frames), free(e->closures), free(e->literals), free(e->choices), free(e->start.at);
-    map_clear(&e->finished, 0), map_clear(&e->rows, 1), table_clear(&e->table);
+    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
     Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens);
@@ -67,7 +67,7 @@ static void engine_dealloc(Engine *e) {
 }
 
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
-    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room) * sizeof(Slot);
+    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room) * sizeof(Slot);
     sum += e->closure_bytes + e->choices_bytes;
     sum += e->table.bytes + e->table.room * 8 + (size_t)e->frame_room * 16 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
     return PyLong_FromSize_t(sum);

@@ -10,6 +10,7 @@
  *   bridge.c    from Python's positions and back
  *   step.c      reading a byte; what follows a frame
  *   engine.c    one grammar over one vocabulary
+ *   stacks.c    positions whose stacks are joined
  *   table.c     sets of positions as numbered states
  *   walk.c      the trie of tokens, walked beside the grammar
  *   free_text.c free text, which needs no walk
@@ -29,7 +30,7 @@
 
 /* positions -------------------------------------------------------------------------------------- */
 
-enum { ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, FINISHED };
+enum { ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, FINISHED, JOINED };
 
 /* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
 typedef struct {
@@ -181,6 +182,7 @@ typedef struct {
     int32_t choices_count, choices_room;
     PyObject *choices_numbers;
     Map finished;        /* (choices, value, rest) -> frame + 1 */
+    Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
     size_t row_bytes, max_row_bytes, rows_made;
     int64_t max_positions; /* of one state */
@@ -207,6 +209,7 @@ int32_t know_frame(Engine *engine, PyObject *frame);
 int config_of(Engine *engine, PyObject *described, Config *out);
 PyObject *position_of(Engine *engine, const Config *config);
 int step_config(Engine *engine, const Config *config, uint8_t byte, Vec *out);
+int vec_join(Engine *engine, Vec *vec);
 int step_vec(Engine *engine, const Vec *from, uint8_t byte, Vec *to);
 int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte);
 double horizon(Engine *engine, const Vec *vec);

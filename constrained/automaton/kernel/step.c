@@ -124,6 +124,7 @@ int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
         if (step_config(e, &from->at[i], byte, to) < 0) return -1;
     e->work += 8 * (int64_t)to->n; /* sorting them is the larger part */
     if (to->n > 1) vec_distinct(to);
+    if (vec_join(e, to) < 0) return -1;
     if (to->n > e->max_positions) return refuse(e, "positions");
     return 0;
 }

@@ -1,0 +1,81 @@
+/* Positions that differ only in their stacks, joined where they are many: stacks.py. */
+#include "kernel.h"
+
+#define CROWD_OF_STACKS 8 /* as in stacks.py */
+
+/* By what is read, then by the frame after it. */
+static int compare(const void *a, const void *b) {
+    Config left = *(const Config *)a, right = *(const Config *)b;
+    int32_t first = left.rest, second = right.rest;
+    left.rest = right.rest = 0;
+    int order = memcmp(&left, &right, sizeof(Config));
+    return order ? order : (first > second) - (first < second);
+}
+
+static int alike(Config a, Config b) {
+    a.rest = b.rest = 0;
+    return !memcmp(&a, &b, sizeof(Config));
+}
+
+/* The frame for either of two: its number, -1 where they must stay apart, -2 on error. */
+static int32_t join(Engine *e, int32_t first, int32_t second) {
+    Config key = {JOINED, 0, first, second, 0, 0};
+    intptr_t known = (intptr_t)map_get(&e->joined, &key);
+    if (known) return (int32_t)known - 2;
+    PyObject *frame = PyObject_CallMethod(
+        e->bridge, "join", "OO", first ? e->frames[first] : Py_None, second ? e->frames[second] : Py_None
+    );
+    if (!frame) return -2;
+    int32_t rest = frame == Py_False ? -1 : know_frame(e, frame);
+    if (frame != Py_False && rest < 0) rest = -2;
+    Py_DECREF(frame);
+    return rest > -2 && map_put(&e->joined, &key, (void *)(intptr_t)(rest + 2)) == 0 ? rest : -2;
+}
+
+/* Free text that differs only in its counts is one, if they leave no gap. `vec` is sorted by_text. */
+static void join_counts(Vec *vec) {
+    int kept = 0;
+    for (int i = 0; i < vec->n; i++) {
+        Config next = vec->at[i], *last = kept ? &vec->at[kept - 1] : NULL;
+        if (last && next.kind == TEXT && last->kind == TEXT && next.object == last->object && next.rest == last->rest &&
+            next.depth == last->depth && (last->high < 0 || next.low <= (int64_t)last->high + 1)) {
+            if (next.high < 0 || (last->high >= 0 && next.high > last->high)) last->high = next.high;
+        } else {
+            vec->at[kept++] = next;
+        }
+    }
+    vec->n = kept;
+}
+
+/* Texts of one set and stack side by side, lower counts first. */
+static int by_text(const void *a, const void *b) {
+    const Config *left = a, *right = b;
+    const int32_t first[] = {left->kind, left->object, left->rest, left->depth, left->low};
+    const int32_t second[] = {right->kind, right->object, right->rest, right->depth, right->low};
+    for (int i = 0; i < 5; i++)
+        if (first[i] != second[i]) return first[i] < second[i] ? -1 : 1;
+    return 0;
+}
+
+int vec_join(Engine *e, Vec *vec) {
+    if (vec->n <= CROWD_OF_STACKS) return 0;
+    qsort(vec->at, vec->n, sizeof(Config), by_text);
+    join_counts(vec);
+    qsort(vec->at, vec->n, sizeof(Config), compare);
+    int kept = 0;
+    for (int i = 0; i < vec->n; i++) {
+        Config next = vec->at[i];
+        int bound = next.kind == CHOICES && e->choices[next.object].bind != Py_None;
+        if (kept && next.kind != ACCEPT && !bound && alike(vec->at[kept - 1], next)) {
+            int32_t rest = join(e, vec->at[kept - 1].rest, next.rest);
+            if (rest == -2) return -1;
+            if (rest >= 0) {
+                vec->at[kept - 1].rest = rest;
+                continue;
+            }
+        }
+        vec->at[kept++] = next;
+    }
+    vec->n = kept;
+    return 0;
+}
