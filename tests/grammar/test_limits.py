@@ -38,13 +38,19 @@ def test_repeats_of_repeats_multiply_only_as_far_as_they_are_read():
     assert grammar.is_prefix("abcaacbcd" * 20) and made(grammar) < 2_000
 
 
-def test_ambiguous_repeats_of_repeats_are_refused_before_memory_runs_out():
-    pattern = "((a{1,1000}){1,1000}){1,1000}"
+def test_ambiguous_repeats_of_repeats_take_no_more():
+    grammar = Grammar.from_regex("((a{1,1000}){1,1000}){1,1000}")
+    assert grammar.matches("a" * 500) and not grammar.is_prefix("a" * 500 + "b")
+    assert max(len(state.positions) for state in grammar.automaton._states.values()) < 20
+
+
+def test_what_can_be_read_in_too_many_ways_is_refused():
+    pattern = "|".join(f"[ab]{{{i}}}b" for i in range(1, 11_000))
     with pytest.raises(LimitError, match="the text so far can be read in too many ways .the limit `state_positions`"):
-        Grammar.from_regex(pattern).matches("a" * 500)
+        Grammar.from_regex(pattern).matches("a" * 5)
     grammar = Grammar.from_regex(pattern, limits=Limits(positions=9_000))
     with pytest.raises(LimitError, match="the automaton has come to too many positions") as caught:
-        grammar.matches("a" * 500)
+        grammar.matches("a" * 5)
     assert (caught.value.limit, caught.value.value) == ("positions", 9_000)
     assert caught.value.hint == (
         "limits=Limits(positions=...) raises it; or loosen a bound: bounded repeats of bounded repeats multiply"
