@@ -6,8 +6,10 @@ import argparse
 import sys
 
 from constrained.agents.steps import STRATEGIES
+from constrained.cli.bindings import binding
 from constrained.cli.output import write_whole
 from constrained.errors import ConstrainedError
+from constrained.knowledge import ActionKnowledge
 
 
 def add_parser(commands) -> None:
@@ -23,6 +25,8 @@ def add_parser(commands) -> None:
     parser.add_argument("task", nargs="?", help="what is to be done, as a sentence")
     parser.add_argument("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl); it has its own task")
     parser.add_argument("--knowledge", default="household", help="shipped name or path of a .lark file")
+    parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON",
+                        help="bind a slot, e.g. PAGE='[\"fees\"]' (a JSON list, or an object of lists)")  # fmt: skip
     parser.add_argument("--strategy", default="knowagent", choices=STRATEGIES, help="what one step looks like")
     parser.add_argument("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
     parser.add_argument("--device", default=None, help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
@@ -46,7 +50,7 @@ def run(arguments) -> int:
     shown = None if arguments.json else _Shown()
     plan = generate_plan(
         environment.task if arguments.task is None else arguments.task,
-        arguments.knowledge,
+        ActionKnowledge.from_lark(arguments.knowledge).bind(**dict(map(binding, arguments.bind))),
         environment=environment,
         strategy=arguments.strategy,
         model=arguments.model,

@@ -17,6 +17,9 @@ from constrained.grammar.grammar import STEP
 from constrained.grammar.lark_reader import IGNORED
 from constrained.grammar.source import Source, blank_comments, definitions
 
+_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//.*')
+"""Texts, regular expressions and comments at the ends of lines: no names stand in them."""
+
 
 @dataclass(frozen=True)
 class Spot:
@@ -68,7 +71,7 @@ class Written:
     def __init__(self, source: Source, rules: dict[str, n.Rule]):
         self.source = source
         self._lines = source.text.split("\n")
-        self._clear = blank_comments(source.text).split("\n")
+        self._clear = _QUOTED.sub(lambda found: " " * len(found[0]), blank_comments(source.text)).split("\n")
         self._begins = {name: lines[0] for name, lines in definitions(source.text).items()}
         self._owner: dict[int, str] = {}
         self.rules = {name: replace(rule, body=self._own(rule.body, str(name))) for name, rule in rules.items()}

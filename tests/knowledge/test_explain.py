@@ -184,3 +184,14 @@ def test_as_data():
     data = explain("hotpotqa", "Search[x]->Look").to_dict()
     assert data["ok"] and data["read"] == "Look" and data["path"][0]["action"] == "search"
     assert data["expected"][0]["spot"]["line"] == 14 and data["said_by"] is None
+
+
+def test_names_in_texts_and_comments_are_not_taken_for_the_slot():
+    found = explain_plain('%declare N\nstart: "N" /N\\/x/ N  // N comes last\n', "NN/x", N=["1", "2"])
+    (value,) = found.expected
+    assert (value.slot, value.spot.line, value.spot.column) == ("N", 2, 19)
+
+
+def test_a_step_in_a_comment_says_nothing():
+    text = '%declare _STEP\nstart: a\na: "a" _STEP b\nb: "b"  // no _STEP\n'
+    assert explain(text, "a->b->").said_by.column == 1

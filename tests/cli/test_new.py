@@ -1,0 +1,85 @@
+"""constrained new: a file that every other command accepts at once."""
+
+import re
+
+import lark
+import pytest
+
+from constrained import ActionKnowledge, generate_plan
+from constrained.cli import main
+from constrained.grammar import shipped_names
+
+
+@pytest.fixture
+def written(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "kitchen"]) == 0
+    assert capsys.readouterr().out.startswith("wrote kitchen.lark\n")
+    return tmp_path / "kitchen.lark"
+
+
+def test_it_is_clean_under_check_and_lark_itself_reads_it(written, capsys):
+    assert main(["check", "kitchen.lark", "--strict"]) == 0
+    assert "nothing to mend" in capsys.readouterr().out
+    lark.Lark(written.read_text(), parser="earley")
+
+
+def test_it_can_be_shown_and_explained(written, capsys):
+    assert main(["show", "kitchen.lark"]) == 0
+    assert "search     -> open, search, ask\n" in capsys.readouterr().out
+    assert main(["explain", "kitchen.lark", "search[fees]->open[12]->note[it is 3]->"]) == 0
+    assert "may follow: reply\n      rule note, kitchen.lark:25:" in capsys.readouterr().out
+
+
+def test_every_action_is_defined_and_can_be_reached(written):
+    knowledge = ActionKnowledge.from_lark(written)
+    assert list(knowledge.actions) == ["search", "ask", "open", "reply", "note"]
+    assert all(definition.startswith(f"{action}: ") for action, definition in knowledge.actions.items())
+    assert knowledge.comments["start"].startswith("Answer a customer's question")
+
+
+def test_it_can_be_planned_with(written):
+    plan = generate_plan("what does a parcel cost?", knowledge=str(written), strategy="act", max_steps=4)
+    assert ActionKnowledge.from_lark(written).check(plan.path).ok and plan.steps
+    assert plan.path[-1].startswith("reply[") and "nothing was executed" in plan.note
+
+
+def test_the_slots_in_its_comments_are_so(written, capsys):
+    """The commented example, uncommented, is knowledge too, and the command below it does what it says."""
+    example = "\n".join(re.findall(r"^//   (%declare PAGE|start: .*|\w+\{p\}: .*)$", written.read_text(), re.M))
+    written.write_text(f"%declare _STEP\n{example}\n")
+    knowledge = ActionKnowledge.from_lark(written).bind(PAGE=["fees", "opening hours"])
+    assert knowledge.check(["open[fees]", "close[fees]"]).ok
+    assert knowledge.check(["open[fees]", "close[opening hours]"]).verdicts == ["ok", "misordered"]
+    assert main(["explain", "kitchen.lark", "open[", "--bind", 'PAGE=["fees", "opening hours"]']) == 0
+    assert "PAGE: 'fees', 'opening hours' (2 values)" in capsys.readouterr().out
+
+
+def test_a_file_is_never_written_over(written, capsys):
+    written.write_text("mine")
+    for name in ("kitchen", "kitchen.lark"):
+        assert main(["new", name]) == 1
+        assert "kitchen.lark is there already" in capsys.readouterr().err
+    assert written.read_text() == "mine"
+
+
+def test_from_a_grammar_that_ships(capsys, tmp_path):
+    file = tmp_path / "new" / "house.lark"
+    assert main(["new", str(file), "--from", "household"]) == 0
+    assert ActionKnowledge.from_lark(file).rules == ActionKnowledge.from_lark("household").rules
+    assert main(["new", str(tmp_path / "other"), "--from", "palace"]) == 1
+    assert "no grammar 'palace' ships" in capsys.readouterr().err and "template" in shipped_names()
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_what_is_no_name_is_an_error(capsys, name):
+    assert main(["new", name]) == 1
+    assert "is no name of a file" in capsys.readouterr().err
+
+
+def test_a_plan_takes_values_of_slots(capsys, tmp_path):
+    file = tmp_path / "pages.lark"
+    file.write_text('%declare _STEP PAGE\nstart: open{PAGE}\nopen{p}: "open " p _STEP close{p}\nclose{p}: "close " p\n')
+    assert main(["plan", "read", "--knowledge", str(file), "--strategy", "act", "--bind", 'PAGE=["fees"]']) == 0
+    out = capsys.readouterr().out
+    assert "> open fees\n" in out and "> close fees\n" in out
