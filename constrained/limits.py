@@ -18,9 +18,13 @@ class Limits:
     Attributes
     ----------
     characters : int
-        Characters of a grammar's own text, or of one regular expression.
+        Characters of a grammar's text, with that of what it imports; or of one regular expression.
+    symbols : int
+        Names, literals and signs of one `.lark` file.
+    imports : int
+        Files that a grammar imports, each as often as it is.
     depth : int
-        Groups and repeats within each other in one regular expression.
+        Groups within each other, in a rule or in a regular expression.
     nodes : int
         Pieces of a grammar once it is read and its left recursion turned round.
     lookaround : int
@@ -63,6 +67,8 @@ class Limits:
     """
 
     characters: int = 1_000_000
+    symbols: int = 200_000
+    imports: int = 500
     depth: int = 200
     nodes: int = 1_000_000
     lookaround: int = 100_000

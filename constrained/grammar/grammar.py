@@ -65,7 +65,7 @@ class Grammar:
         LimitError
             It costs more than `limits` allow (a GrammarError, too).
         """
-        source = read_source(text_or_path)
+        source = read_source(text_or_path, limits)
         rules, slots = read_lark(source, limits)
         return cls.from_rules(rules, slots, start, source, limits)
 

@@ -1,0 +1,410 @@
+"""From the statements of a `.lark` file, and of those it imports, to its definitions by name.
+
+Names are lark's: what an imported definition needs of its own file comes along as
+``file__name`` (``_file__name`` for ``_name``), so two files never meet in a name. The one
+exception is `_STEP`: it is the same in all files. A terminal's names mean those of its own file; a rule's, what they
+stand for in the end: `%override` reaches imported rules, not the parts of imported terminals.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from constrained.errors import GrammarError
+from constrained.grammar import lark_syntax as syntax
+from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range, Repeated
+from constrained.grammar.source import SHIPPED, Source, read_file, shipped_names
+from constrained.limits import DEFAULT, Limits
+
+STEP = "_STEP"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where something is written: one-based line and column, and the file (None: text)."""
+
+    line: int
+    column: int
+    source: Source
+
+    @property
+    def path(self) -> Path | None:
+        return self.source.path
+
+    def error(self, message: str, hint: str | None = None) -> GrammarError:
+        """A GrammarError here."""
+        return self.source.error(message, hint=hint, line=self.line, column=self.column)
+
+
+@dataclass(frozen=True)
+class Use:
+    """Something written inside a definition.
+
+    Attributes
+    ----------
+    kind : str
+        "rule", "template", "parameter", "terminal" (slots are terminals), "string", "regex",
+        "range" or "repeat".
+    text : str
+        A name in full (as in what `load` gives); anything else as it is written.
+    place : Mark
+        Of a repeat: of its operator.
+    """
+
+    kind: str
+    text: str
+    place: Mark
+
+
+@dataclass(eq=False)
+class Scope:
+    """One loading of one file: what its names are called by whoever imports it."""
+
+    source: Source
+    prefix: str = ""
+    imported_by: Mark | None = None
+    called: dict[str, str] = field(default_factory=dict)
+    outer: Scope | None = None
+    definitions: dict[str, Definition] = field(default_factory=dict)
+
+    def full(self, name: str) -> str:
+        """What `name`, as written in this file, is called in the outermost one."""
+        found = self.called.get(name)
+        if found is None:
+            mark, rest = ("_", name[1:]) if name[0] == "_" else ("", name)
+            own = name if self.outer is None or name == STEP else f"{mark}{self.prefix}__{rest}"
+            found = self.called[name] = own if self.outer is None else self.outer.full(own)
+        return found
+
+    def definition(self, name: str) -> Definition | None:
+        """What `name`, as written in this file, stands for in this file."""
+        return self.definitions.get(self.full(name))
+
+    def error(self, message: str, at: int, hint: str | None = None) -> GrammarError:
+        """A GrammarError at an offset of the file, which names the import that led here."""
+        if self.imported_by:
+            message += f" (imported in {self.imported_by.source.name}:{self.imported_by.line})"
+        return self.place(at).error(message, hint)
+
+    def place(self, at: int) -> Mark:
+        return Mark(*self.source.place(at), self.source)
+
+
+@dataclass(eq=False)
+class Body:
+    """Alternatives of a definition, and the file that their names belong to."""
+
+    options: Options
+    scope: Scope
+
+
+@dataclass(eq=False)
+class Definition:
+    """A rule, terminal or slot.
+
+    Attributes
+    ----------
+    name : str
+    terminal : bool
+        Written in capitals: a terminal or a slot.
+    params : tuple of str
+        A template's.
+    bodies : list of Body
+        One, and one more for each `%extend`.
+    declared : bool
+        By `%declare`: a slot.
+    at : int
+        Where its name stands, as an offset in its file.
+    place : Mark
+        The same in lines and columns.
+    """
+
+    name: str
+    terminal: bool
+    params: tuple[str, ...]
+    bodies: list[Body]
+    declared: bool
+    at: int
+    scope: Scope
+
+    @property
+    def place(self) -> Mark:
+        return self.scope.place(self.at)
+
+    def uses(self) -> Iterator[Use]:
+        """All that is written in it, in order (a repeat after what it repeats)."""
+        for body in self.bodies:
+            for item in walk(body.options):
+                place = body.scope.place(item.at)
+                if isinstance(item, Name):
+                    yield Use(self._kind(item), self._called(item, body), place)
+                elif isinstance(item, Quoted):
+                    yield Use("string" if item.text[0] == '"' else "regex", item.text, place)
+                elif not isinstance(item, Group):
+                    yield Use("range" if isinstance(item, Range) else "repeat", item.text, place)
+
+    def _kind(self, item: Name) -> str:
+        if item.text in self.params:
+            return "parameter"
+        return "terminal" if item.text.isupper() else "rule" if item.args is None else "template"
+
+    def _called(self, item: Name, body: Body) -> str:
+        return item.text if item.text in self.params else body.scope.full(item.text)
+
+
+def walk(options: Options) -> Iterator:
+    """Every item in some alternatives, in the order they are written; a repeat before what it repeats."""
+    stack = _flat(options)[::-1]
+    while stack:
+        item = stack.pop()
+        yield item
+        if isinstance(item, Group):
+            stack += _flat(item.options)[::-1]
+        elif isinstance(item, Repeated):
+            stack.append(item.item)
+        elif isinstance(item, Name) and item.args:
+            stack += item.args[::-1]
+
+
+def _flat(options: Options) -> list:
+    return [item for items in options.items for item in items]
+
+
+def load(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Definition], list[Definition]]:
+    """What a `.lark` file, with those it imports, defines, and what it ignores; nothing in it is read yet.
+
+    Returns
+    -------
+    definitions : dict of str to Definition
+        Every rule, terminal and slot by its full name, with its place and those of all it uses.
+    ignored : list of Definition
+        What `%ignore` names.
+
+    Raises
+    ------
+    GrammarError
+        In the file at fault, with line, column, the line itself and a caret.
+    LimitError
+        It costs more than `limits` allow.
+    """
+    limits.check("characters", len(source.text), f"grammar text of {len(source.text)} characters", source=source.name)
+    loader = _Loader(limits)
+    return loader.load(source), loader.ignored
+
+
+class _Loader:
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        self.ignored: list[Definition] = []
+        self._parsed: dict[Path, tuple[Source, list]] = {}
+        self._loading: list[Path] = []
+        self._loads = 0
+        self._characters = 0
+
+    def load(self, source: Source) -> dict[str, Definition]:
+        """The definitions of a file, and of what it imports."""
+        statements = syntax.parse(source, self.limits)
+        if source.path:
+            self._loading.append(source.path.resolve())
+        self._characters = len(source.text)
+        return self._definitions(Scope(source), statements)
+
+    def _definitions(self, scope: Scope, statements: list) -> dict[str, Definition]:
+        imports: dict[tuple, list[syntax.Imported]] = {}
+        for statement in statements:
+            if isinstance(statement, syntax.Imported):
+                imports.setdefault((statement.relative, statement.path), []).append(statement)
+        for same in imports.values():
+            self._import(scope, same)
+        for statement in statements:
+            if isinstance(statement, syntax.Defined):
+                self._define(scope, statement)
+            elif isinstance(statement, syntax.Declared):
+                self._declare(scope, statement)
+            elif isinstance(statement, syntax.Ignored) and scope.outer is None:
+                self._ignore(scope, statement)
+        return scope.definitions
+
+    def _define(self, scope: Scope, statement: syntax.Defined) -> None:
+        name = scope.full(statement.name)
+        place = scope.place(statement.at)
+        known = scope.definitions.get(name)
+        terminal = statement.name.isupper()
+        kind = "terminal" if terminal else "rule"
+        body = Body(statement.options, scope)
+        if statement.kind == "define" and known:
+            where = f"in line {known.place.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+            what = "declared" if known.declared else "defined"
+            hint = "keep one, or write `%override` or `%extend` before the other"
+            hint = "a slot's values are bound at run time: leave one of both out" if known.declared else hint
+            raise place.error(f"{kind} '{statement.name}' is {what} already, {where}", hint)
+        if statement.kind != "define" and not known:
+            hint = nearest(name, scope.definitions) or "write the definition without it, or put it after the first one"
+            raise place.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
+        if statement.kind == "extend":
+            if known.declared:
+                hint = "a slot's values are bound at run time: define it, or leave this out"
+                raise place.error(f"'{statement.name}' is only declared, there is nothing to extend", hint)
+            if known.params != statement.params:
+                hint = f"its parameters are: {', '.join(known.params) or 'none'}"
+                raise place.error(f"'{statement.name}' has other parameters where it is defined", hint)
+            known.bodies.append(body)
+            return
+        scope.definitions[name] = Definition(name, terminal, statement.params, [body], False, statement.at, scope)
+
+    def _declare(self, scope: Scope, statement: syntax.Declared) -> None:
+        for declared in statement.names:
+            name, place = scope.full(declared.text), scope.place(declared.at)
+            known = scope.definitions.get(name)
+            if known and not (name == STEP and known.scope is not scope):
+                where = f"in line {known.place.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+                what = "declared" if known.declared else "defined"
+                hint = "declare it once" if known.declared else "a slot's values are bound at run time: leave one of both out"
+                raise place.error(f"'{declared.text}' is {what} already, {where}", hint)
+            scope.definitions[name] = Definition(name, declared.text.isupper(), (), [], True, declared.at, scope)
+
+    def _ignore(self, scope: Scope, statement: syntax.Ignored) -> None:
+        found = walk(statement.options)
+        first, more = next(found, None), next(found, None)
+        if more is None and isinstance(first, Name) and first.text in scope.definitions:
+            self.ignored.append(scope.definitions[first.text])
+            return
+        name = f"$ignore{len(self.ignored)}"
+        body = Body(statement.options, scope)
+        self.ignored.append(Definition(name, True, (), [body], False, statement.at, scope))
+
+    # imports
+
+    def _import(self, scope: Scope, statements: list[syntax.Imported]) -> None:
+        first = statements[0]
+        place = scope.place(first.at)
+        self._loads += 1
+        advice = "import each file once, by one path"
+        self.limits.check("imports", self._loads, "too many imports", advice, **at(place))
+        source, parsed = self._open(scope, first)
+        self._characters += len(source.text)
+        what = f"the grammar, with what it imports, has {self._characters:,} characters"
+        self.limits.check("characters", self._characters, what, **at(place))
+        path = source.path.resolve()
+        if path in self._loading:
+            circle = " -> ".join(p.name for p in [*self._loading[self._loading.index(path) :], path])
+            raise place.error(f"files import each other in a circle: {circle}", "move what both need to a third file")
+        names = {name.text: called for s in statements for name, called in s.names}
+        inner = Scope(source, "__".join(first.path), place, outer=scope)
+        inner.called.update({name: scope.full(called) for name, called in names.items()})
+        self._loading.append(path)
+        definitions = self._definitions(inner, parsed)
+        self._loading.pop()
+        for statement in statements:
+            for name, called in statement.names:
+                self._check_imported(scope, inner, name, called)
+        for name in _needed([inner.full(name) for name in names], definitions):
+            known = scope.definitions.get(name)
+            if known and name != STEP:
+                hint = f"import it under another name: `%import {'.'.join(first.path)}.{name} -> OTHER`"
+                raise place.error(f"'{name}' comes from {known.place.source.name}, too", hint)
+            scope.definitions[name] = definitions[name]
+
+    def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:
+        place = scope.place(name.at)
+        found = inner.definitions.get(inner.full(name.text))
+        if found is None:
+            own = [d for d in inner.definitions if d in inner.called.values()]
+            written = {n for n, f in inner.called.items() if f in own} or {n for n in inner.definitions}
+            hint = nearest(name.text, written) or f"it has: {_some(sorted(written))}"
+            raise place.error(f"{inner.source.name} has no '{name.text}'", hint)
+        if found.terminal != called.isupper():
+            kind, case = ("terminal", "upper") if found.terminal else ("rule", "lower")
+            raise place.error(f"'{name.text}' is a {kind} and can't be called '{called}'", f"use {case} case")
+
+    def _open(self, scope: Scope, statement: syntax.Imported) -> tuple[Source, list]:
+        place = scope.place(statement.at)
+        file = Path(*statement.path).with_suffix(".lark")
+        folders = [_beside(scope.source)] if statement.relative else [SHIPPED, _lark_folder()]
+        path = next((f / file for f in folders if (f / file).exists()), None)
+        if path is None:
+            raise place.error(f"can't import {'.'.join(statement.path)}: {_tried(file, folders)}", _elsewhere(scope, statement, file))
+        if path not in self._parsed:
+            try:
+                source = read_file(path, self.limits)
+            except OSError as error:
+                raise place.error(f"can't import {'.'.join(statement.path)}: {error.strerror or error}") from None
+            except GrammarError as error:
+                raise place.error(f"can't import {'.'.join(statement.path)}: {error.message}", error.hint) from None
+            self._parsed[path] = source, syntax.parse(source, self.limits)
+        return self._parsed[path]
+
+
+def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
+    """`names` and what their rules use, and so on; a terminal keeps its parts to itself."""
+    found, work = dict.fromkeys(names), list(names)
+    while work:
+        definition = definitions.get(work.pop())
+        if definition is None or definition.terminal:
+            continue
+        for body in definition.bodies:
+            for item in walk(body.options):
+                if isinstance(item, Name) and item.text not in definition.params:
+                    name = body.scope.full(item.text)
+                    if name not in found and name in definitions:
+                        found[name] = None
+                        work.append(name)
+    return list(found)
+
+
+def _beside(source: Source) -> Path:
+    """The folder that `%import .name` looks in: the file's own; of text, the running script's, as in lark."""
+    if source.path:
+        return source.path.parent
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(script).resolve().parent if script else Path(os.curdir)
+
+
+def _lark_folder() -> Path:
+    return Path(importlib.util.find_spec("lark").origin).parent / "grammars"
+
+
+def _tried(file: Path, folders: list[Path]) -> str:
+    if len(folders) == 1:
+        return f"there is no {file.as_posix()} in {folders[0].resolve().name or folders[0]}"
+    return f"no {file.as_posix()} ships with lark or here"
+
+
+def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
+    name = ".".join(statement.path)
+    if statement.relative:
+        if any((f / file).exists() for f in (SHIPPED, _lark_folder())):
+            return f"that is one that ships: write `%import {name}...`, without the first dot"
+        known = [".".join(p.relative_to(_beside(scope.source)).with_suffix("").parts) for p in _beside(scope.source).glob("*.lark")]
+        return nearest(name, known) or "`%import .name` looks beside the file that imports, or of text, beside the running script"
+    if (_beside(scope.source) / file).exists():
+        return f"a file of your own is imported with a dot before it: `%import .{name}...`"
+    known = [n.replace("/", ".") for n in shipped_names()] + sorted(p.stem for p in _lark_folder().glob("*.lark"))
+    return nearest(name, known) or f"there are: {', '.join(known)}; a file of your own has a dot before it: `%import .{name}...`"
+
+
+def at(place: Mark) -> dict:
+    """A place, as :class:`constrained.errors.GrammarError` takes it."""
+    context = place.source.context(place.line, place.column)
+    return {"line": place.line, "column": place.column, "context": context, "source": place.source.name}
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def nearest(name: str, known) -> str | None:
+    """A hint: the known name that `name` was perhaps meant to be."""
+    swapped = name.lower() if name.isupper() else name.upper()
+    if swapped in known:
+        return f"did you mean {swapped}?"
+    near = [k for k in known if abs(len(k) - len(name)) < 4 and k.lower()[:1] == name.lower()[:1]][:2_000]
+    found = difflib.get_close_matches(name, near, 1, 0.7)
+    return f"did you mean {found[0]}?" if found else None

@@ -1,0 +1,209 @@
+"""The strings, regular expressions and ranges of `.lark` files, as nodes.
+
+What an escape means is lark's (`eval_escaping` in `lark/load_grammar.py`): `\\n \\t \\f \\r \\x \\u
+\\U` are characters in strings and in regular expressions alike, so that `/[\\x5b]/` is `[[]`;
+every other backslash of a regular expression is Python's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from constrained.errors import GrammarError
+from constrained.grammar import nodes
+from constrained.grammar.charset import charset
+from constrained.grammar.lark_syntax import Quoted, Range
+from constrained.grammar.nodes import Chars, Node
+from constrained.grammar.regex import regex_node
+from constrained.limits import Limits
+
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "u": 0}
+_CONTROL = {"n": "\n", "t": "\t", "f": "\f", "r": "\r"}
+# `\\"` of a regular expression is one backslash and the quote: lark takes quotes out of their escape last
+_ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\\"|[\s\S]))')
+
+
+# a string in lark's way: a quote, anything, no backslash or pairs of them, the same quote
+_UNTIL_QUOTE = re.compile(
+    r"""(?P<quote>"{3}|'{3}|["'])(?:\(\?!(?:""|'')\))?\.\*\?\(\?<!\\\\\)\(\\\\\\\\\)\*\?(?P=quote)"""
+)
+
+
+class Fault(Exception):
+    """What is wrong with a literal, and at which character of it as it is written."""
+
+    def __init__(self, message: str, offset: int = 0, hint: str | None = None):
+        self.message, self.offset, self.hint = message, offset, hint
+        super().__init__(message)
+
+
+def parts(literal: Quoted) -> tuple[str, str]:
+    """A literal's text, escapes read, and its flags.
+
+    Raises
+    ------
+    Fault
+        A bad escape, or nothing between the quotes.
+    """
+    quote = literal.text[0]
+    end = literal.text.rindex(quote)
+    written, flags = literal.text[1:end], literal.text[end + 1 :]
+    if not written:
+        hint = 'an empty alternative needs no text: `rule: | "a"`'
+        raise Fault(f"an empty literal ({literal.text}) matches nothing there is", 0, hint)
+    if quote == "/" and "\n" in written and "x" not in flags:
+        hint = "a regular expression ends on its line; close it with `/`, or write it over lines with the flag x: `/.../x`"
+        raise Fault("this regular expression goes on over the line's end", 0, hint)
+    return unescape(written, quote == "/"), flags
+
+
+def unescape(written: str, regex: bool) -> str:
+    """`written` with lark's escapes read."""
+    if "\\" not in written:
+        return written
+    return _ESCAPE.sub(lambda found: _character(found, regex), written)
+
+
+def _character(found: re.Match, regex: bool) -> str:
+    code, other = found[1] or found[2] or found[3], found[4]
+    if code is not None:
+        if int(code, 16) > 0x10FFFF:
+            raise Fault(f"there is no character {found[0]}", found.start() + 1, "the last one is \\U0010ffff")
+        return chr(int(code, 16))
+    if other in _CONTROL:
+        return _CONTROL[other]
+    if other in ("x", "u", "U"):
+        digits = {"x": "two", "u": "four", "U": "eight"}[other]
+        raise Fault(f"\\{other} needs {digits} hexadecimal digits after it", found.start() + 1, "as in \\x41, \\u00e9 and \\U0001f600")
+    if other == '"':
+        return '"'
+    if other == '\\"':
+        return '\\"'
+    return "\\" if other == "\\" and not regex else "\\" + other
+
+
+def written_offset(literal: Quoted, at: int) -> int:
+    """Where in the literal as it is written stands the character `at` of its unescaped text."""
+    done = last = 0
+    written = literal.text[1 : literal.text.rindex(literal.text[0])]
+    for found in _ESCAPE.finditer(written):
+        done += found.start() - last
+        if done >= at:
+            return 1 + found.start() - (done - at)
+        done += len(_character(found, literal.text[0] == "/"))
+        last = found.end()
+        if done > at:
+            return 1 + found.start()
+    return 1 + last + at - done
+
+
+def literal_node(literal: Quoted, limits: Limits) -> Node:
+    """The texts of a literal.
+
+    Raises
+    ------
+    Fault
+    """
+    text, flags = parts(literal)
+    if literal.text[0] == '"':
+        if not flags:
+            return _text(text)
+        text = re.escape(text)
+    return regex(literal, text, flags, limits)
+
+
+def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0) -> Node:
+    """The texts of a regular expression, which begins at character `first` of the unescaped literal."""
+    number = 0
+    for letter in flags:
+        if letter == "l":
+            hint = "leave it out: \\w and its like are Unicode's, or ASCII's in (?a:...)"
+            raise Fault("the flag l is for patterns over bytes, and Python refuses it for text", len(literal.text) - 1, hint)
+        number |= _FLAGS[letter]
+    try:
+        return regex_node(_unescaped_quotes_end(text, "s" in flags), number, limits, whole=False)
+    except GrammarError as error:
+        message = error.message.split("\n")[0]
+        offset = 0
+        if error.column is not None:
+            message = message.split(": ", 1)[-1] if message.startswith("regex:") else message
+            line = error.line or 1
+            offset = sum(map(len, text.splitlines(True)[: line - 1])) + error.column - 1
+            offset = written_offset(literal, first + offset) if literal.text[0] == "/" else 0
+        raise Fault(message, offset, error.hint) from None
+
+
+def _unescaped_quotes_end(pattern: str, dotall: bool) -> str:
+    """`pattern` with lark's strings written as what they mean there: no unescaped quote inside.
+
+    `python.STRING` and `python.LONG_STRING` admit quotes inside by themselves (a lazy repeat is a greedy
+    one), but lark's lexers stop at the first that ends them.
+    """
+
+    def instead(found: re.Match) -> str:
+        quote = found["quote"]
+        other = rf"(?:[^{quote[0]}\\]|\\[\s\S])" if dotall else rf"(?:[^{quote[0]}\\\n]|\\.)"
+        inside = f"(?:{quote[0]}{{0,2}}{other})*" if len(quote) == 3 else f"{other}*"
+        return f"{quote}{inside}{quote}"
+
+    return _UNTIL_QUOTE.sub(instead, pattern) if "(?<!" in pattern else pattern
+
+
+def string_text(quote: Quoted) -> str | None:
+    """The regular expression, as it is written, of what stands between two of one character and has no third unescaped."""
+    text, flags = parts(quote)
+    if quote.text[0] != '"' or flags or len(text) != 1 or text == "\\":
+        return None
+    written = re.escape(text).replace("/", "\\/")
+    return rf"/{written}(?:[^{written}\\\n]|\\.)*{written}/"
+
+
+def branches(literal: Quoted, limits: Limits) -> list[Node]:
+    """A regular expression's alternatives: without flags, lark puts it beside what is next to it as it is.
+
+    So in a terminal, `/a|b/ "c"` is `a|bc`.
+    """
+    if literal.text[0] == '"' or literal.text[-1] != "/" or "|" not in literal.text:
+        return [literal_node(literal, limits)]
+    text, flags = parts(literal)
+    if re.match(r"\(\?[aimsux]+\)", text):  # flags for the whole of it
+        return [literal_node(literal, limits)]
+    cuts = [0, *(at + 1 for at in _bars(text)), len(text) + 1]
+    return [regex(literal, text[a : b - 1], flags, limits, a) for a, b in zip(cuts, cuts[1:])]
+
+
+def _bars(pattern: str) -> list[int]:
+    """Where the `|` stand that are in no group."""
+    found, depth = [], 0
+    for part in re.finditer(r"\\[\s\S]|\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|[()|]", pattern):
+        depth += (part[0] == "(") - (part[0] == ")")
+        if part[0] == "|" and depth == 0:
+            found.append(part.start())
+    return found
+
+
+def range_node(item: Range) -> Node:
+    """The characters of a range.
+
+    Raises
+    ------
+    Fault
+    """
+    if item.first.text[-1] == "i" or item.last.text[-1] == "i":
+        raise Fault(f"the range {item.text} can't be case-insensitive", 0, 'write both: `"a".."z" | "A".."Z"`')
+    ends = [parts(item.first)[0], parts(item.last)[0]]
+    if any(len(e) != 1 for e in ends):
+        raise Fault(f"a range goes from one character to another, not {item.text}", 0, 'as in `"a".."z"`')
+    if ends[0] > ends[1]:
+        raise Fault(f"empty range {item.text}", 0, "the first character must not come after the second")
+    chars = charset([(ord(ends[0]), ord(ends[1]))])
+    if not chars:
+        raise Fault("lone surrogates are not text", 0, "leave \\ud800 to \\udfff out")
+    return Chars(chars)
+
+
+def _text(text: str) -> Node:
+    try:
+        return nodes.literal(text)
+    except UnicodeEncodeError:
+        raise Fault("a lone surrogate is not text", 0, "write the character itself, or \\U and eight digits") from None

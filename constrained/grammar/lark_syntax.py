@@ -1,0 +1,379 @@
+"""The syntax of `.lark` files: text -> statements, each piece with its place.
+
+The same files load here as in lark (`lark/load_grammar.py` is the reference; a test holds
+both against each other). It is read here because lark's own reader forgets where most
+pieces stood, and takes seconds, or for ever, on large and hostile files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from constrained.grammar.lark_tokens import Tokens
+from constrained.grammar.source import Source
+from constrained.limits import Limits
+
+LINES = "a line goes on only before `|`, or after a backslash at its end"
+UNPOSTFIXED = "group it first: `(x?)~2`"
+
+
+@dataclass(slots=True, eq=False)
+class Name:
+    """A rule, terminal, slot or parameter that is used; `args`: of a template."""
+
+    text: str
+    at: int
+    args: list[Value] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Quoted:
+    """A string or regular expression, as it is written."""
+
+    text: str
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class Range:
+    """From one character to another."""
+
+    first: Quoted
+    last: Quoted
+
+    @property
+    def at(self) -> int:
+        return self.first.at
+
+    @property
+    def text(self) -> str:
+        return f"{self.first.text}..{self.last.text}"
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Alternatives in `(...)` or, as they may be left out, in `[...]`."""
+
+    options: Options
+    at: int
+    optional: bool
+
+
+@dataclass(slots=True, eq=False)
+class Repeated:
+    """An item with `?`, `*`, `+` or `~` behind it; `at`: of that operator."""
+
+    item: Item
+    low: int
+    high: int | None
+    at: int
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Options:
+    """Alternatives, each a list of items; `aliases`: where an alias stands."""
+
+    items: list[list[Item]]
+    aliases: list[int]
+
+
+Value = "Name | Quoted | Range"
+Item = "Name | Quoted | Range | Group | Repeated"
+
+
+@dataclass(slots=True, eq=False)
+class Defined:
+    """A rule or terminal: `kind` is "define", "override" or "extend"."""
+
+    kind: str
+    name: str
+    at: int
+    params: tuple[str, ...]
+    options: Options
+
+
+@dataclass(slots=True, eq=False)
+class Declared:
+    """`%declare`."""
+
+    names: list[Name]
+
+
+@dataclass(slots=True, eq=False)
+class Ignored:
+    """`%ignore`."""
+
+    options: Options
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class Imported:
+    """`%import`: from a file, some names, each with what it is called here."""
+
+    path: tuple[str, ...]
+    relative: bool
+    names: list[tuple[Name, str]]
+    at: int
+
+
+def parse(source: Source, limits: Limits) -> list:
+    """The statements of a grammar's text, in order.
+
+    Raises
+    ------
+    GrammarError
+        At the first thing that has no place there.
+    LimitError
+        It has more symbols, or groups within each other, than `limits` allow.
+    """
+    return _Parser(Tokens(source, limits), limits).statements()
+
+
+class _Parser:
+    def __init__(self, tokens: Tokens, limits: Limits):
+        self.tokens, self.limits = tokens, limits
+        self.kinds, self.texts, self.starts = tokens.kinds, tokens.texts, tokens.starts
+        self.at = 0
+        self.depth = 0
+
+    def error(self, message: str, hint: str | None = None, index: int | None = None):
+        return self.tokens.error(message, self.at if index is None else index, hint)
+
+    def take(self, kind: str) -> str | None:
+        """The next token's text, if it is of this kind."""
+        if self.kinds[self.at] != kind:
+            return None
+        self.at += 1
+        return self.texts[self.at - 1]
+
+    def need(self, kind: str, what: str, hint: str | None = None) -> str:
+        text = self.take(kind)
+        if text is None:
+            raise self.error(f"{what} expected here, not {self.shown()}", hint)
+        return text
+
+    def shown(self, index: int | None = None) -> str:
+        return self.tokens.shown(self.at if index is None else index)
+
+    def end_of_line(self, hint: str | None = None) -> None:
+        if self.kinds[self.at] not in ("newline", "end"):
+            raise self.error(f"the line should end here, before {self.shown()}", hint)
+        self.at += self.kinds[self.at] == "newline"
+
+    # statements
+
+    def statements(self) -> list:
+        found = []
+        while self.kinds[self.at] != "end":
+            kind = self.kinds[self.at]
+            if kind == "newline":
+                self.at += 1
+            elif kind in ("modifiers", "rule", "terminal"):
+                found.append(self.definition("define"))
+            elif kind == "directive":
+                self.at += 1
+                found.append(getattr(self, "_" + self.texts[self.at - 1][1:])())
+            else:
+                hint = LINES if self.at else "a rule is `name: ...`, a terminal `NAME: ...`"
+                raise self.error(f"a rule, a terminal or a %-directive expected here, not {self.shown()}", hint)
+        return found
+
+    def definition(self, kind: str) -> Defined:
+        modifiers = self.take("modifiers") or ""
+        start, at = self.at, self.starts[self.at]
+        terminal = self.kinds[self.at] == "terminal"
+        if terminal and modifiers:
+            raise self.error("`?` and `!` are for rules, not for terminals")
+        name = self.take("terminal") or self.need("rule", "a rule or terminal")
+        if "?" in modifiers and name.startswith("_"):
+            raise self.error(f"rule '{name}' can't be `?` and begin with `_`, too", "leave one of both out", start)
+        params = self.parameters() if not terminal and self.take("{") else ()
+        if self.take("."):
+            self.need("number", "a priority", "a priority is a whole number: `name.2: ...`")
+        if not self.take(":"):
+            raise self.tokens.no_colon(start, self.at)
+        options = self.options()
+        self.end_of_line()
+        if options.aliases and (terminal or name.startswith("_")):
+            why = "a terminal has no alternatives to name" if terminal else "a rule that begins with `_` is inlined"
+            raise self.tokens.error_at("an alias can't stand here", options.aliases[0], f"{why}: leave `-> ...` out")
+        return Defined(kind, name, at, params, options)
+
+    def parameters(self) -> tuple[str, ...]:
+        found: list[str] = []
+        while True:
+            name = self.need("rule", "a parameter", "parameters are lower case: `name{x, y}: ...`")
+            if name in found:
+                raise self.error(f"parameter '{name}' stands there twice", "give each its own name", self.at - 1)
+            found.append(name)
+            if self.take("}"):
+                return tuple(found)
+            self.need(",", "`,` or `}`")
+
+    def _override(self) -> Defined:
+        return self.definition("override")
+
+    def _extend(self) -> Defined:
+        return self.definition("extend")
+
+    def _declare(self) -> Declared:
+        names = []
+        while self.kinds[self.at] in ("rule", "terminal"):
+            names.append(self.name())
+        if not names:
+            raise self.error("%declare expects names", "`%declare OBJECT RECEPTACLE`: slots, bound at run time")
+        if self.kinds[self.at] == ",":
+            raise self.error("%declare takes its names without commas", "write spaces between them")
+        self.end_of_line()
+        return Declared(names)
+
+    def _ignore(self) -> Ignored:
+        at = self.starts[self.at]
+        options = self.options()
+        if not any(options.items):
+            raise self.tokens.error_at("%ignore expects something to ignore", at, "`%ignore WS` or `%ignore / +/`")
+        if options.aliases:
+            raise self.tokens.error_at("an alias can't stand here", options.aliases[0], "leave `-> ...` out")
+        self.end_of_line()
+        return Ignored(options, at)
+
+    def _import(self) -> Imported:
+        first = self.at
+        relative = self.take(".") is not None
+        path = [self.imported()]
+        while self.take("."):
+            path.append(self.imported())
+        if self.take("("):
+            names = [self.imported()]
+            while not self.take(")"):
+                self.need(",", "`,` or `)`")
+                names.append(self.imported())
+            found = [(name, name.text) for name in names]
+        else:
+            name = path.pop()
+            called = name.text
+            if self.take("->"):
+                called = self.imported().text
+            found = [(name, called)]
+        if not path:
+            hint = f"name what to take from it: `%import {name.text}.NAME`"
+            raise self.error(f"nothing is imported from {name.text}", hint, first)
+        self.end_of_line()
+        return Imported(tuple(p.text for p in path), relative, found, self.starts[first])
+
+    def imported(self) -> Name:
+        if self.kinds[self.at] not in ("rule", "terminal"):
+            hint = "`%import common.WS`, `%import .file.rule`, `%import .file (rule, TERMINAL)`"
+            raise self.error(f"a name expected here, not {self.shown()}", hint)
+        return self.name()
+
+    def name(self) -> Name:
+        self.at += 1
+        return Name(self.texts[self.at - 1], self.starts[self.at - 1])
+
+    # alternatives
+
+    def options(self) -> Options:
+        """Alternatives up to the end of their line; groups by a stack of their own, as they may nest deeply."""
+        outer: list[tuple[Options, int]] = []
+        options = Options([[]], [])
+        kinds = self.kinds
+        while True:
+            kind = kinds[self.at]
+            if kind in ("rule", "terminal", "string", "regex"):
+                options.items[-1].append(self.repeated(self.value()))
+            elif kind == "|":
+                self.at += 1
+                options.items.append([])
+            elif kind in ("(", "["):
+                outer.append((options, self.at))
+                self.limits.check("depth", len(outer), "groups are nested too deeply", "name the inner ones as rules", **self.tokens.place(self.at))
+                self.at += 1
+                options = Options([[]], [])
+            elif kind in (")", "]"):
+                if not outer:
+                    raise self.error(f"nothing is open that {self.texts[self.at]} could close", "leave it out")
+                inner, (options, opened) = options, outer.pop()
+                if (kinds[opened] == "(") != (kind == ")"):
+                    hint = f"it was opened by {self.texts[opened]}, in {self.tokens.named(opened)}"
+                    raise self.error(f"{self.texts[self.at]} closes another bracket", hint)
+                self.at += 1
+                group = Group(inner, self.starts[opened], kind == "]")
+                options.items[-1].append(self.repeated(group))
+                options.aliases += inner.aliases
+            elif kind == "->":
+                options.aliases.append(self.starts[self.at])
+                self.alias()
+            elif kind in ("newline", "end"):
+                if outer:
+                    opened = outer[-1][1]
+                    raise self.error(f"{self.texts[opened]} is never closed", LINES, opened)
+                return options
+            else:
+                raise self.tokens.misplaced(self.at)
+
+    def alias(self) -> None:
+        self.at += 1
+        self.need("rule", "a lower-case name for this alternative", "an alias is a rule's name: `-> name`")
+        if self.kinds[self.at] not in ("|", ")", "]", "newline", "end"):
+            raise self.error("an alias stands at the end of its alternative", "put it last, or before `|`")
+
+    def value(self):
+        kind, text, at = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
+        self.at += 1
+        if kind == "string" and self.kinds[self.at] == "..":
+            self.at += 1
+            last = self.at
+            self.need("string", "a string, the range's last character,")
+            return Range(Quoted(text, at), Quoted(self.texts[last], self.starts[last]))
+        if kind in ("string", "regex"):
+            return Quoted(text, at)
+        return Name(text, at, self.arguments() if kind == "rule" and self.take("{") else None)
+
+    def arguments(self) -> list:
+        found = []
+        self.depth += 1
+        advice = "name the inner ones as rules"
+        self.limits.check("depth", self.depth, "templates are nested too deeply", advice, **self.tokens.place(self.at))
+        while True:
+            if self.kinds[self.at] not in ("rule", "terminal", "string", "regex"):
+                hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
+                raise self.error(f"an argument expected here, not {self.shown()}", hint)
+            found.append(self.value())
+            if self.take("}"):
+                self.depth -= 1
+                return found
+            if not self.take(","):
+                hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
+                raise self.error(f"`,` or `}}` expected here, not {self.shown()}", hint)
+
+    def repeated(self, item):
+        kind, at = self.kinds[self.at], self.at
+        if kind == "operator":
+            self.at += 1
+            text = self.texts[at]
+            low, high = {"?": (0, 1), "*": (0, None), "+": (1, None)}[text]
+        elif kind == "~":
+            self.at += 1
+            hint = "`x~3` is three times, `x~2..5` two to five times"
+            low = high = self.count(hint)
+            if self.take(".."):
+                high = self.count(hint)
+            text = f"~{low}" if self.at - at == 2 else f"~{low}..{high}"
+            if high < low or low < 0:
+                hint = "write two counts, the smaller one first"
+                raise self.error(f"repeat ~{low}..{high} can never be met", hint, at)
+            self.limits.check("repeat", high, f"repeat {text}", **self.tokens.place(at))
+        else:
+            return item
+        if self.kinds[self.at] in ("operator", "~"):
+            raise self.error(f"{self.texts[self.at]} can't follow {text}", UNPOSTFIXED)
+        return Repeated(item, low, high, self.starts[at], text)
+
+    def count(self, hint: str) -> int:
+        text = self.need("number", "a count", hint)
+        if len(text) > 15:
+            self.limits.check("repeat", 10**15, f"repeat ~{text[:15]}...", **self.tokens.place(self.at - 1))
+        return int(text)

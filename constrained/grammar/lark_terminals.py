@@ -1,0 +1,222 @@
+"""Terminals, as nodes: each is the language of the one regular expression that lark makes of it.
+
+What looks around in one looks at the whole of it, and beyond: see `surroundings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from functools import partial
+
+from constrained.grammar import nodes
+from constrained.grammar.assertions import looks
+from constrained.grammar.lark_definitions import Body, Definition, at, nearest, walk
+from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node, string_text
+from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
+from constrained.grammar.nodes import Call, Node, Place, Rule, Slot
+from constrained.grammar.source import Source
+from constrained.grammar.surroundings import Token
+from constrained.limits import Limits
+
+_SHARED = 10_000
+"""A terminal of more pieces than this becomes a rule, so that terminals that double each other stay small."""
+
+_INSIDE = ["/.*?/", r"/(?<!\\)(\\\\)*?/"]
+"""What `common._STRING_ESC_INNER` is made of."""
+
+
+class Terminals:
+    """Reads terminals when they are asked for.
+
+    A terminal's names mean those of its own file; parts are read before what they are part of.
+
+    Attributes
+    ----------
+    rules : dict of str to Rule
+        The terminals that became rules.
+    """
+
+    def __init__(self, source: Source, limits: Limits):
+        self.source = source
+        self.limits = limits
+        self.rules: dict[str, Rule] = {}
+        self._branches: dict[Definition, list[Node]] = {}
+        self._sizes: dict[Definition, int] = {}
+        self._looks: dict[Definition, partial] = {}  # those that look around: an error where they do
+
+    def node(self, definition: Definition) -> Node:
+        """The texts of a terminal.
+
+        Raises
+        ------
+        GrammarError
+        """
+        if definition not in self._branches:
+            for part in parts_first(definition):
+                if part not in self._branches:
+                    self._read(part)
+        node = nodes.alt(self._branches[definition])
+        if definition in self._looks and looks(node):
+            return Token(node, definition.name, self._looks[definition])
+        return node
+
+    def size(self, definition: Definition) -> int:
+        """How many pieces it has, those of its parts included."""
+        return self._sizes[definition]
+
+    def literal(self, item, definition: Definition, body: Body) -> Node:
+        """The texts of a string, regular expression or range, which know where they are written."""
+        (node,) = self._literal(item, definition, body, literal_node)
+        if looks(node):
+            return Token(node, definition.name, partial(body.scope.error, at=item.at))
+        return node
+
+    def _literal(self, item, definition: Definition, body: Body, read) -> list[Node]:
+        try:
+            found = [range_node(item)] if isinstance(item, Range) else read(item, self.limits)
+        except Fault as fault:
+            raise body.scope.error(fault.message, item.at + fault.offset, fault.hint) from None
+        source = body.scope.source
+        name = "%ignore" if definition.name.startswith("$ignore") else definition.name
+        place = Place(name, *source.place(item.at), imported=source is not self.source)
+        return [nodes.placed(node, place) for node in (found if isinstance(found, list) else [found])]
+
+    def _read(self, definition: Definition) -> None:
+        if definition.declared:
+            self._sizes[definition] = 1
+            self._branches[definition] = [Slot(definition.name)]
+            return
+        found = self._set_apart([self._options(b.options, definition, b) for b in definition.bodies])
+        size = 0
+        for body in definition.bodies:
+            for item in walk(body.options):
+                size += 1
+                if isinstance(item, Name):
+                    part = body.scope.definition(item.text)
+                    size += self._sizes[part]
+                    if part in self._looks:
+                        self._looks.setdefault(definition, self._looks[part])
+        self.limits.check("nodes", size, f"a terminal of more than {self.limits.nodes:,} nodes", **at(definition.place))
+        self._sizes[definition], self._branches[definition] = size, found
+        if size > _SHARED and definition not in self._looks:
+            self.rules[definition.name] = Rule(definition.name, nodes.alt(found))
+            self._sizes[definition], self._branches[definition] = 1, [Call(definition.name)]
+
+    # a list is of alternatives that no group holds together
+
+    def _options(self, options: Options, definition: Definition, body: Body) -> list[Node]:
+        return self._set_apart([self._items(items, definition, body) for items in options.items])
+
+    def _set_apart(self, found: list[list[Node]]) -> list[Node]:
+        """Several alternatives are a group; a single one is what it is."""
+        return found[0] if len(found) == 1 else [nodes.alt([node for part in found for node in part])]
+
+    def _items(self, items: list, definition: Definition, body: Body) -> list[Node]:
+        """One after the other: what stands beside a `|` that is in no group belongs to one side of it."""
+        done: list[Node] = []
+        run: list[Node] = []
+        for item in _strings_joined(items, body):
+            first, *more = self._item(item, definition, body)
+            run.append(first)
+            if more:
+                done += [nodes.seq(run), *more[:-1]]
+                run = [more[-1]]
+        return [*done, nodes.seq(run)]
+
+    def _item(self, item, definition: Definition, body: Body) -> list[Node]:
+        if isinstance(item, Name):
+            return self._branches[body.scope.definition(item.text)]
+        if isinstance(item, (Quoted, Range)):
+            found = self._literal(item, definition, body, branches)
+            if definition not in self._looks and any(map(looks, found)):
+                self._looks[definition] = partial(body.scope.error, at=item.at)
+            return found
+        if isinstance(item, Group):
+            inner = self._options(item.options, definition, body)
+            return [nodes.repeat(nodes.alt(inner), 0, 1)] if item.optional else inner
+        return [nodes.repeat(nodes.alt(self._item(item.item, definition, body)), item.low, item.high)]
+
+
+def parts_first(definition: Definition) -> list[Definition]:
+    """A terminal after those it is made of.
+
+    Raises
+    ------
+    GrammarError
+        One of them isn't there, is a rule, or has itself as a part.
+    """
+    order: list[Definition] = []
+    done = {definition: False}
+    work = [(definition, _parts(definition))]
+    while work:
+        top, parts = work[-1]
+        for part, item, body in parts:
+            if done.get(part) is False:
+                hint = "terminals can't be recursive: make it a rule (lower case)"
+                raise body.scope.error(f"terminal '{part.name}' has itself as a part", item.at, hint)
+            if part not in done:
+                done[part] = False
+                work.append((part, _parts(part)))
+                break
+        else:
+            work.pop()
+            done[top] = True
+            order.append(top)
+    return order
+
+
+def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
+    for body in definition.bodies:
+        if not any(body.options.items) and len(definition.bodies) == 1:
+            hint = "a terminal without text can never be read: give it some, or make it a rule"
+            raise body.scope.error(f"terminal '{definition.name}' is empty", definition.at, hint)
+        for item in walk(body.options):
+            if not isinstance(item, Name):
+                continue
+            if item.args is not None or not item.text.isupper():
+                hint = f"make it a terminal (upper case), or make {definition.name} a rule (lower case)"
+                hint = "name the terminal that is ignored" if definition.name[0] == "$" else hint
+                raise body.scope.error(f"a rule, '{item.text}', can't be part of a terminal", item.at, hint)
+            part = body.scope.definition(item.text)
+            if part is None:
+                hint = nearest(item.text, body.scope.definitions)
+                hint = hint or "define it, or `%declare` it if it is a slot bound at run time"
+                raise body.scope.error(f"terminal '{item.text}' is not defined", item.at, hint)
+            yield part, item, body
+
+
+def _strings_joined(items: list, body: Body) -> list:
+    """`items` with a string as lark's `common` writes it, from quote to quote, made one regular expression.
+
+    ``"\\"" _STRING_ESC_INNER "\\""`` admits quotes inside by itself, but lark's lexers stop at the first
+    that ends it.
+    """
+    out: list = []
+    for item in items:
+        out.append(item)
+        for count in (2, 3) if isinstance(item, Quoted) else ():
+            first = out[-1 - count] if len(out) > count else None
+            if isinstance(first, Quoted) and first.text == item.text and _spelt(out[-count:-1], body) == _INSIDE:
+                text = string_text(item)
+                if text is not None:
+                    out[-1 - count :] = [Quoted(text, first.at)]
+                    break
+    return out
+
+
+def _spelt(items: list, body: Body) -> list[str] | None:
+    """The literals that `items`, or the terminals they name, are made of, if of nothing else."""
+    out: list[str] = []
+    for item in items:
+        if isinstance(item, Name):
+            inner = body.scope.definition(item.text).bodies
+            if len(inner) != 1 or len(inner[0].options.items) != 1:
+                return None
+            found = _spelt(inner[0].options.items[0], inner[0])
+        else:
+            found = [item.text] if isinstance(item, Quoted) else None
+        if found is None or len(out) + len(found) > 2:
+            return None
+        out += found
+    return out
