@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sized
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
+from constrained.grammar.lark_definitions import nearest, some
 from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.left_corners import Empty
 from constrained.grammar.lookaround import settle
@@ -75,10 +76,12 @@ class Grammar:
     ) -> Grammar:
         """A grammar of rules already read; checks what :meth:`from_lark` promises."""
         if start not in rules:
-            known = ", ".join(sorted(set(rules) - {IGNORED})) or "none"
-            raise source.error(f"no rule '{start}' to start from", hint=f"the rules are: {known}")
+            known = sorted(name for name in rules if "$" not in name)
+            hint = nearest(start, known) or f"the rules are: {some(known)}"
+            raise source.error(f"no rule '{start}' to start from", hint=hint)
         if rules[start].params:
-            raise source.error(f"'{start}' is a template and can't be the start", start)
+            hint = "start from a rule that uses it: `start: " + start + "{...}`"
+            raise source.error(f"'{start}' is a template and can't be the start", hint=hint, line=rules[start].line)
         after = [Call(IGNORED)] if IGNORED in rules else []
         whole = nodes.seq([Call(start), *after])
         try:

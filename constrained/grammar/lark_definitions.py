@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -308,7 +309,9 @@ class _Loader:
         for name in _needed([inner.full(name) for name in names], definitions):
             known = scope.definitions.get(name)
             if known and name != STEP:
-                hint = f"import it under another name: `%import {'.'.join(first.path)}.{name} -> OTHER`"
+                written = next((n for n, called in names.items() if scope.full(called) == name), name)
+                other = "OTHER" if written.isupper() else "other"
+                hint = f"import it under another name: `%import {'.'.join(first.path)}.{written} -> {other}`"
                 raise place.error(f"'{name}' comes from {known.place.source.name}, too", hint)
             scope.definitions[name] = definitions[name]
 
@@ -318,7 +321,7 @@ class _Loader:
         if found is None:
             own = [d for d in inner.definitions if d in inner.called.values()]
             written = {n for n, f in inner.called.items() if f in own} or {n for n in inner.definitions}
-            hint = nearest(name.text, written) or f"it has: {_some(sorted(written))}"
+            hint = nearest(name.text, written) or f"it has: {some(sorted(written))}"
             raise place.error(f"{inner.source.name} has no '{name.text}'", hint)
         if found.terminal != called.isupper():
             kind, case = ("terminal", "upper") if found.terminal else ("rule", "lower")
@@ -330,7 +333,8 @@ class _Loader:
         folders = [_beside(scope.source)] if statement.relative else [SHIPPED, _lark_folder()]
         path = next((f / file for f in folders if (f / file).exists()), None)
         if path is None:
-            raise place.error(f"can't import {'.'.join(statement.path)}: {_tried(file, folders)}", _elsewhere(scope, statement, file))
+            tried = _tried(file, scope.source if statement.relative else None)
+            raise place.error(f"can't import {'.'.join(statement.path)}: {tried}", _elsewhere(scope, statement, file))
         if path not in self._parsed:
             try:
                 source = read_file(path, self.limits)
@@ -371,9 +375,10 @@ def _lark_folder() -> Path:
     return Path(importlib.util.find_spec("lark").origin).parent / "grammars"
 
 
-def _tried(file: Path, folders: list[Path]) -> str:
-    if len(folders) == 1:
-        return f"there is no {file.as_posix()} in {folders[0].resolve().name or folders[0]}"
+def _tried(file: Path, source: Source | None) -> str:
+    if source is not None:
+        where = f"beside {source.name}" if source.path else "in the folder of the running script"
+        return f"there is no {file.as_posix()} {where}"
     return f"no {file.as_posix()} ships with lark or here"
 
 
@@ -396,8 +401,25 @@ def at(place: Mark) -> dict:
     return {"line": place.line, "column": place.column, "context": context, "source": place.source.name}
 
 
-def _some(names: list[str]) -> str:
+def some(names: list[str]) -> str:
+    """Names in a row, the first twenty of them."""
+    if not names:
+        return "none"
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def undefined(item: Name, body: Body, known) -> str:
+    """What to do about a name that stands for nothing."""
+    text = body.scope.source.text
+    word = re.compile(r"\w+").match(text, item.at)[0]
+    if item.at and text[item.at - 1] in '/"' and len(word) < 4:
+        return "flags of a regular expression are i, m, s, u and x; a string has only i"
+    if word != item.text:
+        return f"'{word}' is several names: rules are lower case ({word.lower()}), terminals upper case ({word.upper()})"
+    found = nearest(item.text, known)
+    if found or not item.text.isupper():
+        return found or f"define it: `{item.text}: ...`"
+    return "define it, or `%declare` it if it is a slot bound at run time"
 
 
 def nearest(name: str, known) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.lark_definitions import STEP, Body, Definition, at, load, nearest
+from constrained.grammar.lark_definitions import STEP, Body, Definition, at, load, undefined
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.nodes import Call, Node, Rule, Var
@@ -167,7 +167,6 @@ class _Reader:
         found = self.definitions.get(self.body.scope.full(item.text))
         if found is None:
             kind = "terminal" if item.text.isupper() else "rule" if item.args is None else "template"
-            hint = nearest(item.text, [*self.definition.params, *self.definitions])
-            hint = hint or "define it" + (", or `%declare` it if it is a slot bound at run time" if kind == "terminal" else "")
-            raise self.error(f"{kind} '{item.text}' is not defined", item.at, hint)
+            known = [*self.definition.params, *self.definitions]
+            raise self.error(f"{kind} '{item.text}' is not defined", item.at, undefined(item, self.body, known))
         return found

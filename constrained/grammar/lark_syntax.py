@@ -14,7 +14,6 @@ from constrained.grammar.source import Source
 from constrained.limits import Limits
 
 LINES = "a line goes on only before `|`, or after a backslash at its end"
-UNPOSTFIXED = "group it first: `(x?)~2`"
 
 
 @dataclass(slots=True, eq=False)
@@ -176,16 +175,22 @@ class _Parser:
                 self.at += 1
                 found.append(getattr(self, "_" + self.texts[self.at - 1][1:])())
             else:
-                hint = LINES if self.at else "a rule is `name: ...`, a terminal `NAME: ...`"
-                raise self.error(f"a rule, a terminal or a %-directive expected here, not {self.shown()}", hint)
+                raise self.no_statement()
         return found
+
+    def no_statement(self):
+        kind, text = self.kinds[self.at], self.texts[self.at]
+        hint = LINES if self.at else "a rule is `name: ...`, a terminal `NAME: ...`"
+        if kind == "number":
+            hint = "names begin with a letter, or `_` and a letter"
+        elif kind == "operator" and text == "?":
+            hint = "`?` stands right before the name of a rule; terminals have no modifiers"
+        return self.error(f"a rule, a terminal or a %-directive expected here, not {self.shown()}", hint)
 
     def definition(self, kind: str) -> Defined:
         modifiers = self.take("modifiers") or ""
         start, at = self.at, self.starts[self.at]
         terminal = self.kinds[self.at] == "terminal"
-        if terminal and modifiers:
-            raise self.error("`?` and `!` are for rules, not for terminals")
         name = self.take("terminal") or self.need("rule", "a rule or terminal")
         if "?" in modifiers and name.startswith("_"):
             raise self.error(f"rule '{name}' can't be `?` and begin with `_`, too", "leave one of both out", start)
@@ -326,7 +331,7 @@ class _Parser:
         if kind == "string" and self.kinds[self.at] == "..":
             self.at += 1
             last = self.at
-            self.need("string", "a string, the range's last character,")
+            self.need("string", "the last character of the range", 'a range goes from string to string: `"a".."z"`')
             return Range(Quoted(text, at), Quoted(self.texts[last], self.starts[last]))
         if kind in ("string", "regex"):
             return Quoted(text, at)
@@ -369,7 +374,8 @@ class _Parser:
         else:
             return item
         if self.kinds[self.at] in ("operator", "~"):
-            raise self.error(f"{self.texts[self.at]} can't follow {text}", UNPOSTFIXED)
+            further = self.texts[self.at]
+            raise self.error(f"`{further}` can't follow `{text}`", f"group what it repeats: `(x{text}){further}`")
         return Repeated(item, low, high, self.starts[at], text)
 
     def count(self, hint: str) -> int:

@@ -11,7 +11,7 @@ from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
-from constrained.grammar.lark_definitions import Body, Definition, at, nearest, walk
+from constrained.grammar.lark_definitions import Body, Definition, at, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node, string_text
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Node, Place, Rule, Slot
@@ -42,6 +42,7 @@ class Terminals:
         self.limits = limits
         self.rules: dict[str, Rule] = {}
         self._branches: dict[Definition, list[Node]] = {}
+        self._nodes: dict[Definition, Node] = {}
         self._sizes: dict[Definition, int] = {}
         self._looks: dict[Definition, partial] = {}  # those that look around: an error where they do
 
@@ -56,7 +57,9 @@ class Terminals:
             for part in parts_first(definition):
                 if part not in self._branches:
                     self._read(part)
-        node = nodes.alt(self._branches[definition])
+        node = self._nodes.get(definition)
+        if node is None:
+            node = self._nodes[definition] = nodes.alt(self._branches[definition])
         if definition in self._looks and looks(node):
             return Token(node, definition.name, self._looks[definition])
         return node
@@ -180,8 +183,7 @@ def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
                 raise body.scope.error(f"a rule, '{item.text}', can't be part of a terminal", item.at, hint)
             part = body.scope.definition(item.text)
             if part is None:
-                hint = nearest(item.text, body.scope.definitions)
-                hint = hint or "define it, or `%declare` it if it is a slot bound at run time"
+                hint = undefined(item, body, body.scope.definitions)
                 raise body.scope.error(f"terminal '{item.text}' is not defined", item.at, hint)
             yield part, item, body
 

@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_MIXED = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 _SPACE = "a space parts `?` from the name after it: `x? y`"
 # of what other notations, and slips, look like here: (pattern, message, hint)
 _SLIPS = (
@@ -77,6 +77,9 @@ class Tokens:
             self.texts.append(found[0])
             self.starts.append(found.start())
             self.kinds.append(found[0] if kind == "sign" else "|" if kind == "bar" else kind)
+            if kind == "regex" and "\n" in found[0] and "x" not in found[0][found[0].rindex("/") :]:
+                hint = "close it with `/`; over several lines it is written with the flag x: `/.../x`"
+                raise self.error("this regular expression is not closed on its line", len(self.kinds) - 1, hint)
             if len(self.kinds) > most:
                 advice = "split it into files, or bind long lists to a slot"
                 what = "the grammar has too many names, literals and signs"
@@ -110,6 +113,8 @@ class Tokens:
         kind, text = self.kinds[index], self.texts[index].strip()
         if kind == "end":
             return "the end of the text"
+        if kind in ("rule", "terminal"):
+            text = _WORD.match(self.source.text, self.starts[index])[0]
         return "the end of the line" if kind == "newline" else f"`{text if len(text) <= 40 else text[:37] + '...'}`"
 
     def no_colon(self, name: int, index: int) -> GrammarError:
@@ -130,8 +135,10 @@ class Tokens:
         """Of a token that no alternative can go on with."""
         kind, before = self.kinds[index], self.kinds[index - 1]
         hint = None
-        if kind == "modifiers":
-            hint = _SPACE if self.texts[index][0] == "?" else "`!` stands only before the name of the rule that is defined"
+        if kind in ("modifiers", "operator") and self.texts[index] == "?" and self.kinds[index + 1] in ("rule", "terminal"):
+            hint = _SPACE
+        elif kind == "modifiers":
+            hint = "`!` stands only before the name of the rule that is defined"
         elif kind in ("operator", "~"):
             hint = "it stands after what it repeats: a name, a literal or a group"
         elif kind == ":":
@@ -140,6 +147,7 @@ class Tokens:
             hint = "a count is written `x~2..5`; arguments `template{a, b}` stand right behind a rule's name"
         elif kind == ",":
             hint = "what follows each other stands side by side, without commas"
+            hint = "a count from two to five is written `x~2..5`" if before == "number" else hint
         elif kind == "..":
             hint = 'a range goes from string to string: `"a".."z"`'
         elif kind == "directive":
@@ -151,7 +159,7 @@ class Tokens:
         return self.error(f"unexpected {self.shown(index)}", index, hint)
 
     def _mixed(self, at: int) -> GrammarError:
-        name = _MIXED.match(self.source.text, at)[0]
+        name = _WORD.match(self.source.text, at)[0]
         hint = f"rules are lower case ({name.lower()}), terminals upper case ({name.upper()}); digits and `_` in either"
         return self.error_at(f"the name '{name}' is neither a rule's nor a terminal's", at, hint)
 
@@ -164,7 +172,9 @@ class Tokens:
                 if near:
                     hint = f"did you mean {near[0]}? {hint}"
                 return self.error_at(message.format(found[0][:40]), at, hint)
-        word = _MIXED.match(text, at)
+        while at and _WORD.match(text[at - 1]):
+            at -= 1
+        word = _WORD.match(text, at)
         if word:
             hint = "names are made of a-z or A-Z, digits and `_`, and begin with a letter, or `_` and a letter"
             return self.error_at(f"'{word[0][:40]}' is no name", at, hint)

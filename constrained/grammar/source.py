@@ -50,6 +50,7 @@ class Source:
         length = (len(self.text) if end < 0 else end) - start
         first = max(0, min(column - _CONTEXT // 2, length - _CONTEXT)) if length > _CONTEXT else 0
         shown = self.text[start + first : start + min(length, first + _CONTEXT)].rstrip("\r")
+        shown = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in shown)
         before = "".join("\t" if c == "\t" else " " for c in shown[: column - 1 - first].ljust(column - 1 - first))
         if first:
             shown, before = f"...{shown}", f"   {before}"
