@@ -34,10 +34,10 @@ Refused:
 start: nothing
 ```
 ```text
-<string>:1:8: Rule 'nothing' used but not defined (in rule start)
+<string>:1:8: rule 'nothing' is not defined
 start: nothing
        ^
-  hint: define it, or `%declare` it if it is a slot bound at run time
+  hint: define it: `nothing: ...`
 ```
 ```python
 from constrained import Grammar

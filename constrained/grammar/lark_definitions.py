@@ -24,6 +24,7 @@ from constrained.grammar.source import SHIPPED, Source, read_file, shipped_names
 from constrained.limits import DEFAULT, Limits
 
 STEP = "_STEP"
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ class Scope:
     source: Source
     prefix: str = ""
     imported_by: Mark | None = None
-    called: dict[str, str] = field(default_factory=dict)
+    imported: frozenset[str] = frozenset()
     outer: Scope | None = None
+    called: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
@@ -137,6 +139,15 @@ class Definition:
     @property
     def place(self) -> Mark:
         return self.scope.place(self.at)
+
+    @property
+    def shown(self) -> str:
+        """Its name for a reader: `common.DIGIT` for the `common__DIGIT` that comes along with an import."""
+        if self.name.startswith("$ignore"):
+            return "%ignore"
+        if self.name in self.scope.imported or self.scope.outer is None:
+            return self.name
+        return f"{self.scope.prefix.replace('__', '.')}.{_WORD.match(self.scope.source.text, self.at)[0]}"
 
     def uses(self) -> Iterator[Use]:
         """All that is written in it, in order (a repeat after what it repeats)."""
@@ -298,8 +309,8 @@ class _Loader:
             circle = " -> ".join(p.name for p in [*self._loading[self._loading.index(path) :], path])
             raise place.error(f"files import each other in a circle: {circle}", "move what both need to a third file")
         names = {name.text: called for s in statements for name, called in s.names}
-        inner = Scope(source, "__".join(first.path), place, outer=scope)
-        inner.called.update({name: scope.full(called) for name, called in names.items()})
+        called = {name: scope.full(called) for name, called in names.items()}
+        inner = Scope(source, "__".join(first.path), place, frozenset(called.values()), scope, called)
         self._loading.append(path)
         definitions = self._definitions(inner, parsed)
         self._loading.pop()
@@ -411,7 +422,7 @@ def some(names: list[str]) -> str:
 def undefined(item: Name, body: Body, known) -> str:
     """What to do about a name that stands for nothing."""
     text = body.scope.source.text
-    word = re.compile(r"\w+").match(text, item.at)[0]
+    word = _WORD.match(text, item.at)[0]
     if item.at and text[item.at - 1] in '/"' and len(word) < 4:
         return "flags of a regular expression are i, m, s, u and x; a string has only i"
     if word != item.text:

@@ -81,8 +81,7 @@ class Terminals:
         except Fault as fault:
             raise body.scope.error(fault.message, item.at + fault.offset, fault.hint) from None
         source = body.scope.source
-        name = "%ignore" if definition.name.startswith("$ignore") else definition.name
-        place = Place(name, *source.place(item.at), imported=source is not self.source)
+        place = Place(definition.shown, *source.place(item.at), imported=source is not self.source)
         return [nodes.placed(node, place) for node in (found if isinstance(found, list) else [found])]
 
     def _read(self, definition: Definition) -> None:

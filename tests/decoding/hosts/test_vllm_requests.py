@@ -27,7 +27,7 @@ from tests.decoding.hosts.vllm_stand_in import EngineV1, Request, SamplingParams
     [
         (SamplingParams(extra_args={"constrained": {"choices": ["a"], "regex": "b"}}), "has one of"),
         (SamplingParams(extra_args={"constrained": "not JSON"}), "not JSON"),
-        (SamplingParams(extra_args={"constrained": {"lark": 'start: "a" (\n'}}), "Unclosed parenthesis"),
+        (SamplingParams(extra_args={"constrained": {"lark": 'start: "a" (\n'}}), "is never closed"),
         (SamplingParams(extra_args={"constrained": {"knowledge": "household"}}), "not bound"),
         (SamplingParams(min_tokens=3, extra_args={"constrained": {"choices": ["a"]}}), "min_tokens"),
         (SamplingParams(bad_words=["a"], extra_args={"constrained": {"choices": ["a"]}}), "bad_words"),
