@@ -5,7 +5,7 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.grammar import shipped_names
-from constrained.grammar.lark_reader import SHIPPED
+from constrained.grammar.source import SHIPPED
 
 KNOWLEDGE = [name for name in shipped_names() if not name.startswith("steps/")]
 
