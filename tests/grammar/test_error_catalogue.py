@@ -143,3 +143,11 @@ def test_an_import_that_is_no_text_is_told_of_where_it_is_imported(files):
 def test_names_that_ship_are_guessed():
     assert refusal("%import houshold.goto\nstart: goto\n").hint == "did you mean household?"
     assert refusal("%import steps.reakt.start -> step\nstart: step\n").hint == "did you mean steps.react?"
+
+
+def test_an_import_from_nowhere_lists_what_there_is():
+    error = refusal("start: A\n%import nowhere.A\n")
+    assert error.message == (
+        "<string>:2:9: can't import nowhere: no nowhere.lark ships with lark or here\n%import nowhere.A\n        ^"
+    )
+    assert all(name in error.hint for name in ("household", "steps.react", "common", "%import .nowhere"))
