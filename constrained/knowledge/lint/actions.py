@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lark import Token, Tree
-
 from constrained.grammar import STEP
+from constrained.grammar.lark_syntax import Group, Name, Repeated
 from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.graph import START
-from constrained.knowledge.lint.finding import Finding, Span
+from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.names import holds_step
 from constrained.knowledge.lint.outline import RULE, Outline
 
@@ -26,7 +25,7 @@ def unreachable(outline: Outline, start: str) -> Iterator[Finding]:
                 f"no path leads to the action '{name}'{by}",
                 "the agent can never take it, and the prompt doesn't name it",
                 f"let '{start}' or another action name it after its _STEP, as in `_STEP (... | {name})`",
-                Span.of(found[0].name),
+                found[0].span,
             )
 
 
@@ -36,48 +35,44 @@ def missing_steps(outline: Outline, start: str) -> Iterator[Finding]:
     if not actions:
         return
     for definition in outline.definitions:
-        if definition.kind != RULE or definition.body is None:
+        if definition.kind != RULE or definition.options is None:
             continue
-        for alternative in definition.body.children:
-            found = _runs_into(alternative, actions - set(map(str, definition.params)))
+        for items in definition.options.items:
+            found = _runs_into(items, actions.difference(definition.params))
             if found is not None and definition.name != start:
                 yield Finding(
                     "missing-step",
-                    f"'{definition.name}' goes straight on into the action '{found}', with no _STEP between them",
+                    f"'{definition.name}' goes straight on into the action '{found.text}', with no _STEP between them",
                     "both are then one text, and the environment is asked only after the second",
-                    f"end '{definition.name}' first: `_STEP {found}`",
-                    Span.of(found),
+                    f"end '{definition.name}' first: `_STEP {found.text}`",
+                    outline.span(found),
                 )
 
 
-def _runs_into(alternative: Tree, actions: set[str]) -> Token | None:
+def _runs_into(items: list, actions: set[str]) -> Name | None:
     """The action that stands behind text in one alternative, before any _STEP."""
     text = False
-    for item in alternative.children[0].children if alternative.data == "alias" else alternative.children:
-        for kind, token in _parts(item):
-            if kind == "terminal" and str(token) == STEP:
+    for item in items:
+        for part in _parts(item):
+            if isinstance(part, Name) and part.text == STEP:
                 return None
-            if kind == "nonterminal" and str(token) in actions:
-                if text:
-                    return token
-            elif kind != "nonterminal":
+            if not isinstance(part, Name) or part.text.isupper():
                 text = True
+            elif part.text in actions and text:
+                return part
     return None
 
 
-def _parts(item: Tree) -> Iterator[tuple[str, Token]]:
-    """(kind, token) of what stands in an item, a template's arguments left out: they may come later."""
-    if not isinstance(item, Tree):
-        return
-    if item.data in ("terminal", "nonterminal", "literal"):
-        yield item.data, item.children[0]
-    elif item.data == "range":
-        yield "literal", item.children[0]
-    elif item.data == "template_usage":
-        yield "nonterminal", item.children[0].children[0]
+def _parts(item) -> Iterator:
+    """Names and literals that stand in an item, a template's arguments left out: they may come later."""
+    if isinstance(item, Repeated):
+        yield from _parts(item.item)
+    elif isinstance(item, Group):
+        for items in item.options.items:
+            for inner in items:
+                yield from _parts(inner)
     else:
-        for part in item.children[:1] if item.data == "alias" else item.children:
-            yield from _parts(part)
+        yield item
 
 
 def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Finding]:
@@ -90,7 +85,7 @@ def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Fi
             f"no comment above '{start}' says what the task is",
             "the comment above it is the overview that models and readers are given; without one they are told nothing",
             _parted(text, place.line) or f"write a line above it: `// what the agent is to do` and then `{start}: ...`",
-            Span.of(place),
+            place,
         )
     for name in actions:
         place = outline.place(name)
@@ -100,7 +95,7 @@ def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Fi
                 f"no comment above '{name}' says what this action does",
                 "the comment right above an action is its definition in the prompt; now models are told its bare name",
                 _parted(text, place.line) or f"write a line above it: `// {name}: what it does, and when to take it.`",
-                Span.of(place),
+                place,
             )
 
 

@@ -19,7 +19,7 @@ from constrained.knowledge.follow import continuations, ends_step
 from constrained.knowledge.graph import START
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint.alphabet import bytes_apart
-from constrained.knowledge.lint.finding import Finding, Span
+from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.outline import Outline
 
 SAME, PREFIX = "same", "prefix"
@@ -173,7 +173,7 @@ def _same(place, first: str, second: str, text: str, outline: Outline) -> Findin
         f"{_where(place)}, '{first}' and '{second}' can both be written `{text}`",
         "the text doesn't tell which was meant, so what may follow either may come next, and a checker names only one",
         "word one of them differently, or join them into one rule",
-        _place(outline, second),
+        outline.place(second),
     )
 
 
@@ -184,7 +184,7 @@ def _prefix(place, first: str, second: str, text: str, outline: Outline) -> Find
         "only where the model ends its text tells them apart; the masks allow both, but a model that ends early, or "
         "late, means another action",
         f"close '{first}' with a character of its own, as in `\"...\" \".\" _STEP`, or word one of them differently",
-        _place(outline, second),
+        outline.place(second),
     )
 
 
@@ -205,18 +205,13 @@ def _open_ended(knowledge: ActionKnowledge, outline: Outline, work: _Work) -> It
                 "only where the model ends its text tells them apart; the masks allow both, but a model that ends early "
                 "means another thing",
                 f"close the text with a character that can't stand in it, as in `\"[\" ... \"]\"`, in '{name}'",
-                _place(outline, name),
+                outline.place(name),
             )
 
 
 def _shortest(state: State, work: _Work) -> bytes:
     """A shortest text that completes `state`; there is one, since no state leads nowhere."""
     return next(text for text, end in _walk(state, work) if end.accepting)
-
-
-def _place(outline: Outline, name: str) -> Span | None:
-    token = outline.place(name)
-    return Span.of(token) if token is not None else None
 
 
 def _shape(node: Node):

@@ -15,7 +15,7 @@ from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint import actions, endless, finishing, names, slots, writing
 from constrained.knowledge.lint.ambiguous import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Span
-from constrained.knowledge.lint.outline import Outline, read_outline
+from constrained.knowledge.lint.outline import RULE, Outline, read_outline
 from constrained.limits import DEFAULT, Limits
 
 
@@ -75,7 +75,7 @@ def check_file(
     limits : Limits
     """
     try:
-        source = read_source(text_or_path)
+        source = read_source(text_or_path, limits)
     except GrammarError as error:
         hint = error.hint or "save it as UTF-8 text"
         return Checked(str(text_or_path), [Finding("unreadable", error.message, "nothing in it could be checked", hint)])
@@ -84,7 +84,7 @@ def check_file(
     if isinstance(fault, LimitError):
         checked.findings = [_refusal(fault)]
         return checked
-    outline = read_outline(source)
+    outline = read_outline(source, limits)
     found = _Findings()
     found.of(lambda: _as_written(source, outline, start))
     if fault is not None and not _told(fault, found.all):
@@ -156,7 +156,7 @@ def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Findin
         yield from endless.endless(source, outline, reached)
         yield from finishing.matches_nothing(outline, reached)
     elif start not in outline.guessed:
-        defined = [str(d.name) for d in outline.definitions if d.kind == "rule"]
+        defined = [d.name for d in outline.definitions if d.kind == RULE]
         yield Finding(
             "no-start",
             f"there is no rule '{start}'",

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lark import Token, Tree
-
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
+from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Repeated
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import Source
 from constrained.knowledge.lint.cycles import in_circles
-from constrained.knowledge.lint.finding import Finding, Span
+from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.imports import library
-from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, inner_first, names_in
+from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, first_of, items_in, names_in
 
 _LOW = {"*": 0, "+": 1}
 _WHY = (
@@ -28,11 +27,11 @@ _IMPORTS = 5
 
 def endless(source: Source, outline: Outline, reached: set[str]) -> Iterator[Finding]:
     """Unbounded repeats, at the place of each."""
-    for tree in outline.ignored:
-        yield from _ignored(tree, outline)
-    aside = {str(name) for tree in outline.ignored for name in names_in(tree)}
+    for options in outline.ignored:
+        yield _ignored(options, outline)
+    aside = {name.text for options in outline.ignored for name in names_in(options)}
     for definition in outline.definitions:
-        name = str(definition.name)
+        name = definition.name
         if name not in reached or (name in aside and name not in outline.users):
             continue
         if definition.kind == IMPORT:
@@ -41,80 +40,71 @@ def endless(source: Source, outline: Outline, reached: set[str]) -> Iterator[Fin
             yield from _repeats(definition, outline)
 
 
-def _ignored(tree: Tree, outline: Outline) -> Iterator[Finding]:
-    first = next((c for t in inner_first(tree) for c in t.children if isinstance(c, Token)), None)
-    yield Finding(
+def _ignored(options: Options, outline: Outline) -> Finding:
+    first = first_of(next(items_in(options)))
+    shown = "what stands here" if isinstance(first, Group) else first.text
+    return Finding(
         "endless-text",
-        f"%ignore admits {first} any number of times, between all tokens",
+        f"%ignore admits {shown} any number of times, between all tokens",
         _WHY + "; whitespace is where models get stuck most",
         "write the spaces where they belong, as in `\"a\" \" \"? \"b\"`, and take out the %ignore",
-        Span.of(first),
+        outline.span(first),
     )
 
 
 def _repeats(definition: Definition, outline: Outline) -> Iterator[Finding]:
     in_terminal = definition.kind == TERMINAL
-    for tree in inner_first(definition.body):
-        if tree.data == "literal" and tree.children[0].type == "REGEXP":
-            yield from _pattern(tree.children[0])
-        elif tree.data == "expr" and str(tree.children[1]) in _LOW:
-            item, operator = tree.children
-            if in_terminal or item.data == "value" and item.children[0].data in ("terminal", "literal", "range"):
-                if not _is_step(item):
-                    yield _endless(operator, _spelled(item), in_terminal)
-            elif STEP not in map(str, names_in(item)) and not _takes_steps(item, outline):
-                yield _list(operator, _spelled(item))
+    for item in items_in(definition.options):
+        if isinstance(item, Quoted) and item.text[0] == "/":
+            yield from _pattern(item, outline)
+        elif isinstance(item, Repeated) and item.high is None:
+            inner = item.item
+            if isinstance(inner, Name) and inner.text == STEP:
+                continue
+            token = not isinstance(inner, Group) and (not isinstance(inner, Name) or inner.text.isupper())
+            if in_terminal or token:
+                yield _endless(item, outline)
+            elif not _takes_steps(inner, outline):
+                yield _list(item, outline)
 
 
-def _is_step(item: Tree) -> bool:
-    return any(str(name) == STEP for name in names_in(item))
-
-
-def _takes_steps(item: Tree, outline: Outline) -> bool:
+def _takes_steps(item: Name | Group, outline: Outline) -> bool:
     """Whether some action ends within `item`: then it is a plan that goes on, not a text."""
-    reached: set[str] = set()
-    for name in names_in(item):
-        reached |= outline.reachable(str(name))
-    return STEP in reached
+    names = [item.text] if isinstance(item, Name) else [name.text for name in names_in(item.options)]
+    return any(STEP in outline.reachable(name) for name in names)
 
 
-def _spelled(item: Tree) -> str:
-    if item.data == "value":
-        inner = item.children[0]
-        return "..".join(map(str, inner.children)) if inner.data == "range" else str(_token(inner))
-    return "(...)"
+def _shown(item) -> str:
+    return "(...)" if isinstance(item, Group) else item.text
 
 
-def _token(tree: Tree):
-    first = tree.children[0]
-    return _token(first) if isinstance(first, Tree) else first
-
-
-def _endless(operator: Token, item: str, in_terminal: bool) -> Finding:
-    low = _LOW[str(operator)]
+def _endless(item: Repeated, outline: Outline) -> Finding:
+    shown = _shown(item.item)
     return Finding(
         "endless-text",
-        f"{item}{operator} may be written without end",
+        f"{shown}{item.text} may be written without end",
         _WHY,
-        f"bound it: `{item}~{low}..{_BOUND}`",
-        Span.of(operator),
+        f"bound it: `{shown}~{item.low}..{_BOUND}`",
+        outline.span(item),
     )
 
 
-def _list(operator: Token, item: str) -> Finding:
+def _list(item: Repeated, outline: Outline) -> Finding:
+    shown = _shown(item.item)
     return Finding(
         "endless-list",
-        f"the list {item}{operator} has no greatest length",
+        f"the list {shown}{item.text} has no greatest length",
         "one text can hold any number of these; only the token limit ends a model that doesn't",
-        f"if there is a natural most, say so: `{item}~{_LOW[str(operator)]}..20`",
-        Span.of(operator),
+        f"if there is a natural most, say so: `{shown}~{item.low}..20`",
+        outline.span(item),
     )
 
 
-def _pattern(token: Token) -> Iterator[Finding]:
-    bounded = bounded_pattern(str(token))
-    if bounded != str(token):
-        yield Finding("endless-text", f"{token} may match without end", _WHY, f"bound it: `{bounded}`", Span.of(token))
+def _pattern(item: Quoted, outline: Outline) -> Iterator[Finding]:
+    bounded = bounded_pattern(item.text)
+    if bounded != item.text:
+        message = f"{item.text} may match without end"
+        yield Finding("endless-text", message, _WHY, f"bound it: `{bounded}`", outline.span(item))
 
 
 _PIECE = re.compile(
@@ -143,7 +133,7 @@ def _imported(source: Source, definition: Definition) -> Iterator[Finding]:
             f"the imported {definition.name} may match without end: {name} is {piece}",
             _WHY,
             f"define a bounded one here, such as `{definition.name}: /.../` with {{1,{_BOUND}}} in place of * and +",
-            Span.of(definition.name),
+            definition.span,
         )
         return
 
@@ -180,7 +170,7 @@ def nesting(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iter
             f"'{name}' can hold itself again and again within one text{by}",
             "a text can nest, or go on, without a bound; only the token limit ends a model that doesn't",
             "nothing, if that is meant; else write the depth or the length that is enough, as in `item (\",\" item)~0..9`",
-            Span.of(outline.place(name)),
+            outline.place(name),
         )
 
 

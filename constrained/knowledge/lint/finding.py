@@ -58,12 +58,6 @@ class Span:
     column: int = 1
     end: int | None = None
 
-    @classmethod
-    def of(cls, token) -> Span:
-        """The place of a token of lark's."""
-        end = token.end_column if token.end_line == token.line else None
-        return cls(token.line, token.column, end)
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lark.load_grammar import _literal_to_pattern
-
 from constrained.errors import GrammarError
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.regex import regex_node
+from constrained.grammar.lark_literals import Fault, literal_node
+from constrained.grammar.lark_syntax import Quoted
 from constrained.grammar.trim import productive_rules
 from constrained.knowledge.lint.cycles import circle, components
 from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.outline import Outline, inner_first
+from constrained.knowledge.lint.outline import Outline, items_in
+from constrained.limits import DEFAULT
 
 _ROUNDS = 20
 """Cycles behind each other that are told of at once; the others once those are mended."""
@@ -39,7 +39,7 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             told.update(found)
             first = min(found, key=lambda name: outline.place(name).line)
             if not _matches_nothing(rules[first].body):
-                yield _finding(circle(first, calls), rules, good, start, Span.of(outline.place(first)))
+                yield _finding(circle(first, calls), rules, good, start, outline.place(first))
 
 
 def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: Span) -> Finding:
@@ -61,24 +61,23 @@ def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: st
 def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
     """Regular expressions that no text matches."""
     for definition in outline.definitions:
-        if str(definition.name) not in reached:
+        if definition.name not in reached:
             continue
-        for tree in inner_first(definition.body):
-            if tree.data == "literal" and tree.children[0].type == "REGEXP" and _empty_pattern(tree.children[0]):
+        for item in items_in(definition.options):
+            if isinstance(item, Quoted) and item.text[0] == "/" and _matches_none(item):
                 yield Finding(
                     "matches-nothing",
-                    f"no text matches {tree.children[0]}",
+                    f"no text matches {item.text}",
                     f"'{definition.name}' can't be written where it stands, and every alternative that needs it is left out",
                     "correct the pattern: a character must be in all of the sets that it is asked to be in",
-                    Span.of(tree.children[0]),
+                    outline.span(item),
                 )
 
 
-def _empty_pattern(token) -> bool:
-    pattern = _literal_to_pattern(token)
+def _matches_none(pattern: Quoted) -> bool:
     try:
-        node = regex_node(pattern.value, 0)
-    except GrammarError:
+        node = literal_node(pattern, DEFAULT)
+    except (Fault, GrammarError):
         return False  # told of by the loader
     return not productive_rules({"start": Rule("start", node)})
 
@@ -99,7 +98,7 @@ def only_empty(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> I
                 f"'{name}' only ever stands for the empty text",
                 "it has no effect where it is used; often its text was forgotten",
                 f"write what it should read, or delete '{name}' and its uses",
-                Span.of(place),
+                place,
             )
 
 

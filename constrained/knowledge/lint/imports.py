@@ -25,7 +25,7 @@ def library(source: Source, dotted: str) -> tuple[Source, Outline] | None:
     """
     path = dotted.lstrip(".").split(".")[:-1]
     beside = [source.path.parent] if source.path else []
-    for folder in beside if dotted.startswith(".") else [*beside, SHIPPED, _STANDARD]:
+    for folder in beside if dotted.startswith(".") else [SHIPPED, _STANDARD]:
         file = folder.joinpath(*path).with_suffix(".lark")
         if path and file.is_file():
             try:

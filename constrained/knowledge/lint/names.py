@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
-from lark import Token, Tree
-
 from constrained.grammar import STEP
 from constrained.grammar.source import Source
-from constrained.knowledge.lint.finding import Finding, Span
+from constrained.grammar.lark_syntax import Name
+from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.imports import library
-from constrained.knowledge.lint.outline import IMPORT, RULE, SLOT, TERMINAL, Definition, Outline, inner_first, names_in
+from constrained.knowledge.lint.outline import (
+    IMPORT,
+    RULE,
+    SLOT,
+    TERMINAL,
+    Definition,
+    Outline,
+    choices_in,
+    first_of,
+    names_in,
+    spelled,
+)
 
 
 def undefined(outline: Outline) -> Iterator[Finding]:
@@ -19,7 +29,7 @@ def undefined(outline: Outline) -> Iterator[Finding]:
     known = {*outline.by_name, *outline.guessed}
     told: set[str] = set()
     for name, params in _all_uses(outline):
-        text = str(name)
+        text = name.text
         if text in known or text in params or text in told:
             continue
         told.add(text)
@@ -28,7 +38,7 @@ def undefined(outline: Outline) -> Iterator[Finding]:
             f"'{text}' is used, but defined nowhere",
             "a file with an undefined name can't be loaded at all",
             _define(text, [*known, *params]),
-            Span.of(name),
+            outline.span(name),
         )
 
 
@@ -48,16 +58,16 @@ def not_in_library(source: Source, outline: Outline) -> Iterator[Finding]:
             f"'{name}' is imported from {there}, which doesn't define it",
             "a file with an undefined name can't be loaded at all",
             f"did you mean '{near[0]}'?" if near else f"import one of: {', '.join(sorted(found[1].by_name))}",
-            Span.of(definition.name),
+            definition.span,
         )
 
 
-def _all_uses(outline: Outline) -> Iterator[tuple[Token, tuple[str, ...]]]:
+def _all_uses(outline: Outline) -> Iterator[tuple[Name, tuple[str, ...]]]:
     for definition in outline.definitions:
-        for name in names_in(definition.body):
-            yield name, tuple(map(str, definition.params))
-    for tree in outline.ignored:
-        for name in names_in(tree):
+        for name in names_in(definition.options):
+            yield name, definition.params
+    for options in outline.ignored:
+        for name in names_in(options):
             yield name, ()
 
 
@@ -76,48 +86,36 @@ def _define(name: str, known: Iterable[str]) -> str:
 def defined_twice(outline: Outline) -> Iterator[Finding]:
     """Names with more than one definition that doesn't say %override or %extend."""
     for name, found in outline.by_name.items():
-        plain = [d for d in found if not d.how]
+        plain = [d for d in found if d.how == "define"]
         for again in plain[1:]:
             if again.kind == IMPORT and again.library == plain[0].library:
                 continue  # the same thing
             what = "imported and defined" if IMPORT in (plain[0].kind, again.kind) else "defined"
             yield Finding(
                 "defined-twice",
-                f"'{name}' is {what} more than once; first on line {plain[0].name.line}",
+                f"'{name}' is {what} more than once; first on line {plain[0].span.line}",
                 "which of them holds can't be told, so the file can't be loaded",
                 "keep one; or say what the second does: `%override` takes the first's place, `%extend` adds to it",
-                Span.of(again.name),
+                again.span,
             )
 
 
 def wrong_arguments(outline: Outline) -> Iterator[Finding]:
     """Templates used with another number of arguments than they have parameters."""
-    params = {str(d.name): d.params for d in outline.definitions if d.kind == RULE and d.body is not None}
+    params = {d.name: d.params for d in outline.definitions if d.kind == RULE and d.options is not None}
     for definition in outline.definitions:
-        own = set(map(str, definition.params))
-        for name, count in _template_uses(definition.body):
-            wanted = params.get(str(name))
-            if str(name) in own or wanted is None or count == len(wanted):
+        for name in names_in(definition.options):
+            wanted, count = params.get(name.text), len(name.args or ())
+            if name.text in definition.params or wanted is None or count == len(wanted):
                 continue
-            shape = f"{name}{{{', '.join(wanted)}}}" if wanted else str(name)
+            shape = f"{name.text}{{{', '.join(wanted)}}}" if wanted else name.text
             yield Finding(
                 "wrong-arguments",
-                f"'{name}' takes {_count(len(wanted))}, here it is given {count or 'none'}",
+                f"'{name.text}' takes {_count(len(wanted))}, here it is given {count or 'none'}",
                 "without a value for each parameter the rule has no meaning, and the file can't be loaded",
-                f"write it as it is defined on line {outline.place(name).line}: `{shape}`",
-                Span.of(name),
+                f"write it as it is defined on line {outline.place(name.text).line}: `{shape}`",
+                outline.span(name),
             )
-
-
-def _template_uses(tree: Tree | None) -> Iterator[tuple[Token, int]]:
-    """(name, arguments given) of every use of a rule."""
-    called = set()
-    for node in inner_first(tree):
-        if node.data == "template_usage":
-            called.add(id(node.children[0]))
-            yield node.children[0].children[0], len(node.children) - 1
-        elif node.data == "nonterminal" and id(node) not in called:
-            yield node.children[0], 0
 
 
 def _count(number: int) -> str:
@@ -129,7 +127,7 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
     reached = outline.reachable(start) | outline.guessed
     if outline.guessed:  # what those lead to can't be known
         for definition in outline.definitions:
-            reached.update(map(str, outline.uses(definition)))
+            reached.update(outline.uses(definition))
     for name, found in outline.by_name.items():
         first = found[0]
         if name in reached or name == STEP:
@@ -140,14 +138,14 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
                 f"slot {name} is declared, but nothing uses it",
                 "whatever is bound to it has no effect on what the agent may write",
                 f"use it where its values belong, or take {name} out of the %declare",
-                Span.of(first.name),
+                first.span,
             )
         elif not any(holds_step(d) for d in found):  # else it is an action: see `actions.unreachable`
             yield _unused(outline, first, start)
 
 
 def _unused(outline: Outline, definition: Definition, start: str) -> Finding:
-    name = str(definition.name)
+    name = definition.name
     users = outline.users.get(name)
     kind = {RULE: "rule", TERMINAL: "terminal", IMPORT: "import"}[definition.kind]
     by = f"; only '{users[0]}' uses it, which is itself not used" if users else ""
@@ -156,28 +154,28 @@ def _unused(outline: Outline, definition: Definition, start: str) -> Finding:
         f"{kind} '{name}' can't be reached from '{start}'{by}",
         "it has no effect; often a name is misspelled where it should be used",
         f"use '{name}' in a rule that '{start}' leads to, or delete it",
-        Span.of(definition.name),
+        definition.span,
     )
 
 
 def holds_step(definition: Definition) -> bool:
     """Whether a definition's own body has a `_STEP`, which makes it an action."""
-    return any(str(name) == STEP for name in names_in(definition.body))
+    return any(name.text == STEP for name in names_in(definition.options))
 
 
 def unused_parameters(outline: Outline) -> Iterator[Finding]:
     """Template parameters that the rule never writes, and that no slot before them takes as its key."""
     keys = _key_parameters(outline)
     for definition in outline.definitions:
-        used = set(map(str, names_in(definition.body)))
+        used = {name.text for name in names_in(definition.options)}
         for i, param in enumerate(definition.params):
-            if str(param) not in used and (str(definition.name), i) not in keys:
+            if param not in used and (definition.name, i) not in keys:
                 yield Finding(
                     "unused-parameter",
                     f"parameter '{param}' of '{definition.name}' is never used",
                     "what is handed over for it is lost: nothing ties it to what comes after",
                     f"write {param} where its value belongs, or take it out here and wherever '{definition.name}' is used",
-                    Span.of(param),
+                    definition.in_head(rf"\b{param}\b"),
                 )
 
 
@@ -185,66 +183,40 @@ def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
     """(template, number of the parameter) that a slot is followed by in some use: it picks the slot's values."""
     out = set()
     for definition in outline.definitions:
-        for node in inner_first(definition.body):
-            if node.data != "template_usage":
-                continue
-            name, *args = node.children
-            for i, arg in enumerate(args[:-1]):
-                inner = arg.children[0]
-                if inner.data == "terminal" and str(inner.children[0]) in outline.declared:
-                    out.add((str(name.children[0]), i + 1))
+        for name in names_in(definition.options):
+            for i, arg in enumerate((name.args or ())[:-1]):
+                if isinstance(arg, Name) and arg.text in outline.declared:
+                    out.add((name.text, i + 1))
     return out
 
 
 def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
     """Alternatives that stand twice in one choice."""
     for definition in outline.definitions:
-        for node in inner_first(definition.body):
-            if node.data != "expansions":
-                continue
+        for options in choices_in(definition.options):
             seen: set[str] = set()
-            for alternative in node.children:
-                spelled, first = _spelled(alternative), _first_token(alternative)
-                if spelled in seen and first is not None:
+            for items in options.items:
+                text = " ".join(map(spelled, items))
+                if text in seen and items:
                     yield Finding(
                         "repeated-alternative",
-                        f"the alternative {spelled} stands twice in '{definition.name}'",
+                        f"the alternative {text} stands twice in '{definition.name}'",
                         "the second has no effect; often something else was meant",
                         "change it, or delete it",
-                        Span.of(first),
+                        outline.span(first_of(items[0])),
                     )
-                seen.add(spelled)
-
-
-def _spelled(tree: Tree) -> str:
-    """A tree's own tokens, told apart by what holds them."""
-    parts = []
-    for part in tree.children[:1] if tree.data == "alias" else tree.children:
-        parts.append(_spelled(part) if isinstance(part, Tree) else str(part))
-    inner = " ".join(parts)
-    if tree.data in ("template_usage",):
-        return f"{parts[0]}{{{', '.join(parts[1:])}}}"
-    if tree.data == "expr":
-        return parts[0] + ("".join(parts[1:]) if len(parts) < 4 else f"{parts[1]}{parts[2]}..{parts[3]}")
-    if tree.data == "range":
-        return "..".join(parts)
-    if tree.data == "maybe":
-        return f"[{inner}]"
-    return "(" + " | ".join(parts) + ")" if tree.data == "expansions" else inner
-
-
-def _first_token(tree: Tree) -> Token | None:
-    return next((c for t in inner_first(tree) for c in t.children if isinstance(c, Token)), None)
+                seen.add(text)
 
 
 def priorities(outline: Outline) -> Iterator[Finding]:
     """Priorities, which choose between parses and so say nothing about texts."""
     for definition in outline.definitions:
-        if definition.priority is not None:
+        priority = definition.in_head(r"[+-]?\d+\s*$") if "." in definition.head else None
+        if priority is not None:
             yield Finding(
                 "priority-without-effect",
                 f"the priority of '{definition.name}' has no effect here",
                 "a priority picks one reading of a text that has several; what may be written stays the same",
-                f"leave `.{definition.priority}` out, unless lark parses with this file, too",
-                Span.of(definition.priority),
+                "leave the dot and the number out, unless lark parses with this file, too",
+                priority,
             )

@@ -1,29 +1,27 @@
 """What a `.lark` file defines and uses, and where, whether or not it can be loaded.
 
-lark's own parser of its grammar language reads the file; where it stops, each statement is
-read by itself, so that one mistake doesn't hide all that stands after it.
+A statement that doesn't parse is told of and left out, so that one mistake doesn't hide all
+that stands after it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from lark import Token, Tree
-from lark.exceptions import GrammarError as LarkGrammarError
-from lark.exceptions import UnexpectedInput, UnexpectedToken
-from lark.load_grammar import _get_parser
-
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
+from constrained.grammar.lark_definitions import walk
+from constrained.grammar.lark_syntax import Declared, Defined, Group, Ignored, Imported, Name, Options, Repeated, parse
 from constrained.grammar.source import Source, blank_comments
+from constrained.knowledge.lint.finding import Span
+from constrained.limits import DEFAULT, Limits
 
-_STATEMENT = re.compile(r"[ \t]*(?:%[a-z]+|[?!]*(?P<name>\w+)[ \t]*(?:\{[^}\n]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:)")
+_STATEMENT = re.compile(r"(?m)^[ \t]*(?:%[a-z]+|[?!]*\w+[ \t]*(?:\{[^}\n]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:)")
 _NAME = re.compile(r"(?<![\w/\"\\])[a-zA-Z_]\w*")
-_SYNTAX = "a rule is written `name: ...`, a terminal `NAME: ...`; text stands in double quotes"
 MAX_FAULTS = 10
-"""Statements that don't parse which are told of one file; finding out why takes milliseconds each."""
+"""Statements that don't parse which are told of at once; the rest is read anew after each."""
 
 RULE, TERMINAL, SLOT, IMPORT = "rule", "terminal", "slot", "import"
 
@@ -34,25 +32,38 @@ class Definition:
 
     Attributes
     ----------
-    name : Token
+    name : str
     kind : str
-    params : tuple of Token
+    span : Span
+        Where the name stands.
+    params : tuple of str
         A template's parameters.
-    body : Tree or None
+    options : Options or None
+        What it may stand for; None of slots and imports.
     how : str
-        "", "override" or "extend".
-    priority : Token or None
+        "define", "override" or "extend".
     library : str
         What is imported: its path with dots, one in front where it is relative.
+    head : str
+        What stands between the name and its colon.
     """
 
-    name: Token
+    name: str
     kind: str
-    params: tuple[Token, ...] = ()
-    body: Tree | None = None
-    how: str = ""
-    priority: Token | None = None
+    span: Span
+    params: tuple[str, ...] = ()
+    options: Options | None = None
+    how: str = "define"
     library: str = ""
+    head: str = ""
+
+    def in_head(self, pattern: str) -> Span | None:
+        """Where a pattern stands between the name and its colon."""
+        found = re.search(pattern, self.head)
+        if not found:
+            return None
+        column = self.span.column + len(self.name) + found.start()
+        return Span(self.span.line, column, column + len(found[0]))
 
 
 @dataclass
@@ -61,8 +72,9 @@ class Outline:
 
     Attributes
     ----------
+    source : Source
     definitions : list of Definition
-    ignored : list of Tree
+    ignored : list of Options
         What stands after each `%ignore`.
     faults : list of GrammarError
         Statements that don't parse.
@@ -70,8 +82,9 @@ class Outline:
         Names that stand in those.
     """
 
+    source: Source
     definitions: list[Definition] = field(default_factory=list)
-    ignored: list[Tree] = field(default_factory=list)
+    ignored: list[Options] = field(default_factory=list)
     faults: list[GrammarError] = field(default_factory=list)
     guessed: set[str] = field(default_factory=set)
 
@@ -80,13 +93,13 @@ class Outline:
         """Name -> its definitions, in the file's order."""
         out: dict[str, list[Definition]] = {}
         for definition in self.definitions:
-            out.setdefault(str(definition.name), []).append(definition)
+            out.setdefault(definition.name, []).append(definition)
         return out
 
     @cached_property
-    def declared(self) -> dict[str, Token]:
+    def declared(self) -> dict[str, Span]:
         """Slot -> where it is declared (`_STEP` is among them)."""
-        return {str(d.name): d.name for d in self.definitions if d.kind == SLOT}
+        return {d.name: d.span for d in self.definitions if d.kind == SLOT}
 
     @cached_property
     def users(self) -> dict[str, list[str]]:
@@ -95,125 +108,133 @@ class Outline:
         for definition in self.definitions:
             for name in self.uses(definition):
                 if name != definition.name:
-                    out.setdefault(str(name), {})[str(definition.name)] = None
+                    out.setdefault(name, {})[definition.name] = None
         return {name: list(users) for name, users in out.items()}
 
-    def uses(self, definition: Definition) -> Iterator[Token]:
+    def uses(self, definition: Definition) -> Iterator[str]:
         """Names of rules and terminals that stand in a definition, parameters aside."""
-        params = set(map(str, definition.params))
-        return (t for t in names_in(definition.body) if str(t) not in params)
+        return (n.text for n in names_in(definition.options) if n.text not in definition.params)
 
     def reachable(self, start: str) -> set[str]:
         """Names that a text of `start` can pass through, and those of `%ignore`."""
-        work = [start, *(str(t) for tree in self.ignored for t in names_in(tree))]
+        work = [start, *(name.text for options in self.ignored for name in names_in(options))]
         found: set[str] = set()
         while work:
             name = work.pop()
             if name not in found:
                 found.add(name)
-                work += [str(t) for d in self.by_name.get(name, ()) for t in self.uses(d)]
+                work += [used for d in self.by_name.get(name, ()) for used in self.uses(d)]
         return found
 
-    def place(self, name: str) -> Token | None:
+    def place(self, name: str) -> Span | None:
         """Where `name` is defined first."""
         found = self.by_name.get(name)
-        return found[0].name if found else None
+        return found[0].span if found else None
+
+    def span(self, item) -> Span:
+        """Where an item of a definition stands; of a group, its bracket; of a repeat, its operator."""
+        text = item.text if not isinstance(item, Group) else "("
+        line, column = self.source.place(item.at)
+        return Span(line, column, None if "\n" in text else column + len(text))
 
 
-def read_outline(source: Source) -> Outline:
+def read_outline(source: Source, limits: Limits = DEFAULT) -> Outline:
     """The outline of a file; never raises for what is wrong in it."""
-    outline = Outline()
-    try:
-        _add(outline, _parse(source.text))
-    except (UnexpectedInput, LarkGrammarError):
-        _statement_by_statement(source, outline)
-    except RecursionError:
-        outline.faults.append(source.error("groups are nested too deeply", hint="name the inner ones as rules"))
+    outline = Outline(source)
+    rest = source
+    while True:
+        try:
+            statements = parse(rest, limits)
+            break
+        except LimitError as error:
+            outline.faults.append(error)
+            return outline
+        except GrammarError as error:
+            outline.faults.append(error)
+            first, after = _statement_at(rest.text, error.line)
+            bad = rest.text[first:after]
+            outline.guessed |= set(_NAME.findall(blank_comments(bad)))
+            if len(outline.faults) >= MAX_FAULTS or not bad.strip():
+                outline.guessed |= set(_NAME.findall(blank_comments(rest.text)))
+                return outline
+            rest = replace(rest, text=rest.text[:first] + re.sub(r"[^\n]", " ", bad) + rest.text[after:])
+    for statement in statements:
+        _add(outline, statement)
     return outline
 
 
-def names_in(tree: Tree | None) -> Iterator[Token]:
-    """The names of rules and terminals used in a tree, as they stand."""
-    for node in inner_first(tree):
-        if node.data in ("nonterminal", "terminal"):
-            yield node.children[0]
+def _statement_at(text: str, line: int) -> tuple[int, int]:
+    """Where the statement that `line` belongs to begins and ends."""
+    at = 0
+    for _ in range(line - 1):
+        at = text.index("\n", at) + 1
+    end = text.find("\n", at)
+    end = len(text) if end < 0 else end
+    first = 0
+    for found in _STATEMENT.finditer(text):
+        if found.start() > at:
+            return first, max(found.start(), min(end, len(text)))
+        first = found.start()
+    return first, len(text)
 
 
-def inner_first(tree: Tree | None) -> Iterator[Tree]:
-    """Every tree in `tree`, from left to right; an alias is a name for the reader, and left out."""
-    if tree is None:
-        return
-    work = [tree]
-    while work:
-        top = work.pop()
-        yield top
-        parts = top.children[:1] if top.data == "alias" else top.children
-        work.extend(part for part in reversed(parts) if isinstance(part, Tree))
+def names_in(options: Options | None) -> Iterator[Name]:
+    """The names of rules, terminals and parameters used, as they stand."""
+    return (item for item in items_in(options) if isinstance(item, Name))
 
 
-def _parse(text: str) -> Tree:
-    return _get_parser().parse(text + "\n", "start")
+def items_in(options: Options | None) -> Iterator:
+    """Everything in some alternatives, from left to right, what is inside groups and arguments included."""
+    return walk(options) if options is not None else iter(())
 
 
-def _statement_by_statement(source: Source, outline: Outline) -> None:
-    lines = source.text.split("\n")
-    bare = blank_comments(source.text).split("\n")
-    begins = [i for i, line in enumerate(bare) if _STATEMENT.match(line)]
-    for first, after in zip([0, *begins], [*begins, len(lines)]):
-        text = "\n".join(lines[first:after])
-        if not text.strip():
-            continue
-        try:
-            _add(outline, _parse("\n" * first + text))
-        except (UnexpectedInput, LarkGrammarError, RecursionError) as error:
-            outline.guessed |= set(_NAME.findall("\n".join(bare[first:after])))
-            outline.faults.append(_fault(source, error, first))
-            if len(outline.faults) >= MAX_FAULTS:
-                outline.guessed |= set(_NAME.findall("\n".join(bare[after:])))
-                return
+def choices_in(options: Options | None) -> Iterator[Options]:
+    """Some alternatives, and those of every group within."""
+    if options is not None:
+        yield options
+        yield from (item.options for item in walk(options) if isinstance(item, Group))
 
 
-def _fault(source: Source, error: Exception, first: int) -> GrammarError:
-    if isinstance(error, RecursionError):
-        return source.error("groups are nested too deeply", line=first + 1, hint="name the inner ones as rules")
-    if isinstance(error, UnexpectedInput):
-        early = isinstance(error, UnexpectedToken) and error.token.type in ("_NL", "$END")
-        message = "the line ends too early" if early else "this can't stand here"
-        return source.error(message, hint=_SYNTAX, line=error.line, column=error.column)
-    place = re.search(r"line (\d+),? column (\d+)", str(error))
-    line, column = map(int, place.groups()) if place else (first + 1, 1)
-    return source.error("this can't stand here", hint=_SYNTAX, line=line, column=column)
+def spelled(item) -> str:
+    """An item as it is written, or would be."""
+    if isinstance(item, Name):
+        return item.text + (f"{{{', '.join(map(spelled, item.args))}}}" if item.args else "")
+    if isinstance(item, Repeated):
+        return spelled(item.item) + item.text
+    if isinstance(item, Group):
+        inner = " | ".join(" ".join(map(spelled, items)) for items in item.options.items)
+        return f"[{inner}]" if item.optional else f"({inner})"
+    return item.text
 
 
-def _add(outline: Outline, tree: Tree) -> None:
-    for item in tree.children:
-        kind = item.data
-        if kind in ("override", "extend"):
-            outline.definitions.append(_definition(item.children[0], kind))
-        elif kind in ("rule", "term"):
-            outline.definitions.append(_definition(item))
-        elif kind == "ignore":
-            outline.ignored.append(item.children[0])
-        elif kind == "declare":
-            outline.definitions += [
-                Definition(s.children[0], SLOT if s.data == "terminal" else RULE) for s in item.children
-            ]
-        elif kind == "import":
-            outline.definitions += _imported(*item.children)
+def first_of(item):
+    """The item that stands first in an item."""
+    return first_of(item.item) if isinstance(item, Repeated) else item
 
 
-def _definition(item: Tree, how: str = "") -> Definition:
-    if item.data == "term":
-        name, *priority, body = item.children
-        return Definition(name, TERMINAL, body=body, how=how, priority=priority[0] if priority else None)
-    _, name, params, priority, body = item.children
-    first = priority.children[0] if priority.children else None
-    return Definition(name, RULE, tuple(params.children), body, how, first)
+def _add(outline: Outline, statement) -> None:
+    if isinstance(statement, Defined):
+        kind = TERMINAL if statement.name.isupper() else RULE
+        text = outline.source.text
+        after = statement.at + len(statement.name)
+        head = re.compile(r"[^:\n]*").match(text, after)[0]
+        span = _span(outline, statement.name, statement.at)
+        outline.definitions.append(
+            Definition(statement.name, kind, span, statement.params, statement.options, statement.kind, head=head)
+        )
+    elif isinstance(statement, Ignored):
+        outline.ignored.append(statement.options)
+    elif isinstance(statement, Declared):
+        for name in statement.names:
+            kind = SLOT if name.text.isupper() else RULE
+            outline.definitions.append(Definition(name.text, kind, _span(outline, name.text, name.at)))
+    elif isinstance(statement, Imported):
+        path = ("." if statement.relative else "") + ".".join(statement.path)
+        for name, called in statement.names:
+            span = _span(outline, name.text, name.at)
+            outline.definitions.append(Definition(called, IMPORT, span, library=f"{path}.{name.text}"))
 
 
-def _imported(path: Tree, names=None) -> list[Definition]:
-    library = list(map(str, path.children))
-    relative = "." if path.data == "import_rel" else ""
-    if isinstance(names, Tree):  # several at once
-        return [Definition(n, IMPORT, library=relative + ".".join([*library, n])) for n in names.children]
-    return [Definition(names or path.children[-1], IMPORT, library=relative + ".".join(library))]
+def _span(outline: Outline, text: str, at: int) -> Span:
+    line, column = outline.source.place(at)
+    return Span(line, column, column + len(text))

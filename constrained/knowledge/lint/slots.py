@@ -8,15 +8,15 @@ from difflib import get_close_matches
 from constrained.errors import GrammarError
 from constrained.grammar import STEP, Grammar
 from constrained.grammar import nodes as n
-from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.outline import Outline, inner_first
+from constrained.knowledge.lint.finding import Finding
+from constrained.knowledge.lint.outline import Outline, names_in
 
 
 def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Finding]:
     """What is wrong with the `values` that slots are to be bound to; nothing if there are none."""
     if not values:
         return
-    declared = {str(name): name for name in outline.declared if name != STEP}
+    declared = {name for name in outline.declared if name != STEP}
     for name in values:
         if name not in declared:
             near = get_close_matches(name, declared, 1, 0.5)
@@ -36,7 +36,7 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
                 f"slot {name} is bound to nothing",
                 "what needs one of its values can't be written with these bindings",
                 "nothing, if nothing is there; else bind its values",
-                Span.of(outline.declared[name]),
+                outline.declared[name],
             )
         elif name in declared:
             try:
@@ -47,9 +47,8 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
 
 
 def _without(name: str, outline: Outline, what: str, fix: str) -> Finding:
-    token = outline.declared.get(name)
     why = "nothing can be written where it stands, so no text that passes there can be complete"
-    return Finding("slot-without-values", f"slot {name}: {what}", why, fix, Span.of(token) if token is not None else None)
+    return Finding("slot-without-values", f"slot {name}: {what}", why, fix, outline.declared.get(name))
 
 
 def _used(grammar: Grammar, name: str) -> bool:
@@ -61,15 +60,14 @@ def without_key(outline: Outline, values: Mapping) -> Iterator[Finding]:
     keyed = {name for name, value in values.items() if isinstance(value, Mapping) and value}
     for definition in outline.definitions:
         followed = set()
-        for tree in inner_first(definition.body):
-            if tree.data == "template_usage":
-                followed.update(id(arg.children[0]) for arg in tree.children[1:-1])
-            if tree.data == "terminal" and str(tree.children[0]) in keyed and id(tree) not in followed:
-                name = tree.children[0]
+        for item in names_in(definition.options):
+            followed.update(id(arg) for arg in (item.args or ())[:-1])
+            if item.text in keyed and id(item) not in followed:
+                name = item.text
                 yield Finding(
                     "slot-without-key",
                     f"slot {name} has values by key, but nothing after it says which key",
                     f"of {name}'s lists the one is meant that belongs to the argument after it; here there is none",
                     f"hand it to a template, its key behind it: `rule{{{name}, r}}`; or bind {name} to one list",
-                    Span.of(name),
+                    outline.span(item),
                 )

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-from lark import Tree
-from lark.lexer import PatternRE
-from lark.load_grammar import _literal_to_pattern
-
 from constrained.automaton import Vocabulary, compile_grammar
 from constrained.errors import GrammarError, VocabularyError
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
-from constrained.grammar.charset import charset
-from constrained.grammar.regex import regex_node
+from constrained.grammar.lark_literals import Fault, literal_node, range_node
+from constrained.grammar.lark_syntax import Quoted, Range
 from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.outline import Outline, inner_first
+from constrained.knowledge.lint.outline import Outline, items_in
+from constrained.limits import DEFAULT
 
 _WHY = "a model with this tokenizer can't write it: whatever needs it is never offered"
 _LOOKED_AT = 2000
@@ -86,19 +83,18 @@ def unwritable(outline: Outline, reached: set[str], values: Mapping, tokens: Tok
     if tokens.all_bytes:
         return
     for definition in outline.definitions:
-        if str(definition.name) not in reached:
+        if definition.name not in reached:
             continue
-        for tree in inner_first(definition.body):
-            if tree.data in ("literal", "range"):
-                token = tree.children[0]
-                for character in _missing(_pieces(tree), tokens):
-                    yield _finding("..".join(tree.children), character, name, Span.of(token))
+        for item in items_in(definition.options):
+            if isinstance(item, (Quoted, Range)):
+                for character in _missing(_node(item), tokens):
+                    yield _finding(item.text, character, name, outline.span(item))
     for slot, value in values.items():
         place = outline.declared.get(slot)
         for text in _texts(value):
             at = tokens.gap(text.encode("utf-8", "replace"))
             if at is not None and place is not None:
-                yield _finding(f"{text!r}, a value of slot {slot},", _character(text.encode(), at), name, Span.of(place))
+                yield _finding(f"{text!r}, a value of slot {slot},", _character(text.encode(), at), name, place)
                 break
 
 
@@ -127,7 +123,7 @@ def never_whole(
                 f"no text of '{rule}' can be written: no row of {name}'s tokens spells one out",
                 _WHY,
                 "word it so that tokens end where its parts do, or use a tokenizer with byte tokens",
-                Span.of(place) if place is not None else None,
+                place,
             )
 
 
@@ -142,18 +138,11 @@ def _finding(what: str, character: str, name: str, place: Span) -> Finding:
     )
 
 
-def _pieces(tree: Tree) -> n.Node:
-    patterns = [_literal_to_pattern(token) for token in tree.children]
-    text = patterns[0].value
-    if tree.data == "range":
-        ends = [p.value for p in patterns]
-        return n.Chars(charset([(ord(ends[0]), ord(ends[1]))])) if all(len(e) == 1 for e in ends) else n.EMPTY
-    if isinstance(patterns[0], PatternRE):
-        try:
-            return regex_node(text, 0)
-        except GrammarError:
-            return n.EMPTY  # told of by the loader
-    return n.literal(text)
+def _node(item: Quoted | Range) -> n.Node:
+    try:
+        return range_node(item) if isinstance(item, Range) else literal_node(item, DEFAULT)
+    except (Fault, GrammarError):
+        return n.EMPTY  # told of by the loader
 
 
 def _missing(node: n.Node, tokens: Tokens) -> Iterator[str]:

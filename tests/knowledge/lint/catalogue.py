@@ -36,7 +36,7 @@ CASES = [
     Case(
         "syntax",
         'start: "a" | (b\nb: "b"\n',
-        (1, 16, None),
+        (1, 14, None),
         None,
         None,
         'start: "a" | (b)\nb: "b"\n',
@@ -66,7 +66,7 @@ CASES = [
         'start: /a/\n',
     ),
     Case(
-        "refused",
+        "syntax",
         'start: "a"~3..1\n',
         (1, 11, None),
         None,
@@ -231,7 +231,7 @@ CASES = [
         'start: a\na.2: "a"\n',
         (2, 3, 4),
         "the priority of 'a' has no effect here",
-        'leave `.2` out, unless lark parses with this file, too',
+        'leave the dot and the number out, unless lark parses with this file, too',
         'start: a\na: "a"\n',
     ),
     Case(
