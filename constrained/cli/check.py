@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from constrained.cli.bindings import binding
-from constrained.cli.findings import Paint, finding_text, summary
+from constrained.cli.findings import Paint, findings_text
 from constrained.cli.output import to_json, write_whole
 from constrained.errors import DataError
 from constrained.grammar import shipped_names
@@ -72,13 +72,9 @@ def _findings(arguments, names: list[str], values: dict) -> int:
         one.findings = [f for f in one.findings if f.code not in arguments.ignore]
         checked.append(one)
     paint = Paint.for_stream()
-    blocks = []
-    for one in checked:
-        blocks += [finding_text(f, one, paint) for f in one.findings]
-        blocks.append(summary(one))
     failed = [one for one in checked if one.count(ERROR) or arguments.strict and one.count(WARNING)]
     data = {"ok": not failed, **_counts(checked), "files": [_data(one) for one in checked]}
-    _give(arguments, data, "\n\n".join(blocks))
+    _give(arguments, data, "\n\n".join(findings_text(one, paint) for one in checked))
     return 1 if failed else 0
 
 

@@ -12,6 +12,9 @@ _COLOURS = {ERROR: "1;31", WARNING: "1;33", NOTE: "1;36", "bold": "1", "faint": 
 _WIDTH = 110
 """Characters of a line that are shown; of a longer one, those around the place."""
 
+_MOST = 100
+"""Findings of one file that are shown."""
+
 
 class Paint:
     """Text in colours, or as it is."""
@@ -32,7 +35,7 @@ class Paint:
 def finding_text(finding: Finding, checked: Checked, paint: Paint) -> str:
     """One finding, several lines."""
     lines = [f"{paint(f'{finding.severity}[{finding.code}]', finding.severity)}: {paint(finding.message, 'bold')}"]
-    margin = ""
+    margin = " "
     if finding.place is None:
         lines.append(f"  {paint('-->', 'faint')} {checked.name}")
     else:
@@ -60,6 +63,15 @@ def _window(line: str, column: int) -> tuple[str, int]:
     first = max(0, min(at - _WIDTH // 2, len(line) - _WIDTH))
     cut = line[first : first + _WIDTH]
     return ("..." + cut[3:] if first else cut), at - first
+
+
+def findings_text(checked: Checked, paint: Paint) -> str:
+    """All of a file: its findings, the first of them if they are very many, and what is in it."""
+    parts = [finding_text(finding, checked, paint) for finding in checked.findings[:_MOST]]
+    left = len(checked.findings) - _MOST
+    if left > 0:
+        parts.append(f"and {left:,} more: --json has all of them")
+    return "\n\n".join([*parts, summary(checked)])
 
 
 def summary(checked: Checked) -> str:

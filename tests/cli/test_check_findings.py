@@ -201,6 +201,14 @@ def test_the_caret_stands_under_the_place_in_a_long_line_too():
     assert line[caret.index("^") : caret.rindex("^") + 1] == "nowhere" and len(line) < 130
 
 
+def test_very_many_findings_are_not_all_shown(capsys, tmp_path):
+    file = tmp_path / "many.lark"
+    file.write_text('start: "a"\n' + "".join(f'r{i}: "b"\n' for i in range(300)))
+    out = run(capsys, file)[1]
+    assert out.count("warning[unused-rule]") == 100 and "and 200 more: --json has all of them" in out
+    assert len(json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]) == 300
+
+
 def test_random_bytes_are_answered_at_once(capsys, tmp_path):
     file = tmp_path / "noise.lark"
     randomness = random.Random(4)

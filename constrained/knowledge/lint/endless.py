@@ -13,7 +13,7 @@ from constrained.grammar.source import Source
 from constrained.knowledge.lint.cycles import in_circles
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.imports import library
-from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, first_of, items_in, names_in
+from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, first_of, items_in, names_in, spelled
 
 _LOW = {"*": 0, "+": 1}
 _WHY = (
@@ -21,6 +21,8 @@ _WHY = (
     "limit cuts it off, unfinished"
 )
 _BOUND = 200
+_SHOWN = 40
+"""Characters of a group that are repeated in a message."""
 _IMPORTS = 5
 """Files that import each other, followed so far."""
 
@@ -42,10 +44,9 @@ def endless(source: Source, outline: Outline, reached: set[str]) -> Iterator[Fin
 
 def _ignored(options: Options, outline: Outline) -> Finding:
     first = first_of(next(items_in(options)))
-    shown = "what stands here" if isinstance(first, Group) else first.text
     return Finding(
         "endless-text",
-        f"%ignore admits {shown} any number of times, between all tokens",
+        f"%ignore admits {_shown(first)} any number of times, between all tokens",
         _WHY + "; whitespace is where models get stuck most",
         "write the spaces where they belong, as in `\"a\" \" \"? \"b\"`, and take out the %ignore",
         outline.span(first),
@@ -75,7 +76,8 @@ def _takes_steps(item: Name | Group, outline: Outline) -> bool:
 
 
 def _shown(item) -> str:
-    return "(...)" if isinstance(item, Group) else item.text
+    text = spelled(item)
+    return text if len(text) <= _SHOWN else "(...)"
 
 
 def _endless(item: Repeated, outline: Outline) -> Finding:
