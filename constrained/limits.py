@@ -63,7 +63,7 @@ class Limits:
     mask_steps : int
         Steps of single positions, a byte each, that one token mask may take.
     check_steps : int
-        Places in two texts at once that `constrained check` visits to tell actions apart.
+        Steps of single positions, a byte each, by which `constrained check` tells actions apart.
     """
 
     characters: int = 1_000_000
@@ -88,7 +88,7 @@ class Limits:
     search_steps: int = 2_000_000
     search_milliseconds: int = 30_000
     mask_steps: int = 50_000_000
-    check_steps: int = 50_000
+    check_steps: int = 500_000
 
     def __post_init__(self):
         for field in fields(self):

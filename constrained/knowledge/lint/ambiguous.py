@@ -26,15 +26,15 @@ SAME, PREFIX = "same", "prefix"
 
 
 class _Work:
-    """How many steps the walks may still take."""
+    """The steps that the walks have taken: of single positions, a byte each."""
 
     def __init__(self, knowledge: ActionKnowledge):
         self._limits = knowledge.grammar.limits
         self._done = 0
 
-    def step(self) -> None:
-        """One more; LimitError if there were too many."""
-        self._done += 1
+    def step(self, *states: State) -> None:
+        """One more byte; LimitError if there were too many."""
+        self._done += sum(len(state.positions) for state in states)
         self._limits.check("check_steps", self._done, "too many texts to compare actions by")
 
 
@@ -96,9 +96,9 @@ def _walk(state: State, work: _Work) -> Iterator[tuple[bytes, State]]:
     while queue:
         text, state = queue.popleft()
         yield text, state
-        work.step()
         forced = state.forced_text()
         for more in (forced,) if forced else (bytes((byte,)) for byte in bytes_apart(state)):
+            work.step(state)
             after = state.read(more)
             if after is not None and after not in seen:
                 seen.add(after)
@@ -132,7 +132,6 @@ def _compare(one: str, a: State, other: str, b: State, work: _Work) -> list[tupl
     seen = {(a, b)}
     while queue:
         text, a, b = queue.popleft()
-        work.step()
         if not text:
             pass  # a path may be over here: that is no action
         elif a.accepting and b.accepting:
@@ -143,6 +142,7 @@ def _compare(one: str, a: State, other: str, b: State, work: _Work) -> list[tupl
         elif b.accepting:
             found.setdefault((PREFIX, other, one), (PREFIX, other, one, _shown(text)))
         for byte in bytes_apart(a, b):
+            work.step(a, b)
             pair = a.step(byte), b.step(byte)
             if None not in pair and pair not in seen:
                 seen.add(pair)
