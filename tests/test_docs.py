@@ -1,8 +1,12 @@
 """Every example of the documentation is so (see `documents`)."""
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from constrained import Limits
 
 from tests.documents import Block, blocks, matches_lines, run_page
 
@@ -14,6 +18,18 @@ HOSTS = DOCS / "hosts.md"  # needs a model: tests/decoding/hosts/test_hosts_doc.
 def test_every_example_of_a_page_is_so(page, tmp_path):
     assert blocks(page)
     run_page(page, tmp_path)
+
+
+def limits_table() -> list[str]:
+    """Rows of the reference's table of limits: each field, its default, and what its docstring says."""
+    described = re.split(r"^    (\w+) : int\n", Limits.__doc__, flags=re.MULTILINE)[1:]
+    words = {name: " ".join(text.split()).rstrip(".") for name, text in zip(described[::2], described[1::2])}
+    return [f"| `{f.name}` | {f.default:,} | {words[f.name][0].lower() + words[f.name][1:]} |" for f in fields(Limits)]
+
+
+def test_the_table_of_limits_is_that_of_the_code():
+    rows = re.findall(r"^\| `\w+` \| [\d,]+ \| .*\|$", (DOCS / "language.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == limits_table()
 
 
 # the runner itself

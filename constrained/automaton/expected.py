@@ -47,6 +47,8 @@ def _times(q: p.InText) -> str:
         low, high = max(low - 1, 0), None if high is None else high - 1
     if high is None:
         return {0: "*", 1: "+"}.get(low, f"{{{low},}}")
+    if (low, high) == (0, 1):
+        return "?"
     return "" if low == high == 1 else f"{{{low}}}" if low == high else f"{{{low},{high}}}"
 
 
