@@ -1,6 +1,6 @@
-"""What a regular expression may ask about the text around a place, as one kind of node.
+"""What a regular expression may ask about the text around a place, as two kinds of node.
 
-`Look` stands only in what :func:`constrained.grammar.regex.regex_node` returns, until
+`Look` and `Atomic` stand only in what :func:`constrained.grammar.regex.regex_node` returns, until
 `lookaround` has turned it into nodes that read characters and nothing else.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from constrained.grammar import nodes
 from constrained.grammar.charset import CharSet, charset, matching
-from constrained.grammar.nodes import Chars, Literal, Node
+from constrained.grammar.nodes import Chars, Literal, Node, Repeat
 
 ANY = charset([]).complement()
 NEWLINE = charset([(10, 10)])
@@ -30,16 +30,31 @@ class Look(Node):
     behind: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Atomic(Node):
+    """The first way to read `node` that `re` finds, and no other: as far as that, it looks at what follows, too.
+
+    The alternatives in it stand in their order, and its repeats are `Lazy` where they are.
+    """
+
+    node: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Lazy(Repeat):
+    """A repeat that would rather end."""
+
+
 def looks(node: Node) -> bool:
     """Whether anything in `node` looks around."""
-    return any(isinstance(part, Look) for part in nodes.walk(node))
+    return any(isinstance(part, (Look, Atomic)) for part in nodes.walk(node))
 
 
 def parts(node: Node):
     """`node` and every node in it, those in assertions, too."""
     for part in nodes.walk(node):
         yield part
-        if isinstance(part, Look):
+        if isinstance(part, (Look, Atomic)):
             yield from parts(part.node)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from constrained.grammar import nodes
-from constrained.grammar.assertions import ANY, Look, parts
+from constrained.grammar.assertions import ANY, Atomic, Lazy, Look, parts
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.nodes import Alt, Chars, Choices, Literal, Node, Repeat, Seq
@@ -21,6 +21,9 @@ from constrained.limits import Limits
 
 YES, END = 0, 1
 """Continuations: nothing is left to ask; the expression's own text is at its end."""
+
+FIRST = ("first", None)
+"""In place of a piece: the end of an atomic group."""
 
 NOTHING: tuple = ()
 """The past of a state that will never look back."""
@@ -54,6 +57,7 @@ class Obligations:
         self._numbers: dict[tuple, int] = {}
         self._remembers = [False, False]
         self._plain = [False, True]
+        self._in_order = [False, False]  # whether it is in an atomic group, where only the first way counts
         self._asked = [True, False]  # whether a continuation belongs to an assertion, not to what is read
         self._behind = [p for p in parts(node) if isinstance(p, Look) and p.behind]
         self._asks: dict[Node, tuple[bool, bool]] = {}
@@ -190,7 +194,7 @@ class Obligations:
                 items.append(node)
         return nodes.seq(items)
 
-    def _continuation(self, piece: tuple, then: int) -> int:
+    def _continuation(self, piece: tuple, then) -> int:
         """The number of: read `piece`, then go on with continuation `then`."""
         key = piece, then
         found = self._numbers.get(key)
@@ -198,6 +202,12 @@ class Obligations:
             self.count(1)
             found = self._numbers[key] = len(self._left)
             self._left.append(key)
+            self._in_order.append(piece == FIRST or self._in_order[then])
+            if piece == FIRST:
+                self._asked.append(self._asked[then[1]])
+                self._plain.append(False)
+                self._remembers.append(self._remembers[then[0]] or self._remembers[then[1]])
+                return found
             self._asked.append(self._asked[then])
             kind, node, *rest = piece
             inside = () if kind == "texts" else node.items[rest[0] :] if kind == "items" else (node,)
@@ -206,12 +216,26 @@ class Obligations:
             self._remembers.append(self._remembers[then] or any(back for _, back in looks))
         return found
 
+    def first(self, some: int, good: int) -> int:
+        """The end of an atomic group: `some` for that it is come to, `good` for what must hold after the first way to it."""
+        return self._continuation(FIRST, (some, good))
+
+    def in_order(self, number: int) -> bool:
+        """Whether continuation `number` is in an atomic group."""
+        return self._in_order[number]
+
+    def any_way(self, number: int) -> int:
+        """Continuation `number`, in an atomic group, as far as the group's end, by whatever way."""
+        piece, then = self._left[number]
+        return then[0] if piece == FIRST else self._continuation(piece, self.any_way(then))
+
     def _looks_in(self, node: Node) -> tuple[bool, bool]:
         """Whether anything in `node` looks around, and whether anything looks back."""
         found = self._asks.get(node)
         if found is None:
-            inner = [self._looks_in(n) for n in ((node.node,) if isinstance(node, Look) else nodes.children(node))]
-            some = isinstance(node, Look) or any(s for s, _ in inner)
+            asks = isinstance(node, (Look, Atomic))
+            inner = [self._looks_in(n) for n in ((node.node,) if asks else nodes.children(node))]
+            some = asks or any(s for s, _ in inner)
             back = (isinstance(node, Look) and node.behind is not None) or any(b for _, b in inner)
             found = self._asks[node] = some, back
         return found
@@ -247,7 +271,14 @@ class _Place:
         found = self._known.get(key)
         if found is None:
             self.owner.count(1)
-            found = self._known[key] = self._piece(*self.owner._left[number], entered)
+            piece, then = self.owner._left[number]
+            if piece == FIRST:
+                found = self._continue(then[1], entered)
+            elif self.owner.in_order(number):
+                found = self._ways(number, entered)[1]
+            else:
+                found = self._piece(piece, then, entered)
+            self._known[key] = found
         return found
 
     def _piece(self, piece: tuple, then: int, entered: frozenset) -> int:
@@ -268,6 +299,8 @@ class _Place:
             return self._times(node, node.low, node.high, then, entered)
         if isinstance(node, Look):
             return self._look(node, then, entered)
+        if isinstance(node, Atomic):
+            return self._first(("node", node.node), self.owner.first(YES, then), entered)[1]
         assert isinstance(node, Alt)
         out = FALSE
         for item in node.items:
@@ -312,6 +345,10 @@ class _Place:
         return self.formulas.either(inside, out)
 
     def _look(self, look: Look, then: int, entered: frozenset) -> int:
+        held = self._holds(look)
+        return self.formulas.both(held, self._continue(then, entered)) if held != FALSE else FALSE
+
+    def _holds(self, look: Look) -> int:
         held = self._held.get(look)
         if held is None:
             if look.behind:
@@ -320,7 +357,75 @@ class _Place:
             else:
                 held = self._piece(("node", look.node), YES, frozenset())
             held = self._held[look] = held if look.holds else self.formulas.negation(held)
-        return self.formulas.both(held, self._continue(then, entered)) if held != FALSE else FALSE
+        return held
+
+    # In an atomic group: (whether there is a way through it, whether the first of them in `re`'s order goes on well)
+
+    def _ways(self, number: int, entered: frozenset) -> tuple[int, int]:
+        """Both of continuation `number`, whose end is that of an atomic group."""
+        piece, then = self.owner._left[number]
+        if piece == FIRST:
+            return self._continue(then[0], entered), self._continue(then[1], entered)
+        return self._first(piece, then, entered)
+
+    def _first(self, piece: tuple, then: int, entered: frozenset) -> tuple[int, int]:
+        """Both of reading `piece`, then continuation `then`."""
+        kind, node, *rest = piece
+        self.owner.count(1)
+        if kind == "texts":
+            return self._first_text(node, then, entered)
+        if kind == "items":
+            return self._first_items(node, rest[0], then, entered)
+        if kind == "times":
+            return self._first_times(node, *rest, then, entered)
+        if isinstance(node, Chars):
+            return self._atom(node.chars, self.owner.any_way(then)), self._atom(node.chars, then)
+        if isinstance(node, Literal):
+            return self._first_text(_texts(node), then, entered)
+        if isinstance(node, Seq):
+            return self._first_items(node, 0, then, entered)
+        if isinstance(node, Repeat):
+            return self._first_times(node, node.low, node.high, then, entered)
+        if isinstance(node, Look):
+            held, (some, good) = self._holds(node), self._ways(then, entered)
+            return self.formulas.both(held, some), self.formulas.both(held, good)
+        if isinstance(node, Atomic):
+            inner = "node", node.node
+            some = self._first(inner, self.owner.first(YES, self.owner.any_way(then)), entered)[1]
+            return some, self._first(inner, self.owner.first(YES, then), entered)[1]
+        assert isinstance(node, Alt)
+        out = FALSE, FALSE
+        for item in reversed(node.items):
+            out = self._or_else(self._first(("node", item), then, entered), out)
+        return out
+
+    def _or_else(self, one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+        return self.formulas.either(one[0], other[0]), self.formulas.choose(one[0], one[1], other[1])
+
+    def _first_text(self, texts: tuple[str, ...], then: int, entered: frozenset) -> tuple[int, int]:
+        (text,) = texts
+        char = charset([(ord(text[0]), ord(text[0]))])
+        after = self.owner._continuation(("texts", (text[1:],)), then) if text[1:] else then
+        return self._atom(char, self.owner.any_way(after)), self._atom(char, after)
+
+    def _first_items(self, node: Seq, at: int, then: int, entered: frozenset) -> tuple[int, int]:
+        if at == len(node.items):
+            return self._ways(then, entered)
+        if at < len(node.items) - 1:
+            then = self.owner._continuation(("items", node, at + 1), then)
+        return self._first(("node", node.items[at]), then, entered)
+
+    def _first_times(self, node: Repeat, low: int, high: int | None, then: int, entered: frozenset) -> tuple[int, int]:
+        """As `re` does: a round that reads nothing is the last, but among those that must be."""
+        if high == 0 or (low == 0 and (node, then) in entered):
+            return self._ways(then, entered)
+        again = self.owner._continuation(("times", node, max(low - 1, 0), None if high is None else high - 1), then)
+        self.owner.count(1 + len(entered))
+        if low:
+            return self._first(("node", node.item), again, entered)
+        more = self._first(("node", node.item), again, entered | {(node, then)})
+        end = self._ways(then, entered)
+        return self._or_else(end, more) if isinstance(node, Lazy) else self._or_else(more, end)
 
 
 def _texts(node: Node) -> tuple[str, ...]:

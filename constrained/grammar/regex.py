@@ -10,9 +10,10 @@ import re
 import sys
 
 from constrained.errors import GrammarError
-from constrained.grammar import assertions
+from constrained.grammar import assertions, groups
 from constrained.grammar.charset import CharSet, charset, matching
-from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, literal, repeat, seq
+from constrained.grammar.groups import references
+from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, alt, literal, repeat, seq
 from constrained.limits import DEFAULT, Limits
 
 if sys.version_info >= (3, 11):
@@ -32,10 +33,13 @@ _CATEGORY = {
 }
 _MEANINGS = re.ASCII | re.UNICODE | re.LOCALE
 
-_REFUSED = {
+_REFERENCE = {
     C.GROUPREF: ("a backreference", "it is not a regular language; write the repeated text out"),
     C.GROUPREF_EXISTS: ("a conditional group", "write both branches as an alternation"),
 }
+_MOST_CASES = 1000
+_ATOMIC = getattr(C, "ATOMIC_GROUP", None)  # since Python 3.11
+_POSSESSIVE = getattr(C, "POSSESSIVE_REPEAT", None)
 
 
 def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bool = True) -> Node:
@@ -58,7 +62,9 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     limits.check("characters", len(pattern), f"a regular expression of {len(pattern)} characters")
     try:
         tree = parser.parse(pattern, int(flags))
-        return _Reader(pattern, limits).sequence(tree, tree.state.flags, first=whole, last=whole)
+        reader = _Reader(pattern, limits)
+        reader.refers = bool(references(tree, C.GROUPREF_EXISTS, C.GROUPREF))
+        return reader.sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
         at = (error.pos or 0) + 1
         raise GrammarError(
@@ -91,6 +97,11 @@ class _Reader:
         self.pattern = pattern
         self.limits = limits
         self.depth = 0
+        self.atomic = 0  # atomic groups being read, in which order counts
+        self.loops = 0  # repeats being read that may come round again
+        self.cases = 1
+        self.taken: dict[int, str | bool] = {}  # group -> its text, or whether it took part
+        self.refers = False
 
     def refuse(self, what: str, hint: str):
         raise GrammarError(f"{what} is not supported in /{self.pattern}/", hint=hint)
@@ -100,13 +111,63 @@ class _Reader:
         if self.depth > self.limits.depth:
             raise _too_deep()
         items = list(items)
-        out = []
+        out: list[Node] = []
         for i, (op, value) in enumerate(items):
             at_start = first and i == 0
             at_end = last and i == len(items) - 1
+            asked = self.asked(op, value, items[i + 1 :]) if self.refers else None
+            if asked:
+                out.append(self.by_cases(asked, op, value, items[i + 1 :], flags, at_start, last))
+                break
             out.append(self.item(op, value, flags, at_start, at_end))
         self.depth -= 1
         return seq(assertions.narrowed(out))
+
+    def asked(self, op, value, later) -> tuple[int, bool, bool] | None:
+        """(group, whether it is optional, whether its text is asked for) of a group that `later` refers to."""
+        optional = op in (C.MAX_REPEAT, C.MIN_REPEAT) and value[:2] == (0, 1) and len(value[2]) == 1
+        if optional:
+            ((op, value),) = value[2]
+        group = value[0] if op is C.SUBPATTERN else None
+        asking = {op for op, number in references(later, C.GROUPREF_EXISTS, C.GROUPREF) if number == group}
+        if group is None or not asking or (optional and self.loops):  # there, an earlier round's group still counts
+            return None
+        return group, optional, C.GROUPREF in asking
+
+    def by_cases(self, asked, op, value, later, flags: int, first: bool, last: bool) -> Node:
+        """The group and what is `later`, once for each of its texts, or for it and for its absence."""
+        group, optional, text_asked = asked
+        if optional:
+            ((op, value),) = value[2]
+        node = self.item(op, value, flags, first, last=False)
+        found = groups.texts(node) if text_asked else None
+        if text_asked and found is None:
+            what = f"a backreference to a group that has more than {groups.MOST_TEXTS} texts, or looks around,"
+            self.refuse(what, _REFERENCE[C.GROUPREF][1])
+        cases = [(node, True)] if found is None else [(literal(text), text) for text in found]
+        cases += [(EMPTY, False)] if optional else []
+        self.cases *= max(len(cases), 1)
+        if self.cases > _MOST_CASES:
+            self.refuse(f"a pattern whose groups have more than {_MOST_CASES} texts together", _REFERENCE[C.GROUPREF][1])
+        out = []
+        for before, self.taken[group] in cases:
+            out.append(seq([before, self.sequence(later, flags, False, last)]))
+        self.taken.pop(group, None)
+        return alt(out)
+
+    def reference(self, op, value, flags: int, first: bool, last: bool) -> Node:
+        group = value[0] if op is C.GROUPREF_EXISTS else value
+        taken = self.taken.get(group)
+        if taken is None:
+            self.refuse(*_REFERENCE[op])
+        if op is C.GROUPREF_EXISTS:
+            branch = value[2] if taken is False else value[1]
+            return self.sequence(branch or (), flags, first, last)
+        if taken is False:
+            return NEVER
+        if flags & re.IGNORECASE and taken.lower() != taken.upper():
+            self.refuse("a backreference to letters of either case", _REFERENCE[op][1])
+        return literal(taken)
 
     def item(self, op, value, flags: int, first: bool, last: bool) -> Node:
         if op is C.LITERAL:
@@ -119,7 +180,8 @@ class _Reader:
         if op is C.IN:
             return self.chars(self.char_class(value, flags), 0)
         if op is C.BRANCH:
-            return alt([self.sequence(b, flags, first, last) for b in value[1]])
+            branches = [self.sequence(b, flags, first, last) for b in value[1]]
+            return Alt(tuple(branches)) if self.atomic else alt(branches)
         if op is C.SUBPATTERN:
             _, add, remove, body = value
             if add & _MEANINGS:  # (?a:...) or (?u:...): one takes the other's place
@@ -129,16 +191,33 @@ class _Reader:
             low, high, body = int(value[0]), value[1], value[2]
             high = None if high is C.MAXREPEAT else int(high)
             self.limits.check("repeat", max(low, high or 0), f"repeat {{{low},{high}}} in a regular expression")
-            return repeat(self.sequence(body, flags), low, high)
+            self.loops += high != 1
+            node = self.sequence(body, flags)
+            self.loops -= high != 1
+            if not self.atomic:
+                return repeat(node, low, high)
+            return (assertions.Lazy if op is C.MIN_REPEAT else Repeat)(node, low, high)
+        if op is _ATOMIC:
+            return self.first_way(value, flags)
+        if op is _POSSESSIVE:  # `re` does not go back into one of its rounds, either
+            low, high, body = value
+            rounds = C.MAX_REPEAT, (low, high, [(_ATOMIC, body)])
+            return self.first_way([rounds], flags)
         if op is C.AT:
             return self.anchor(value, flags, first, last)
         if op in (C.ASSERT, C.ASSERT_NOT):
             return self.look(*value, op is C.ASSERT, flags)
         if op is C.FAILURE:  # (?!)
             return NEVER
-        if op in _REFUSED:
-            self.refuse(*_REFUSED[op])
-        self.refuse(str(op).lower().replace("_", " "), "write it without possessive or atomic parts")
+        if op in _REFERENCE:
+            return self.reference(op, value, flags, first, last)
+        self.refuse(str(op).lower().replace("_", " "), "write it with the other means of `re`")
+
+    def first_way(self, body, flags: int) -> Node:
+        self.atomic += 1
+        node = assertions.Atomic(self.sequence(body, flags))
+        self.atomic -= 1
+        return node
 
     def anchor(self, value, flags: int, first: bool, last: bool) -> Node:
         if value in (C.AT_BEGINNING, C.AT_BEGINNING_STRING):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
-from constrained.grammar.assertions import Look
+from constrained.grammar.assertions import Atomic, Look
 from constrained.grammar.charset import charset
 from constrained.grammar.lookaround import ANYTHING, EDGE, Seen, Settled, Undecided
 from constrained.grammar.nodes import Alt, Call, Chars, Choices, Literal, Node, Repeat, Rule, Seq, Slot, Var
@@ -157,6 +157,8 @@ class _Surroundings:
             return ANYTHING
         if isinstance(node, Look):
             return EDGE
+        if isinstance(node, Atomic):
+            return self.end(node.node, rule, which)
         if isinstance(node, Chars):
             return Seen(node.chars)
         return self.leaf(node, rule)[which]

@@ -8,9 +8,10 @@ text off there.
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
@@ -90,6 +91,55 @@ def test_a_pattern_means_what_re_says(pattern, flags, alphabet, longest):
     assert assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, alphabet, longest)
 
 
+ATOMIC = [
+    (r"(?>a|ab)c", "abc", 4),
+    (r"(?>ab|a)b?c", "abc", 5),
+    (r"a*+b", "ab", 4),
+    (r"(?>a*?)b", "ab", 4),
+    (r"(?>a*)ab|b", "ab", 4),
+    (r"(?:aba|ab|a){2}+", "ab", 6),
+    (r"(?>(?:aba|ab|a){2})", "ab", 6),
+    (r"(?>a?b??)+c", "abc", 5),
+    (r"(?>(?>a|ab)(?:b|c)?)c", "abc", 5),
+    (r"(?=(?>a*)b)[ab]*", "ab", 4),
+    (r"(?>(?=ab)a|b)+", "ab", 5),
+    (r"(?>(|a)*)b", "ab", 4),
+    (r"(?>(?:a??){3})b", "ab", 4),
+    (r"(?>(a?){2,3}?)b", "ab", 5),
+    (r"(?>a(?!b)|ab)c?", "abc", 4),
+    (r"(?>a+)(?<=aa)b", "ab", 5),
+    (r'"(?>[^"\\]+|\\.)*+"', '"a\\', 6),
+    (r"(?:(?>a|b)(?>ab|a))*", "ab", 6),
+    (r"(?<=(?>a|b))c|a", "abc", 3),
+]
+from_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10's `re` doesn't know them")
+
+
+@from_3_11
+@pytest.mark.parametrize(("pattern", "alphabet", "longest"), ATOMIC)
+def test_an_atomic_group_keeps_to_the_first_way(pattern, alphabet, longest):
+    compiled = re.compile(pattern)
+    assert assert_same_language(
+        Grammar.from_regex(pattern), lambda t: compiled.fullmatch(t) is not None, alphabet, longest
+    )
+
+
+@from_3_11
+def test_what_a_possessive_repeat_leaves_nothing_of_matches_nothing():
+    with pytest.raises(GrammarError, match="matches no text at all"):
+        Grammar.from_regex("a*+a")
+
+
+@from_3_11
+def test_an_atomic_group_at_the_end_of_a_terminal_sees_what_follows():
+    compiled = re.compile(r"(?>a+)(?:,(?>a+))*")
+    assert_same_language(
+        Grammar.from_lark('start: A ("," A)*\nA: /(?>a+)/\n'), lambda t: compiled.fullmatch(t) is not None, "a,", 6
+    )
+    with pytest.raises(GrammarError, match="'a' is read before the end, not before 'a'"):
+        Grammar.from_lark("start: A+\nA: /a++/\n")
+
+
 # random patterns
 
 ALPHABET = "ab\n"
@@ -102,9 +152,10 @@ asked = st.recursive(
     ),
     max_leaves=4,
 )
+atomic = sys.version_info >= (3, 11)
 anchor = st.sampled_from([r"\b", r"\B", "^", "$", r"\A", r"\Z", "(?m:^)", "(?m:$)"])
 look = st.one_of(anchor, st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]), asked).map(lambda x: f"{x[0]}{x[1]})"))
-counts = st.sampled_from(["*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "*?", "??"])
+counts = st.sampled_from(["*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "*?", "??", *(["*+", "?+", "{1,2}+"] if atomic else [])])
 
 
 def _larger(inner):
@@ -112,7 +163,7 @@ def _larger(inner):
         st.lists(inner, min_size=1, max_size=4).map("".join),
         st.lists(inner, min_size=2, max_size=3).map(lambda x: f"(?:{'|'.join(x)})"),
         st.tuples(inner, counts).map(lambda x: f"(?:{x[0]}){x[1]}"),
-        st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]), inner).map(lambda x: f"{x[0]}{x[1]})"),
+        st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!", *(["(?>"] if atomic else [])]), inner).map(lambda x: f"{x[0]}{x[1]})"),
     )
 
 
@@ -132,7 +183,7 @@ def test_random_patterns(pattern):
     try:
         grammar = Grammar.from_regex(pattern)
     except GrammarError as error:
-        assert "matches no text at all" in str(error) and not good
+        assert isinstance(error, LimitError) or ("matches no text at all" in str(error) and not good)
         return
     assert {text for text in words(ALPHABET, 5) if grammar.matches(text)} == good
     begun = {text[:i] for text in good for i in range(len(text) + 1)}

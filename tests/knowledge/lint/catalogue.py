@@ -59,7 +59,7 @@ CASES = [
     ),
     Case(
         "refused",
-        'start: /(a)\\1/\n',
+        'start: /(a*)\\1/\n',
         (1, 8, None),
         None,
         None,
