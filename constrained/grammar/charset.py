@@ -182,6 +182,22 @@ def charset(ranges) -> CharSet:
     return found
 
 
+def partition(sets: list[CharSet]) -> list[CharSet]:
+    """The coarsest classes of the characters in `sets` that each set holds wholly or not at all."""
+    edges: dict[int, int] = {}
+    for i, chars in enumerate(sets):
+        for low, high in chars.ranges:
+            edges[low] = edges.get(low, 0) ^ 1 << i
+            edges[high + 1] = edges.get(high + 1, 0) ^ 1 << i
+    classes: dict[int, list[tuple[int, int]]] = {}
+    holding, places = 0, sorted(edges)
+    for low, high in zip(places, places[1:]):
+        holding ^= edges[low]
+        if holding:
+            classes.setdefault(holding, []).append((low, high - 1))
+    return [charset(ranges) for ranges in classes.values()]
+
+
 @lru_cache(maxsize=64)
 def matching(pattern: str, flags: int = 0) -> CharSet:
     """The characters that the one-character `re` pattern matches: Python's own meaning."""
