@@ -31,6 +31,8 @@ class Limits:
         Steps of making automata of a grammar's regular expressions that look around.
     repeat : int
         Either bound of a repeat; at most 2**31 - 1, what a counter holds.
+    schema : int
+        Rules, combinations, and states of a pattern that a JSON Schema is written out into.
     values : int
         Texts of one slot or of one choice.
     value_bytes : int
@@ -73,6 +75,7 @@ class Limits:
     nodes: int = 1_000_000
     lookaround: int = 100_000
     repeat: int = 10**9
+    schema: int = 20_000
     values: int = 1_000_000
     value_bytes: int = 256 << 20
     closure: int = 200_000

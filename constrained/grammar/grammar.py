@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sized
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.lark_definitions import nearest, some
+from constrained.grammar.json_schema import schema_rules
 from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.left_corners import Empty
 from constrained.grammar.lookaround import settle
@@ -40,7 +41,11 @@ class Grammar:
         Slot name -> sorted values, values per key, or a Grammar.
     limits : Limits
         What it may cost.
+    left_out : tuple of str
+        Places in a JSON Schema whose keywords are not honoured (`lenient`).
     """
+
+    left_out: tuple[str, ...] = ()
 
     def __init__(
         self, rules: dict[str, Rule], start: Node, slots=frozenset(), bindings=None, limits: Limits = DEFAULT
@@ -143,6 +148,49 @@ class Grammar:
         """
         values = _texts(choices, "choices", limits)
         return cls({"start": Rule("start", nodes.choices(values))}, Call("start"), limits=limits)
+
+    @classmethod
+    def from_json_schema(
+        cls,
+        schema,
+        *,
+        whitespace: str = "flexible",
+        any_order: bool = False,
+        closed: bool = False,
+        lenient: bool = False,
+        limits: Limits = DEFAULT,
+    ) -> Grammar:
+        """The JSON texts that are valid under a JSON Schema (draft 2020-12; see docs/json.md).
+
+        Parameters
+        ----------
+        schema : dict, bool, str or Path
+            A schema as Python values, as JSON text, or the path of a file with it.
+        whitespace : {"flexible", "single", "dumps", "compact"}
+            Between the pieces: as people and models write it, line breaks and indents included;
+            at most one space; exactly as `json.dumps` writes; none.
+        any_order : bool
+            Named properties in any order, not only the schema's; the grammar has a rule for
+            each set of them.
+        closed : bool
+            Objects that list properties, and say nothing of others, admit no others.
+        lenient : bool
+            Keywords that are refused are left out, and named in `left_out`.
+
+        Raises
+        ------
+        GrammarError
+            The schema is none, has a keyword that is not supported, or admits nothing; the
+            message has the place as a JSON pointer.
+        LimitError
+            It costs more than `limits` allow (a GrammarError, too).
+        """
+        rules, left_out = schema_rules(
+            schema, whitespace, limits, any_order=any_order, closed=closed, lenient=lenient
+        )
+        grammar = cls.from_rules(rules, (), "start", Source("", "JSON Schema", None), limits)
+        grammar.left_out = tuple(left_out)
+        return grammar
 
     def bind(self, **values) -> Grammar:
         """This grammar with slots bound; costs nothing but the sorting of the values.

@@ -1,0 +1,196 @@
+"""Numbers within bounds, exactly, as the digits that write them.
+
+A bound is compared digit by digit: while a text agrees with it the next digit is bounded too,
+after that none is. Whole numbers are written without fraction or exponent.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from constrained.grammar import nodes as n
+from constrained.grammar.charset import charset
+from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, literal, repeat, seq
+
+DIGITS = 100
+"""Digits before the point, and after it, that a number may have."""
+
+
+def digit(low: int = 0, high: int = 9) -> Node:
+    """One digit of `low` to `high`."""
+    if low > high:
+        return NEVER
+    return literal(str(low)) if low == high else Chars(charset([(48 + low, 48 + high)]))
+
+
+def digits(low: int, high: int) -> Node:
+    """`low` to `high` digits."""
+    return NEVER if high < low else repeat(digit(), low, high)
+
+
+def integer(low: int | None, high: int | None) -> Node:
+    """Whole numbers from `low` to `high`, both included."""
+    out = []
+    if low is None or low < 0:
+        least = 1 if high is None or high >= 0 else -high
+        out.append(seq([literal("-"), natural(least, None if low is None else -low)]))
+    if high is None or high >= 0:
+        out.append(natural(max(low or 0, 0), high))
+    return alt(out)
+
+
+def natural(low: int, high: int | None) -> Node:
+    """Whole numbers from `low` to `high`, neither negative."""
+    if high is not None and high < low:
+        return NEVER
+    first, last = str(low), str(high) if high is not None else None
+    shortest, longest = len(first), len(last) if last else max(DIGITS, len(first) + 1)
+    if shortest == longest:
+        return _same_length(first, last)
+    out = [_same_length(first, "9" * shortest)]
+    whole = longest - 1 if last else longest  # lengths of which every number is admitted
+    if whole > shortest:
+        out.append(seq([digit(1), digits(shortest, whole - 1)]))
+    if last:
+        out.append(_same_length("1" + "0" * (longest - 1), last))
+    return alt(out)
+
+
+def _same_length(low: str, high: str) -> Node:
+    """Texts of as many digits as both have, from `low` to `high`."""
+    if low == high:
+        return literal(low)
+    if not low.strip("0") and not high.strip("9"):
+        return digits(len(low), len(low))
+    a, b, rest = int(low[0]), int(high[0]), len(low) - 1
+    if a == b:
+        return seq([literal(low[0]), _same_length(low[1:], high[1:])])
+    out = []
+    if low[1:].strip("0"):
+        out.append(seq([digit(a, a), _same_length(low[1:], "9" * rest)]))
+        a += 1
+    if high[1:].strip("9"):
+        out.append(seq([digit(b, b), _same_length("0" * rest, high[1:])]))
+        b -= 1
+    if a <= b:
+        out.append(seq([digit(a, b), digits(rest, rest)]))
+    return alt(out)
+
+
+Bound = "tuple[Fraction, bool]"
+"""A bound, and whether it is itself left out."""
+
+
+def number(low: Bound | None, high: Bound | None) -> Node:
+    """Decimal numbers between two bounds; with an exponent, too, where no bound but 0 is in the way.
+
+    What a validator reads is the nearest double. So a number left out is replaced by the next
+    double, or a decimal just beside it would be taken for it.
+    """
+    low, high = _next_double(low, 1), _next_double(high, -1)
+    out = []
+    if low is None or low[0] < 0 or low[0] == 0 and not low[1]:
+        beyond = None if low is None else (-low[0], low[1])
+        from_zero = (Fraction(0), False) if high is None or high[0] >= 0 else (-high[0], high[1])
+        if high is not None and high[0] == 0:
+            from_zero = (Fraction(0), high[1])
+        out.append(seq([literal("-"), _positive(from_zero, beyond)]))
+    if high is None or high[0] > 0 or high[0] == 0 and not high[1]:
+        out.append(_positive(low if low is not None and low[0] >= 0 else (Fraction(0), False), high))
+    return alt(out)
+
+
+def _next_double(bound: Bound | None, way: int) -> Bound | None:
+    if bound is None or not bound[1] or bound[0] == 0:
+        return bound
+    return Fraction(repr(math.nextafter(float(bound[0]), way * math.inf))), False
+
+
+def _positive(low: Bound, high: Bound | None) -> Node:
+    """Decimal numbers without a sign."""
+    low_whole, low_part = _split(low[0])
+    if high is None:
+        out = [_beside(low_whole, low_part, low[1]), seq([natural(low_whole + 1, None), _fraction()])]
+        if low[0] == 0:
+            out.append(_scientific(may_be_zero=not low[1]))
+        return alt(out)
+    if high[0] < low[0]:
+        return NEVER
+    high_whole, high_part = _split(high[0])
+    if low_whole == high_whole:
+        part = _Digits((low_part, low[1]), (high_part, high[1]))
+        return seq([literal(str(low_whole)), part.fraction()])
+    between = seq([natural(low_whole + 1, high_whole - 1), _fraction()])
+    below = seq([literal(str(high_whole)), _Digits(None, (high_part, high[1])).fraction()])
+    return alt([_beside(low_whole, low_part, low[1]), between, below])
+
+
+def _beside(whole: int, part: str, strict: bool) -> Node:
+    """Numbers with that whole part, from the bound on."""
+    return seq([literal(str(whole)), _Digits((part, strict), None).fraction()])
+
+
+def _split(value: Fraction) -> tuple[int, str]:
+    """Whole part, and the digits after the point."""
+    whole, rest = divmod(value, 1)
+    out = ""
+    while rest:
+        figure, rest = divmod(rest * 10, 1)
+        out += str(figure)
+    return whole, out
+
+
+def _fraction() -> Node:
+    return repeat(seq([literal("."), digits(1, DIGITS)]), 0, 1)
+
+
+def _scientific(may_be_zero: bool) -> Node:
+    """One digit before the point and an exponent, of what a double can hold."""
+    exponent = alt([seq([repeat(literal("0"), 0, 1), digits(1, 2)]), seq([digit(1, 2), digits(2, 2)]), _same_length("300", "307")])
+    mark = Chars(charset([(69, 69), (101, 101)]))
+    sign = repeat(Chars(charset([(43, 43), (45, 45)])), 0, 1)
+    return seq([digit(0 if may_be_zero else 1), _fraction(), mark, sign, exponent])
+
+
+class _Digits:
+    """Digits after the point, between two bounds or on one side of one: (digits, left out itself)."""
+
+    def __init__(self, low: tuple[str, bool] | None, high: tuple[str, bool] | None):
+        self.low, self.high = low, high
+
+    def fraction(self) -> Node:
+        """The point and digits, or neither where that is within the bounds."""
+        more = seq([literal("."), self.after(0, bool(self.low), bool(self.high))])
+        return alt([more, EMPTY if self.may_end(0, bool(self.low), bool(self.high)) else NEVER])
+
+    def may_end(self, at: int, low: bool, high: bool) -> bool:
+        """Whether the number may end after `at` digits that agree with those bounds that still hold."""
+        if low and (self.low[0][at:] or self.low[1]):
+            return False
+        return not high or bool(self.high[0][at:]) or not self.high[1]
+
+    def rest(self, at: int, low: bool, high: bool) -> Node:
+        more = self.after(at, low, high)
+        return alt([more, EMPTY if self.may_end(at, low, high) else NEVER])
+
+    def after(self, at: int, low: bool, high: bool) -> Node:
+        """One digit or more, after `at` of them that agree with the bounds `low` and `high` say still hold."""
+        if not low and not high:
+            return digits(1, DIGITS)
+        if (not low or at >= len(self.low[0])) and (not high or at >= len(self.high[0])):
+            if high:
+                strict = self.high[1] or low and self.low[1]
+                return NEVER if strict else repeat(literal("0"), 1, DIGITS)
+            return seq([repeat(literal("0"), 0, DIGITS), digit(1), digits(0, DIGITS)]) if self.low[1] else digits(1, DIGITS)
+        a = int((self.low[0] + "0")[at]) if low and at < len(self.low[0]) else 0
+        b = int(self.high[0][at]) if high and at < len(self.high[0]) else 0 if high else 9
+        if low and high and a == b:
+            return seq([digit(a, a), self.rest(at + 1, True, True)])
+        out = []
+        if low:
+            out.append(seq([digit(a, a), self.rest(at + 1, True, False)]))
+        out.append(seq([digit(a + low, b - high), digits(0, DIGITS)]))
+        if high:
+            out.append(seq([digit(b, b), self.rest(at + 1, False, True)]))
+        return alt(out)

@@ -1,0 +1,183 @@
+"""`pattern`: a search for an ECMA-262 regular expression, as the texts in which it finds something.
+
+JSON Schema's patterns are ECMA-262's, its validators often read them as their own language's.
+So that none of them refuses what was written, a pattern means here what ECMA-262 and Python's
+`re` both make of it: ``\\d`` is an ASCII digit, and ``\\D`` no digit of any script.
+"""
+
+from __future__ import annotations
+
+from constrained.errors import GrammarError
+from constrained.grammar import nodes as n
+from constrained.grammar.charset import charset, matching
+from constrained.grammar.json_schema.regular import ANY
+from constrained.grammar.nodes import Chars, Node, repeat
+from constrained.grammar.regex import regex_node
+from constrained.limits import Limits
+
+_ASCII_WORD = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
+_SPACES = [(9, 13), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029)]
+_FEWEST = {
+    "d": charset([(0x30, 0x39)]),
+    "w": charset(_ASCII_WORD),
+    "s": charset([*_SPACES, (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000)]),
+}
+"""What both languages take for a category; the most that one of them does is Python's."""
+_BYTE_ORDER_MARK = (0xFEFF, 0xFEFF)  # white space to ECMA-262 only
+_LINE_ENDS = r"\n\r\u2028\u2029"
+_SAME_TO_BOTH = "tnrfv"
+_ANY_TEXT = r"[\s\S]*"
+
+
+def pattern_node(pattern: str, limits: Limits) -> Node:
+    """The texts in which `pattern` is found, as a tree of characters.
+
+    Raises
+    ------
+    GrammarError
+        It does not parse, is not regular, or the two languages read it apart.
+    """
+    limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
+    return n.alt([_found(alternative, limits) for alternative in _Translation(pattern).alternatives])
+
+
+def _found(tokens: list[str], limits: Limits) -> Node:
+    """The texts in which one alternative, as tokens of `re`'s language, is found."""
+    begins, ends = tokens[:1] == [r"\A"], tokens[-1:] == [r"\Z"]
+    inner = tokens[begins : len(tokens) - ends]
+    if any(t in (r"\A", r"\Z") or "\\b" in t or "\\B" in t or t.startswith("(?=") for t in inner):
+        text = "".join(tokens)
+        return regex_node(f"{_ANY_TEXT}(?:{text}){_ANY_TEXT}", 0, limits)
+    anything = repeat(Chars(ANY), 0, None)
+    node = regex_node("".join(inner), 0, limits)
+    return n.seq([n.EMPTY if begins else anything, node, n.EMPTY if ends else anything])
+
+
+class _Translation:
+    """A pattern cut into tokens of Python's `re`, in the alternatives of its outermost level."""
+
+    def __init__(self, pattern: str):
+        self.pattern, self.at = pattern, 0
+        self.alternatives: list[list[str]] = [[]]
+        self.negative = [False]  # per open group, whether it says what is not there
+        while self.at < len(pattern):
+            token = self.token()
+            if token == "|" and len(self.negative) == 1:
+                self.alternatives.append([])
+            else:
+                self.alternatives[-1].append(token)
+
+    def refuse(self, what: str, hint: str):
+        raise GrammarError(f"{what} in the pattern {self.pattern!r}", hint=hint)
+
+    def take(self, length: int = 1) -> str:
+        self.at += length
+        return self.pattern[self.at - length : self.at]
+
+    def token(self) -> str:
+        rest = self.pattern[self.at :]
+        first = rest[0]
+        if first == "\\":
+            return self.escape(in_class=False, negated=False)
+        if first == "[":
+            return self.char_class()
+        if first == "(":
+            return self.group(rest)
+        if first == ")":
+            if len(self.negative) > 1:
+                self.negative.pop()
+        elif first == ".":
+            self.take()
+            return r"[^\n]" if self.negative[-1] else f"[^{_LINE_ENDS}]"
+        elif first in "^$":
+            self.take()
+            return r"\A" if first == "^" else r"\Z"
+        elif rest.startswith("{,"):
+            self.refuse("a repeat without its lower bound", "write {0,n}: ECMA-262 and Python read {,n} apart")
+        return self.take()
+
+    def group(self, rest: str) -> str:
+        negative = self.negative[-1]
+        for head in ("(?=", "(?!", "(?<=", "(?<!", "(?:"):
+            if rest.startswith(head):
+                self.negative.append(negative != head.endswith("!"))
+                return self.take(len(head))
+        self.negative.append(negative)
+        if rest.startswith("(?<") and ">" in rest:
+            self.take(rest.index(">") + 1)
+            return "("
+        if rest.startswith("(?"):
+            self.refuse(f"{rest[:3]!r}", "ECMA-262 has no such group: write it without flags or comments")
+        return self.take()
+
+    def char_class(self) -> str:
+        self.take()
+        negated = self.pattern.startswith("^", self.at)
+        self.take(negated)
+        out = ["[^" if negated else "["]
+        while self.at < len(self.pattern) and self.pattern[self.at] != "]":
+            if self.pattern[self.at] == "\\":
+                out.append(self.escape(in_class=True, negated=negated))
+            else:
+                character = self.take()
+                out.append("\\" + character if character in "[&~|" else character)
+        if self.at == len(self.pattern):
+            self.refuse("a [ without its ]", "close the class, or write \\[")
+        self.take()
+        if len(out) == 1:
+            if not negated:
+                self.refuse("the empty class []", "it matches nothing: leave it out")
+            return r"[\s\S]"
+        return "".join(out) + "]"
+
+    def escape(self, in_class: bool, negated: bool) -> str:
+        start = self.at
+        self.take()
+        kind = self.take()
+        if kind and kind in "dwsDWS":
+            return self.category(kind, in_class, negated != self.negative[-1])
+        if kind and kind in "bB" and not in_class:
+            # both count: Python's boundary of Unicode words, ECMA-262's of ASCII ones
+            return rf"(?:\{kind}(?a:\{kind}))"
+        if kind == "b":
+            return r"\x08"
+        if kind == "0" and not self.pattern[self.at : self.at + 1].isdigit():
+            return r"\x00"
+        if kind and kind in "xu":
+            return self.code(kind, start)
+        if kind == "c" and self.pattern[self.at : self.at + 1].isalpha():
+            return f"\\x{ord(self.take()) % 32:02x}"
+        if kind == "k" or kind.isdigit():
+            self.refuse("a backreference", "it is not a regular language; write the repeated text out")
+        if kind.isalpha() and kind not in _SAME_TO_BOTH or not kind:
+            self.refuse(f"'\\{kind}'", "write the characters out as a class, such as [A-Za-z]")
+        return f"\\{kind}"
+
+    def category(self, kind: str, in_class: bool, inverted: bool) -> str:
+        """The characters of a category: the fewest that both languages mean, or the most that one does."""
+        name, positive = kind.lower(), kind.islower()
+        if positive != inverted:
+            chars = _FEWEST[name]
+        else:
+            chars = charset([*matching(f"\\{name}").ranges, *([_BYTE_ORDER_MARK] if name == "s" else [])])
+        ranges = (chars if positive else chars.complement()).ranges
+        text = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+        return text if in_class else f"[{text}]"
+
+    def code(self, kind: str, start: int) -> str:
+        rest = self.pattern[self.at :]
+        if kind == "u" and rest.startswith("{") and "}" in rest:
+            digits = self.take(rest.index("}") + 1)[1:-1]
+        else:
+            digits = self.take(2 if kind == "x" else 4)
+        try:
+            value = int(digits, 16)
+            low = self.pattern[self.at :]
+            if 0xD800 <= value < 0xDC00 and low.startswith("\\u"):
+                value = 0x10000 + ((value - 0xD800) << 10) + (int(low[2:6], 16) - 0xDC00)
+                self.take(6)
+            if 0xD800 <= value <= 0xDFFF or value > 0x10FFFF:
+                raise ValueError
+        except ValueError:
+            self.refuse(repr(self.pattern[start : self.at]), "it is no character: write \\uXXXX with its code")
+        return f"\\U{value:08x}"

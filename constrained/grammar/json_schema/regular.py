@@ -1,0 +1,211 @@
+"""Regular languages of characters: what two patterns both admit, what one doesn't, texts of some lengths.
+
+A tree of characters becomes a nondeterministic automaton, several of these one deterministic
+automaton by the subset construction (Rabin and Scott, "Finite automata and their decision
+problems", 1959), of which only the states that are reached, and that lead to an end, are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from constrained.grammar import nodes as n
+from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
+from constrained.limits import Limits
+
+ANY = charset([(0, MAX_CODE_POINT)])
+"""Every character."""
+
+
+class Nfa:
+    """The automaton of a tree of Literal, Chars, Choices, Seq, Alt and Repeat."""
+
+    def __init__(self, node: n.Node, limits: Limits):
+        self.limits = limits
+        self.edges: list[list[tuple[CharSet, int]]] = []
+        self.empty: list[list[int]] = []
+        self.begin = self._state()
+        self.end = self._add(node, self.begin)
+
+    def start(self) -> frozenset[int]:
+        return self._closure({self.begin})
+
+    def step(self, states: frozenset[int], character: int) -> frozenset[int]:
+        """The states after one more character."""
+        return self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
+
+    def accepts(self, text: str) -> bool:
+        """Whether the whole text is in the language."""
+        states = self.start()
+        for character in text:
+            states = self.step(states, ord(character))
+        return self.end in states
+
+    def cuts(self, states: frozenset[int]) -> set[int]:
+        """Where, in the order of characters, the next states change."""
+        ranges = (r for s in states for chars, _ in self.edges[s] for r in chars.ranges)
+        return {at for low, high in ranges for at in (low, high + 1)}
+
+    def _state(self) -> int:
+        self.limits.check("schema", len(self.edges), "a pattern with too many states", "use smaller repeats")
+        self.edges.append([])
+        self.empty.append([])
+        return len(self.edges) - 1
+
+    def _closure(self, states: set[int]) -> frozenset[int]:
+        work = list(states)
+        while work:
+            for to in self.empty[work.pop()]:
+                if to not in states:
+                    states.add(to)
+                    work.append(to)
+        return frozenset(states)
+
+    def _add(self, node: n.Node, at: int) -> int:
+        """Add `node` after state `at`; the state after it."""
+        if isinstance(node, n.Literal):
+            for character in node.data.decode():
+                at = self._edge(at, charset([(ord(character),) * 2]))
+            return at
+        if isinstance(node, n.Chars):
+            return self._edge(at, node.chars)
+        if isinstance(node, n.Seq):
+            for item in node.items:
+                at = self._add(item, at)
+            return at
+        if isinstance(node, n.Repeat):
+            return self._repeat(node, at)
+        items = map(n.literal, node.values) if isinstance(node, n.Choices) else node.items
+        end = self._state()
+        for item in items:
+            self.empty[self._add(item, at)].append(end)
+        return end
+
+    def _edge(self, at: int, chars: CharSet) -> int:
+        to = self._state()
+        self.edges[at].append((chars, to))
+        return to
+
+    def _repeat(self, node: n.Repeat, at: int) -> int:
+        for _ in range(node.low):
+            at = self._add(node.item, at)
+        if node.high is None:
+            loop = self._state()
+            self.empty[at].append(loop)
+            self.empty[self._add(node.item, loop)].append(loop)
+            return loop
+        end = self._state()
+        for _ in range(node.high - node.low):
+            self.empty[at].append(end)
+            at = self._add(node.item, at)
+        self.empty[at].append(end)
+        return end
+
+
+@dataclass
+class Dfa:
+    """States 0, 1, ... from the start 0; none at all where the language has no text.
+
+    Attributes
+    ----------
+    edges : list of dict
+        Per state, the state that some characters lead to -> those characters.
+    ends : set of int
+        States in which a text may be over.
+    """
+
+    edges: list[dict[int, CharSet]]
+    ends: set[int]
+
+
+def product(parts: list[tuple[Nfa, bool]], low: int, high: int | None, limits: Limits) -> Dfa:
+    """Texts of `low` to `high` characters that every (automaton, True) admits and no (automaton, False) does.
+
+    Raises
+    ------
+    LimitError
+        It takes more states than `limits.schema`.
+    """
+    top = low if high is None else high
+    start = (tuple(nfa.start() for nfa, _ in parts), 0)
+    number = {start: 0}
+    edges: list[dict[int, CharSet]] = []
+    ends = set()
+    for state in (work := [start]):
+        sets, count = state
+        found: dict[int, list[tuple[int, int]]] = {}
+        if count >= low and all((nfa.end in s) == wanted for (nfa, wanted), s in zip(parts, sets)):
+            ends.add(len(edges))
+        if high is None or count < high:
+            cuts = sorted({0}.union(*(nfa.cuts(s) for (nfa, _), s in zip(parts, sets)))) + [MAX_CODE_POINT + 1]
+            for first, behind in zip(cuts, cuts[1:]):
+                after = tuple(nfa.step(s, first) for (nfa, _), s in zip(parts, sets))
+                if first == behind or any(wanted and not s for (_, wanted), s in zip(parts, after)):
+                    continue
+                key = (after, min(count + 1, top))
+                if key not in number:
+                    number[key] = len(work)
+                    work.append(key)
+                    limits.check("schema", len(work), "patterns and lengths that take too many states together")
+                found.setdefault(number[key], []).append((first, behind - 1))
+        edges.append({to: charset(ranges) for to, ranges in found.items()})
+    return _living(Dfa(edges, ends))
+
+
+def _living(dfa: Dfa) -> Dfa:
+    """`dfa` without the states that lead to no end."""
+    before: list[list[int]] = [[] for _ in dfa.edges]
+    for state, edges in enumerate(dfa.edges):
+        for to in edges:
+            before[to].append(state)
+    live = set(dfa.ends)
+    work = list(live)
+    while work:
+        for state in before[work.pop()]:
+            if state not in live:
+                live.add(state)
+                work.append(state)
+    if 0 not in live:
+        return Dfa([], set())
+    number = {state: i for i, state in enumerate(sorted(live))}
+    kept = [{number[to]: c for to, c in dfa.edges[s].items() if to in live and c} for s in number]
+    return Dfa(kept, {number[s] for s in dfa.ends})
+
+
+def lengths(node: n.Node) -> tuple[int, int | None]:
+    """The fewest and the most characters (None: no bound) of a text of `node`."""
+    if isinstance(node, n.Literal):
+        return (len(node.data.decode()),) * 2
+    if isinstance(node, n.Chars):
+        return 1, 1
+    if isinstance(node, n.Repeat):
+        low, high = lengths(node.item)
+        return low * node.low, 0 if high == 0 else None if None in (high, node.high) else high * node.high
+    if isinstance(node, n.Choices):
+        found = [(len(v.decode()),) * 2 for v in node.values]
+    else:
+        found = [lengths(item) for item in node.items]
+    highs = [high for _, high in found]
+    if isinstance(node, n.Seq):
+        return sum(low for low, _ in found), None if None in highs else sum(highs)
+    return min((low for low, _ in found), default=0), None if None in highs else max(highs, default=0)
+
+
+def within(node: n.Node, low: int, high: int | None) -> n.Node | None:
+    """The texts of `node` with `low` to `high` characters, where that is but another repeat count; else None."""
+    shortest, longest = lengths(node)
+    if shortest >= low and (high is None or longest is not None and longest <= high):
+        return node
+    items = node.items if isinstance(node, n.Seq) else (node,)
+    varied = [i for i, item in enumerate(items) if len(set(lengths(item))) > 1]
+    if len(varied) != 1:
+        return None
+    item = items[varied[0]]
+    if not isinstance(item, n.Repeat) or not isinstance(item.item, n.Chars):
+        return None
+    others = sum(lengths(i)[0] for i in items if i is not item)
+    least = max(item.low, low - others)
+    most = item.high if high is None else high - others if item.high is None else min(item.high, high - others)
+    if most is not None and most < least:
+        return n.NEVER
+    return n.seq([n.repeat(i.item, least, most) if i is item else i for i in items])

@@ -1,0 +1,204 @@
+"""Schemas that hold together, read as one: types, bounds, and what holds for the parts of a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor, lcm
+
+from constrained.errors import GrammarError, LimitError
+from constrained.grammar.json_schema.document import Part, error
+from constrained.grammar.json_schema.keywords import DENIED, TYPES
+from constrained.grammar.json_schema.patterns import pattern_node
+from constrained.grammar.json_schema.regular import Nfa
+from constrained.grammar.nodes import Node
+from constrained.limits import Limits
+
+_NEITHER = Part(False, "#/false")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one alternative of a schema says.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    closed : bool
+        Objects that list properties, and say nothing of others, admit no others.
+    limits : Limits
+    """
+
+    parts: tuple[Part, ...]
+    closed: bool
+    limits: Limits
+
+    def all(self, keyword: str) -> list:
+        """(schema, value) wherever the keyword stands."""
+        return [(part, part[keyword]) for part in self.parts if keyword in part]
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """The types admitted; "integer" only where "number" is not."""
+        found = frozenset(TYPES)
+        for _, value in self.all("type"):
+            own = {value} if isinstance(value, str) else set(value)
+            found &= own | ({"integer"} if "number" in own else set())
+        return found - {"integer"} if "number" in found else found
+
+    @cached_property
+    def listed(self) -> tuple[Part, list] | None:
+        """The shortest list of values by enum or const, and where it stands."""
+        found = [*self.all("enum"), *((part, [value]) for part, value in self.all("const"))]
+        return min(found, key=lambda one: len(one[1])) if found else None
+
+    @property
+    def denied(self) -> list:
+        """Values left out."""
+        return [value for _, values in self.all(DENIED) for value in values]
+
+    # numbers
+
+    def bound(self, side: int) -> tuple[Fraction, bool] | None:
+        """The tightest bound below (side -1) or above (1), and whether it is left out itself."""
+        name = "imum"
+        plain, strict = (f"min{name}", f"exclusiveMin{name}") if side < 0 else (f"max{name}", f"exclusiveMax{name}")
+        found = [(exact(v), False) for _, v in self.all(plain)] + [(exact(v), True) for _, v in self.all(strict)]
+        return min(found, key=lambda b: (side * b[0], not b[1])) if found else None
+
+    def whole_bounds(self) -> tuple[int | None, int | None]:
+        """The least and the greatest whole number."""
+        low, high = self.bound(-1), self.bound(1)
+        least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
+        return least, None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
+
+    def multiple(self) -> int | None:
+        """The whole number that all must be multiples of; None where any number is good.
+
+        Raises
+        ------
+        GrammarError
+            It is a fraction.
+        """
+        found = []
+        for part, value in self.all("multipleOf"):
+            if exact(value).denominator != 1:
+                raise error(
+                    part, "multipleOf", f"multiples of {value} are not supported",
+                    "validators count them in binary fractions, each in its own way; use a whole number, or say what is "
+                    "meant in the description",
+                )  # fmt: skip
+            found.append(int(value))
+        return lcm(*found) if found else None
+
+    # lengths
+
+    def counts(self, what: str) -> tuple[int, int | None]:
+        """The tightest of min and max: of "Length", "Items" or "Properties"."""
+        low = max((int(v) for _, v in self.all(f"min{what}")), default=0)
+        return low, min((int(v) for _, v in self.all(f"max{what}")), default=None)
+
+    # arrays
+
+    def prefix(self) -> int:
+        """How many items have a schema of their own."""
+        return max((len(_tuple(part)) for part in self.parts), default=0)
+
+    def item(self, at: int) -> list[Part]:
+        """What holds for the item at that index."""
+        out = []
+        for part in self.parts:
+            keyword = "prefixItems" if "prefixItems" in part else "items"
+            if at < len(_tuple(part)):
+                out.append(part.below(keyword, at))
+            elif isinstance(part["items"], (dict, bool)):
+                out.append(part.below("items"))
+            elif isinstance(part["items"], list) and "additionalItems" in part:
+                out.append(part.below("additionalItems"))
+        return out
+
+    # objects
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The properties that are named, in the schema's order."""
+        named = [name for _, properties in self.all("properties") for name in properties]
+        return list(dict.fromkeys([*named, *self.required]))
+
+    @cached_property
+    def required(self) -> list[str]:
+        return list(dict.fromkeys(name for _, names in self.all("required") for name in names))
+
+    @cached_property
+    def key_trees(self) -> dict[str, Node]:
+        """The patterns of patternProperties, each with the names in which it is found."""
+        every = ((part, pattern) for part, patterns in self.all("patternProperties") for pattern in patterns)
+        return {p: reading(part, f"patternProperties/{p}", p, self.limits) for part, p in every}
+
+    @cached_property
+    def patterns(self) -> dict[str, Nfa]:
+        return {pattern: Nfa(tree, self.limits) for pattern, tree in self.key_trees.items()}
+
+    def property(self, name: str) -> list[Part]:
+        """What holds for the property of that name."""
+        matched = frozenset(p for p, nfa in self.patterns.items() if nfa.accepts(name))
+        return self.key(name, matched)
+
+    def key(self, name: str | None, matched: frozenset[str]) -> list[Part]:
+        """What holds for a property whose name those patterns match; None: its name is not among `names`."""
+        out = []
+        for part in self.parts:
+            own = [part.below("properties", name)] if name is not None and name in (part["properties"] or ()) else []
+            own += [part.below("patternProperties", p) for p in part["patternProperties"] or () if p in matched]
+            if not own and "additionalProperties" in part:
+                own = [part.below("additionalProperties")]
+            out += own
+        declared = name is not None and any(name in p for _, p in self.all("properties"))
+        if self.closed and not declared and self._lists_only():
+            out.append(_NEITHER)
+        return out + self._unevaluated(name, matched)
+
+    def _lists_only(self) -> bool:
+        others = ("additionalProperties", "patternProperties", "unevaluatedProperties")
+        return bool(self.all("properties")) and not any(self.all(keyword) for keyword in others)
+
+    def _unevaluated(self, name: str | None, matched: frozenset[str]) -> list[Part]:
+        """What unevaluatedProperties says, where no schema it looks into has said anything."""
+        out = []
+        for part, _ in self.all("unevaluatedProperties"):
+            seen = [p for p in self.parts if p is part or part.at in p.within]
+            if any("anyOf" in p or "dependentSchemas" in p for p in seen) or "anyOf" in part:
+                hint = "write oneOf, or additionalProperties in each branch"
+                raise error(part, "unevaluatedProperties", "unevaluatedProperties beside anyOf is not supported", hint)
+            evaluated = any(
+                name is not None and name in (p["properties"] or ())
+                or any(pattern in matched for pattern in p["patternProperties"] or ())
+                or "additionalProperties" in p
+                or p is not part and "unevaluatedProperties" in p
+                for p in seen
+            )  # fmt: skip
+            if not evaluated:
+                out.append(part.below("unevaluatedProperties"))
+        return out
+
+
+def reading(part: Part, keyword: str, pattern: str, limits: Limits) -> Node:
+    """The texts in which a pattern is found; what is wrong with it is said with its place."""
+    try:
+        return pattern_node(pattern, limits)
+    except LimitError:
+        raise
+    except GrammarError as problem:
+        what = problem.message if problem.line is None else problem.message.split(": ", 1)[-1]
+        raise error(part, keyword, what, problem.hint) from None
+
+
+def exact(value: int | float) -> Fraction:
+    """The number as it is written."""
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+
+
+def _tuple(part: Part) -> list:
+    found = part["prefixItems"] if "prefixItems" in part else part["items"]
+    return found if isinstance(found, list) else []
