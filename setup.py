@@ -17,7 +17,7 @@ EXTRAS = {
     "mistral": ["mistral-common>=1.8"],
     "triton": ['triton>=3.1; platform_system == "Linux" and platform_machine == "x86_64"'],
 }
-EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100"]
+EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100", "jsonschema>=4.18"]
 EXTRAS["test"] += EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"] + EXTRAS["triton"]
 EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
 

@@ -75,7 +75,7 @@ class Limits:
     nodes: int = 1_000_000
     lookaround: int = 100_000
     repeat: int = 10**9
-    schema: int = 20_000
+    schema: int = 10_000
     values: int = 1_000_000
     value_bytes: int = 256 << 20
     closure: int = 200_000

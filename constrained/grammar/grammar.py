@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sized
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
+from constrained.grammar.json_schema import Options, schema_rules
 from constrained.grammar.lark_definitions import nearest, some
-from constrained.grammar.json_schema import schema_rules
 from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.left_corners import Empty
 from constrained.grammar.lookaround import settle
@@ -185,11 +185,9 @@ class Grammar:
         LimitError
             It costs more than `limits` allow (a GrammarError, too).
         """
-        rules, left_out = schema_rules(
-            schema, whitespace, limits, any_order=any_order, closed=closed, lenient=lenient
-        )
-        grammar = cls.from_rules(rules, (), "start", Source("", "JSON Schema", None), limits)
-        grammar.left_out = tuple(left_out)
+        options = Options(limits, any_order, closed, lenient)
+        grammar = cls(schema_rules(schema, whitespace, options), Call("start"), limits=limits)
+        grammar.left_out = tuple(options.left_out)
         return grammar
 
     def bind(self, **values) -> Grammar:

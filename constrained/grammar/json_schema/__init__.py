@@ -5,16 +5,16 @@ from __future__ import annotations
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema.document import read_schema
 from constrained.grammar.json_schema.layout import layout
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.writer import write_schema
 from constrained.grammar.nodes import Rule
-from constrained.grammar.trim import productive_rules
-from constrained.limits import Limits
+from constrained.grammar.trim import productive_rules, trim
 
-__all__ = ["read_schema", "schema_rules"]
+__all__ = ["Options", "layout", "read_schema", "schema_rules", "write_schema"]
 
 
-def schema_rules(schema, whitespace: str, limits: Limits, **options) -> tuple[dict[str, Rule], list[str]]:
-    """The rules of the JSON texts of `schema`, from the rule ``start``; and where keywords were left out.
+def schema_rules(schema, whitespace: str, options: Options) -> dict[str, Rule]:
+    """The rules of the JSON texts of `schema`, from the rule ``start``.
 
     Raises
     ------
@@ -22,8 +22,11 @@ def schema_rules(schema, whitespace: str, limits: Limits, **options) -> tuple[di
         As `Grammar.from_json_schema`.
     """
     rules: dict[str, Rule] = {}
-    node, left_out = write_schema(read_schema(schema, limits), rules, "", layout(whitespace), limits, **options)
+    node = write_schema(read_schema(schema, options.limits), rules, "", layout(whitespace), options)
     rules["start"] = Rule("start", node)
-    if "start" not in productive_rules(rules):
-        raise GrammarError("JSON Schema at #: no value is valid", hint="look for keywords that rule each other out, or endless $ref")
-    return rules, left_out
+    productive = productive_rules(rules)
+    if "start" not in productive:
+        hint = "look for keywords that rule each other out, and for $ref that never come to an end"
+        raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
+    # texts begin with text of their own: no left recursion to turn round
+    return rules if len(productive) == len(rules) else trim(rules, productive)

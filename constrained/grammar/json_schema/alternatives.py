@@ -12,7 +12,7 @@ from math import prod
 from constrained.grammar.json_schema.document import Document, Part, error
 from constrained.grammar.json_schema.formats import PATTERNS
 from constrained.grammar.json_schema.keywords import DENIED, DESCRIBING, TYPES, check
-from constrained.limits import Limits
+from constrained.grammar.json_schema.options import Options
 
 _FOLLOWED = frozenset("$ref allOf anyOf oneOf not dependentRequired dependentSchemas dependencies".split())
 
@@ -29,18 +29,12 @@ def places(together: Together) -> frozenset[str]:
 
 
 class Alternatives:
-    """The alternatives of the schemas of one document.
+    """The alternatives of the schemas of one document."""
 
-    Attributes
-    ----------
-    left_out : list of str
-        Where keywords stand that are not honoured.
-    """
-
-    def __init__(self, document: Document, limits: Limits, lenient: bool):
-        self.document, self.limits, self.lenient = document, limits, lenient
-        self.left_out: dict[str, None] = {}
+    def __init__(self, document: Document, options: Options):
+        self.document, self.options, self.limits = document, options, options.limits
         self.disjoint = None  # told by who can look into values: see `disjoint`
+        self._steps = 0
         self._checked: set[str] = set()
         self._found: dict[tuple[str, ...], list[Together]] = {}
 
@@ -48,6 +42,7 @@ class Alternatives:
         """The alternatives of schemas that hold together, each once."""
         key = tuple(f"{p.at} {sorted(p.within)}" for p in parts)
         if key not in self._found:
+            self._steps = 0
             every = self._follow(parts, {}, [])
             self._found[key] = list({places(one): one for one in every}.values())
         return self._found[key]
@@ -64,6 +59,8 @@ class Alternatives:
             flat[part.at] = part
             work += self._beside(part)
             choices += self._choices(part)
+        self._steps += 1 + len(flat)
+        self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if not choices:
             return [tuple(p for p in flat.values() if _says_something(p))]
         self.limits.check("schema", prod(map(len, choices)), _TOO_MANY, _SHARE)
@@ -71,7 +68,6 @@ class Alternatives:
         out: list[Together] = []
         for branch in first:
             out += self._follow(branch, flat, others)
-            self.limits.check("schema", len(out), _TOO_MANY, _SHARE)
         return out
 
     def _check(self, part: Part) -> None:
@@ -79,7 +75,7 @@ class Alternatives:
             raise error(part, "", "the schema refers to itself for the same value", "let it describe something first")
         if part.at not in self._checked:
             self._checked.add(part.at)
-            self.left_out.update(dict.fromkeys(check(part, self.lenient)))
+            check(part, self.options)
 
     def _beside(self, part: Part) -> list[Part]:
         """Schemas that hold wherever `part` does."""
@@ -114,6 +110,8 @@ class Alternatives:
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
         rest = {k: v for k, v in part.schema.items() if k not in ("oneOf", "anyOf", "allOf", "not")}
         shared = Part(rest, f"{part.at}/oneOf/beside", part.base, part.within)
+        if self.disjoint.told_apart([[shared, branch] for branch in branches]):
+            return [[branch] for branch in branches]
         out = []
         for i, branch in enumerate(branches):
             out.append([branch])
@@ -122,11 +120,12 @@ class Alternatives:
                     continue
                 denied = negation(branches[j])
                 if denied is None or len(denied) != 1:
-                    raise error(
-                        part, "oneOf", f"a value may fit branch {min(i, j)} and branch {max(i, j)}, and then fits neither",
+                    self.options.refuse(
+                        part, "oneOf", f"a value may fit branch {min(i, j)} and branch {max(i, j)}: then neither holds",
                         "let them differ in a required property with a const, in type or in enum; or write anyOf",
                     )  # fmt: skip
-                out[-1] += denied[0]
+                else:
+                    out[-1] += denied[0]
         return out
 
     def _denied(self, part: Part) -> list[list[Part]] | None:
@@ -134,7 +133,7 @@ class Alternatives:
             return None
         denied = negation(part.beside("not"))
         if denied is None:
-            raise error(
+            self.options.refuse(
                 part, "not", "what is not this schema can't be written down",
                 "not takes type, const, enum, required and anyOf of these; say instead what there is",
             )  # fmt: skip
@@ -169,7 +168,9 @@ def negation(part: Part) -> list[list[Part]] | None:
                 return None
             has = Part({"type": "object", "required": [name]}, f"{at}/has/{name}")
             for i, branch in enumerate(denied):
-                inner = Part({"properties": {name: {"allOf": [p.schema for p in branch]}} if branch else {}}, f"{at}/{name}/{i}")
+                inner = Part(
+                    {"properties": {name: {"allOf": [p.schema for p in branch]}} if branch else {}}, f"{at}/{name}/{i}"
+                )
                 out.append([has, inner])
         return out
     if keywords == {"anyOf"}:
@@ -180,4 +181,5 @@ def negation(part: Part) -> list[list[Part]] | None:
 
 
 def _says_something(part: Part) -> bool:
-    return any(k not in DESCRIBING and k not in _FOLLOWED for k in part.schema) or isinstance(part["format"], str) and part["format"] in PATTERNS
+    form = part["format"]
+    return isinstance(form, str) and form in PATTERNS or any(k not in DESCRIBING | _FOLLOWED for k in part.schema)

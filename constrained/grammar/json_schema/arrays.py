@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from constrained.grammar import nodes as n
-from constrained.grammar.json_schema.document import Part, error
+from constrained.grammar.json_schema.document import Part
 from constrained.grammar.json_schema.layout import Layout
 from constrained.grammar.json_schema.shape import Shape
 from constrained.grammar.nodes import EMPTY, Call, Node, Rule, literal, repeat, seq
@@ -19,9 +19,13 @@ def array(shape: Shape, writer, name: str, layout: Layout) -> Node:
     if high is not None and high < low:
         return n.NEVER
     for part, _ in shape.all("contains"):
-        return _containing(shape, part, low, high, writer, layout)
+        node = _containing(shape, part, low, high, writer, layout)
+        if node is not None:
+            return node
     if (high is None or high > 1) and any(unique for _, unique in shape.all("uniqueItems")):
-        return _distinct(shape, low, high, writer, name, layout)
+        node = _distinct(shape, low, high, writer, name, layout)
+        if node is not None:
+            return node
     items = [writer.node(shape.item(i)) for i in range(_own(shape, high))]
     return _items(items, writer.node(shape.item(shape.prefix())), low, high, layout)
 
@@ -43,15 +47,16 @@ def _items(own: list[Node], rest: Node, low: int, high: int | None, layout: Layo
     return full if low else n.alt([literal("[]"), full])
 
 
-def _containing(shape: Shape, part: Part, low: int, high: int | None, writer, layout: Layout) -> Node:
+def _containing(shape: Shape, part: Part, low: int, high: int | None, writer, layout: Layout) -> Node | None:
     """Items of which at least some fit another schema: these, with any others before, between and after."""
     at_least = int(part.schema.get("minContains", 1))
     others = len(shape.all("contains")) > 1 or any(unique for _, unique in shape.all("uniqueItems"))
     if others or shape.prefix() or high is not None or low > at_least:
-        raise error(
-            part, "contains", "contains together with prefixItems, uniqueItems, another contains or counts is not supported",
+        writer.options.refuse(
+            part, "contains", "contains is not supported beside prefixItems, uniqueItems, counts or another contains",
             "say with prefixItems and items where the item stands",
         )  # fmt: skip
+        return None
     any_item = writer.node(shape.item(0))
     if not at_least:
         return _items([], any_item, low, high, layout)
@@ -61,15 +66,15 @@ def _containing(shape: Shape, part: Part, low: int, high: int | None, writer, la
     return layout.around("[", seq([before, meant, again, after]), "]")
 
 
-def _distinct(shape: Shape, low: int, high: int | None, writer, name: str, layout: Layout) -> Node:
+def _distinct(shape: Shape, low: int, high: int | None, writer, name: str, layout: Layout) -> Node | None:
     """Items that all differ: which are left is a set, so there must be few."""
     values = None if shape.prefix() else writer.values(shape.item(0))
     if values is None or len(values) > DISTINCT:
-        at = shape.all("uniqueItems")[0][0]
-        raise error(
-            at, "uniqueItems", f"uniqueItems takes items of an enum of up to {DISTINCT} values",
+        writer.options.refuse(
+            shape.all("uniqueItems")[0][0], "uniqueItems", f"uniqueItems takes items of an enum of at most {DISTINCT}",
             "what was written can't be remembered exactly; leave uniqueItems out and look for repeats afterwards",
         )  # fmt: skip
+        return None
     texts = [writer.value(value) for value in values]
 
     def after(left: frozenset[int]) -> Node:
@@ -80,7 +85,9 @@ def _distinct(shape: Shape, low: int, high: int | None, writer, name: str, layou
             writer.add(Rule(key, EMPTY))
             more = [seq([layout.comma, texts[i], after(left - {i})]) for i in sorted(left)]
             may_end = used >= low
-            writer.rules[key] = Rule(key, n.alt([*(more if high is None or used < high else []), *([EMPTY] if may_end else [])]))
+            writer.rules[key] = Rule(
+                key, n.alt([*(more if high is None or used < high else []), *([EMPTY] if may_end else [])])
+            )
         return Call(key)
 
     every = frozenset(range(len(values)))

@@ -26,6 +26,28 @@ class Disjoint:
         ones, others = self.alternatives.of(one), self.alternatives.of(other)
         return all(self._pair(a, b, depth) for a in ones for b in others)
 
+    def told_apart(self, branches: list[list[Part]]) -> bool:
+        """Whether one property, which all branches require, has other values in each: seen at a glance."""
+        found: list[dict[str, set]] = []
+        for branch in branches:
+            together = self.alternatives.of(branch)
+            if len(together) > 1:
+                return False
+            found += [self._values(self.shape_of(one)) for one in together]
+        names = set.intersection(*map(set, found)) if found else set()
+        return not found or any(
+            len(set().union(*(f[n] for f in found))) == sum(len(f[n]) for f in found) for n in names
+        )
+
+    def _values(self, shape: Shape) -> dict[str, set]:
+        """The values of the required properties that list them."""
+        out = {}
+        for name in shape.required if shape.types == {"object"} else ():
+            inner = [self.shape_of(one) for one in self.alternatives.of(shape.property(name))]
+            if all(one.listed for one in inner):
+                out[name] = set().union(*(one.listed_values[0] for one in inner))
+        return out
+
     def _pair(self, one, other, depth: int) -> bool:
         key = (places(one), places(other), depth)
         if key not in self._found:
@@ -36,7 +58,9 @@ class Disjoint:
         for a, b in ((one, other), (other, one)):
             if a.listed:
                 return not any(self.evaluator.fits(v, a) and self.evaluator.fits(v, b) for v in a.listed[1])
-        kinds = {t if t != "integer" else "number" for t in one.types} & {t if t != "integer" else "number" for t in other.types}
+        kinds = {t if t != "integer" else "number" for t in one.types} & {
+            t if t != "integer" else "number" for t in other.types
+        }
         how = {"number": _numbers, "string": _strings, "array": self._arrays, "object": self._objects}
         return all(kind in how and how[kind](one, other, depth) for kind in kinds)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from constrained.grammar.json_schema.alternatives import Alternatives
 from constrained.grammar.json_schema.document import Part
 from constrained.grammar.json_schema.regular import Nfa
-from constrained.grammar.json_schema.shape import Shape, exact
+from constrained.grammar.json_schema.shape import Shape, exact, identity
 from constrained.grammar.json_schema.strings import trees
 
 
@@ -16,17 +16,6 @@ def type_of(value) -> str:
     if isinstance(value, (int, float)):
         return "integer" if value == value // 1 else "number"
     return {str: "string", list: "array", dict: "object"}.get(type(value), "null")
-
-
-def same(one, other) -> bool:
-    """Equality of JSON values: 1 is 1.0 but not true."""
-    if type_of(one) != type_of(other):
-        return False
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(v, other[k]) for k, v in one.items())
-    return one == other
 
 
 class Evaluator:
@@ -44,8 +33,8 @@ class Evaluator:
         kind = type_of(value)
         if kind not in shape.types and not (kind == "integer" and "number" in shape.types):
             return False
-        lists = [values for _, values in shape.all("enum")] + [[value] for _, value in shape.all("const")]
-        if not all(any(same(value, v) for v in values) for values in lists) or any(same(value, v) for v in shape.denied):
+        own = identity(value)
+        if own in shape.denied_values or not all(own in listed for listed in shape.listed_values):
             return False
         how = {"integer": self._number, "number": self._number, "string": self._string}
         return {**how, "array": self._array, "object": self._object}.get(kind, lambda *_: True)(value, shape)
@@ -63,7 +52,7 @@ class Evaluator:
         if not _counted(value, shape, "Items") or not all(self.admits(v, shape.item(i)) for i, v in enumerate(value)):
             return False
         if any(unique for _, unique in shape.all("uniqueItems")):
-            if any(same(a, b) for i, a in enumerate(value) for b in value[:i]):
+            if len(set(map(identity, value))) < len(value):
                 return False
         return all(
             sum(self.admits(v, [part.below("contains")]) for v in value) >= int(part.schema.get("minContains", 1))
@@ -75,7 +64,9 @@ class Evaluator:
             _counted(value, shape, "Properties")
             and all(name in value for name in shape.required)
             and all(self.admits(v, shape.property(k)) for k, v in value.items())
-            and all(self.admits(k, [part.below("propertyNames")]) for part, _ in shape.all("propertyNames") for k in value)
+            and all(
+                self.admits(k, [part.below("propertyNames")]) for part, _ in shape.all("propertyNames") for k in value
+            )
         )
 
 

@@ -33,21 +33,16 @@ _IPV6 = "|".join(
     [
         rf"(?:{_GROUP}:){{6}}{_LAST}",
         rf"::(?:{_GROUP}:){{5}}{_LAST}",
-        *(
-            rf"(?:{_GROUP}(?::{_GROUP}){{0,{before}}})?::(?:{_GROUP}:){{{4 - before}}}{_LAST}"
-            for before in range(5)
-        ),
+        *(rf"(?:{_GROUP}(?::{_GROUP}){{0,{before}}})?::(?:{_GROUP}:){{{4 - before}}}{_LAST}" for before in range(5)),
         rf"(?:{_GROUP}(?::{_GROUP}){{0,5}})?::{_GROUP}",
         rf"(?:{_GROUP}(?::{_GROUP}){{0,6}})?::",
     ]
 )
 _PERCENT = "%[0-9A-Fa-f]{2}"
-_UNRESERVED = r"A-Za-z0-9._~!$&'()*+,;=-"
+_UNRESERVED = r"A-Za-z0-9._~!$&'()*+,;=\-"
 _PATH = rf"(?:[{_UNRESERVED}:@/]|{_PERCENT})"
 _PCHAR = rf"(?:[{_UNRESERVED}:@]|{_PERCENT})"
-_AUTHORITY = (
-    rf"(?:(?:[{_UNRESERVED}:]|{_PERCENT})*@)?(?:\[(?:{_IPV6})\]|(?:[{_UNRESERVED}]|{_PERCENT})*)(?::[0-9]*)?"
-)
+_AUTHORITY = rf"(?:(?:[{_UNRESERVED}:]|{_PERCENT})*@)?(?:\[(?:{_IPV6})\]|(?:[{_UNRESERVED}]|{_PERCENT})*)(?::[0-9]*)?"
 _AFTER = rf"(?:\?(?:[{_UNRESERVED}:@/?]|{_PERCENT})*)?(?:#(?:[{_UNRESERVED}:@/?]|{_PERCENT})*)?"
 _HIERARCHY = rf"(?://{_AUTHORITY}(?:/{_PATH}*)?|/(?:{_PCHAR}{_PATH}*)?|{_PCHAR}{_PATH}*|)"
 _URI = rf"[A-Za-z][A-Za-z0-9+.-]*:{_HIERARCHY}{_AFTER}"

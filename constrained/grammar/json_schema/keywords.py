@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from constrained.errors import GrammarError
 from constrained.grammar.json_schema.document import Part, error
+from constrained.grammar.json_schema.options import Options
 
 TYPES = ("null", "boolean", "object", "array", "number", "integer", "string")
 
@@ -23,6 +23,18 @@ def _is_count(value) -> bool:
     return _is_number(value) and value >= 0 and value == int(value)
 
 
+def _is_json(value, depth: int = 0) -> bool:
+    if isinstance(value, (list, dict)):
+        inner = value if isinstance(value, list) else value.values()
+        keys = all(isinstance(k, str) and _is_text(k) for k in value) if isinstance(value, dict) else True
+        return depth < 100 and keys and all(_is_json(v, depth + 1) for v in inner)
+    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
+
+
+def _is_text(value) -> bool:
+    return isinstance(value, str) and not any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+
+
 def _is_number(value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < 1e300
 
@@ -36,11 +48,11 @@ def _is_schemas(value) -> bool:
 
 
 def _is_named_schemas(value) -> bool:
-    return isinstance(value, dict) and all(isinstance(k, str) and _is_schema(v) for k, v in value.items())
+    return isinstance(value, dict) and all(_is_text(k) and _is_schema(v) for k, v in value.items())
 
 
 def _is_names(value) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+    return isinstance(value, list) and all(map(_is_text, value))
 
 
 def _is_type(value) -> bool:
@@ -53,12 +65,12 @@ _NUMBER = (_is_number, "a number (below 1e300)")
 _SCHEMA = (_is_schema, "a schema: an object, true or false")
 _SCHEMAS = (_is_schemas, "a list of schemas, not empty")
 _NAMED = (_is_named_schemas, "an object of schemas")
-_TEXT = (lambda value: isinstance(value, str), "text")
+_TEXT = (_is_text, "text")
 
 FORMS = {
     "type": (_is_type, "one or several of " + ", ".join(TYPES)),
-    "enum": (lambda value: isinstance(value, list), "a list of values"),
-    "const": (lambda value: True, ""),
+    "enum": (lambda value: isinstance(value, list) and _is_json(value), "a list of JSON values"),
+    "const": (_is_json, "a JSON value"),
     "$ref": _TEXT,
     "allOf": _SCHEMAS,
     "anyOf": _SCHEMAS,
@@ -80,7 +92,10 @@ FORMS = {
     "unevaluatedProperties": _SCHEMA,
     "propertyNames": _SCHEMA,
     "required": (_is_names, "a list of names"),
-    "dependentRequired": (lambda value: isinstance(value, dict) and all(map(_is_names, value.values())), "lists of names"),
+    "dependentRequired": (
+        lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
+        "lists of names",
+    ),
     "dependentSchemas": _NAMED,
     "dependencies": (lambda value: isinstance(value, dict), "an object"),
 }
@@ -101,8 +116,8 @@ _REFUSED = {
 _ALONE_MEANINGLESS = {"then": "if", "else": "if", "maxContains": "contains"}
 
 
-def check(part: Part, lenient: bool) -> list[str]:
-    """Keywords of `part` that are not honoured; without `lenient` there are none.
+def check(part: Part, options: Options) -> None:
+    """Look at the keywords of one schema.
 
     Raises
     ------
@@ -110,10 +125,9 @@ def check(part: Part, lenient: bool) -> list[str]:
         A keyword has no value it can have, or is one that is refused.
     """
     if isinstance(part.schema, bool):
-        return []
+        return
     if not isinstance(part.schema, dict):
         raise error(part, "", f"{str(part.schema)[:80]!r} is not a schema", "a schema is an object, true or false")
-    left_out = []
     for keyword, value in part.schema.items():
         if keyword is DENIED:
             continue
@@ -124,11 +138,7 @@ def check(part: Part, lenient: bool) -> list[str]:
             if not good(value):
                 raise error(part, keyword, f"{str(value)[:80]!r} is not {what}", _old_form(keyword, value))
         elif not _says_nothing(keyword, value, part):
-            problem = _unknown(part, keyword)
-            if not lenient:
-                raise problem
-            left_out.append(f"{part.at}/{keyword}")
-    return left_out
+            options.refuse(part, keyword, *_unknown(keyword))
 
 
 def _says_nothing(keyword: str, value, part: Part) -> bool:
@@ -139,10 +149,10 @@ def _says_nothing(keyword: str, value, part: Part) -> bool:
     return keyword in _ALONE_MEANINGLESS and _ALONE_MEANINGLESS[keyword] not in part
 
 
-def _unknown(part: Part, keyword: str) -> GrammarError:
+def _unknown(keyword: str) -> tuple[str, str]:
     if keyword in _REFUSED:
-        return error(part, keyword, f"{keyword} is not supported", f"{_REFUSED[keyword]}; or lenient=True leaves it out")
-    return error(part, keyword, f"{keyword!r} is no keyword that is known here", "correct it; or lenient=True leaves it out")
+        return f"{keyword} is not supported", _REFUSED[keyword]
+    return f"{keyword[:80]!r} is no keyword that is known here", "correct it"
 
 
 def _old_form(keyword: str, value) -> str | None:

@@ -65,6 +65,8 @@ class _Remainders:
             after = []
             for figure in range(first, last + 1):
                 rest = (low[1:] if low and figure == first else "", high[1:] if high and figure == last else "")
-                after.append(seq([digit(figure, figure), self.digits(left - 1, (remainder * 10 + figure) % self.of, *rest)]))
+                after.append(
+                    seq([digit(figure, figure), self.digits(left - 1, (remainder * 10 + figure) % self.of, *rest)])
+                )
             self.add(Rule(name, n.alt(after)))
         return Call(name)

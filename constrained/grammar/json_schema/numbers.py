@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
 from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, literal, repeat, seq
 
@@ -79,7 +78,6 @@ def _same_length(low: str, high: str) -> Node:
 
 
 Bound = "tuple[Fraction, bool]"
-"""A bound, and whether it is itself left out."""
 
 
 def number(low: Bound | None, high: Bound | None) -> Node:
@@ -147,7 +145,9 @@ def _fraction() -> Node:
 
 def _scientific(may_be_zero: bool) -> Node:
     """One digit before the point and an exponent, of what a double can hold."""
-    exponent = alt([seq([repeat(literal("0"), 0, 1), digits(1, 2)]), seq([digit(1, 2), digits(2, 2)]), _same_length("300", "307")])
+    exponent = alt(
+        [seq([repeat(literal("0"), 0, 1), digits(1, 2)]), seq([digit(1, 2), digits(2, 2)]), _same_length("300", "307")]
+    )
     mark = Chars(charset([(69, 69), (101, 101)]))
     sign = repeat(Chars(charset([(43, 43), (45, 45)])), 0, 1)
     return seq([digit(0 if may_be_zero else 1), _fraction(), mark, sign, exponent])
@@ -182,7 +182,11 @@ class _Digits:
             if high:
                 strict = self.high[1] or low and self.low[1]
                 return NEVER if strict else repeat(literal("0"), 1, DIGITS)
-            return seq([repeat(literal("0"), 0, DIGITS), digit(1), digits(0, DIGITS)]) if self.low[1] else digits(1, DIGITS)
+            return (
+                seq([repeat(literal("0"), 0, DIGITS), digit(1), digits(0, DIGITS)])
+                if self.low[1]
+                else digits(1, DIGITS)
+            )
         a = int((self.low[0] + "0")[at]) if low and at < len(self.low[0]) else 0
         b = int(self.high[0][at]) if high and at < len(self.high[0]) else 0 if high else 9
         if low and high and a == b:

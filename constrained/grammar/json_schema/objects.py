@@ -43,23 +43,21 @@ def properties(shape: Shape, writer, name: str, layout: Layout) -> Node:
     if high is not None and (high < max(must, low) or others is n.NEVER and low > len(pairs)):
         return n.NEVER
     if others is not n.NEVER and low > must + 1:
-        raise error(
+        writer.options.refuse(
             shape.all("minProperties")[-1][0], "minProperties",
             f"minProperties {low} is not supported where names are free: the same one may be written twice",
             "list the names in properties, or as an enum in propertyNames",
         )  # fmt: skip
+        low = 0
     if high is not None and others is n.NEVER and high >= len(pairs):
         high = None
-    if high is not None and others is not n.NEVER and writer.any_order:
-        at = shape.all("maxProperties")[-1][0]
-        raise error(at, "maxProperties", "maxProperties with free names is not supported with any_order=True", "list the names")
-    order = AnyOrder if writer.any_order else InOrder
+    order = AnyOrder if writer.options.any_order else InOrder
     return order(pairs, others, low, high, writer, name, layout).object()
 
 
 def _others(shape: Shape, key_parts: list[Part], names: list[str], writer, name: str, layout: Layout) -> Node:
     """A property whose name is none of `names`, by which patterns its name matches."""
-    patterns = shape.patterns
+    patterns = shape.key_trees
     if len(patterns) > PATTERNS:
         at = shape.all("patternProperties")[0][0]
         raise error(at, "patternProperties", f"more than {PATTERNS} patterns", "join those with the same schema by |")
@@ -75,8 +73,8 @@ def _others(shape: Shape, key_parts: list[Part], names: list[str], writer, name:
 
 def _key(shape: Shape, key_parts: list[Part], matched, names: list[str], writer, name: str) -> Node:
     """Names that match those patterns and no others."""
-    wanted = [tree for p, tree in shape.key_trees.items() if p in matched]
-    unwanted = [tree for p, tree in shape.key_trees.items() if p not in matched] + any_of(names)
+    wanted = [both for p, (both, _) in shape.key_trees.items() if p in matched]
+    unwanted = [either for p, (_, either) in shape.key_trees.items() if p not in matched] + any_of(names)
     out = []
     for i, one in enumerate(writer.shapes(key_parts)):
         if "string" in one.types:
@@ -136,7 +134,9 @@ class InOrder(_Order):
     def _all_from(self, at: int) -> Node:
         """Properties from `at` on where their number does not matter any more."""
         pairs = [(seq([self.layout.comma, pair]), required) for pair, required in self.pairs[at:]]
-        return seq([*(pair if required else repeat(pair, 0, 1) for pair, required in pairs), self._end(max(1, self.low))])
+        return seq(
+            [*(pair if required else repeat(pair, 0, 1) for pair, required in pairs), self._end(max(1, self.low))]
+        )
 
     def _end(self, count: int) -> Node:
         """Other properties, as many as there may be, and the closing brace."""
@@ -153,16 +153,21 @@ class InOrder(_Order):
 
 
 class AnyOrder(_Order):
-    """Rules for each set of properties written, and whether others are."""
+    """Rules for each set of properties written, and how many others, the latter up to where it matters."""
 
     def object(self) -> Node:
+        what = f"{len(self.pairs)} properties in any order"
+        self.writer.limits.check("schema", 1 << len(self.pairs), what, "let them come in the schema's order")
         every = frozenset(range(len(self.pairs)))
+        most = 1 if self.high is None else self.high
         work = [(frozenset(), 0)]
         seen = set(work)
         for written, other in work:
             count = len(written) + other
             out = []
-            steps = [(i, (written | {i}, other)) for i in sorted(every - written)] + [(None, (written, 1))]
+            steps = [(i, (written | {i}, other)) for i in sorted(every - written)] + [
+                (None, (written, min(other + 1, most)))
+            ]
             for i, after in steps if self.high is None or count < self.high else []:
                 pair = self.others if i is None else self.pairs[i][0]
                 if pair is n.NEVER:
@@ -171,7 +176,9 @@ class AnyOrder(_Order):
                 if after not in seen:
                     seen.add(after)
                     work.append(after)
-            if count >= self.low and all(i in written or not required for i, (_, required) in enumerate(self.pairs)):
+            if len(written) + min(other, 1) >= self.low and all(
+                i in written or not required for i, (_, required) in enumerate(self.pairs)
+            ):
                 out.append(self.closing if count else literal("}"))
             self.rule(_state(written, other), n.alt(out))
         return seq([literal("{"), self.call(_state(frozenset(), 0))])

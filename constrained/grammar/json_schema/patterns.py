@@ -2,7 +2,8 @@
 
 JSON Schema's patterns are ECMA-262's, its validators often read them as their own language's.
 So that none of them refuses what was written, a pattern means here what ECMA-262 and Python's
-`re` both make of it: ``\\d`` is an ASCII digit, and ``\\D`` no digit of any script.
+`re` both make of it: ``\\d`` is an ASCII digit, and ``\\D`` no digit of any script. Where it is
+asked what doesn't match, it means what either makes of it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset, matching
 from constrained.grammar.json_schema.regular import ANY
-from constrained.grammar.nodes import Chars, Node, repeat
+from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
 
@@ -27,42 +28,51 @@ _BYTE_ORDER_MARK = (0xFEFF, 0xFEFF)  # white space to ECMA-262 only
 _LINE_ENDS = r"\n\r\u2028\u2029"
 _SAME_TO_BOTH = "tnrfv"
 _ANY_TEXT = r"[\s\S]*"
+# Python's boundary of Unicode words, and ECMA-262's of ASCII ones
+_BOTH = {kind: rf"(?:\{kind}(?a:\{kind}))" for kind in "bB"}
+_EITHER = {kind: rf"(?:\{kind}|(?a:\{kind}))" for kind in "bB"}
+_LOOKING = frozenset([r"\A", r"\Z", "(?=", "(?!", "(?<=", "(?<!", *_BOTH.values(), *_EITHER.values()])
 
 
-def pattern_node(pattern: str, limits: Limits) -> Node:
-    """The texts in which `pattern` is found, as a tree of characters.
+def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
+    """The texts in which `pattern` is found, as a tree of characters (where it looks around, with `Look` nodes).
+
+    Parameters
+    ----------
+    either : bool
+        Whether it is enough that one of the two languages finds it.
 
     Raises
     ------
     GrammarError
-        It does not parse, is not regular, or the two languages read it apart.
+        It does not parse, is not regular, or is one language's only.
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
-    return n.alt([_found(alternative, limits) for alternative in _Translation(pattern).alternatives])
+    return n.alt([_found(alternative, limits) for alternative in _Translation(pattern, either).alternatives])
 
 
 def _found(tokens: list[str], limits: Limits) -> Node:
     """The texts in which one alternative, as tokens of `re`'s language, is found."""
     begins, ends = tokens[:1] == [r"\A"], tokens[-1:] == [r"\Z"]
     inner = tokens[begins : len(tokens) - ends]
-    if any(t in (r"\A", r"\Z") or "\\b" in t or "\\B" in t or t.startswith("(?=") for t in inner):
-        text = "".join(tokens)
-        return regex_node(f"{_ANY_TEXT}(?:{text}){_ANY_TEXT}", 0, limits)
+    if any(token in _LOOKING for token in inner):
+        text = "".join(inner)
+        return regex_node(f"{'' if begins else _ANY_TEXT}(?:{text}){'' if ends else _ANY_TEXT}", 0, limits)
     anything = repeat(Chars(ANY), 0, None)
     node = regex_node("".join(inner), 0, limits)
-    return n.seq([n.EMPTY if begins else anything, node, n.EMPTY if ends else anything])
+    return n.seq([EMPTY if begins else anything, node, EMPTY if ends else anything])
 
 
 class _Translation:
     """A pattern cut into tokens of Python's `re`, in the alternatives of its outermost level."""
 
-    def __init__(self, pattern: str):
+    def __init__(self, pattern: str, either: bool):
         self.pattern, self.at = pattern, 0
         self.alternatives: list[list[str]] = [[]]
-        self.negative = [False]  # per open group, whether it says what is not there
+        self.either = [either]  # per open group; what must not be there turns it round
         while self.at < len(pattern):
             token = self.token()
-            if token == "|" and len(self.negative) == 1:
+            if token == "|" and len(self.either) == 1:
                 self.alternatives.append([])
             else:
                 self.alternatives[-1].append(token)
@@ -84,25 +94,27 @@ class _Translation:
         if first == "(":
             return self.group(rest)
         if first == ")":
-            if len(self.negative) > 1:
-                self.negative.pop()
+            if len(self.either) > 1:
+                self.either.pop()
         elif first == ".":
             self.take()
-            return r"[^\n]" if self.negative[-1] else f"[^{_LINE_ENDS}]"
+            return r"[^\n]" if self.either[-1] else f"[^{_LINE_ENDS}]"
         elif first in "^$":
             self.take()
+            if first == "$" and self.either[-1]:
+                self.alternatives[-1].append(r"\n?")  # Python's may stand before a last line break
             return r"\A" if first == "^" else r"\Z"
         elif rest.startswith("{,"):
             self.refuse("a repeat without its lower bound", "write {0,n}: ECMA-262 and Python read {,n} apart")
         return self.take()
 
     def group(self, rest: str) -> str:
-        negative = self.negative[-1]
+        either = self.either[-1]
         for head in ("(?=", "(?!", "(?<=", "(?<!", "(?:"):
             if rest.startswith(head):
-                self.negative.append(negative != head.endswith("!"))
+                self.either.append(either != head.endswith("!"))
                 return self.take(len(head))
-        self.negative.append(negative)
+        self.either.append(either)
         if rest.startswith("(?<") and ">" in rest:
             self.take(rest.index(">") + 1)
             return "("
@@ -135,10 +147,9 @@ class _Translation:
         self.take()
         kind = self.take()
         if kind and kind in "dwsDWS":
-            return self.category(kind, in_class, negated != self.negative[-1])
+            return self.category(kind, in_class, negated != self.either[-1])
         if kind and kind in "bB" and not in_class:
-            # both count: Python's boundary of Unicode words, ECMA-262's of ASCII ones
-            return rf"(?:\{kind}(?a:\{kind}))"
+            return (_EITHER if self.either[-1] else _BOTH)[kind]
         if kind == "b":
             return r"\x08"
         if kind == "0" and not self.pattern[self.at : self.at + 1].isdigit():

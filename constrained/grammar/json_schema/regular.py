@@ -8,9 +8,11 @@ problems", 1959), of which only the states that are reached, and that lead to an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
+from constrained.grammar.lookaround import settle
 from constrained.limits import Limits
 
 ANY = charset([(0, MAX_CODE_POINT)])
@@ -18,9 +20,10 @@ ANY = charset([(0, MAX_CODE_POINT)])
 
 
 class Nfa:
-    """The automaton of a tree of Literal, Chars, Choices, Seq, Alt and Repeat."""
+    """The automaton of a tree of characters, as `regex_node` gives it."""
 
     def __init__(self, node: n.Node, limits: Limits):
+        node, self.rules = settle(node, "pattern", limits)
         self.limits = limits
         self.edges: list[list[tuple[CharSet, int]]] = []
         self.empty: list[list[int]] = []
@@ -41,10 +44,9 @@ class Nfa:
             states = self.step(states, ord(character))
         return self.end in states
 
-    def cuts(self, states: frozenset[int]) -> set[int]:
-        """Where, in the order of characters, the next states change."""
-        ranges = (r for s in states for chars, _ in self.edges[s] for r in chars.ranges)
-        return {at for low, high in ranges for at in (low, high + 1)}
+    def sets(self, states: frozenset[int]) -> set[CharSet]:
+        """The sets of characters that the next states depend on."""
+        return {chars for s in states for chars, _ in self.edges[s]}
 
     def _state(self) -> int:
         self.limits.check("schema", len(self.edges), "a pattern with too many states", "use smaller repeats")
@@ -75,6 +77,8 @@ class Nfa:
             return at
         if isinstance(node, n.Repeat):
             return self._repeat(node, at)
+        if isinstance(node, n.Call):
+            return self._called(node.rule, at)
         items = map(n.literal, node.values) if isinstance(node, n.Choices) else node.items
         end = self._state()
         for item in items:
@@ -99,6 +103,26 @@ class Nfa:
             self.empty[at].append(end)
             at = self._add(node.item, at)
         self.empty[at].append(end)
+        return end
+
+    def _called(self, rule: str, at: int) -> int:
+        """Add a rule that calls others, and itself, only as the last thing it does."""
+        end, begin = self._state(), {rule: self._state()}
+        self.empty[at].append(begin[rule])
+        work = [(self.rules[rule].body, begin[rule])]
+        while work:
+            node, at = work.pop()
+            if isinstance(node, n.Alt):
+                work += [(item, at) for item in node.items]
+            elif isinstance(node, n.Seq) and node.items:
+                work.append((node.items[-1], self._add(n.Seq(node.items[:-1]), at)))
+            elif isinstance(node, n.Call):
+                if node.rule not in begin:
+                    begin[node.rule] = self._state()
+                    work.append((self.rules[node.rule].body, begin[node.rule]))
+                self.empty[at].append(begin[node.rule])
+            else:
+                self.empty[self._add(node, at)].append(end)
         return end
 
 
@@ -131,25 +155,35 @@ def product(parts: list[tuple[Nfa, bool]], low: int, high: int | None, limits: L
     number = {start: 0}
     edges: list[dict[int, CharSet]] = []
     ends = set()
+    cost = 0
     for state in (work := [start]):
         sets, count = state
+        cost += 1 + sum(map(len, sets)) // 32
+        limits.check("schema", cost, "patterns and lengths that take too many states together")
         found: dict[int, list[tuple[int, int]]] = {}
         if count >= low and all((nfa.end in s) == wanted for (nfa, wanted), s in zip(parts, sets)):
             ends.add(len(edges))
         if high is None or count < high:
-            cuts = sorted({0}.union(*(nfa.cuts(s) for (nfa, _), s in zip(parts, sets)))) + [MAX_CODE_POINT + 1]
-            for first, behind in zip(cuts, cuts[1:]):
-                after = tuple(nfa.step(s, first) for (nfa, _), s in zip(parts, sets))
-                if first == behind or any(wanted and not s for (_, wanted), s in zip(parts, after)):
+            for cell in partition(frozenset().union(*(nfa.sets(s) for (nfa, _), s in zip(parts, sets)))):
+                after = tuple(nfa.step(s, cell.ranges[0][0]) for (nfa, _), s in zip(parts, sets))
+                if any(wanted and not s for (_, wanted), s in zip(parts, after)):
                     continue
                 key = (after, min(count + 1, top))
                 if key not in number:
                     number[key] = len(work)
                     work.append(key)
-                    limits.check("schema", len(work), "patterns and lengths that take too many states together")
-                found.setdefault(number[key], []).append((first, behind - 1))
+                found.setdefault(number[key], []).extend(cell.ranges)
         edges.append({to: charset(ranges) for to, ranges in found.items()})
     return _living(Dfa(edges, ends))
+
+
+@lru_cache(maxsize=4096)
+def partition(sets: frozenset[CharSet]) -> list[CharSet]:
+    """All characters, cut into sets of those that the same of `sets` hold."""
+    cells = [ANY]
+    for chars in sets:
+        cells = [part for cell in cells for part in (cell & chars, cell & chars.complement()) if part]
+    return cells
 
 
 def _living(dfa: Dfa) -> Dfa:

@@ -10,10 +10,14 @@ from math import ceil, floor, lcm
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar.json_schema.document import Part, error
 from constrained.grammar.json_schema.keywords import DENIED, TYPES
+from constrained.grammar.json_schema.options import Options
 from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.json_schema.regular import Nfa
 from constrained.grammar.nodes import Node
 from constrained.limits import Limits
+
+Bound = "tuple[Fraction, bool] | None"
+"""A bound and whether it is left out itself; None for no bound."""
 
 _NEITHER = Part(False, "#/false")
 
@@ -25,14 +29,15 @@ class Shape:
     Attributes
     ----------
     parts : tuple of Part
-    closed : bool
-        Objects that list properties, and say nothing of others, admit no others.
-    limits : Limits
+    options : Options
     """
 
     parts: tuple[Part, ...]
-    closed: bool
-    limits: Limits
+    options: Options
+
+    @property
+    def limits(self) -> Limits:
+        return self.options.limits
 
     def all(self, keyword: str) -> list:
         """(schema, value) wherever the keyword stands."""
@@ -58,20 +63,32 @@ class Shape:
         """Values left out."""
         return [value for _, values in self.all(DENIED) for value in values]
 
+    @cached_property
+    def listed_values(self) -> list[set]:
+        """The values of each enum and const, by their identity."""
+        lists = [values for _, values in self.all("enum")] + [[value] for _, value in self.all("const")]
+        return [set(map(identity, values)) for values in lists]
+
+    @cached_property
+    def denied_values(self) -> set:
+        return set(map(identity, self.denied))
+
     # numbers
 
-    def bound(self, side: int) -> tuple[Fraction, bool] | None:
+    def bound(self, side: int) -> Bound:
         """The tightest bound below (side -1) or above (1), and whether it is left out itself."""
         name = "imum"
         plain, strict = (f"min{name}", f"exclusiveMin{name}") if side < 0 else (f"max{name}", f"exclusiveMax{name}")
         found = [(exact(v), False) for _, v in self.all(plain)] + [(exact(v), True) for _, v in self.all(strict)]
         return min(found, key=lambda b: (side * b[0], not b[1])) if found else None
 
-    def whole_bounds(self) -> tuple[int | None, int | None]:
-        """The least and the greatest whole number."""
+    def intervals(self) -> list[tuple[Bound, Bound]]:
+        """Lower and upper bounds between the numbers that are left out."""
+        cuts = sorted({exact(v) for v in self.denied if isinstance(v, (int, float)) and not isinstance(v, bool)})
         low, high = self.bound(-1), self.bound(1)
-        least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
-        return least, None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
+        inside = [c for c in cuts if (low is None or c >= low[0]) and (high is None or c <= high[0])]
+        edges = [low, *((cut, True) for cut in inside), high]
+        return list(zip(edges, edges[1:]))
 
     def multiple(self) -> int | None:
         """The whole number that all must be multiples of; None where any number is good.
@@ -84,12 +101,12 @@ class Shape:
         found = []
         for part, value in self.all("multipleOf"):
             if exact(value).denominator != 1:
-                raise error(
+                self.options.refuse(
                     part, "multipleOf", f"multiples of {value} are not supported",
-                    "validators count them in binary fractions, each in its own way; use a whole number, or say what is "
-                    "meant in the description",
+                    "validators count them in binary fractions, each in its own way; use a whole number",
                 )  # fmt: skip
-            found.append(int(value))
+            else:
+                found.append(int(value))
         return lcm(*found) if found else None
 
     # lengths
@@ -131,19 +148,28 @@ class Shape:
         return list(dict.fromkeys(name for _, names in self.all("required") for name in names))
 
     @cached_property
-    def key_trees(self) -> dict[str, Node]:
-        """The patterns of patternProperties, each with the names in which it is found."""
+    def key_trees(self) -> dict[str, tuple[Node, Node]]:
+        """The patterns of patternProperties: the names that match, and those that may be taken to."""
         every = ((part, pattern) for part, patterns in self.all("patternProperties") for pattern in patterns)
-        return {p: reading(part, f"patternProperties/{p}", p, self.limits) for part, p in every}
+        places = {pattern: part for part, pattern in every}
+        return {
+            pattern: tuple(
+                reading(part, f"patternProperties/{pattern}", pattern, self.limits, either) for either in (False, True)
+            )
+            for pattern, part in places.items()
+        }
 
     @cached_property
-    def patterns(self) -> dict[str, Nfa]:
-        return {pattern: Nfa(tree, self.limits) for pattern, tree in self.key_trees.items()}
+    def _matchers(self) -> dict[str, tuple[Nfa, Nfa]]:
+        return {p: tuple(Nfa(tree, self.limits) for tree in trees) for p, trees in self.key_trees.items()}
 
     def property(self, name: str) -> list[Part]:
         """What holds for the property of that name."""
-        matched = frozenset(p for p, nfa in self.patterns.items() if nfa.accepts(name))
-        return self.key(name, matched)
+        both, either = (
+            self.key(name, frozenset(p for p, nfas in self._matchers.items() if nfas[which].accepts(name)))
+            for which in (0, 1)
+        )
+        return list({part.at: part for part in both + either}.values())
 
     def key(self, name: str | None, matched: frozenset[str]) -> list[Part]:
         """What holds for a property whose name those patterns match; None: its name is not among `names`."""
@@ -155,7 +181,7 @@ class Shape:
                 own = [part.below("additionalProperties")]
             out += own
         declared = name is not None and any(name in p for _, p in self.all("properties"))
-        if self.closed and not declared and self._lists_only():
+        if self.options.closed and not declared and self._lists_only():
             out.append(_NEITHER)
         return out + self._unevaluated(name, matched)
 
@@ -169,8 +195,11 @@ class Shape:
         for part, _ in self.all("unevaluatedProperties"):
             seen = [p for p in self.parts if p is part or part.at in p.within]
             if any("anyOf" in p or "dependentSchemas" in p for p in seen) or "anyOf" in part:
-                hint = "write oneOf, or additionalProperties in each branch"
-                raise error(part, "unevaluatedProperties", "unevaluatedProperties beside anyOf is not supported", hint)
+                what = "unevaluatedProperties beside anyOf is not supported"
+                self.options.refuse(
+                    part, "unevaluatedProperties", what, "write oneOf, or additionalProperties in each branch"
+                )
+                continue
             evaluated = any(
                 name is not None and name in (p["properties"] or ())
                 or any(pattern in matched for pattern in p["patternProperties"] or ())
@@ -183,10 +212,10 @@ class Shape:
         return out
 
 
-def reading(part: Part, keyword: str, pattern: str, limits: Limits) -> Node:
+def reading(part: Part, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:
     """The texts in which a pattern is found; what is wrong with it is said with its place."""
     try:
-        return pattern_node(pattern, limits)
+        return pattern_node(pattern, limits, either)
     except LimitError:
         raise
     except GrammarError as problem:
@@ -194,9 +223,24 @@ def reading(part: Part, keyword: str, pattern: str, limits: Limits) -> Node:
         raise error(part, keyword, what, problem.hint) from None
 
 
+def whole(low: Bound, high: Bound) -> tuple[int | None, int | None]:
+    """The least and the greatest whole number between two bounds."""
+    least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
+    return least, None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
+
+
 def exact(value: int | float) -> Fraction:
     """The number as it is written."""
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
+
+
+def identity(value):
+    """Equal for equal JSON values: 1 is 1.0 but not true."""
+    if isinstance(value, list):
+        return ("array", *map(identity, value))
+    if isinstance(value, dict):
+        return frozenset((k, identity(v)) for k, v in value.items())
+    return (isinstance(value, bool), value)
 
 
 def _tuple(part: Part) -> list:

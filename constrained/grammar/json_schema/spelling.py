@@ -1,9 +1,9 @@
-"""How the characters of a JSON string are written (RFC 8259, section 7).
+r"""How the characters of a JSON string are written (RFC 8259, section 7).
 
 A free string has every spelling there is: a character itself, or any escape of it. Where a
 schema looks at the characters, each is written as `json.dumps` writes it, with or without
 `ensure_ascii`: itself where that may be, a short escape where one must be, and beyond ASCII
-also as ``\\uXXXX`` (two of these above U+FFFF).
+also as ``\uXXXX`` (two of these above U+FFFF).
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from constrained.grammar.nodes import Call, Chars, Choices, Literal, Node, Repea
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
 """Characters that stand for themselves: no control characters, quote or backslash."""
 
+RANGES = 64
+"""A set of more ranges, such as no Unicode letter, has no escapes beyond ASCII: they would be thousands of rules."""
+
+_CONTROL = charset([(0, 0x1F), (0x7F, 0x7F)])
+_LONG = charset([(0, 0x1F), (0x7F, MAX_CODE_POINT)])
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _PLAIN = frozenset(range(0x20, 0x7F)) - set(_SHORT)
 
@@ -34,7 +39,15 @@ _UNICODE = n.alt(
         n.seq([_one_of("0123456789abcefABCEF"), repeat(_HEX, 3, 3)]),
         n.seq([_one_of("dD"), _one_of("01234567"), repeat(_HEX, 2, 2)]),
         n.seq(
-            [_one_of("dD"), _HIGH_DIGIT, repeat(_HEX, 2, 2), literal("\\u"), _one_of("dD"), _LOW_DIGIT, repeat(_HEX, 2, 2)]
+            [
+                _one_of("dD"),
+                _HIGH_DIGIT,
+                repeat(_HEX, 2, 2),
+                literal("\\u"),
+                _one_of("dD"),
+                _LOW_DIGIT,
+                repeat(_HEX, 2, 2),
+            ]
         ),
     ]
 )
@@ -60,17 +73,15 @@ def quoted(content: Node) -> Node:
 
 def texts(value: str) -> set[bytes]:
     """The spellings of one JSON string, quotes included."""
-    return {json.dumps(value, ensure_ascii=ascii).encode() for ascii in (False, True) if ascii or not _lone(value)}
-
-
-def _lone(value: str) -> bool:
-    return any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+    return {json.dumps(value, ensure_ascii=ascii).encode() for ascii in (False, True)}
 
 
 def spelled(node: Node) -> Node:
     """A tree of characters as the text between the quotes of a JSON string."""
     if isinstance(node, Literal):
-        return n.seq([literal(c) if ord(c) in _PLAIN else character(charset([(ord(c), ord(c))])) for c in node.data.decode()])
+        return n.seq(
+            [literal(c) if ord(c) in _PLAIN else character(charset([(ord(c), ord(c))])) for c in node.data.decode()]
+        )
     if isinstance(node, Chars):
         return character(node.chars)
     if isinstance(node, Choices):
@@ -102,16 +113,11 @@ def character(chars: CharSet) -> Node:
 @lru_cache(maxsize=256)
 def _written(chars: CharSet) -> tuple[Node, Node]:
     """The characters that stand for themselves, and the escapes of the set."""
-    raw = common(chars, RAW)
+    raw = chars & RAW
     escapes = [n.choices(b"\\" + e.encode() for c, e in _SHORT.items() if c in chars)]
-    long = [(0, 0x1F), (0x7F, MAX_CODE_POINT)]
-    escapes += [n.seq([literal("\\u"), _code(a, b)]) for a, b in common(chars, charset(long)).ranges]
+    long = chars & (_LONG if len(chars.ranges) <= RANGES else _CONTROL)
+    escapes += [n.seq([literal("\\u"), _code(a, b)]) for a, b in long.ranges]
     return Chars(raw) if raw else n.NEVER, n.alt([e for e in escapes if e is not n.NEVER])
-
-
-def common(one: CharSet, other: CharSet) -> CharSet:
-    """The characters of both sets."""
-    return charset([*one.complement().ranges, *other.complement().ranges, (0xD800, 0xDFFF)]).complement()
 
 
 def _code(low: int, high: int) -> Node:

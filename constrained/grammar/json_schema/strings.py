@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from constrained.grammar import nodes as n
+from constrained.grammar.assertions import looks
 from constrained.grammar.json_schema import spelling
 from constrained.grammar.json_schema.formats import format_node
 from constrained.grammar.json_schema.regular import Dfa, Nfa, product, within
@@ -52,7 +53,7 @@ def language(
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
     if not fitting and not without:
         return spelling.free(low, high)
-    if len(fitting) == 1 and not without:
+    if len(fitting) == 1 and not without and not looks(fitting[0]):
         node = within(fitting[0], low, high)
         if node is not None:
             return spelling.spelled(node)

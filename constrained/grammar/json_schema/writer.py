@@ -16,10 +16,10 @@ from constrained.grammar.json_schema.layout import Layout
 from constrained.grammar.json_schema.multiples import multiples
 from constrained.grammar.json_schema.numbers import integer, number
 from constrained.grammar.json_schema.objects import properties
-from constrained.grammar.json_schema.shape import Shape
+from constrained.grammar.json_schema.options import Options
+from constrained.grammar.json_schema.shape import Shape, whole
 from constrained.grammar.json_schema.strings import string
 from constrained.grammar.nodes import Call, Node, Rule, literal, seq
-from constrained.limits import Limits
 
 
 class Writer:
@@ -29,13 +29,10 @@ class Writer:
     are written one after the other, so that a deep schema takes no deep Python stack.
     """
 
-    def __init__(
-        self, document: Document, rules: dict[str, Rule], prefix: str, layout: Layout, limits: Limits,
-        *, any_order: bool = False, closed: bool = False, lenient: bool = False,
-    ):  # fmt: skip
-        self.rules, self.prefix, self.layout, self.limits = rules, prefix, layout, limits
-        self.any_order, self.closed = any_order, closed
-        self.alternatives = Alternatives(document, limits, lenient)
+    def __init__(self, document: Document, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options):
+        self.rules, self.prefix, self.layout, self.options = rules, prefix, layout, options
+        self.limits = options.limits
+        self.alternatives = Alternatives(document, options)
         self.evaluator = Evaluator(self.alternatives, self.shape)
         self.alternatives.disjoint = Disjoint(self.alternatives, self.shape, self.evaluator)
         self._nodes: dict[frozenset[str], Node] = {}
@@ -59,7 +56,7 @@ class Writer:
     def shape(self, together) -> Shape:
         key = places(together)
         if key not in self._shapes:
-            self._shapes[key] = Shape(together, self.closed, self.limits)
+            self._shapes[key] = Shape(together, self.options)
         return self._shapes[key]
 
     def shapes(self, parts: list[Part]) -> list[Shape]:
@@ -92,17 +89,17 @@ class Writer:
 
     def _written(self, key: frozenset[str], shape: Shape) -> Node:
         if shape.listed is not None:
-            return n.alt([self.value(v) for v in shape.listed[1] if self.evaluator.fits(v, shape)])
-        denied = [v for v in shape.denied if not isinstance(v, (str, bool)) and v is not None]
+            values = [v for v in shape.listed[1] if self.evaluator.fits(v, shape)]
+            plain = n.choices(text for v in values if not isinstance(v, (list, dict)) for text in scalar(v))
+            return n.alt([plain, *(self.value(v) for v in values if isinstance(v, (list, dict)))])
         name = self._name(key)
         out = []
         for kind in sorted(shape.types):
             if kind in ("object", "array"):
-                self._refuse_denied(shape, (dict, list), denied)
+                self._refuse_denied(shape, dict if kind == "object" else list)
                 self._waiting.append((kind, f"{name} {kind}", shape))
                 out.append(Call(f"{name} {kind}"))
             elif kind in ("number", "integer"):
-                self._refuse_denied(shape, (int, float), denied)
                 out.append(self._number(kind, name, shape))
             elif kind == "string":
                 out.append(spelling.quoted(string(shape, f"{name} string", self.add)))
@@ -118,39 +115,50 @@ class Writer:
         self._names.add(name)
         return self.prefix + name
 
-    def _refuse_denied(self, shape: Shape, kinds, denied: list) -> None:
-        if any(isinstance(v, kinds) for v in denied):
-            at = shape.parts[0]
-            raise error(at, "", f"{denied[0]!r} can't be left out of so many values", "say with type, enum or bounds what there is")
+    def _refuse_denied(self, shape: Shape, kind: type) -> None:
+        for value in shape.denied:
+            if isinstance(value, kind):
+                hint = "say with its own keywords what there may be"
+                raise error(shape.parts[0], "", f"{json.dumps(value)[:80]} can't be left out of so many values", hint)
 
     def _number(self, kind: str, name: str, shape: Shape) -> Node:
         of = shape.multiple()
-        if of is not None:
-            return multiples(of, *shape.whole_bounds(), self.add, f"{name} multiple")
-        if kind == "integer":
-            return integer(*shape.whole_bounds())
-        return number(shape.bound(-1), shape.bound(1))
+        out = []
+        for i, (low, high) in enumerate(shape.intervals()):
+            if of is not None:
+                what = f"multiples of {of} take too many rules"
+                self.limits.check("schema", of if None in (low, high) else 0, what, "give the bounds on both sides")
+                out.append(multiples(of, *whole(low, high), self.add, f"{name} multiple{i}"))
+            else:
+                out.append(integer(*whole(low, high)) if kind == "integer" else number(low, high))
+        return n.alt(out)
 
     def value(self, value) -> Node:
         """One value."""
-        if isinstance(value, str):
-            return n.choices(spelling.texts(value))
         if isinstance(value, list):
             items = [seq([self.layout.comma if i else n.EMPTY, self.value(v)]) for i, v in enumerate(value)]
             return self.layout.around("[", seq(items), "]") if value else literal("[]")
         if isinstance(value, dict):
-            pairs = [seq([self.layout.comma if i else n.EMPTY, self._pair(*pair)]) for i, pair in enumerate(value.items())]
+            pairs = [
+                seq([self.layout.comma if i else n.EMPTY, self._pair(*pair)]) for i, pair in enumerate(value.items())
+            ]
             return self.layout.around("{", seq(pairs), "}") if value else literal("{}")
-        if isinstance(value, float) and value == int(value):
-            return n.choices({json.dumps(value).encode(), str(int(value)).encode()})
-        return literal(json.dumps(value))
+        return n.choices(scalar(value))
 
     def _pair(self, name: str, value) -> Node:
         return seq([n.choices(spelling.texts(name)), self.layout.colon, self.value(value)])
 
 
-def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, limits: Limits, **options) -> tuple[Node, list[str]]:
-    """The texts of `schema`, their rules being added to `rules`; and where keywords are that were left out.
+def scalar(value) -> set[bytes]:
+    """The spellings of a value that is no array or object."""
+    if isinstance(value, str):
+        return spelling.texts(value)
+    found = {json.dumps(value).encode()}
+    return found | {str(int(value)).encode()} if isinstance(value, float) and value == int(value) else found
+
+
+def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options) -> Node:
+    """The texts of `schema`; their rules, whose names begin with `prefix`, are added to `rules`.
 
     Raises
     ------
@@ -158,8 +166,7 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, li
         The schema is none, is refused, or admits nothing.
     """
     try:
-        document = Document(schema, limits)
-        writer = Writer(document, rules, prefix, layout, limits, **options)
-        return writer.write(document.root), list(writer.alternatives.left_out)
+        document = Document(schema, options.limits)
+        return Writer(document, rules, prefix, layout, options).write(document.root)
     except RecursionError:
         raise GrammarError("JSON Schema: nested too deeply", hint="put the inner schemas under $defs") from None

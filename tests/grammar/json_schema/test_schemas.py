@@ -1,0 +1,205 @@
+"""JSON Schema keywords, one by one: what is admitted is what is valid, written as json.dumps writes it."""
+
+import json
+
+import pytest
+
+from constrained import Grammar
+from tests.grammar.json_schema.oracle import accepted, is_valid
+
+VALUES = [
+    None, True, False, 0, 1, -1, 2, 7, 10, 14, 99, 100, -5, 0.5, -0.5, 2.25, 1.5, 99.99, 100.01, 12.345,
+    "", "a", "b", "ab", "abc", "abcd", "é", "日本", "😀", 'q"', "\\", "a\tb", "a/b", "x y", "\x01", "\x7f", "12",
+    "admin",
+    [], [1], [1, 2], ["a"], ["a", "b"], ["a", "a"], [1, "a"], [None, True], [[1]], [1, 2, 3, 4],
+    {}, {"a": 1}, {"a": "x"}, {"b": 1}, {"a": 1, "b": "x"}, {"c": None}, {"a": 1, "c": 2}, {"é": 1}, {"x_1": 2},
+    {"a": {"a": {"a": {}}}}, {"kind": "circle", "radius": 1}, {"kind": "square", "side": 2},
+    {"kind": "circle", "side": 2},
+    {"value": 1, "next": {"value": 2, "next": None}}, {"value": 1, "next": {"value": "x"}},
+]  # fmt: skip
+
+CIRCLE = {"properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["kind", "radius"]}
+SQUARE = {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}
+LINKED = {
+    "$defs": {"node": {"type": "object", "properties": {"value": {"type": "integer"}, "next": {"$ref": "#/$defs/link"}},
+                       "required": ["value"], "additionalProperties": False},
+              "link": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]}},
+    "$ref": "#/$defs/node",
+}  # fmt: skip
+
+SCHEMAS = {
+    "true": True,
+    "empty": {},
+    "described only": {"title": "T", "description": "d", "default": 5, "examples": [1], "$comment": "c"},
+    **{f"type {t}": {"type": t} for t in ("null", "boolean", "object", "array", "number", "integer", "string")},
+    "types": {"type": ["string", "null"]},
+    "enum": {"enum": [1, "a", None, True, [1], {"a": 1}, 'q"', "é"]},
+    "enum beside others": {"enum": ["a", "ab", 1, [1], {"a": 1}], "type": ["string", "array"], "minLength": 2},
+    "const": {"const": {"a": 1, "b": "x"}},
+    "const number": {"const": 1.0},
+    "minimum": {"type": "number", "minimum": 0.5},
+    "maximum": {"type": "number", "maximum": 2.25},
+    "exclusive": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 100},
+    "between": {"type": "number", "minimum": -0.5, "maximum": 99.99},
+    "integer between": {"type": "integer", "minimum": -1, "maximum": 99},
+    "integer above a fraction": {"type": "integer", "exclusiveMinimum": 0.5},
+    "multiples": {"type": "integer", "multipleOf": 7},
+    "multiples between": {"type": "integer", "multipleOf": 5, "minimum": 1, "maximum": 100},
+    "multiples of two numbers": {"type": "integer", "allOf": [{"multipleOf": 2}, {"multipleOf": 5}]},
+    "a bound says nothing of strings": {"minimum": 5},
+    "minLength": {"type": "string", "minLength": 2},
+    "maxLength": {"type": "string", "maxLength": 1},
+    "lengths count characters": {"type": "string", "minLength": 1, "maxLength": 2},
+    "pattern": {"type": "string", "pattern": "^a"},
+    "pattern anywhere": {"type": "string", "pattern": "b"},
+    "pattern to the end": {"type": "string", "pattern": "b$"},
+    "pattern alternatives": {"type": "string", "pattern": "^ab|c$"},
+    "pattern with escapes": {"type": "string", "pattern": r'^["\\]$'},
+    "pattern beyond ASCII": {"type": "string", "pattern": "^[é日本]+$"},
+    "pattern and length": {"type": "string", "pattern": "a", "minLength": 2, "maxLength": 3},
+    "two patterns": {"allOf": [{"pattern": "a"}, {"pattern": "b"}], "type": "string"},
+    "lookahead": {"type": "string", "pattern": "^(?!admin).*$"},
+    "items": {"type": "array", "items": {"type": "integer"}},
+    "item counts": {"type": "array", "minItems": 1, "maxItems": 2},
+    "prefixItems": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]},
+    "tuple": {"type": "array", "prefixItems": [{"type": "integer"}], "items": False, "minItems": 1},
+    "contains": {"type": "array", "contains": {"type": "integer", "minimum": 2}},
+    "uniqueItems": {"type": "array", "items": {"enum": ["a", "b", 1]}, "uniqueItems": True},
+    "properties": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}},
+    "required": {"type": "object", "properties": {"a": {}}, "required": ["a", "c"]},
+    "closed": {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False},
+    "additional": {"properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": "null"}},
+    "patternProperties": {"type": "object", "patternProperties": {"^[ab]$": {"type": "integer"}, "_": {"const": 2}},
+                          "additionalProperties": False},
+    "patternProperties and others": {"patternProperties": {"^a": {"type": "integer"}},
+                                     "additionalProperties": {"type": "null"}},
+    "propertyNames": {"type": "object", "propertyNames": {"maxLength": 1}},
+    "propertyNames listed": {"type": "object", "propertyNames": {"enum": ["a", "b"]}, "minProperties": 2},
+    "minProperties": {"type": "object", "minProperties": 1},
+    "maxProperties": {"type": "object", "properties": {"a": True, "b": True}, "maxProperties": 1},
+    "dependentRequired": {"type": "object", "dependentRequired": {"a": ["b"]}},
+    "dependentSchemas": {"type": "object", "dependentSchemas": {"a": {"properties": {"b": {"type": "string"}}}}},
+    "unevaluatedProperties": {"allOf": [{"properties": {"a": True}}], "properties": {"b": True}, "type": "object",
+                              "unevaluatedProperties": False},
+    "anyOf": {"anyOf": [{"type": "string", "maxLength": 1}, {"type": "integer"}]},
+    "oneOf by type": {"oneOf": [{"type": "string"}, {"type": "array"}]},
+    "oneOf by a const": {"type": "object", "oneOf": [CIRCLE, SQUARE]},
+    "oneOf by what is required": {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    "oneOf by bounds": {"type": "integer", "oneOf": [{"maximum": 1}, {"minimum": 10}]},
+    "allOf": {"allOf": [{"type": "object", "required": ["a"]}, {"properties": {"a": {"type": "integer"}}}]},
+    "not const": {"type": "string", "not": {"const": "a"}},
+    "not enum": {"type": "integer", "not": {"enum": [1, 7]}},
+    "not type": {"not": {"type": ["object", "array", "number"]}},
+    "not required": {"type": "object", "not": {"required": ["a"]}},
+    "$ref to itself": {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False},
+    "$ref with siblings": {"$defs": {"s": {"type": "string"}}, "$ref": "#/$defs/s", "maxLength": 2},
+    "$anchor": {"$defs": {"s": {"$anchor": "text", "type": "string"}}, "items": {"$ref": "#text"}, "type": "array"},
+    "$id": {"$id": "https://x.org/a", "$defs": {"s": {"$id": "s", "type": "string"}}, "type": "array",
+            "items": {"$ref": "s"}},
+    "a linked list": LINKED,
+    "draft 7 tuple": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array",
+                      "items": [{"type": "integer"}], "additionalItems": False},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_admits_the_valid_values_and_no_others(name):
+    schema = SCHEMAS[name]
+    grammar = Grammar.from_json_schema(schema)
+    valid = [v for v in VALUES if is_valid(schema, v)]
+    assert valid
+    assert [v for v in VALUES if accepted(grammar, v)] == valid
+
+
+@pytest.mark.parametrize("name", [n for n, s in SCHEMAS.items() if isinstance(s, dict) and "properties" in s])
+def test_in_any_order(name):
+    schema = SCHEMAS[name]
+    grammar = Grammar.from_json_schema(schema, any_order=True)
+    for value in VALUES:
+        text = json.dumps(dict(reversed(value.items())) if isinstance(value, dict) else value)
+        assert grammar.matches(text) == is_valid(schema, value)
+
+
+def test_properties_come_in_the_schemas_order_optional_ones_left_out_at_will():
+    schema = {"properties": {k: {"const": k} for k in "abcd"}, "required": ["b", "d"], "additionalProperties": False}
+    grammar = Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
+    for names in ("bd", "abd", "bcd", "abcd"):
+        assert grammar.matches("{" + ",".join(f'"{k}":"{k}"' for k in names) + "}")
+    for names in ("", "b", "d", "db", "abc", "bdc", "bbd"):
+        assert not grammar.matches("{" + ",".join(f'"{k}":"{k}"' for k in names) + "}")
+
+
+def test_a_name_of_the_schema_is_not_written_as_another_one():
+    grammar = Grammar.from_json_schema({"type": "object", "properties": {"a": {"type": "integer"}}})
+    assert grammar.matches('{"b": "x"}') and grammar.matches('{"a": 1, "aa": "x"}')
+    for again in ('{"a": "x"}', '{"b": 1, "a": "x"}', '{"\\u0061": "x"}', '{"a": 1, "a": 1}'):
+        assert not grammar.matches(again)
+
+
+def test_strings_have_every_spelling_of_rfc_8259():
+    grammar = Grammar.from_json_schema({"type": "string"})
+    good = r'"\u00e9" "\u00E9" "é" "\/" "/" "\b\f\n\r\t\"\\" "\ud83d\ude00" "😀" ""'.split()
+    bad = ['"\n"', r'"\x41"', r'"\u12"', r'"\ud83d"', r'"\ude00"', r'"\ud83d\u0041"', "'a'", '"a', 'a"', '"\x00"']
+    assert all(map(grammar.matches, good)) and not any(map(grammar.matches, bad))
+    assert all(isinstance(json.loads(text), str) for text in good)
+
+
+def test_a_length_counts_an_escape_as_one_character():
+    grammar = Grammar.from_json_schema({"type": "string", "minLength": 2, "maxLength": 2})
+    assert all(map(grammar.matches, [r'"\u00e9x"', r'"\ud83d\ude00x"', r'"\n\n"', '"😀x"']))
+    assert not any(map(grammar.matches, [r'"\u00e9"', r'"\ud83d\ude00"', r'"\n\n\n"']))
+
+
+def test_white_space_is_bounded():
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+    value = {"a": [1, 2]}
+    texts = {
+        "compact": json.dumps(value, separators=(",", ":")),
+        "dumps": json.dumps(value),
+        "two": json.dumps(value, indent=2),
+        "tabs": json.dumps(value, indent="\t"),
+        "mixed": '{"a":[1, 2]}',
+        "many": '{"a":   [1, 2]}',
+        "lines": '{\n\n"a": [1, 2]}',
+    }
+    admitted = {
+        "flexible": {"compact", "dumps", "two", "tabs", "mixed"},
+        "single": {"compact", "dumps", "mixed"},
+        "dumps": {"dumps"},
+        "compact": {"compact"},
+    }
+    for whitespace, names in admitted.items():
+        grammar = Grammar.from_json_schema(schema, whitespace=whitespace)
+        assert {name for name, text in texts.items() if grammar.matches(text)} == names
+        assert not grammar.is_prefix("{\n" + " " * 101) and not grammar.is_prefix("{  ")
+
+
+def test_closed_objects_admit_what_they_list():
+    inner = {"type": "object", "properties": {"b": {}}}
+    schema = {"type": "object", "properties": {"a": inner, "c": {"type": "object"}}}
+    grammar = Grammar.from_json_schema(schema, closed=True)
+    assert grammar.matches('{"a": {"b": 1}, "c": {"anything": 1}}')
+    assert not grammar.matches('{"d": 1}') and not grammar.matches('{"a": {"d": 1}}')
+
+
+def test_objects_merged_by_allof_are_closed_together():
+    schema = {"type": "object", "allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}
+    grammar = Grammar.from_json_schema(schema, closed=True)
+    assert grammar.matches('{"a": 1, "b": 2}') and not grammar.matches('{"a": 1, "c": 2}')
+
+
+def test_a_schema_is_a_dict_a_text_or_a_file(tmp_path):
+    path = tmp_path / "schema.json"
+    path.write_text('{"type": "boolean"}')
+    for schema in ({"type": "boolean"}, '{"type": "boolean"}', path, str(path)):
+        assert Grammar.from_json_schema(schema).matches("true")
+
+
+def test_what_lenient_leaves_out_is_named():
+    properties = {"a": {"type": "array", "uniqueItems": True}, "b": {"nullable": True, "new": 1}}
+    schema = {"type": "object", "properties": properties, "if": {}, "then": False}
+    grammar = Grammar.from_json_schema(schema, lenient=True)
+    a, b = "#/properties/a/uniqueItems", "#/properties/b/"
+    assert set(grammar.left_out) == {"#/if", "#/then", a, f"{b}nullable", f"{b}new"}
+    assert grammar.matches('{"a": [1, 1], "b": 2}')
+    assert Grammar.from_json_schema({"type": "string"}).left_out == ()
