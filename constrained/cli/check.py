@@ -90,6 +90,7 @@ def _data(checked: Checked) -> dict:
         "findings": [f.to_dict(checked.name, checked.line(f.place)) for f in checked.findings],
         "actions": knowledge.actions if knowledge else {},
         "rules": knowledge.rules if knowledge else {},
+        "may_end": sorted(knowledge.graph.may_end) if knowledge else [],
         "slots": sorted(knowledge.slots if knowledge else checked.grammar.slots if checked.grammar else ()),
     }
 

@@ -135,6 +135,13 @@ def test_every_mistake_is_told_at_once(capsys, tmp_path):
     ]
 
 
+def test_every_pattern_that_is_refused_is_told_of(capsys, tmp_path):
+    file = tmp_path / "patterns.lark"
+    file.write_text('start: A B C\nA: /(a)\\1/\nB: /[b/\nC: "z".."a"\n')
+    findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
+    assert [(f["code"], f["line"], f["column"]) for f in findings] == [("refused", 2, 4), ("refused", 3, 5), ("refused", 4, 4)]
+
+
 def test_a_file_that_is_no_text(capsys, tmp_path):
     file = tmp_path / "binary.lark"
     file.write_bytes(b"\xff\xfe\x00start")
@@ -220,6 +227,28 @@ def test_random_bytes_are_answered_at_once(capsys, tmp_path):
             code, out = run(capsys, file)
             assert code == 1 and out.startswith("error[")
             assert time.monotonic() - began < 5
+
+
+HOSTILE = {
+    "a megabyte of one letter": "a" * 1_000_000 + "\n",
+    "a megabyte of open brackets": "x: (\n" * 200_000,
+    "a megabyte of rules": "".join(f"r{i}: a b c\n" for i in range(65_000)),
+    "a thousand circles": "start: a0\n" + "".join(f'a{i}: "x" a{i} a{i + 1}\n' for i in range(1_000)) + 'a1000: "y"\n',
+    "deep groups": "start: " + "(" * 5_000 + '"a"' + ")" * 5_000 + "\n",
+    "templates that double": 'start: t0{"a"}\n'
+    + "".join(f"t{i}{{x}}: t{i + 1}{{x}} t{i + 1}{{x}}\n" for i in range(50))
+    + "t50{x}: x nothing\n",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_files_are_answered_at_once(capsys, tmp_path, text):
+    file = tmp_path / "hostile.lark"
+    file.write_text(text)
+    began = time.monotonic()
+    code, out = run(capsys, file)
+    assert code == 1 and out.startswith("error[")
+    assert time.monotonic() - began < 5  # a second, and what a busy machine takes more
 
 
 def test_plain_text_when_piped():

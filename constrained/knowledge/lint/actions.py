@@ -7,26 +7,43 @@ from collections.abc import Iterator
 from constrained.grammar import STEP
 from constrained.grammar.lark_syntax import Group, Name, Repeated
 from constrained.knowledge.comments import rule_comments
-from constrained.knowledge.graph import START
+from constrained.knowledge.graph import START, ActionGraph
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.names import holds_step
-from constrained.knowledge.lint.outline import RULE, Outline
+from constrained.knowledge.lint.outline import RULE, Definition, Outline
 
 
 def unreachable(outline: Outline, start: str) -> Iterator[Finding]:
-    """Actions that no path from `start` comes to."""
+    """Actions that nothing names on the way from `start`."""
     reached = outline.reachable(start) | outline.guessed
     for name, found in outline.by_name.items():
         if name not in reached and any(map(holds_step, found)):
             users = outline.users.get(name)
             by = f"; only '{users[0]}' leads to it, and nothing leads there" if users else ""
-            yield Finding(
-                "unreachable-action",
-                f"no path leads to the action '{name}'{by}",
-                "the agent can never take it, and the prompt doesn't name it",
-                f"let '{start}' or another action name it after its _STEP, as in `_STEP (... | {name})`",
-                found[0].span,
-            )
+            yield _unreachable(outline, name, start, by)
+
+
+def left_out(outline: Outline, graph: ActionGraph, reached: set[str], start: str) -> Iterator[Finding]:
+    """Actions that are named on the way, but where no path comes to: as an argument that is never used, say."""
+    for name in reached.difference(graph.rules, [start]):
+        if any(holds_step(d) and _writes(d) for d in outline.by_name.get(name, ())):
+            yield _unreachable(outline, name, start, ", though it is named")
+
+
+def _writes(definition: Definition) -> bool:
+    """Whether a rule has text of its own."""
+    parts = (part for items in definition.options.items for item in items for part in _parts(item))
+    return any(not isinstance(part, Name) or part.text.isupper() and part.text != STEP for part in parts)
+
+
+def _unreachable(outline: Outline, name: str, start: str, by: str) -> Finding:
+    return Finding(
+        "unreachable-action",
+        f"no path leads to the action '{name}'{by}",
+        "the agent can never take it, and the prompt doesn't name it",
+        f"let '{start}' or another action name it after its _STEP, as in `_STEP (... | {name})`",
+        outline.place(name),
+    )
 
 
 def missing_steps(outline: Outline, start: str) -> Iterator[Finding]:

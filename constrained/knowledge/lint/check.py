@@ -12,7 +12,7 @@ from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source
 from constrained.grammar.trim import productive_rules
 from constrained.knowledge.knowledge import ActionKnowledge
-from constrained.knowledge.lint import actions, endless, finishing, names, slots, writing
+from constrained.knowledge.lint import actions, endless, finishing, literals, names, slots, writing
 from constrained.knowledge.lint.ambiguous import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Span
 from constrained.knowledge.lint.outline import RULE, Outline, read_outline
@@ -87,6 +87,8 @@ def check_file(
     outline = read_outline(source, limits)
     found = _Findings()
     found.of(lambda: _as_written(source, outline, start))
+    if fault is not None:
+        found.of(lambda: literals.refused(outline))
     if fault is not None and not _told(fault, found.all):
         found.all.append(_refusal(fault))
     if rules is not None and start in rules:
@@ -101,6 +103,7 @@ def check_file(
             if checked.grammar is not None and not found.errors:
                 found.of(lambda: writing.never_whole(checked.grammar, checked.knowledge, outline, tokens, tokenizer, start))
     if checked.knowledge is not None:
+        found.of(lambda: actions.left_out(outline, checked.knowledge.graph, reached, start))
         found.of(lambda: actions.uncommented(outline, source.text, checked.knowledge.graph.actions, start))
         if not found.errors:
             found.of(lambda: ambiguous(checked.knowledge, outline))
@@ -154,7 +157,7 @@ def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Findin
         yield from actions.unreachable(outline, start)
         reached = outline.reachable(start)
         yield from endless.endless(source, outline, reached)
-        yield from finishing.matches_nothing(outline, reached)
+        yield from literals.matches_nothing(outline, reached)
     elif start not in outline.guessed:
         defined = [d.name for d in outline.definitions if d.kind == RULE]
         yield Finding(

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from constrained.errors import GrammarError
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.lark_literals import Fault, literal_node
-from constrained.grammar.lark_syntax import Quoted
 from constrained.grammar.trim import productive_rules
 from constrained.knowledge.lint.cycles import circle, components
 from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.outline import Outline, items_in
-from constrained.limits import DEFAULT
+from constrained.knowledge.lint.outline import Outline
 
 _ROUNDS = 20
 """Cycles behind each other that are told of at once; the others once those are mended."""
@@ -56,30 +52,6 @@ def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: st
         else f"give it a way out: an alternative of '{cycle[0]}' that doesn't come back, or make the part that does optional"
     )
     return Finding("never-finishes", f"'{cycle[0]}' can never be finished: {round_trip}", why, fix, place)
-
-
-def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
-    """Regular expressions that no text matches."""
-    for definition in outline.definitions:
-        if definition.name not in reached:
-            continue
-        for item in items_in(definition.options):
-            if isinstance(item, Quoted) and item.text[0] == "/" and _matches_none(item):
-                yield Finding(
-                    "matches-nothing",
-                    f"no text matches {item.text}",
-                    f"'{definition.name}' can't be written where it stands, and every alternative that needs it is left out",
-                    "correct the pattern: a character must be in all of the sets that it is asked to be in",
-                    outline.span(item),
-                )
-
-
-def _matches_none(pattern: Quoted) -> bool:
-    try:
-        node = literal_node(pattern, DEFAULT)
-    except (Fault, GrammarError):
-        return False  # told of by the loader
-    return not productive_rules({"start": Rule("start", node)})
 
 
 def only_empty(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:

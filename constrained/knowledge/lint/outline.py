@@ -219,6 +219,8 @@ def _add(outline: Outline, statement) -> None:
         after = statement.at + len(statement.name)
         head = re.compile(r"[^:\n]*").match(text, after)[0]
         span = _span(outline, statement.name, statement.at)
+        if statement.kind == "override":  # what was there before is as if it weren't
+            outline.definitions = [d for d in outline.definitions if d.name != statement.name]
         outline.definitions.append(
             Definition(statement.name, kind, span, statement.params, statement.options, statement.kind, head=head)
         )

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from constrained.automaton import Vocabulary, compile_grammar
-from constrained.errors import GrammarError, VocabularyError
+from constrained.errors import VocabularyError
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
-from constrained.grammar.lark_literals import Fault, literal_node, range_node
 from constrained.grammar.lark_syntax import Quoted, Range
 from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding, Span
+from constrained.knowledge.lint.literals import node_of
 from constrained.knowledge.lint.outline import Outline, items_in
-from constrained.limits import DEFAULT
 
 _WHY = "a model with this tokenizer can't write it: whatever needs it is never offered"
 _LOOKED_AT = 2000
@@ -87,7 +86,7 @@ def unwritable(outline: Outline, reached: set[str], values: Mapping, tokens: Tok
             continue
         for item in items_in(definition.options):
             if isinstance(item, (Quoted, Range)):
-                for character in _missing(_node(item), tokens):
+                for character in _missing(node_of(item), tokens):
                     yield _finding(item.text, character, name, outline.span(item))
     for slot, value in values.items():
         place = outline.declared.get(slot)
@@ -136,13 +135,6 @@ def _finding(what: str, character: str, name: str, place: Span) -> Finding:
         f"write it without {character!r}, or use a tokenizer with byte tokens",
         place,
     )
-
-
-def _node(item: Quoted | Range) -> n.Node:
-    try:
-        return range_node(item) if isinstance(item, Range) else literal_node(item, DEFAULT)
-    except (Fault, GrammarError):
-        return n.EMPTY  # told of by the loader
 
 
 def _missing(node: n.Node, tokens: Tokens) -> Iterator[str]:

@@ -309,7 +309,7 @@ CASES = [
     Case(
         "ambiguous-actions",
         actions('go: /[a-z]{1,9}\\./ _STEP stop', '%override stop: "me."\n'),
-        (7, 1, 5),
+        (8, 11, 15),
         "at the start, 'go' and 'stop' can both be written `me.`",
         'word one of them differently, or join them into one rule',
         actions('go: /[a-z]{1,9}\\./ _STEP stop', '%override stop: "M."\n'),
@@ -509,5 +509,13 @@ CASES = [
         'start: "a" TAIL\nTAIL: /[xb]c/\n',
         {"tokens": ["a", "cb", "cc", "x"]},
         {"tokens": ["a", "bc"]},
+    ),
+    Case(
+        "unreachable-action",
+        actions('go{x}: "go" _STEP stop', '%override start: go{look} | stop\n// look: look.\nlook: "look" _STEP stop\n'),
+        (10, 1, 5),
+        "no path leads to the action 'look', though it is named",
+        "let 'start' or another action name it after its _STEP, as in `_STEP (... | look)`",
+        actions('go{x}: "go" _STEP x', '%override start: go{look} | stop\n// look: look.\nlook: "look" _STEP stop\n'),
     ),
 ]
