@@ -137,7 +137,7 @@ def test_every_mistake_is_told_at_once(capsys, tmp_path):
 
 def test_every_pattern_that_is_refused_is_told_of(capsys, tmp_path):
     file = tmp_path / "patterns.lark"
-    file.write_text('start: A B C\nA: /(a)\\1/\nB: /[b/\nC: "z".."a"\n')
+    file.write_text('start: A B C\nA: /(.)\\1/\nB: /[b/\nC: "z".."a"\n')
     findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
     assert [(f["code"], f["line"], f["column"]) for f in findings] == [("refused", 2, 4), ("refused", 3, 5), ("refused", 4, 4)]
 
