@@ -132,7 +132,7 @@ class Automaton(Templates):
             elif kind is n.Chars:
                 out[self.in_text(node.chars, None, 1, 1, rest)] = frame
             elif kind is n.Choices:
-                self._choose(frame, node.values, None, out, work)
+                self._choose(frame, node.values, None, rest, out, work)
             elif kind is n.Seq:
                 if node.items:
                     tail = self.frame(self.rest_of(node), env, rest) if len(node.items) > 1 else rest
@@ -143,6 +143,9 @@ class Automaton(Templates):
                 work.extend(self._living([self.frame(item, env, rest) for item in node.items]))
             elif kind is n.Repeat:
                 self._enter_repeat(frame, out, work, again)
+            elif kind is n.Related:
+                for chosen, after in self.ways(open_names(env, (node,)), env, rest):
+                    self._enter_values(frame, self.related(node, chosen), after, out, work)
             elif kind is n.Call:
                 level = _level(rest)
                 found = [
@@ -171,8 +174,8 @@ class Automaton(Templates):
         """Those of `frames` from which the text can be finished."""
         return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
-    def _choose(self, frame: p.Frame, values, bind, out: dict, work: list) -> None:
-        low, rest = 0, frame.next
+    def _choose(self, frame: p.Frame, values, bind, rest: p.Frame | None, out: dict, work: list) -> None:
+        low = 0
         if not values[0]:  # the empty text is among them
             work.append(rest if bind is None else self.rebind(rest, rest.env, bind, b""))
             low = 1
@@ -213,10 +216,10 @@ class Automaton(Templates):
             else:
                 work.append(rest)
         elif rest is None or rest.env is not env:
-            self._choose(frame, value.values, None, out, work)  # not used again: no need to tie
+            self._choose(frame, value.values, None, rest, out, work)  # not used again: no need to tie
         else:
             values = self._live_values(value.values, env, rest, name) if self._liveness else value.values
-            self._choose(frame, values, name, out, work)
+            self._choose(frame, values, name, rest, out, work)
 
     def _live_values(self, values, env: p.Env, rest: p.Frame, name: str) -> tuple[bytes, ...]:
         if name not in open_names(env, own_frames(rest, env)[0]):
@@ -225,23 +228,27 @@ class Automaton(Templates):
         return values if len(kept) == len(values) else self.list_of(kept)
 
     def _enter_slot(self, frame: p.Frame, out: dict, work: list) -> None:
-        node, env, rest = frame.node, frame.env, frame.next
+        node, env = frame.node, frame.env
         value = env.grammar.bindings.get(node.name)
         if ends_action(node, env):
-            out[self.step_end(rest)] = frame
-        elif isinstance(value, Grammar):
-            if value.unbound():
-                raise GrammarError(f"slot {node.name} is bound to a grammar whose slots are not: {value.unbound()}")
-            work.append(self.frame(value.start, self.env(value, {}, _level(rest)), rest))
-        elif value == {}:
-            return  # nothing anywhere
-        elif isinstance(value, dict):
+            out[self.step_end(frame.next)] = frame
+        elif isinstance(value, dict) and value:
             raise GrammarError(
                 f"slot {node.name} depends on a key, but stands where there is none",
                 hint=f"use it as a template argument followed by its key, such as rule{{{node.name}, r}}",
             )
-        else:
-            self._choose(frame, value, None, out, work)
+        elif value:
+            self._enter_values(frame, value if isinstance(value, Grammar) else p.Unbound(value), frame.next, out, work)
+
+    def _enter_values(self, frame: p.Frame, values: p.Unbound | Grammar, rest: p.Frame | None, out: dict, work: list) -> None:
+        if not isinstance(values, Grammar):
+            if values.values:
+                self._choose(frame, values.values, None, rest, out, work)
+            return
+        if values.unbound():
+            slot = frame.node if isinstance(frame.node, n.Slot) else frame.node.slot
+            raise GrammarError(f"slot {slot.name} is bound to a grammar whose slots are not: {values.unbound()}")
+        work.append(self.frame(values.start, self.env(values, {}, _level(rest)), rest))
 
 
 def _level(rest: p.Frame | None) -> int:

@@ -19,7 +19,7 @@ from constrained.automaton.shortest import shortest
 from constrained.automaton.state import State
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import Grammar
+from constrained.grammar.grammar import Grammar, texts_in
 
 EXACT_STEPS = 4_000
 """Token steps the exact search for the fewest tokens may take before a bound replaces it."""
@@ -221,9 +221,5 @@ def _bytes_of(grammar: Grammar) -> set[int]:
             elif isinstance(node, n.Scoped):
                 out.update(b"".join(node.texts()))
     for value in grammar.bindings.values():
-        if isinstance(value, Grammar):
-            out |= _bytes_of(value)
-        else:
-            texts = value if isinstance(value, tuple) else [t for v in value.values() for t in v]
-            out.update(b"".join(texts))
-    return out
+        out.update(b"".join(texts_in(value)))
+    return out.union(*map(_bytes_of, grammar.inner()))

@@ -7,11 +7,12 @@ tokens, as many bytes are at most as many tokens.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
+from constrained.automaton.liveness import has_gaps
 from constrained.automaton.nesting import nesting_calls
 from constrained.automaton.stacks import forks_below
 from constrained.automaton.state import State
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP, Grammar
+from constrained.grammar.grammar import STEP, Grammar, grammars_in, texts_in
 
 UNBOUNDED = float("inf")
 _MAX_ROUNDS = 64
@@ -43,7 +44,7 @@ class Distance:
         calls = [node for r in rules for node in n.walk(r.body) if id(node) in bounds.nests]
         bounds.settle(calls)
         deepest, begins = max((bounds.rules[call.rule][1] for call in calls), default=0), bounds.begins
-        for inner in filter(lambda v: isinstance(v, Grammar), grammar.bindings.values()):
+        for inner in grammar.inner():
             other, more = self.nesting(inner)
             deepest, begins = max(deepest, other), begins | more
         return deepest, begins
@@ -122,7 +123,7 @@ class _Bounds:
     def __init__(self, grammar: Grammar, lower: bool):
         self.grammar = grammar
         self.lower = lower
-        self.pick = max if not lower and any(isinstance(v, dict) for v in grammar.bindings.values()) else min
+        self.pick = max if not lower and has_gaps(grammar) else min
         self.given = _given(grammar)
         self.nests, self.begins = grammar.of_rules(nesting_calls)
         self.rules: dict[str, tuple[float, float]] = {}
@@ -211,6 +212,8 @@ class _Bounds:
             if node.name not in self.parameters:
                 self.parameters[node.name] = self.of_parameter(node.name)
             return self.parameters[node.name]
+        if isinstance(node, n.Related):
+            return self.of_related(node)
         if node.name not in self.slots:
             self.slots[node.name] = self.of_slot(node.name)
         return self.slots[node.name]
@@ -219,7 +222,7 @@ class _Bounds:
         found = []
         for value in self.given.get(name, ()):
             short, far = (len(value), len(value)) if isinstance(value, bytes) else self.of(value)
-            if isinstance(value, (n.Slot, n.Choices)) and not self.lower:
+            if isinstance(value, (n.Slot, n.Choices, n.Related)) and not self.lower:
                 short = far  # one of its values, and not the shortest
             found.append((short, far))
         pick = min if self.lower else max
@@ -244,10 +247,19 @@ class _Bounds:
         value = self.grammar.bindings.get(name)
         if value is None:
             return 0, 0
-        if isinstance(value, Grammar):
-            return _Bounds(value, self.lower).settled(value.start)
-        lengths = [len(t) for t in _texts(value)]
-        return self.pick(lengths, default=0), max(lengths, default=0)
+        found = self.of_values(value)
+        return self.pick((short for short, _ in found), default=0), max((far for _, far in found), default=0)
+
+    def of_related(self, node: n.Related) -> tuple[float, float]:
+        """Some of a slot's values: nobody knows which."""
+        found = self.of_values(self.grammar.bindings[node.slot.name])
+        pick = min if self.lower else max
+        return pick((short for short, _ in found), default=0), max((far for _, far in found), default=0)
+
+    def of_values(self, value) -> list[tuple[float, float]]:
+        """The bounds of each text, and of each grammar, that a slot is bound to."""
+        inner = [_Bounds(grammar, self.lower).settled(grammar.start) for grammar in grammars_in(value)]
+        return [*((len(text), len(text)) for text in texts_in(value)), *inner]
 
 
 def _given(grammar: Grammar) -> dict[str, list]:
@@ -307,7 +319,3 @@ class _Given:
 
 def _finite(value: float, used: bool) -> float:
     return value if used else 0
-
-
-def _texts(value):
-    return value if isinstance(value, tuple) else [t for texts in value.values() for t in texts]

@@ -9,6 +9,7 @@ import numpy as np
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import Grammar
+from constrained.grammar.relations import related, uses_relations
 from constrained.limits import Limits
 
 
@@ -45,15 +46,11 @@ class GrammarWriter:
     def grammar(self, grammar: Grammar) -> int:
         """Its number."""
         if id(grammar) not in self.numbers:
-            bindings = []
-            for name, value in grammar.bindings.items():
-                if isinstance(value, Grammar):
-                    bindings.append([name, "grammar", self.grammar(value)])
-                elif isinstance(value, dict):
-                    pairs = [[self.text(key), self.values(texts)] for key, texts in value.items()]
-                    bindings.append([name, "by key", pairs])
-                else:
-                    bindings.append([name, "values", self.values(value)])
+            ordered = grammar.of_rules(uses_relations)
+            bindings = [
+                [name, *self._bound(value, grammar.orders[name] if ordered else None)]
+                for name, value in grammar.bindings.items()
+            ]
             self._grammars.append(
                 {
                     "rules": [[r.name, self.node(r.body), list(r.params), r.line] for r in grammar.rules.values()],
@@ -64,6 +61,16 @@ class GrammarWriter:
             )
             self.numbers[id(grammar)] = len(self._grammars) - 1
         return self.numbers[id(grammar)]
+
+    def _bound(self, value, order) -> list:
+        """What a slot is bound to; `order`: its texts in the order given, None where that plays no part."""
+        if isinstance(value, Grammar):
+            return ["grammar", self.grammar(value)]
+        if isinstance(value, dict):
+            return ["by key", [[self.text(k), *self._bound(v, order and order[k])] for k, v in value.items()]]
+        if order is None or order == value:
+            return ["values", self.values(value)]
+        return ["in order", self.values(value), list(map(self.text, order))]
 
     def node(self, root: n.Node) -> int:
         """Its number; what is below it comes first."""
@@ -124,6 +131,8 @@ class GrammarWriter:
             return ["call", node.rule, [self.nodes[a] for a in node.args]]
         if isinstance(node, (n.Var, n.Slot)):
             return ["var" if isinstance(node, n.Var) else "slot", node.name]
+        if isinstance(node, n.Related):
+            return ["related", node.relation, [self.nodes[part] for part in n.children(node)]]
         values = []
         for name, value in node.values.items():
             if isinstance(value, bytes):
@@ -221,6 +230,8 @@ class GrammarReader:
             return n.Var(str(fields[0]))
         if kind == "slot":
             return n.Slot(str(fields[0]))
+        if kind == "related":
+            return related(fields[0], tuple(at(self.nodes, i) for i in fields[1]))
         if kind != "scoped":
             raise ValueError(f"no kind of node {kind!r}")
         tables = {"text": self.texts, "values": self.values, "node": self.nodes}
@@ -236,21 +247,31 @@ class GrammarReader:
                 raise ValueError("no rule")
             rules[name] = n.Rule(name, at(self.nodes, body), tuple(params), line)
         slots = frozenset(map(str, given["slots"]))
-        bindings = {}
-        for name, kind, value in given["bindings"]:
+        bindings, orders = {}, {}
+        for name, kind, *value in given["bindings"]:
             if name not in slots:
                 raise ValueError(f"no slot {name!r}")
-            if kind == "grammar":
-                bindings[name] = at(self.grammars, value)
-            elif kind == "by key":
-                bindings[name] = {at(self.texts, key): at(self.values, texts) for key, texts in value}
+            if kind == "by key":
+                pairs = [(at(self.texts, key), self._bound(*one)) for key, *one in value[0]]
+                bindings[name] = {key: one for key, (one, _) in pairs}
+                orders[name] = {key: order for key, (_, order) in pairs}
             else:
-                bindings[name] = at(self.values, value)
+                bindings[name], orders[name] = self._bound(kind, *value)
         start = at(self.nodes, given["start"])
         for rule in rules.values():
             _check(rule.body, set(rule.params), rules, slots)
         _check(start, set(), rules, slots)
-        return Grammar(rules, start, slots, bindings, self.limits)
+        return Grammar(rules, start, slots, bindings, self.limits, orders)
+
+    def _bound(self, kind: str, number: int, order: Sequence[int] = ()) -> tuple:
+        """What a slot is bound to, at a key or at all, and its texts in order."""
+        if kind == "grammar":
+            return at(self.grammars, number), ()
+        values = at(self.values, number)
+        given = tuple(at(self.texts, i) for i in order)
+        if kind not in ("values", "in order") or (order and tuple(sorted(given)) != values):
+            raise ValueError("values that are no order of themselves")
+        return values, given or values
 
 
 def _check(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots: frozenset[str]) -> None:

@@ -12,6 +12,7 @@ from constrained.automaton.stacks import forks_below
 from constrained.automaton.templates import ends_action, open_names, own_frames
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
+from constrained.grammar.relations import uses_relations
 
 THROUGH, ENDS = 1, 2
 """What a node can do: be read to its end; end the action, and with it the text, inside."""
@@ -20,15 +21,13 @@ Body = tuple[n.Node, p.Env]
 
 
 def has_gaps(grammar: Grammar) -> bool:
-    """Whether some slot may have no value for some key."""
-    return any(
-        isinstance(v, dict) or (isinstance(v, Grammar) and has_gaps(v)) for v in grammar.bindings.values()
-    )
+    """Whether some slot may have no value for some key, or some relation none."""
+    keyed = any(isinstance(value, dict) for value in grammar.bindings.values())
+    return keyed or grammar.of_rules(uses_relations) or any(map(has_gaps, grammar.inner()))
 
 
 def _has_steps(grammar: Grammar) -> bool:
-    inner = (v for v in grammar.bindings.values() if isinstance(v, Grammar))
-    return (STEP in grammar.slots and STEP not in grammar.bindings) or any(map(_has_steps, inner))
+    return (STEP in grammar.slots and STEP not in grammar.bindings) or any(map(_has_steps, grammar.inner()))
 
 
 class Liveness:
@@ -139,10 +138,19 @@ class Liveness:
             return look_up(node.node, self._automaton.scope(node, env.grammar, 0))
         if isinstance(node, n.Var) and isinstance(env.values[node.name], p.Thunk):
             return look_up(env.values[node.name].node, env.values[node.name].env)
+        if isinstance(node, n.Related):
+            return self._any(
+                self._of_values(self._automaton.related(node, chosen), look_up)
+                for chosen, _ in self._automaton.ways(open_names(env, (node,)), env, None)
+            )
         if isinstance(node, n.Slot) and isinstance(env.grammar.bindings.get(node.name), Grammar):
-            value = env.grammar.bindings[node.name]
-            return look_up(value.start, self._automaton.env(value, {}, 0))
+            return self._of_values(env.grammar.bindings[node.name], look_up)
         return self._plain(node, env)
+
+    def _of_values(self, values: p.Unbound | Grammar, look_up) -> int:
+        if isinstance(values, Grammar):
+            return look_up(values.start, self._automaton.env(values, {}, 0))
+        return THROUGH if values.count else 0
 
     def _plain(self, node: n.Node, env: p.Env) -> int | None:
         """What text, values and the end of an action can do, one after the other; None where more is to be looked up."""

@@ -25,7 +25,7 @@ from constrained.grammar import nodes as n
 from constrained.limits import DEFAULT, Limits
 
 KIND = "compiled grammar"
-VERSION = 1
+VERSION = 2
 
 LITERAL, CHOICES, TEXT = range(3)
 

@@ -64,6 +64,9 @@ class Unbound:
     def __hash__(self):
         return id(self.values)
 
+    def __iter__(self):
+        return iter(self.values)
+
 
 class Frame:
     """What is still to be read once the current construct is done; None ends the text."""

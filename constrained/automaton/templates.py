@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from constrained.automaton import positions as p
-from constrained.automaton.stacks import Stacks
+from constrained.automaton.relations import Relations
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
 
 
-class Templates(Stacks):
+class Templates(Relations):
     """Turns calls into (rule body, parameter values); a slot's value is fixed as late as can be."""
 
     def scope(self, node: n.Scoped, grammar: Grammar, level: int) -> p.Env:
@@ -39,17 +39,45 @@ class Templates(Stacks):
             pending = [
                 {rule.params[i]: value, **done}
                 for done in pending
-                for value in _argument(node, i, env, done, rule.params)
+                for value in self._argument(node, i, env, done, rule.params)
             ]
         for values in pending:
             yield rule.body, self.env(env.grammar, values, level)
+
+    def _argument(self, node: n.Call, i: int, env: p.Env, done: dict, params) -> Iterable:
+        """The values argument `i` may take, those after it being `done`."""
+        arg = node.args[i]
+        if isinstance(arg, n.Var):
+            return (env.values[arg.name],)
+        if isinstance(arg, n.Literal):
+            return (arg.data,)
+        before = node.args[i - 1] if i else None
+        keyed = isinstance(before, n.Slot) and isinstance(env.grammar.bindings.get(before.name), dict)
+        if isinstance(arg, n.Choices) and keyed:
+            return arg.values  # the slot before it depends on this value
+        if isinstance(arg, n.Related):
+            listing = self.related(arg, env)
+            if isinstance(listing, Grammar):
+                return (p.Thunk(arg, env),)
+            return listing.values if keyed or listing.count < 2 else (listing,)
+        value = env.grammar.bindings.get(arg.name) if isinstance(arg, n.Slot) else None
+        if isinstance(value, dict):
+            if not value:
+                return ()  # nothing anywhere
+            key = _key(arg.name, done, params, i)
+            value = value.get(key, ())
+            if isinstance(value, Grammar):
+                return (p.Thunk(self.at(arg, key), env),)
+        if not isinstance(value, tuple):
+            return (p.Thunk(arg, env),)
+        return value if keyed or len(value) < 2 else (p.Unbound(value),)
 
     def ways(self, names: list[str], env: p.Env, rest: p.Frame | None) -> Iterator[tuple]:
         """(`env`, `rest`) for each way to give the open parameters `names` their values."""
         if not names:
             yield env, rest
             return
-        for value in env.values[names[0]].values:
+        for value in env.values[names[0]]:
             bound = self.with_value(env, names[0], value)
             yield from self.ways(names[1:], bound, self.rebind(rest, env, names[0], value))
 
@@ -94,8 +122,8 @@ def _handed_on(nodes: Iterable[n.Node], env: p.Env) -> Iterator[str]:
     for node in nodes:
         if ends_action(node, env):
             return
-        if isinstance(node, n.Call):
-            yield from (v.name for arg in node.args for v in n.walk(arg) if isinstance(v, n.Var))
+        if isinstance(node, (n.Call, n.Related)):
+            yield from (v.name for part in n.children(node) for v in n.walk(part) if isinstance(v, n.Var))
         elif isinstance(node, n.Alt):
             for item in node.items:
                 yield from _handed_on((item,), env)
@@ -103,38 +131,12 @@ def _handed_on(nodes: Iterable[n.Node], env: p.Env) -> Iterator[str]:
             yield from _handed_on(n.children(node), env)
 
 
-def _argument(node: n.Call, i: int, env: p.Env, done: dict, params) -> Iterable:
-    """The values argument `i` may take, those after it being `done`."""
-    arg = node.args[i]
-    before = node.args[i - 1] if i else None
-    keyed = isinstance(before, n.Slot) and isinstance(env.grammar.bindings.get(before.name), dict)
-    if isinstance(arg, n.Var):
-        return (env.values[arg.name],)
-    if isinstance(arg, n.Literal):
-        return (arg.data,)
-    if isinstance(arg, n.Choices) and keyed:
-        return arg.values  # the slot before it depends on this value
-    values = _slot_values(arg.name, env.grammar, done, params, i) if isinstance(arg, n.Slot) else None
-    if values is None:
-        return (p.Thunk(arg, env),)
-    if not values:
-        return ()
-    return values if keyed or len(values) == 1 else (p.Unbound(values),)
-
-
-def _slot_values(name: str, grammar: Grammar, done: dict, params, i: int) -> tuple[bytes, ...] | None:
-    """The values of a slot as argument `i`; None where it is a piece of grammar."""
-    value = grammar.bindings.get(name)
-    if isinstance(value, Grammar) or (value is None and name == STEP):
-        return None
-    if not isinstance(value, dict):
-        return value
-    if not value:
-        return ()  # nothing anywhere
+def _key(name: str, done: dict, params, i: int) -> bytes:
+    """The value of the argument after argument `i`, which slot `name` depends on."""
     key = done.get(params[i + 1]) if i + 1 < len(params) else None
     if not isinstance(key, bytes):
         raise GrammarError(
             f"slot {name} depends on a key, but no argument follows it in the template call",
             hint=f"write the parameter it depends on after it: rule{{{name}, r}}",
         )
-    return value.get(key, ())
+    return key

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from functools import lru_cache
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema import Options, schema_rules
 from constrained.grammar.lark_definitions import nearest, some
@@ -17,13 +19,14 @@ from constrained.grammar.recursion import LeftRecursion, check, stacked, turn_ro
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
 from constrained.grammar.surroundings import settled
+from constrained.grammar.texts import read_texts
 from constrained.grammar.trim import productive_rules, trim
 from constrained.limits import DEFAULT, Limits
 
 STEP = "_STEP"
 """The declared terminal that ends one action; unbound, a text ends there."""
 
-SlotValue = "tuple[bytes, ...] | dict[bytes, tuple[bytes, ...]] | Grammar"
+SlotValue = "tuple[bytes, ...] | Grammar | dict[bytes, tuple[bytes, ...] | Grammar]"
 
 
 class Grammar:
@@ -38,7 +41,9 @@ class Grammar:
     slots : frozenset of str
         Declared terminals.
     bindings : dict
-        Slot name -> sorted values, values per key, or a Grammar.
+        Slot name -> sorted values, a Grammar, or one of these per key.
+    orders : dict
+        Slot name -> the values (per key) in the order in which they were bound.
     limits : Limits
         What it may cost.
     left_out : tuple of str
@@ -48,12 +53,13 @@ class Grammar:
     left_out: tuple[str, ...] = ()
 
     def __init__(
-        self, rules: dict[str, Rule], start: Node, slots=frozenset(), bindings=None, limits: Limits = DEFAULT
+        self, rules: dict[str, Rule], start: Node, slots=frozenset(), bindings=None, limits: Limits = DEFAULT, orders=None
     ):
         self.rules = rules
         self.start = start
         self.slots = frozenset(slots)
-        self.bindings: dict = dict(bindings or {})
+        self.bindings: dict[str, SlotValue] = dict(bindings or {})
+        self.orders: dict = dict(orders or {})
         self.limits = limits
         self._automaton = None
         self._used: frozenset[str] | None = None
@@ -146,7 +152,7 @@ class Grammar:
         GrammarError
             No choice is given, or one is not text.
         """
-        values = _texts(choices, "choices", limits)
+        values = read_texts(choices, "choices", limits)
         return cls({"start": Rule("start", nodes.choices(values))}, Call("start"), limits=limits)
 
     @classmethod
@@ -196,34 +202,39 @@ class Grammar:
         Parameters
         ----------
         **values
-            Slot name = a text, texts, a :class:`Grammar`, or a mapping of key to texts:
-            then the slot's values are those under the key that the *following* template
-            argument is bound to (``take{OBJECT, r}``: the objects at ``r``). A missing key
-            means none there.
+            Slot name = a text, texts (`range` for numbers), a :class:`Grammar`, a compiled
+            `re.Pattern`, or a mapping of key to one of these: then the slot's values are
+            those under the key that the *following* template argument is bound to
+            (``take{OBJECT, r}``: the objects at ``r``). A missing key means none there.
 
         Raises
         ------
         GrammarError
-            An unknown slot, or an empty list.
+            An unknown slot, an empty list, or what is no text.
         """
-        bound = dict(self.bindings)
+        bound, orders = dict(self.bindings), dict(self.orders)
         for name, value in values.items():
             if name not in self.slots:
                 known = ", ".join(sorted(self.slots)) or "none"
                 raise GrammarError(f"no slot {name!r}", hint=f"%declare it; the slots are: {known}")
-            bound[name] = _slot_value(name, value, self.limits)
-        return self._variant(self.start, bound)
+            bound[name], orders[name] = _slot_value(f"slot {name}", value, self.limits)
+        return self._variant(self.start, bound, orders)
 
     def with_start(self, start: Node) -> Grammar:
         """The same rules and bindings from another start."""
-        return self._variant(start, self.bindings)
+        return self._variant(start)
 
     def with_limits(self, limits: Limits) -> Grammar:
         """The same grammar, which may cost more, or less."""
-        return self if limits == self.limits else self._variant(self.start, self.bindings, limits)
+        return self if limits == self.limits else self._variant(self.start, limits=limits)
 
-    def _variant(self, start: Node, bindings: dict, limits: Limits | None = None) -> Grammar:
-        other = Grammar(self.rules, start, self.slots, bindings, limits or self.limits)
+    def with_rules(self, rules: dict[str, Rule], start: Node) -> Grammar:
+        """The same bindings over other rules."""
+        return Grammar(rules, start, self.slots, self.bindings, self.limits, self.orders)
+
+    def _variant(self, start: Node, bindings=None, orders=None, limits: Limits | None = None) -> Grammar:
+        bindings = self.bindings if bindings is None else bindings
+        other = Grammar(self.rules, start, self.slots, bindings, limits or self.limits, orders or self.orders)
         other._used = self._used_slots()
         other._of_rules = self._of_rules
         return other
@@ -255,7 +266,12 @@ class Grammar:
     @property
     def nests(self) -> bool:
         """Whether some recursion takes a stack, here or in a grammar that a slot is bound to."""
-        return self._stacked() or any(v.nests for v in self.bindings.values() if isinstance(v, Grammar))
+        return self._stacked() or any(inner.nests for inner in self.inner())
+
+    def inner(self) -> Iterator[Grammar]:
+        """The grammars that slots are bound to."""
+        for value in self.bindings.values():
+            yield from grammars_in(value)
 
     def _stacked(self) -> bool:
         return self.of_rules(stacked) != set()
@@ -270,7 +286,7 @@ class Grammar:
         """From `start` over the rules ``extend(rules)``, made once for all grammars with the same rules."""
         if extend not in self._of_rules:
             self._of_rules[extend] = Grammar(extend(self.rules), start, self.slots)
-        return self._of_rules[extend]._variant(start, self.bindings, self.limits)
+        return self._of_rules[extend]._variant(start, self.bindings, self.orders, self.limits)
 
     def check_slots(self) -> None:
         """Raise GrammarError if a slot bound to the empty text lets a rule come to itself before any text."""
@@ -301,47 +317,66 @@ def _bytes(text: str | bytes) -> bytes:
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
-def _texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
-    if isinstance(values, (str, bytes)):
-        values = [values]
-    if not isinstance(values, Iterable):
-        raise GrammarError(f"{what}: {values!r} is not text, nor a list of texts")
-    out: set[bytes] = set()
-    size = 0
-    for value in values:
-        if not isinstance(value, (str, bytes)):
-            raise GrammarError(f"{what}: {value!r} is not text")
-        try:
-            data = value.encode() if isinstance(value, str) else bytes(value)
-        except UnicodeEncodeError:
-            raise GrammarError(f"{what}: {value!r} has a lone surrogate, which is not text") from None
-        out.add(data)
-        size += len(data)
-        limits.check("values", len(out), f"{what}: too many values")
-        limits.check("value_bytes", size, f"{what}: too many bytes")
-    if not out:
-        raise GrammarError(
-            f"{what}: nothing to choose from",
-            hint="an empty list admits no text; bind a mapping ({} for none) where that is meant",
-        )
-    return tuple(sorted(out))
+def texts_in(value: SlotValue) -> Iterator[bytes]:
+    """Every text that a slot's value lists."""
+    for one in value.values() if isinstance(value, dict) else (value,):
+        if not isinstance(one, Grammar):
+            yield from one
 
 
-def _slot_value(name: str, value, limits: Limits):
-    if isinstance(value, Grammar):
-        return value
+def grammars_in(value: SlotValue) -> Iterator[Grammar]:
+    """Every grammar that a slot's value is, or has for some key."""
+    for one in value.values() if isinstance(value, dict) else (value,):
+        if isinstance(one, Grammar):
+            yield one
+
+
+def _slot_value(what: str, value, limits: Limits) -> tuple:
+    """What a slot is bound to, and its texts in the order given."""
     if isinstance(value, Mapping):
-        return {
-            _bytes(k): _texts(v, f"slot {name}[{k!r}]", limits)
-            for k, v in value.items()
-            if isinstance(v, (str, bytes)) or not isinstance(v, Sized) or len(v)
-        }
-    return _texts(value, f"slot {name}", limits)
+        given = {_bytes(k): _one_value(f"{what}[{k!r}]", v, limits) for k, v in value.items() if not _is_empty(v)}
+        return {k: v for k, (v, _) in given.items()}, {k: order for k, (_, order) in given.items()}
+    return _one_value(what, value, limits)
 
 
-def _may_be_empty(value) -> bool:
+def _one_value(what: str, value, limits: Limits) -> tuple:
+    if isinstance(value, Grammar):
+        return value, ()
+    if isinstance(value, Mapping):
+        raise GrammarError(f"{what}: keys within a key", hint="join the two keys to one text, or bind two slots")
+    if isinstance(value, re.Pattern):
+        return _of_pattern(what, value, limits), ()
+    order = read_texts(value, what, limits)
+    values = tuple(sorted(order))
+    return values, values if values == order else order
+
+
+def _is_empty(value) -> bool:
+    """Whether a key stands for nothing."""
+    return isinstance(value, Sized) and not isinstance(value, (str, bytes)) and not len(value)
+
+
+def _of_pattern(what: str, pattern: re.Pattern, limits: Limits) -> Grammar:
+    if not isinstance(pattern.pattern, str):
+        raise GrammarError(f"{what}: a pattern of bytes", hint="compile it from a str: a grammar's texts are Unicode")
+    try:
+        return _from_pattern(pattern.pattern, pattern.flags, limits)
+    except LimitError:
+        raise
+    except GrammarError as error:
+        raise GrammarError(f"{what}: {error.message}", hint=error.hint) from None
+
+
+@lru_cache(maxsize=256)
+def _from_pattern(pattern: str, flags: int, limits: Limits) -> Grammar:
+    return Grammar.from_regex(pattern, flags, limits=limits)
+
+
+def _may_be_empty(value: SlotValue) -> bool:
     """Whether a slot's value has the empty text."""
+    if isinstance(value, dict):
+        return any(map(_may_be_empty, value.values()))
     if isinstance(value, Grammar):
         slots = frozenset(name for name, inner in value.bindings.items() if _may_be_empty(inner))
         return Empty(value.rules, slots).maybe(value.start, "")
-    return b"" in (texts[0] for texts in (value.values() if isinstance(value, dict) else (value,)))
+    return not value[0]

@@ -8,6 +8,7 @@ from constrained.grammar.lark_definitions import STEP, Body, Definition, at, loa
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.nodes import Call, Node, Rule, Var
+from constrained.grammar.relations import related, relations
 from constrained.grammar.source import Source
 from constrained.grammar.template_arguments import TemplateArguments
 from constrained.limits import DEFAULT, Limits
@@ -44,7 +45,8 @@ class _Reader:
         self.rules = self.terminals.rules
         self.size = 0
         self.gap: Node | None = None  # what %ignore admits between tokens
-        self.templates = TemplateArguments(definitions)
+        self.relations = relations(definitions)
+        self.templates = TemplateArguments(definitions, self.relations)
         # of the definition being read
         self.definition: Definition | None = None
         self.body: Body | None = None
@@ -60,7 +62,7 @@ class _Reader:
             elif definition.declared:
                 hint = "only terminals are slots: write its name in capitals, or define it"
                 raise definition.place.error(f"rule '{definition.name}' is declared but not defined", hint)
-            elif not self.templates.of(definition.name):
+            elif not self.templates.of(definition.name) and definition.name not in self.relations:
                 self.rule(definition, {}, definition.name)
         while self.templates.wanted:  # templates that take templates, once for each
             name, (definition, given) = self.templates.wanted.popitem()
@@ -150,7 +152,16 @@ class _Reader:
             else:
                 values.append(self.item(arg))
         self.gap = gap
+        if found.name in self.relations:
+            return self.relation(self.relations[found.name], tuple(values), item)
         return Call(self.templates.call(found, given), tuple(values))
+
+    def relation(self, relation: str, values: tuple[Node, ...], item: Name) -> Node:
+        try:
+            return self.token(related(relation, values))
+        except ValueError as error:
+            hint = "such as `another{SLOT, x}`, x being a parameter; see grammars/relations.lark"
+            raise self.error(f"{item.text}{{...}}: {error}", item.at, hint) from None
 
     def template_name(self, arg) -> str:
         """The template that an argument names."""

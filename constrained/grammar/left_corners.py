@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constrained.grammar import nodes
-from constrained.grammar.nodes import Alt, Call, Choices, Node, Repeat, Rule, Seq, Slot, Var
+from constrained.grammar.nodes import Alt, Call, Choices, Node, Related, Repeat, Rule, Seq, Slot, Var
 
 Unit = "str | tuple[str, str]"  # a rule, or a (rule, parameter)
 
@@ -55,8 +55,8 @@ class Empty:
             return node.rule in found
         if isinstance(node, Var):
             return (rule, node.name) in found
-        if isinstance(node, Slot):
-            return node.name in self._slots
+        if isinstance(node, (Slot, Related)):
+            return (node if isinstance(node, Slot) else node.slot).name in self._slots
         return isinstance(node, Choices) and not node.values[0]
 
     def _fixed_point(self, pieces: dict) -> set:
@@ -141,6 +141,8 @@ class LeftCorners:
         if isinstance(node, Var):
             if node.name == param:
                 yield None
+        elif isinstance(node, Related):
+            return  # the parameter's value tells which values these are, and is none of them
         elif isinstance(node, Call):
             for arg, name in zip(node.args, self.rules[node.rule].params):
                 if any(True for _ in self._uses(arg, rule, param)):

@@ -1,4 +1,4 @@
-"""The tree a grammar is read into: ten kinds of node, nothing else.
+"""The tree a grammar is read into: eleven kinds of node, nothing else.
 
 Nodes are compared by identity. The automaton walks them lazily, so a node costs
 nothing until generation reaches it; in particular a bounded repeat stays one node.
@@ -112,6 +112,23 @@ class Slot(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class Related(Node):
+    """One of the values of a slot that stand in a relation to another (`grammars/relations.lark`).
+
+    `values`: a Slot, or a Related node; `to`: the Var or Literal of the value that they stand in relation to.
+    """
+
+    relation: str
+    values: Node
+    to: Node | None = None
+
+    @property
+    def slot(self) -> Slot:
+        """Whose values they are."""
+        return self.values if isinstance(self.values, Slot) else self.values.slot
+
+
+@dataclass(frozen=True, eq=False)
 class Scoped(Node):
     """`node` with its template parameters given: how a path is taken up again after an action.
 
@@ -218,6 +235,8 @@ def children(node: Node) -> tuple[Node, ...]:
         return (node.item,)
     if isinstance(node, Call):
         return node.args
+    if isinstance(node, Related):
+        return (node.values,) if node.to is None else (node.values, node.to)
     return ()
 
 
@@ -274,6 +293,7 @@ def shape(node: Node) -> tuple:
         Call: lambda: (node.rule,),
         Var: lambda: (node.name,),
         Slot: lambda: (node.name,),
+        Related: lambda: (node.relation,),
         Scoped: lambda: (id(node),),
     }.get(type(node), tuple)()
     return (type(node), *own, *map(shape, children(node)))

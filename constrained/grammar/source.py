@@ -17,6 +17,9 @@ SHIPPED = next(
 )
 """The grammars that ship: inside the package in a wheel, beside it in a checkout."""
 
+LIBRARIES = frozenset({"relations"})
+"""Files among them that are only imported from."""
+
 _DEFINITION = re.compile(
     r"[ \t]*(?:%(?:override|extend)[ \t]+)?[?!]*(\w+)[ \t]*(?:\{[^}]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:"
 )
@@ -113,7 +116,7 @@ def read_file(path: Path, limits: Limits) -> Source:
 
 def shipped_names() -> list[str]:
     """The grammars that ship, by the name `from_lark` takes."""
-    return sorted(str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.rglob("*.lark"))
+    return sorted({str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.rglob("*.lark")} - LIBRARIES)
 
 
 def definitions(text: str) -> dict[str, list[int]]:

@@ -14,7 +14,7 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import Atomic, Look
 from constrained.grammar.charset import charset
 from constrained.grammar.lookaround import ANYTHING, EDGE, Seen, Settled, Undecided
-from constrained.grammar.nodes import Alt, Call, Chars, Choices, Literal, Node, Repeat, Rule, Seq, Slot, Var
+from constrained.grammar.nodes import Alt, Call, Chars, Choices, Literal, Node, Related, Repeat, Rule, Seq, Slot, Var
 from constrained.grammar.obligations import Steps
 from constrained.limits import Limits
 
@@ -153,7 +153,7 @@ class _Surroundings:
             return self.ends.get(node.rule, _NONE)[which]
         if isinstance(node, Var):
             return self.ends.get((rule, node.name), _NONE)[which]
-        if isinstance(node, Slot):
+        if isinstance(node, (Slot, Related)):
             return ANYTHING
         if isinstance(node, Look):
             return EDGE
@@ -199,7 +199,7 @@ class _Surroundings:
             for param, arg in zip(self.rules[node.rule].params, node.args):
                 if (node.rule, param) in self.around:
                     self.visit(arg, rule, *self.around[node.rule, param])
-        else:
+        elif not isinstance(node, Related):  # its parameter only tells which values these are
             for item in nodes.children(node):
                 self.visit(item, rule, before, after)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from constrained.grammar.lark_definitions import Body, Definition, walk
 from constrained.grammar.lark_syntax import Name, Quoted, Range
 
@@ -15,8 +17,9 @@ class TemplateArguments:
     template that it is given; what is still to be read is in `wanted`.
     """
 
-    def __init__(self, definitions: dict[str, Definition]):
+    def __init__(self, definitions: dict[str, Definition], relations: Container[str] = ()):
         self.definitions = definitions
+        self.relations = relations  # templates that stand for one of a slot's values: a token
         self.wanted: dict[str, tuple[Definition, dict[str, str]]] = {}
         self._known: set[str] = set()
         self._tokens: set[Parameter] = set()
@@ -49,6 +52,8 @@ class TemplateArguments:
                     if item.text not in definition.params:
                         handed_from.setdefault(into, []).append((definition.name, arg.text))
                 elif isinstance(arg, (Quoted, Range)) or (arg.args is None and arg.text.isupper()):
+                    self._tokens.add(into)
+                elif body.scope.full(arg.text) in self.relations:
                     self._tokens.add(into)
 
     def is_token(self, template: str, param: str) -> bool:

@@ -8,6 +8,8 @@ from constrained.automaton.automaton import State
 from constrained.errors import GrammarError
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
+from constrained.grammar.grammar import texts_in
+from constrained.grammar.relations import AT
 from constrained.knowledge.fitting import fitting
 from constrained.knowledge.graph import ActionGraph
 
@@ -87,8 +89,8 @@ class Anywhere:
                 yield from self._reaching(caller, arg.name, seen)
             elif isinstance(arg, (n.Literal, n.Choices)):
                 yield from (arg.data,) if isinstance(arg, n.Literal) else arg.values
-            elif isinstance(arg, n.Slot):
-                yield from self._slot(arg)
+            elif isinstance(arg, (n.Slot, n.Related)):
+                yield from self._slot(arg if isinstance(arg, n.Slot) else arg.slot)
             elif self._graph.leads_on(arg, caller):
                 yield self._grammar.start
             else:
@@ -97,12 +99,12 @@ class Anywhere:
 
     def _slot(self, slot: n.Slot) -> Iterator[bytes | n.Node]:
         value = self._grammar.bindings.get(slot.name, ())
+        yield from texts_in(value)
         if isinstance(value, Grammar):
             yield slot
         elif isinstance(value, dict):
-            yield from (text for texts in value.values() for text in texts)
-        else:
-            yield from value
+            keys = (key for key, one in value.items() if isinstance(one, Grammar))
+            yield from (n.Related(AT, slot, n.Literal(key)) for key in keys)
 
 
 def opening(grammar: Grammar) -> State | None:

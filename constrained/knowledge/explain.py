@@ -237,7 +237,7 @@ def _one(q: p.Position, frame: p.Frame | None, written: Written) -> Expected:
     spot = written.spot(node, q.at if isinstance(q, p.InLiteral) else 0)
     if isinstance(q, p.StepEnd):
         return Expected("the end of the action", "end", spot)
-    if isinstance(node, (n.Slot, n.Var)):
+    if isinstance(node, (n.Slot, n.Var, n.Related)):
         count = q.high - q.low if isinstance(q, p.InChoices) else 1
         return Expected(expected_text(q), "value", spot, _slot(q, frame, written), count)
     if isinstance(q, p.InText):
@@ -249,6 +249,8 @@ def _slot(q: p.Position, frame: p.Frame, written: Written) -> str | None:
     """The slot whose value is read at `q`; for a parameter, the one that it stands for."""
     if isinstance(frame.node, n.Slot):
         return frame.node.name
+    if isinstance(frame.node, n.Related):
+        return frame.node.slot.name
     slots = written.slots_of(frame.node)
     return " or ".join(slots) or None
 

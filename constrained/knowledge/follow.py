@@ -140,7 +140,7 @@ def writes_text(node: Node) -> bool:
     """Whether the rule body itself reads text or slots, rather than choosing between rules."""
     if isinstance(node, n.Slot):
         return node.name != STEP
-    if isinstance(node, (n.Literal, n.Chars, n.Choices)):
+    if isinstance(node, (n.Literal, n.Chars, n.Choices, n.Related)):
         return True
     if isinstance(node, (n.Seq, n.Alt)):
         return any(writes_text(i) for i in node.items)

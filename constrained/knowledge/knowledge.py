@@ -179,7 +179,7 @@ class ActionKnowledge:
             name: n.Rule(name, n.NEVER, r.params, r.line) if name in actions else r
             for name, r in self.grammar.rules.items()
         }
-        return Grammar(rules, self.grammar.start, self.grammar.slots, self.grammar.bindings, self.grammar.limits)
+        return self.grammar.with_rules(rules, self.grammar.start)
 
     @property
     def may_end(self) -> bool:

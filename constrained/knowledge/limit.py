@@ -22,7 +22,7 @@ def within(grammar: Grammar, steps: int) -> Grammar:
     start = limit.prune(grammar.start, {}, steps, False)
     if start is grammar.start:
         return grammar
-    return Grammar(limit.rules, start, grammar.slots, grammar.bindings, grammar.limits)
+    return grammar.with_rules(limit.rules, start)
 
 
 class _Limit:

@@ -58,6 +58,11 @@ class Language:
             if isinstance(value, Grammar):
                 return self.cut([(t, False) for t in Language(value, self.longest).texts])
             return self.cut([(v, False) for v in value])
+        if isinstance(node, n.Related):
+            values = self.related(node, env)
+            if isinstance(values, Grammar):
+                return self.cut([(t, False) for t in Language(values, self.longest).texts])
+            return self.cut([(v, False) for v in values])
         assert isinstance(node, n.Call)
         out = frozenset()
         for values in self.arguments(node, env):
@@ -94,6 +99,12 @@ class Language:
                     values = arg.values
                 elif isinstance(bound, dict):
                     values = bound.get(way[params[i + 1]], ())
+                    if isinstance(values, Grammar):
+                        node = n.Related("at", arg, n.Literal(way[params[i + 1]]))
+                        nodes = self.__dict__.setdefault("nodes", {})
+                        values = [self.piece(nodes.setdefault((arg.name, node.to.data), node), {})]
+                elif isinstance(arg, n.Related) and not isinstance(found := self.related(arg, env), Grammar):
+                    values = found
                 elif isinstance(bound, tuple):
                     values = bound
                 else:
@@ -102,6 +113,23 @@ class Language:
                 further += [{**way, params[i]: v} for v in values]
             ways = further
         return ways
+
+    def related(self, node: n.Related, env: dict):
+        """The values of a relation, by its words in `grammars/relations.lark`."""
+        order = self.grammar.orders[node.slot.name]
+        to = node.to and (env[node.to.name] if isinstance(node.to, n.Var) else node.to.data)
+        if node.relation == "at":
+            value = self.grammar.bindings[node.slot.name].get(to, ())
+            return value if isinstance(value, Grammar) else order.get(to, ())
+        if isinstance(node.values, n.Related):
+            order = self.related(node.values, env)
+        listed = [i for i, value in enumerate(order) if value == to]
+        return {
+            "another": [value for value in order if value != to],
+            "next": [order[i + 1] for i in listed if i + 1 < len(order)],
+            "before": [value for i in listed for value in order[:i]],
+            "first": list(order)[:1],
+        }[node.relation]
 
     def piece(self, arg: n.Node, env: dict) -> tuple:
         """A node as an argument, one object for one meaning."""

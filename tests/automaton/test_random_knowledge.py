@@ -15,12 +15,16 @@ STARTS = ["goto{PLACE}", 'at{"a"}', '"w"', 'take{THING, "ab"}', '"x" near{SPOT, 
 AT = [
     '"."', "take{THING, p}", "fetch{THING, SPOT, p}", "goto{PLACE}", "open{SPOT, p, at{p}}", '"l" _STEP at{p}',
     "near{SPOT, p}", '"?" (take{THING, p} | fetch{THING, SPOT, p}) p', '("+" use{TOOL, p})~0..2 "!"', "pass{p, PLACE}",
+    "goto{another{PLACE, p}}", '"b" before{PLACE, p}', "pass{first{PLACE}, next{PLACE, p}}", "take{here{THING, p}, before{PLACE, p}}",
+    '"i" another{here{SPOT, p}, p}', "use{another{here{TOOL, p}, \"1\"}, PLACE}", "goto{another{another{PLACE, p}, \"a\"}}",
 ]  # fmt: skip
 WITH = [
     '"d" t', "put{t, SPOT, p}", "use{TOOL, t}", "use{TOOL, t} use{TOOL, p}", "open{SPOT, p, with{t, p}}", "carry{t, PLACE}",
     '"(" keep{use{TOOL, t}} ")"', "[use{TOOL, t}] \"#\" p",
 ]  # fmt: skip
 RULES = """
+%import relations (another, before, first, next)
+%import relations.at -> here
 %declare _STEP PLACE THING SPOT TOOL
 goto{p}: "g" p _STEP at{p}
 take{t, p}: "t" t _STEP with{t, p}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from constrained import Grammar, GrammarError, Vocabulary, compile_grammar
@@ -231,10 +233,16 @@ def test_values_may_be_in_any_form():
         ({"NOPE": ["a"]}, "no slot 'NOPE'", "%declare it; the slots are: S, T"),
         ({"S": []}, "slot S: nothing to choose from",
          "an empty list admits no text; bind a mapping ({} for none) where that is meant"),
-        ({"S": 5}, "slot S: 5 is not text, nor a list of texts", None),
+        ({"S": 5}, "slot S: 5 is not text, nor a list of texts", 'write the text "5", or range(5) for the numbers below it'),
         ({"S": None}, "slot S: None is not text, nor a list of texts", None),
-        ({"S": ["a", 5]}, "slot S: 5 is not text", None),
-        ({"S": {"k": 5}}, "slot S['k']: 5 is not text, nor a list of texts", None),
+        ({"S": ["a", 5]}, "slot S: 5 is not text", 'write the text "5", or range(5) for the numbers below it'),
+        ({"S": {"k": 5.0}}, "slot S['k']: 5.0 is not text, nor a list of texts", None),
+        ({"S": range(0)}, "slot S: nothing to choose from",
+         "an empty list admits no text; bind a mapping ({} for none) where that is meant"),
+        ({"S": re.compile(b"a")}, "slot S: a pattern of bytes",
+         "compile it from a str: a grammar's texts are Unicode"),
+        ({"S": ["a", re.compile("b")]}, "slot S: re.compile('b') is not text", None),
+        ({"S": {"k": {"l": "a"}}}, "slot S['k']: keys within a key", "join the two keys to one text, or bind two slots"),
         ({"S": {"k": ["a", None]}}, "slot S['k']: None is not text", None),
         ({"S": {5: ["a"]}}, "5 is not text", None),
         ({"S": ["\ud800"]}, "slot S: '\\ud800' has a lone surrogate, which is not text", None),

@@ -33,6 +33,14 @@ GRAMMARS = {
     "slot by key": Grammar.from_lark('%declare S P\nstart: p{P}\np{q}: q ":" t{S, q}\nt{s, q}: s\n').bind(
         P=["a", "ab", "b"], S={"a": ["x"], "ab": ["x", "xy"]}
     ),
+    "relations": Grammar.from_lark(
+        "%import relations (another, before, first, next)\n%declare S\nstart: line{first{S}}\n"
+        'line{x}: "R" x "=" (before{S, x} | "(" two{another{S, x}} ")") [line{next{S, x}}]\ntwo{y}: y "," y\n'
+    ).bind(S=["b", "a", "ab"]),
+    "relations by key": Grammar.from_lark(
+        "%import relations (another, at)\n%declare S G P\nstart: p{P}\n"
+        'p{q}: at{G, q} "<" q ">" | q another{at{S, q}, "x"}\n'
+    ).bind(P=["a", "ab", "b"], S={"a": ["y", "x", "xy"], "b": ["x"]}, G={"a": ["u"], "ab": Grammar.from_choices(["u", "v"])}),
     "unbound step": Grammar.from_lark('%declare _STEP\nstart: "ab" _STEP start | "a" | "abc" _STEP\n'),
 }
 TEXTS = {name: Language(grammar).texts for name, grammar in GRAMMARS.items()}

@@ -23,7 +23,7 @@ from typing import Any
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError
 from constrained.grammar import Grammar
-from constrained.grammar.source import shipped_names
+from constrained.grammar.source import LIBRARIES, shipped_names
 from constrained.knowledge import ActionKnowledge
 
 MAX_SPECIFICATION = 1 << 20
@@ -178,7 +178,7 @@ def _source(value: Any, field: str) -> str:
         shipped = ", ".join(shipped_names())
         raise ConstrainedError(f"{field}: no grammar {text!r} ships", f"give the grammar's text, or one of: {shipped}")
     _short(text, field)
-    known = {*_LARK_LIBRARY, *(name.replace("/", ".") for name in shipped_names())}
+    known = {*_LARK_LIBRARY, *LIBRARIES, *(name.replace("/", ".") for name in shipped_names())}
     for after in text.split("%import")[1:]:  # wherever it stands: lark allows for more ways to write it than one
         found = _IMPORTED.match(after)
         path = found[1] if found else ""

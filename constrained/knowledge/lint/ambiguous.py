@@ -227,6 +227,8 @@ def _shape(node: Node):
         return type(node).__name__, *map(_shape, node.items)
     if isinstance(node, n.Repeat):
         return _shape(node.item), node.low, node.high
+    if isinstance(node, n.Related):
+        return node.relation, *map(_shape, n.children(node))
     if isinstance(node, n.Literal):
         return node.data
     return node.values if isinstance(node, n.Choices) else id(getattr(node, "chars", node))
