@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def add_parser(commands) -> None:
-    from benchmarks import agents, device, paper_rules, replay
+    from benchmarks import agents, binding, device, paper_rules, replay
     from benchmarks.engine import command as engine
     from benchmarks.engine import generation
 
@@ -16,6 +16,7 @@ def add_parser(commands) -> None:
     kinds = parser.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
     for name, module in {
         "agents": agents,
+        "binding": binding,
         "device": device,
         "engine": engine,
         "generation": generation,
