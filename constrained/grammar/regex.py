@@ -142,8 +142,8 @@ class _Reader:
         node = self.item(op, value, flags, first, last=False)
         found = groups.texts(node) if text_asked else None
         if text_asked and found is None:
-            what = f"a backreference to a group that has more than {groups.MOST_TEXTS} texts, or looks around,"
-            self.refuse(what, _REFERENCE[C.GROUPREF][1])
+            what = "that looks around" if assertions.looks(node) else f"of more than {groups.MOST_TEXTS} texts"
+            self.refuse(f"a backreference to a group {what}", _REFERENCE[C.GROUPREF][1])
         cases = [(node, True)] if found is None else [(literal(text), text) for text in found]
         cases += [(EMPTY, False)] if optional else []
         self.cases *= max(len(cases), 1)

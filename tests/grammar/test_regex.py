@@ -179,11 +179,11 @@ def test_what_re_accepts_goes_through_every_prefix(first, second):
 # refusals
 
 WRITE_OUT, BRANCHES = "it is not a regular language; write the repeated text out", "write both branches as an alternation"
-MANY = "a backreference to a group that has more than 64 texts, or looks around,"
+MANY = "a backreference to a group of more than 64 texts"
 REFUSED = [
     (r"(.)\1", MANY, WRITE_OUT),
     (r"(a*)\1", MANY, WRITE_OUT),
-    (r"(a\b)\1", MANY, WRITE_OUT),
+    (r"(a\b)\1", "a backreference to a group that looks around", WRITE_OUT),
     (r"(?P<x>[a-z]{2})(?P=x)", MANY, WRITE_OUT),
     (r"([0-9])([0-9])([0-9])([0-9])\4\3\2\1", "a pattern whose groups have more than 1000 texts together", WRITE_OUT),
     (r"(?i)(a|b)\1", "a backreference to letters of either case", WRITE_OUT),
