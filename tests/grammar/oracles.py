@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from lark import Lark
 from lark.exceptions import LarkError
@@ -44,8 +45,12 @@ def words(alphabet: str, longest: int) -> Iterable[str]:
 def completion(grammar: Grammar, begun: bytes) -> bytes:
     """The shortest bytes that make a whole text of `begun`, by the engine's own automaton."""
     state = grammar.automaton.read(begun)
-    lower = Distance(lower=True)
-    return b"".join(data for _, data in shortest(grammar.automaton, state.positions, lower))
+    return b"".join(data for _, data in shortest(grammar.automaton, state.positions, _bounds(grammar)))
+
+
+@lru_cache(maxsize=4)
+def _bounds(grammar: Grammar) -> Distance:
+    return Distance(lower=True)
 
 
 def sample(grammar: Grammar, rnd: random.Random, longest: int = 16) -> str:
