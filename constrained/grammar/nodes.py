@@ -294,6 +294,11 @@ def shape(node: Node) -> tuple:
         Var: lambda: (node.name,),
         Slot: lambda: (node.name,),
         Related: lambda: (node.relation,),
-        Scoped: lambda: (id(node),),
+        Scoped: lambda: (shape(node.node), *((k, _value_shape(v)) for k, v in sorted(node.values.items()))),
     }.get(type(node), tuple)()
     return (type(node), *own, *map(shape, children(node)))
+
+
+def _value_shape(value):
+    """The shape of a scope's value: a node, or texts."""
+    return shape(value) if isinstance(value, Node) else value

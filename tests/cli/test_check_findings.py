@@ -135,6 +135,35 @@ def test_every_mistake_is_told_at_once(capsys, tmp_path):
     ]
 
 
+RELATED = """\
+%import relations (another, at)
+%declare _STEP PLACE THING
+// Bring a thing.
+start: goto{PLACE}
+// goto: go somewhere else.
+goto{r}: "go to " r _STEP (goto{another{PLACE, r}} | take{at{THING, r}, r})
+// take: take it.
+take{o, r}: "take " o _STEP [goto{another{PLACE, r}} | drop{o}]
+// drop: put it back.
+drop{o}: "put " o " back" _STEP [goto{PLACE}]
+"""
+
+
+def test_relations_between_slots_are_read_as_the_engine_reads_them(capsys, tmp_path):
+    file = tmp_path / "related.lark"
+    file.write_text(RELATED)
+    assert run(capsys, file, "--strict")[1].startswith(f"{file}: nothing to mend\n  3 actions")
+    file.write_text(RELATED.replace("| drop{o}", "| walk{PLACE}") + 'walk{r}: "go to " r _STEP [drop{r}]\n')
+    assert "after 'take', 'goto' and 'walk' can both be written" in run(capsys, file)[1]
+
+
+def test_what_an_override_reaches_is_used(capsys, tmp_path):
+    (tmp_path / "parts.lark").write_text('thing: "a " NOUN\nNOUN: "cup"\n')
+    file = tmp_path / "main.lark"
+    file.write_text('%import .parts (thing, NOUN)\n%override NOUN: "pan"\nstart: thing\n')
+    assert json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"] == []
+
+
 def test_every_pattern_that_is_refused_is_told_of(capsys, tmp_path):
     file = tmp_path / "patterns.lark"
     file.write_text('start: A B C\nA: /(.)\\1/\nB: /[b/\nC: "z".."a"\n')

@@ -12,8 +12,10 @@ from itertools import combinations
 
 from constrained.automaton.state import State
 from constrained.errors import LimitError
+from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
-from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.nodes import Rule
+from constrained.grammar.relations import AT, uses_relations
 from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.follow import continuations, ends_step
 from constrained.knowledge.graph import START
@@ -43,7 +45,7 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
 
     A slot without values stands for one text, its name in angle brackets.
     """
-    marked = knowledge.bind(**{name: f"<{name}>" for name in knowledge.grammar.unbound()})
+    marked = knowledge.bind(**_marks(knowledge.grammar))
     work = _Work(knowledge)
     told: set[tuple] = set()
     try:
@@ -59,13 +61,29 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
         )
 
 
+def _marks(grammar: Grammar) -> dict:
+    """Values for the slots that have none; two of each where rules ask for another one than before."""
+    unbound = grammar.unbound()
+    if not uses_relations(grammar.rules):
+        return {name: f"<{name}>" for name in unbound}
+    marks = {name: [f"<{name}>", f"<another {name}>"] for name in unbound}
+    every = [text for texts in marks.values() for text in texts]
+    by_key = {
+        node.slot.name
+        for rule in grammar.rules.values()
+        for node in n.walk(rule.body)
+        if isinstance(node, n.Related) and node.relation == AT
+    }
+    return {name: {key: texts for key in every} if name in by_key else texts for name, texts in marks.items()}
+
+
 def _places(knowledge: ActionKnowledge, work: _Work) -> Iterator[tuple[ActionKnowledge, dict[str, State]]]:
     """Every place that paths come to, with the state before each action admitted there."""
     queue = deque([knowledge])
     seen: set = set()
     while queue:
         place = queue.popleft()
-        key = place.last, _shape(place.grammar.start)
+        key = place.last, n.shape(place.grammar.start)
         if key in seen:
             continue
         seen.add(key)
@@ -81,7 +99,7 @@ def _endings(place: ActionKnowledge, name: str, state: State, work: _Work) -> It
     met: set = set()
     for text, end in _walk(state, work):
         if text and end.accepting:
-            shape = frozenset(_shape(rest.node) if rest else None for rest in end.ends())
+            shape = frozenset(n.shape(rest.node) if rest else None for rest in end.ends())
             if shape not in met:
                 met.add(shape)
                 yield text.decode("utf-8", "replace"), end
@@ -212,23 +230,3 @@ def _open_ended(knowledge: ActionKnowledge, outline: Outline, work: _Work) -> It
 def _shortest(state: State, work: _Work) -> bytes:
     """A shortest text that completes `state`; there is one, since no state leads nowhere."""
     return next(text for text, end in _walk(state, work) if end.accepting)
-
-
-def _shape(node: Node):
-    """What a node is made of: equal for equal places, whatever automaton they come from."""
-    if isinstance(node, n.Scoped):
-        values = ((k, _shape(v) if isinstance(v, Node) else v) for k, v in sorted(node.values.items()))
-        return "scope", _shape(node.node), tuple(values)
-    if isinstance(node, n.Call):
-        return node.rule, *map(_shape, node.args)
-    if isinstance(node, (n.Var, n.Slot)):
-        return type(node).__name__, node.name
-    if isinstance(node, (n.Seq, n.Alt)):
-        return type(node).__name__, *map(_shape, node.items)
-    if isinstance(node, n.Repeat):
-        return _shape(node.item), node.low, node.high
-    if isinstance(node, n.Related):
-        return node.relation, *map(_shape, n.children(node))
-    if isinstance(node, n.Literal):
-        return node.data
-    return node.values if isinstance(node, n.Choices) else id(getattr(node, "chars", node))

@@ -128,10 +128,11 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
     if outline.guessed:  # what those lead to can't be known
         for definition in outline.definitions:
             reached.update(outline.uses(definition))
+    imports = any(d.kind == IMPORT for d in outline.definitions)
     for name, found in outline.by_name.items():
         first = found[0]
-        if name in reached or name == STEP:
-            continue
+        if name in reached or name == STEP or imports and first.how == "override":
+            continue  # %override reaches into what was imported
         if first.kind == SLOT:
             yield Finding(
                 "unused-slot",
