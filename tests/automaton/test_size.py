@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from constrained import ActionKnowledge, Grammar, Vocabulary, compile_grammar
+from constrained.automaton import native
 
 BYTES = Vocabulary([*(bytes((b,)) for b in range(256)), b"go to ", b"take ", b" from ", b""], [259])
 PLACES = [f"shelf {i}" for i in range(1, 51)]
@@ -65,6 +66,41 @@ def test_whole_paths_in_that_house():
     compiled = compile_grammar(grammar, BYTES)
     assert positions(compiled) < 20
     assert written(compiled, "go to shelf 5\ntake mug 55 from shelf 5\ngo to shelf 9\nput mug 55 in/on shelf 9\n") < 500
+
+
+def made(places: int, things: int, text: str) -> dict[str, list[int]]:
+    """What is made, of each kind: by compiling, by the first mask, by all masks along `text`."""
+    where, what = [f"shelf {i}" for i in range(10, 10 + places)], [f"mug {i}" for i in range(10, 10 + things)]
+    rules = (
+        "%import relations (another)\n%declare PLACE THING\n"
+        'start: goto{PLACE}\ngoto{p}: "go to " p ", " (goto{another{PLACE, p}} | take{THING, p})\n'
+        'take{t, p}: "take " t " from " p ", " put{t, another{PLACE, p}}\nput{t, p}: "put " t " on " p\n'
+    )
+    grammar = Grammar.from_lark(rules).bind(PLACE=where, THING={p: what for p in where})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "kernel", None)
+        compiled = compile_grammar(grammar, BYTES)
+    matcher, counts = compiled.matcher(), []
+    for byte in (None, None, *text.encode()):
+        if len(counts) > 0:
+            matcher.allowed_token_ids()
+        assert byte is None or matcher.advance(byte)
+        automaton = compiled.automaton
+        counts.append([len(kept) for kept in (automaton._positions, automaton._states, automaton._frames, automaton._envs)])
+    kinds = zip(*(counts[0], counts[1], counts[-1]))
+    return dict(zip(("positions", "states", "frames", "parameters"), map(list, kinds)))
+
+
+def test_a_whole_path_in_a_house_of_50_places_and_100_things_at_each():
+    """5,000 pairs, 250,000 situations: texts are read in as many places as in a small house, and the rest is a sum."""
+    path = "go to shelf 12, go to shelf 11, take mug 19 from shelf 11, put mug 19 on shelf 13"
+    small, large, double = made(5, 10, path), made(50, 100, path), made(100, 200, path)
+    for kind in ("positions", "states"):
+        compiled, first, whole = large[kind]
+        assert compiled <= small[kind][0] and first <= small[kind][1] and whole <= small[kind][2] + 30, kind
+    for kind in ("frames", "parameters"):
+        assert max(large[kind]) < 5 * (50 + 100), kind
+        assert all(twice <= 2 * once + 10 for once, twice in zip(large[kind], double[kind])), kind
 
 
 @pytest.mark.parametrize(
