@@ -41,7 +41,7 @@ class _Reader:
         self.ignored = ignored
         self.limits = limits
         self.slots = frozenset(n for n, d in definitions.items() if d.declared and d.terminal)
-        self.terminals = Terminals(source, limits)
+        self.terminals = Terminals(limits)
         self.rules = self.terminals.rules
         self.size = 0
         self.gap: Node | None = None  # what %ignore admits between tokens

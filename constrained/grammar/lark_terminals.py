@@ -15,7 +15,6 @@ from constrained.grammar.lark_definitions import Body, Definition, at, undefined
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node, string_text
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Node, Place, Rule, Slot
-from constrained.grammar.source import Source
 from constrained.grammar.surroundings import Token
 from constrained.limits import Limits
 
@@ -37,8 +36,7 @@ class Terminals:
         The terminals that became rules.
     """
 
-    def __init__(self, source: Source, limits: Limits):
-        self.source = source
+    def __init__(self, limits: Limits):
         self.limits = limits
         self.rules: dict[str, Rule] = {}
         self._branches: dict[Definition, list[Node]] = {}
@@ -81,7 +79,7 @@ class Terminals:
         except Fault as fault:
             raise body.scope.error(fault.message, item.at + fault.offset, fault.hint) from None
         source = body.scope.source
-        place = Place(definition.shown, *source.place(item.at), imported=source is not self.source)
+        place = Place(definition.shown, *source.place(item.at), source)
         return [nodes.placed(node, place) for node in (found if isinstance(found, list) else [found])]
 
     def _read(self, definition: Definition) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from constrained.grammar.charset import CharSet
+from constrained.grammar.source import Source
 
 
 class Node:
@@ -27,14 +28,15 @@ class Place:
     definition : str
         The rule or terminal it is written in.
     line, column : int
-        One-based; of the imported file's lines if `imported`.
-    imported : bool
+        One-based.
+    source : Source
+        The file: the grammar's own, or one that it imports.
     """
 
     definition: str
     line: int
     column: int
-    imported: bool = False
+    source: Source
 
 
 @dataclass(frozen=True, eq=False)

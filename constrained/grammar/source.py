@@ -20,9 +20,6 @@ SHIPPED = next(
 LIBRARIES = frozenset({"relations"})
 """Files among them that are only imported from."""
 
-_DEFINITION = re.compile(
-    r"[ \t]*(?:%(?:override|extend)[ \t]+)?[?!]*(\w+)[ \t]*(?:\{[^}]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:"
-)
 _CONTEXT = 160  # characters of a line that an error shows
 
 
@@ -117,16 +114,6 @@ def read_file(path: Path, limits: Limits) -> Source:
 def shipped_names() -> list[str]:
     """The grammars that ship, by the name `from_lark` takes."""
     return sorted({str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.rglob("*.lark")} - LIBRARIES)
-
-
-def definitions(text: str) -> dict[str, list[int]]:
-    """Rule or terminal -> the lines its definitions begin on."""
-    lines: dict[str, list[int]] = {}
-    for number, line in enumerate(blank_comments(text).split("\n"), 1):
-        found = _DEFINITION.match(line)
-        if found:
-            lines.setdefault(found[1], []).append(number)
-    return lines
 
 
 def blank_comments(text: str) -> str:

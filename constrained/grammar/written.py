@@ -8,22 +8,19 @@ pieces that read text are known by them ever after.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP
+from constrained.grammar.lark_definitions import STEP, Definition, Mark, load
 from constrained.grammar.lark_reader import IGNORED
-from constrained.grammar.source import Source, blank_comments, definitions
-
-_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//.*')
-"""Texts, regular expressions and comments at the ends of lines: no names stand in them."""
+from constrained.grammar.source import Source
+from constrained.limits import DEFAULT, Limits
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A place in a grammar's text, to be shown.
+    """A place in a grammar's text, or in that of a file it imports, to be shown.
 
     Attributes
     ----------
@@ -33,7 +30,7 @@ class Spot:
         The rule or terminal where it is written.
     source : str
     line, column : int or None
-        One-based; None in an imported definition, which stands elsewhere.
+        One-based.
     context : str
         The line, with a caret under the column; empty if there is none.
     """
@@ -47,10 +44,11 @@ class Spot:
 
     def __str__(self) -> str:
         place = self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
+        if self.definition is None:
+            return place
         if self.rule in (None, self.definition):
-            return f"rule {self.definition}, {place}" if self.definition else place
-        elsewhere = ", imported" if self.line is None else ""
-        return f"{self.definition} in rule {self.rule}{elsewhere}, {place}"
+            return f"{'terminal' if self.definition.isupper() else 'rule'} {self.definition}, {place}"
+        return f"{self.definition} in rule {self.rule}, {place}"
 
 
 class Written:
@@ -68,13 +66,11 @@ class Written:
         The same, with nodes of their own: build the grammar from these.
     """
 
-    def __init__(self, source: Source, rules: dict[str, n.Rule]):
+    def __init__(self, source: Source, rules: dict[str, n.Rule], limits: Limits = DEFAULT):
         self.source = source
-        self._lines = source.text.split("\n")
-        self._clear = _QUOTED.sub(lambda found: " " * len(found[0]), blank_comments(source.text)).split("\n")
-        self._begins = {name: lines[0] for name, lines in definitions(source.text).items()}
+        self._definitions, _ = load(source, limits)
         self._owner: dict[int, str] = {}
-        self.rules = {name: replace(rule, body=self._own(rule.body, str(name))) for name, rule in rules.items()}
+        self.rules = {name: replace(rule, body=self._own(rule.body, name)) for name, rule in rules.items()}
 
     def _own(self, node: n.Node, rule: str) -> n.Node:
         if node is n.EMPTY or node is n.NEVER:
@@ -93,16 +89,14 @@ class Written:
         """Where `node`, which reads text, is written; `offset` bytes into it."""
         if isinstance(node, n.Repeat):
             node = node.item
-        rule = self._owner.get(id(node), "").replace(IGNORED, "%ignore") or None
+        owner = self._owner.get(id(node))
         if isinstance(node, (n.Slot, n.Var)):
-            return self.of_word(rule, node.name)
+            return self.of_word(owner, node.name)
         place = node.place_at(offset) if isinstance(node, n.Literal) else getattr(node, "place", None)
         if place is None:
-            return self.of_rule(rule)
-        rule = rule or place.definition
-        if place.imported:
-            return Spot(rule, place.definition, self.source.name)
-        return self._at(rule, place.definition, place.line, place.column)
+            return self.of_rule(owner)
+        rule = self._called(owner) if owner else place.definition
+        return _spot(rule, place.definition, place)
 
     def slots_of(self, parameter: n.Var) -> list[str]:
         """The slots that calls give this parameter, handed on from rule to rule or not."""
@@ -124,35 +118,35 @@ class Written:
 
     def of_rule(self, rule: str | None) -> Spot:
         """Where `rule` begins."""
-        if rule not in self._begins:
+        definition = self._definition(rule)
+        if definition is None:
             return Spot(rule, rule, self.source.name)
-        return self._at(rule, rule, self._begins[rule], 1)
+        return self._at(rule, definition.place)
 
     def after_step(self, rule: str) -> Spot:
         """Where `rule` says what may follow its action."""
         return self.of_word(rule, STEP)
 
     def of_word(self, rule: str | None, word: str) -> Spot:
-        """Where `word` first stands in `rule`'s expansion."""
-        for number, first, text in self._expansion(rule):
-            found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
-            if found:
-                return self._at(rule, rule, number, first + found.start() + 1)
-        return self.of_rule(rule)
+        """Where a name is first used in `rule`."""
+        definition = self._definition(rule)
+        uses = (use for use in definition.uses() if use.text == word) if definition else ()
+        place = next((use.place for use in uses), None)
+        return self._at(rule, place) if place else self.of_rule(rule)
 
-    def _expansion(self, rule: str | None) -> Iterator[tuple[int, int, str]]:
-        """(line number, characters left out before, text) of the lines of a rule, its name aside."""
-        if rule not in self._begins:
-            return
-        begin = self._begins[rule]
-        ends = set(self._begins.values())
-        for number in range(begin, len(self._clear) + 1):
-            text = self._clear[number - 1]
-            if number > begin and (number in ends or text.lstrip().startswith("%")):
-                return
-            first = text.index(":") + 1 if number == begin and ":" in text else 0
-            yield number, first, text[first:]
+    def _definition(self, rule: str | None) -> Definition | None:
+        """Of a rule, those included that reading or rewriting made of it."""
+        return self._definitions.get(re.split(r"[${]", rule or "")[0])
 
-    def _at(self, rule: str | None, definition: str, line: int, column: int) -> Spot:
-        text = self._lines[line - 1] if line <= len(self._lines) else ""
-        return Spot(rule, definition, self.source.name, line, column, f"{text}\n{' ' * (column - 1)}^")
+    def _called(self, rule: str) -> str:
+        definition = self._definition(rule)
+        return definition.shown if definition else "%ignore" if rule == IGNORED else rule
+
+    def _at(self, rule: str, place: Mark) -> Spot:
+        name = self._called(rule)
+        return _spot(name, name, place)
+
+
+def _spot(rule: str, definition: str, place: Mark | n.Place) -> Spot:
+    context = place.source.context(place.line, place.column)
+    return Spot(rule, definition, place.source.name, place.line, place.column, context)

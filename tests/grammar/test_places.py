@@ -18,8 +18,8 @@ def placed(text: str) -> set[tuple]:
         for node in nodes.walk(rule.body):
             found += [(rule.name, node.place)] if hasattr(node, "place") else []
             found += [(rule.name, place) for _, place in getattr(node, "joined", ())]
-    return {(rule, p.definition, p.line, p.column) for rule, p in found if not p.imported} | {
-        (rule, p.definition) for rule, p in found if p.imported
+    return {(rule, p.definition, p.line, p.column) for rule, p in found if p.source.name == "<string>"} | {
+        (rule, p.definition, p.source.name) for rule, p in found if p.source.name != "<string>"
     }
 
 
@@ -30,7 +30,7 @@ def test_texts_are_placed_in_the_rule_or_terminal_that_has_them():
         ("start", "start", 1, 30),
         ("place", "NAME", 4, 7),
         ("place", "place", 3, 13),
-        ("other", "DIGIT"),
+        ("other", "DIGIT", "common.lark"),
     }
 
 

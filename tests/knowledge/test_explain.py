@@ -174,13 +174,16 @@ def test_rules_that_share_a_terminal_are_told_apart():
     assert said(explain_plain(grammar, "2")) == [("/[a-z]/", "two", "/[a-z]/")]
 
 
-def test_an_imported_definition_is_told_without_a_line():
+def test_an_imported_definition_is_shown_in_its_own_file():
     found = explain_plain("start: NUMBER\n%import common.NUMBER\n", "")
-    assert {str(e.spot) for e in found.expected} == {
-        "common.DIGIT in rule start, imported, <string>",
-        "common.DECIMAL in rule start, imported, <string>",
-    }
-    assert all(e.spot.line is None and e.spot.context == "" for e in found.expected)
+    assert {(e.spot.rule, e.spot.source) for e in found.expected} == {("start", "common.lark")}
+    digit = next(e.spot for e in found.expected if e.text == "/[0-9]+/")
+    assert digit.definition == "common.DIGIT" and digit.context.startswith("DIGIT: ") and at_caret(digit) == '"0".."9"'
+
+
+def test_a_template_given_another_template_is_told_by_its_own_name():
+    text = 'start: twice{quoted}\ntwice{t}: t{"a"} t{"b"}\nquoted{x}: "<" x ">"\n'
+    assert said(explain_plain(text, "<a>")) == [("'<'", "quoted", '"<"')]
 
 
 def test_as_data():
