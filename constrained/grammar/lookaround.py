@@ -57,7 +57,8 @@ class Settled:
 
     def __init__(self, node: Node, steps: Steps):
         self.owner = Obligations(node, steps)
-        self.place = next((place for part in parts(node) if (place := getattr(part, "place", None))), None)
+        places = (place for part in parts(node) if (place := getattr(part, "place", None)))
+        self.place = min(places, key=lambda place: (place.line, place.column), default=None)
         self.made: dict[tuple, Node] = {}  # by what can be told apart of the neighbours
 
     def among(self, name: str, before: Seen, after: Seen) -> tuple[Node, dict[str, Rule]]:

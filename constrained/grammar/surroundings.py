@@ -57,6 +57,7 @@ def settled(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[s
         before, after = beside.get(token, (EDGE, EDGE))  # what `start` doesn't reach may stand alone
         if token not in made:
             if token.node not in owners:
+                _check_parts(token)
                 owners[token.node] = Settled(token.node, steps)
             try:
                 made[token], more = owners[token.node].among(f"{token.name}${len(further)}", before, after)
@@ -86,6 +87,15 @@ def settled(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[s
 
     out = {n: Rule(n, replaced(r.body), r.params, r.line) for n, r in rules.items()}
     return {**out, **further}, never
+
+
+def _check_parts(token: Token) -> None:
+    """GrammarError if some of the token's texts are known elsewhere only."""
+    for part in nodes.walk(token.node):
+        if isinstance(part, Slot):
+            raise token.error("a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal")
+        if isinstance(part, Call):
+            raise token.error("a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it")
 
 
 class _Surroundings:

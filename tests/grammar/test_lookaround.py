@@ -277,6 +277,19 @@ def test_a_terminal_that_its_neighbours_leave_open_is_refused(name):
     )
 
 
+def test_a_slot_inside_a_terminal_that_looks_around_is_refused():
+    with pytest.raises(GrammarError) as caught:
+        Grammar.from_lark('%declare X\nstart: A\nA: X "b" /(?<=b)c/\n')
+    assert (caught.value.line, caught.value.column) == (3, 10)
+    assert "a slot is part of a terminal that looks around" in caught.value.message
+
+
+def test_a_terminal_of_too_many_pieces_to_look_around_is_refused():
+    doubled = "".join(f"T{i}: T{i - 1} T{i - 1}\n" for i in range(1, 20))
+    with pytest.raises(GrammarError, match="3:9: a terminal that looks around has too many pieces"):
+        Grammar.from_lark(f'start: A\n\nA: T19? /(?<=b)c/\nT0: "b"\n{doubled}')
+
+
 @pytest.mark.parametrize("name", ["ESCAPED_STRING", "ESCAPED_STRING -> S"])
 def test_an_escaped_string_has_no_bare_quote_inside(name):
     """lark's lazy repeat stops at the first quote that is not escaped; the wider regex is not what it reads."""
@@ -320,6 +333,12 @@ def test_action_knowledge_may_look_around():
         '%declare _STEP\nstart: go | "Finish"\ngo: "Go[" NAME "]" _STEP start\nNAME: /(?!nowhere\\b)[a-z]+/\n'
     )
     assert grammar.is_prefix("Go[nowheres]") and grammar.is_prefix("Go[nowhere") and not grammar.is_prefix("Go[nowhere]")
+
+
+def test_what_it_is_made_into_knows_where_the_terminal_is_written():
+    grammar = Grammar.from_lark('start: A\nA: B+\nB: /a(?!a)/ | "b"\n')
+    texts = [n for rule in grammar.rules.values() for n in nodes.walk(rule.body) if isinstance(n, nodes.Literal)]
+    assert texts and {(n.place.definition, n.place.line, n.place.column) for n in texts} == {("B", 3, 4)}
 
 
 # limits
