@@ -8,6 +8,7 @@ from pathlib import Path
 from constrained.cli.bindings import binding
 from constrained.cli.findings import Paint, findings_text
 from constrained.cli.output import to_json, write_whole
+from constrained.cli.tokenizer import open_vocabulary
 from constrained.errors import DataError
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
@@ -32,8 +33,8 @@ def add_parser(commands) -> None:
     parser.add_argument("--ignore", action="append", default=[], metavar="CODE", choices=sorted(CODES),
                         help="leave findings of this code out, e.g. endless-text")
     parser.add_argument("--start", default="start", metavar="RULE", help="the rule that texts begin with")
-    parser.add_argument("--tokenizer", metavar="PATH", help="also tell what this tokenizer.json (or the folder it is "
-                        "in, or 'embedded') can't write")
+    parser.add_argument("--tokenizer", metavar="NAME", help="also tell what this tokenizer can't write: a "
+                        "tokenizer.json, the folder it is in, 'embedded', or a name of the Hugging Face Hub")
     parser.add_argument("--file", metavar="FILE", help="take the actions from FILE, one a line ('-': standard input)")
     parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON",
                         help="bind a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists)")
@@ -62,7 +63,7 @@ def run(arguments) -> int:
 
 
 def _findings(arguments, names: list[str], values: dict) -> int:
-    tokens = _tokens(arguments.tokenizer) if arguments.tokenizer else None
+    tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
     checked = []
     for name in names:
         one = check_file(
@@ -93,24 +94,6 @@ def _data(checked: Checked) -> dict:
         "may_end": sorted(knowledge.graph.may_end) if knowledge else [],
         "slots": sorted(knowledge.slots if knowledge else checked.grammar.slots if checked.grammar else ()),
     }
-
-
-def _tokens(name: str) -> Tokens:
-    """What the tokens of a tokenizer.json can write."""
-    from tokenizers import Tokenizer  # heavy, and only for this
-
-    from constrained.automaton.tokenizers import read_tokenizer
-
-    path = Path(__file__).parent.parent / "models" / "embedded" if name == "embedded" else Path(name)
-    path = path / "tokenizer.json" if path.is_dir() else path
-    if not path.is_file():
-        raise DataError(f"no tokenizer at {path}", "give a tokenizer.json, the folder it is in, or 'embedded'")
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the tokenizers library raises no other
-        raise DataError(f"can't read {path}: {error}", "give a tokenizer.json of the tokenizers library") from None
-    tokens, _, special = read_tokenizer(tokenizer)
-    return Tokens(token for i, token in enumerate(tokens) if i not in special)
 
 
 def _runs(arguments, knowledge: ActionKnowledge) -> int:

@@ -124,9 +124,11 @@ def _walk(state: State, work: _Work) -> Iterator[tuple[bytes, State]]:
 
 
 def _at(place, begun: dict[str, State], told: set, outline: Outline, work: _Work) -> Iterator[Finding]:
+    heads = {name: _must_begin(state) for name, state in begun.items()}
     for one, other in combinations(begun, 2):
-        if (one, other) in told:
-            continue
+        head = min(len(heads[one]), len(heads[other]))
+        if heads[one][:head] != heads[other][:head] or (one, other) in told:
+            continue  # told apart at once, which is the rule
         if all(_alike_everywhere(place.grammar.rules[name]) for name in (one, other)):
             told.add((one, other))
         for kind, first, second, text in _compare(one, begun[one], other, begun[other], work):
@@ -142,9 +144,6 @@ def _alike_everywhere(rule: Rule) -> bool:
 
 def _compare(one: str, a: State, other: str, b: State, work: _Work) -> list[tuple[str, str, str, str]]:
     """(kind, action, action, a shortest text): both admit it, or the second goes on from it."""
-    first, second = _must_begin(a), _must_begin(b)
-    if first[: len(second)] != second[: len(first)]:
-        return []  # told apart at once, which is the rule
     found: dict[tuple, tuple] = {}
     queue = deque([(b"", a, b)])
     seen = {(a, b)}

@@ -6,8 +6,7 @@ literal counts as unwritable only if no tokens cover it, however they are laid o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 
 from constrained.automaton import Vocabulary, compile_grammar
 from constrained.errors import VocabularyError
@@ -26,16 +25,11 @@ _LOOKED_AT = 2000
 
 
 class Tokens:
-    """What a tokenizer's tokens can cover.
+    """What a vocabulary's tokens can cover."""
 
-    Parameters
-    ----------
-    tokens : iterable of bytes
-    """
-
-    def __init__(self, tokens: Iterable[bytes]):
-        self._tokens = [t for t in tokens if t]
-        self._whole = set(self._tokens)
+    def __init__(self, vocabulary: Vocabulary):
+        self.vocabulary = vocabulary
+        self._whole = set(vocabulary.sorted_tokens)
         self._longest = max(map(len, self._whole), default=0)
         self.all_bytes = all(bytes((b,)) in self._whole for b in range(256))
         self._joined: bytes | None = None
@@ -57,11 +51,6 @@ class Tokens:
                 if data[at:end] in self._whole:
                     reached.add(end)
         return None if len(data) in reached else max(reached)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """The same tokens, and one more that ends a text."""
-        return Vocabulary([*self._tokens, b""], [len(self._tokens)])
 
     def _within(self, data: bytes) -> bool:
         """Whether one token holds all of `data`."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from constrained import Vocabulary
 from constrained.knowledge.lint import CODES, Tokens, check_file
 from tests.knowledge.lint.catalogue import CASES
 
@@ -9,7 +10,8 @@ from tests.knowledge.lint.catalogue import CASES
 def check(text, options):
     options = dict(options)
     if "tokens" in options:
-        options.update(tokens=Tokens(c.encode() for c in options["tokens"]), tokenizer="abc")
+        tokens = [token.encode() for token in options["tokens"]]
+        options.update(tokens=Tokens(Vocabulary(tokens, [len(tokens)])), tokenizer="abc")
     return check_file(text, **options).findings
 
 
