@@ -10,6 +10,7 @@ from constrained.errors import GrammarError
 from constrained.grammar import STEP, Grammar, read_lark, read_source
 from constrained.grammar.class_text import class_text
 from constrained.grammar.charset import charset
+from constrained.grammar.relations import stand_ins
 from constrained.grammar.written import Spot, Written
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import Expected, Explanation, explain_path, explain_text
@@ -26,7 +27,8 @@ def add_parser(commands) -> None:
         help="what may come next after a path or text, and which rule says so; or where it stops fitting",
         description="Read a path of actions, or a text, as far as it fits. Say what may come next, for bytes and for "
         "tokens, and which rule says so; where it stops fitting, what was expected there. Exit code 1 if it does not "
-        "fit. A slot that --bind gives no value stands for itself: its value is its name.",
+        "fit. A slot that --bind gives no value stands for itself: its value is its name (and another NAME, where that "
+        "matters).",
         epilog="example: constrained explain hotpotqa 'Search[Milhouse]->Look'",
     )
     parser.add_argument("grammar", help="shipped name or path of a .lark file")
@@ -61,11 +63,11 @@ def _explain(arguments) -> tuple[Explanation, list[str]]:
         grammar = Grammar.from_rules(written.rules, slots, arguments.start, source)
         knowledge = ActionKnowledge.from_grammar(grammar, source, arguments.start).bind(**values)
         unbound = knowledge.grammar.unbound()
-        knowledge = knowledge.bind(**{name: [name] for name in unbound})
+        knowledge = knowledge.bind(**stand_ins(knowledge.grammar))
         return explain_path(knowledge, written, arguments.path, arguments.text), unbound
     grammar = Grammar.from_rules(written.rules, slots, arguments.start, source).bind(**values)
     unbound = grammar.unbound()
-    grammar = grammar.bind(**{name: [name] for name in unbound})
+    grammar = grammar.bind(**stand_ins(grammar))
     if arguments.text is not None and arguments.path:
         raise GrammarError("give a text or --text, one of the two", hint="this grammar has no actions to make a path of")
     return explain_text(grammar, written, arguments.path if arguments.text is None else arguments.text), unbound

@@ -43,3 +43,18 @@ def related(relation: str, arguments: tuple[Node, ...]) -> Node:
 def uses_relations(rules: Mapping) -> bool:
     """Whether some rule picks values by a relation."""
     return any(isinstance(node, Related) for rule in rules.values() for node in walk(rule.body))
+
+
+def stand_ins(grammar, form: str = "{}") -> dict:
+    """Values for the slots that have none: their names in that form; two of each where rules ask for another than before.
+
+    For looking at a grammar without what it will be bound to.
+    """
+    unbound = grammar.unbound()
+    if not uses_relations(grammar.rules):
+        return {name: form.format(name) for name in unbound}
+    texts = {name: [form.format(name), form.format(f"another {name}")] for name in unbound}
+    every = [text for values in texts.values() for text in values]
+    every_node = (node for rule in grammar.rules.values() for node in walk(rule.body))
+    by_key = {node.slot.name for node in every_node if isinstance(node, Related) and node.relation == AT}
+    return {name: {key: values for key in every} if name in by_key else values for name, values in texts.items()}

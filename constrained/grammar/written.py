@@ -81,7 +81,7 @@ class Written:
             return replace(node, item=self._own(node.item, rule))
         if isinstance(node, n.Call):
             return replace(node, args=tuple(self._own(arg, rule) for arg in node.args))
-        own = replace(node)
+        own = replace(node, values=self._own(node.values, rule)) if isinstance(node, n.Related) else replace(node)
         self._owner[id(own)] = rule
         return own
 
@@ -90,8 +90,8 @@ class Written:
         if isinstance(node, n.Repeat):
             node = node.item
         owner = self._owner.get(id(node))
-        if isinstance(node, (n.Slot, n.Var)):
-            return self.of_word(owner, node.name)
+        if isinstance(node, (n.Slot, n.Var, n.Related)):
+            return self.of_word(owner, node.slot.name if isinstance(node, n.Related) else node.name)
         place = node.place_at(offset) if isinstance(node, n.Literal) else getattr(node, "place", None)
         if place is None:
             return self.of_rule(owner)
@@ -105,8 +105,8 @@ class Written:
         work = list(seen)
         while work:
             for caller, arg in self._arguments.get(work.pop(), ()):
-                if isinstance(arg, n.Slot):
-                    found[arg.name] = None
+                if isinstance(arg, (n.Slot, n.Related)):
+                    found[arg.slot.name if isinstance(arg, n.Related) else arg.name] = None
                 elif isinstance(arg, n.Var) and (caller, arg.name) not in seen:
                     seen.add((caller, arg.name))
                     work.append((caller, arg.name))

@@ -85,6 +85,28 @@ def test_slots_given_and_slots_that_stand_for_themselves(capsys):
     assert run(capsys, "household", "go to RECEPTACLE->take OBJECT from REACH")[0] == 0
 
 
+def test_slots_in_relation_to_each_other(capsys, tmp_path):
+    file = tmp_path / "walk.lark"
+    file.write_text(
+        "%declare _STEP ROOM\n%import relations (another, next)\nstart: go{ROOM}\n"
+        'go{r}: "go to " r _STEP (go{another{ROOM, r}} | look{next{ROOM, r}})\nlook{r}: "look to " r\n'
+    )
+    out = run(capsys, file, "go to hall->go to ", "--bind", 'ROOM=["hall", "attic", "cellar"]')[1]
+    assert "ROOM: 'attic', 'cellar' (2 values)" in out and "rule go, walk.lark:4:17" in out
+    code, out, _ = run(capsys, file, "go to ROOM->look to ")
+    assert code == 0 and "ROOM: 'another ROOM'\n" in out
+
+
+def test_a_relation_that_stands_in_an_action_itself(capsys, tmp_path):
+    file = tmp_path / "move.lark"
+    file.write_text(
+        '%declare _STEP ROOM\n%import relations (another)\nstart: go{ROOM}\n'
+        'go{r}: "from " r " to " another{ROOM, r}\n'
+    )
+    out = run(capsys, file, "from hall to ", "--bind", 'ROOM=["hall", "attic", "cellar"]')[1]
+    assert "ROOM: 'attic', 'cellar' (2 values)" in out and "rule go, move.lark:4:33" in out
+
+
 def test_the_tokens_of_another_tokenizer(capsys):
     folder = shared("tokenizers/gpt2")
     for name in (folder, folder / "tokenizer.json"):

@@ -12,10 +12,9 @@ from itertools import combinations
 
 from constrained.automaton.state import State
 from constrained.errors import LimitError
-from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Rule
-from constrained.grammar.relations import AT, uses_relations
+from constrained.grammar.relations import stand_ins
 from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.follow import continuations, ends_step
 from constrained.knowledge.graph import START
@@ -45,7 +44,7 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
 
     A slot without values stands for one text, its name in angle brackets.
     """
-    marked = knowledge.bind(**_marks(knowledge.grammar))
+    marked = knowledge.bind(**stand_ins(knowledge.grammar, "<{}>"))
     work = _Work(knowledge)
     told: set[tuple] = set()
     try:
@@ -59,22 +58,6 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
             "two of them may admit the same text, which nobody was told of",
             "nothing, or bind fewer values for the check",
         )
-
-
-def _marks(grammar: Grammar) -> dict:
-    """Values for the slots that have none; two of each where rules ask for another one than before."""
-    unbound = grammar.unbound()
-    if not uses_relations(grammar.rules):
-        return {name: f"<{name}>" for name in unbound}
-    marks = {name: [f"<{name}>", f"<another {name}>"] for name in unbound}
-    every = [text for texts in marks.values() for text in texts]
-    by_key = {
-        node.slot.name
-        for rule in grammar.rules.values()
-        for node in n.walk(rule.body)
-        if isinstance(node, n.Related) and node.relation == AT
-    }
-    return {name: {key: texts for key in every} if name in by_key else texts for name, texts in marks.items()}
 
 
 def _places(knowledge: ActionKnowledge, work: _Work) -> Iterator[tuple[ActionKnowledge, dict[str, State]]]:
