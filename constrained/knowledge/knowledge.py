@@ -10,6 +10,7 @@ from constrained.automaton.automaton import State
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import Grammar, read_lark, read_source
 from constrained.grammar import nodes as n
+from constrained.grammar.json_schema import Options
 from constrained.grammar.source import Source
 from constrained.knowledge.anywhere import Anywhere, opening
 from constrained.knowledge.comments import rule_comments
@@ -22,6 +23,8 @@ from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Rep
 from constrained.knowledge.resume import continuation
 from constrained.knowledge.table import graph_table
 from constrained.knowledge.text import knowledge_text
+from constrained.knowledge.tools import read_tools, tool_comments, tool_rules
+from constrained.limits import DEFAULT, Limits
 
 
 class ActionKnowledge:
@@ -81,6 +84,55 @@ class ActionKnowledge:
         name = source.path.stem if source.path else "knowledge"
         comments = rule_comments(source.text)
         return cls(name, grammar, graph, {**comments, START: comments.get(start, "")})
+
+    @classmethod
+    def from_tools(
+        cls,
+        tools,
+        *,
+        call_format: str = "json",
+        follow=None,
+        end=None,
+        closed: bool = True,
+        whitespace: str = "single",
+        any_order: bool = False,
+        lenient: bool = False,
+        name: str = "tools",
+        limits: Limits = DEFAULT,
+    ) -> ActionKnowledge:
+        """Each tool of a list as an action that writes a call of it, its arguments by their JSON Schema.
+
+        Parameters
+        ----------
+        tools : list, dict, str or Path
+            Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result) or Anthropic,
+            as Python values, as JSON text, or as the path of a file.
+        call_format : str
+            "json": ``{"name": ..., "arguments": {...}}``; "hermes": that within ``<tool_call>``
+            lines, as Qwen writes it, too; "llama": "parameters" for "arguments"; or a text of
+            your own with NAME and ARGUMENTS in it.
+        follow : mapping of str to list of str, optional
+            Tool -> the tools that may follow it, "start" -> those that may begin; any, for a
+            tool that is not named.
+        end : list of str, optional
+            Tools after which a plan may be over; default: any.
+        closed : bool
+            Objects that list properties, and say nothing of others, admit no others.
+        whitespace, any_order, lenient, limits
+            As in `Grammar.from_json_schema`; what `lenient` left out is in `grammar.left_out`.
+        name : str
+
+        Raises
+        ------
+        KnowledgeError
+            There is no such tool or format, or a tool's schema is refused.
+        GrammarError
+            The file can't be read, or is not JSON.
+        """
+        found, options = read_tools(tools, limits), Options(limits, any_order, closed, lenient)
+        grammar = tool_rules(found, call_format, follow, end, whitespace, options)
+        grammar.left_out = tuple(options.left_out)
+        return cls(name, grammar, ActionGraph(grammar.rules, START), tool_comments(found, call_format))
 
     def _replace(self, grammar: Grammar, path=None, last=None) -> ActionKnowledge:
         other = ActionKnowledge(self.name, grammar, self.graph, self.comments)

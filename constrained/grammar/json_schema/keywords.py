@@ -160,4 +160,4 @@ def _old_form(keyword: str, value) -> str | None:
         return f'since draft 6 the bound itself stands here: "{keyword}": 5'
     if keyword == "required" and isinstance(value, bool):
         return "since draft 4 the object lists the names that are required"
-    return None
+    return "see what json-schema.org says of the keyword"

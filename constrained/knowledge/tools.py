@@ -1,0 +1,163 @@
+"""Tool lists as action knowledge: each tool an action, written as the call that a model makes.
+
+Read are the forms that function calling has: OpenAI's (``{"type": "function", "function": {...}}``,
+and flat as its Responses take it), MCP's ``{"name", "inputSchema"}`` and the result of its
+``tools/list``, and Anthropic's ``{"name", "input_schema"}``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from constrained.errors import GrammarError, KnowledgeError, LimitError
+from constrained.grammar import STEP, Grammar
+from constrained.grammar import nodes as n
+from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
+from constrained.grammar.nodes import Call, Node, Rule, Slot
+from constrained.grammar.trim import productive_rules, trim
+from constrained.knowledge.graph import START
+from constrained.knowledge.signature import signature
+
+CALL_FORMATS = {
+    "json": '{"name": "NAME", "arguments": ARGUMENTS}',
+    "llama": '{"name": "NAME", "parameters": ARGUMENTS}',
+    "hermes": '<tool_call>\n{"name": "NAME", "arguments": ARGUMENTS}\n</tool_call>',
+}
+"""How a call is written; "hermes" is also Qwen's form."""
+
+_SCHEMAS = ("parameters", "inputSchema", "input_schema")
+_DESCRIBING = {"type", "title", "description", "$schema"}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: its name, what it does, and the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: dict
+
+
+def read_tools(tools, limits) -> list[Tool]:
+    """The tools of a list, of a ``tools/list`` result, or of JSON text or a file with either.
+
+    Raises
+    ------
+    GrammarError
+        The file can't be read, or is not JSON.
+    KnowledgeError
+        It is no list of tools, or has none, or two of one name.
+    """
+    given = read_schema(tools, limits, "a list of tools")
+    if isinstance(given, Mapping) and "tools" in given:
+        given = given["tools"]
+    elif isinstance(given, Mapping):
+        given = [given]
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+        raise KnowledgeError(f"{str(given)[:80]!r} is not a list of tools", "give a list, or {'tools': [...]}")
+    found = [_tool(one, i) for i, one in enumerate(given)]
+    names = [tool.name for tool in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise KnowledgeError(f"there are {names.count(name)} tools named {name!r}", "give each a name of its own")
+    if not found:
+        raise KnowledgeError("there are no tools", "give one at least")
+    return found
+
+
+def _tool(given, index: int) -> Tool:
+    function = given.get("function", given) if isinstance(given, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str) or not function["name"]:
+        hint = "a tool is {'name': ..., 'description': ..., 'parameters': {a JSON Schema}}, or that under 'function'"
+        raise KnowledgeError(f"tool {index} has no name", hint)
+    name = function["name"]
+    if name == START or "#" in name or any(0xD800 <= ord(c) <= 0xDFFF for c in name):
+        raise KnowledgeError(f"tool {index} can't be named {name!r}", "use letters, digits and _")
+    schema = next((function[key] for key in _SCHEMAS if function.get(key) is not None), {})
+    if not isinstance(schema, Mapping):
+        raise KnowledgeError(f"tool {name!r}: its parameters are no JSON Schema", "give an object of type 'object'")
+    kind = schema.get("type", "object")
+    if kind != "object":
+        raise KnowledgeError(f"tool {name!r}: its parameters are of type {kind!r}", "arguments are an object")
+    schema = {"type": "object", **schema}
+    if set(schema) <= _DESCRIBING:  # nothing said of any argument: there is none
+        schema["properties"] = {}
+    return Tool(name, " ".join(str(function.get("description") or "").split()), schema)
+
+
+def tool_rules(
+    tools: list[Tool],
+    call_format: str,
+    follow: Mapping[str, Iterable[str]] | None,
+    end: Iterable[str] | None,
+    whitespace: str,
+    options: Options,
+) -> Grammar:
+    """The grammar of paths of calls (see `ActionKnowledge.from_tools`)."""
+    names = [tool.name for tool in tools]
+    follow = _order(names, follow or {})
+    ends = set(names if end is None else _known(names, end, "end"))
+    style, written = layout(whitespace), CALL_FORMATS.get(call_format, call_format)
+    if written.count("ARGUMENTS") != 1 or written.count("NAME") != 1:
+        known = ", ".join(CALL_FORMATS)
+        hint = f"give a text with NAME and ARGUMENTS once each, or one of: {known}"
+        raise KnowledgeError(f"{call_format!r} is no format of calls", hint)
+    rules: dict[str, Rule] = {}
+    for tool in tools:
+        call = _call(tool, written, call_format in CALL_FORMATS, rules, style, options)
+        after = [Call(name) for name in follow.get(tool.name, names)]
+        may_end = [n.EMPTY] if tool.name in ends else []
+        rules[tool.name] = Rule(tool.name, n.seq([call, Slot(STEP), n.alt([*after, *may_end])]))
+    rules[START] = Rule(START, n.alt([Call(name) for name in follow.get(START, names)]))
+    productive = productive_rules(rules)
+    for name in names:
+        if name not in productive:
+            hint = "look for keywords that rule each other out, and let some tool after it end the plan"
+            raise KnowledgeError(f"tool {name!r}: no call of it can be finished", hint)
+    rules = rules if len(productive) == len(rules) else trim(rules, productive)
+    return Grammar(rules, Call(START), {STEP}, limits=options.limits)
+
+
+def _call(tool: Tool, written: str, ours: bool, rules: dict[str, Rule], style: Layout, options: Options) -> Node:
+    try:
+        arguments = write_schema(tool.parameters, rules, tool.name, style, options)
+    except LimitError:
+        raise
+    except GrammarError as error:
+        raise KnowledgeError(f"tool {tool.name!r}: {error.message}", error.hint) from None
+    before, _, after = written.replace("NAME", json.dumps(tool.name, ensure_ascii=False)[1:-1]).partition("ARGUMENTS")
+    return n.seq([*_text(before, ours, style), arguments, *_text(after, ours, style)])
+
+
+def _text(text: str, ours: bool, style: Layout) -> list[Node]:
+    """The text around the arguments: white space in formats of ours is what it is within the arguments."""
+    if not ours:
+        return [n.literal(text)]
+    spaced = {", ": style.comma, ": ": style.colon}
+    return [spaced.get(piece) or n.literal(piece) for piece in re.split(r'((?<="), |(?<="): )', text)]
+
+
+def _order(names: list[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    _known([*names, START], follow, "follow")
+    return {name: _known(names, after, f"follow[{name!r}]") for name, after in follow.items()}
+
+
+def _known(names: list[str], given: Iterable[str], what: str) -> list[str]:
+    given = [given] if isinstance(given, str) else list(given)
+    for name in given:
+        if name not in names:
+            raise KnowledgeError(f"{what}: there is no tool {name!r}", f"the tools are: {', '.join(names)}")
+    return given
+
+
+def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
+    """What a model reads of each tool, and of how a call is written."""
+    written = CALL_FORMATS.get(call_format, call_format).replace("ARGUMENTS", "{...}").replace("\n", "\\n")
+    comments = {START: f"Use the tools one after the other. A call is written {written}"}
+    for tool in tools:
+        call = f"{tool.name}{signature(tool.parameters)}"
+        comments[tool.name] = f"{call}: {tool.description}" if tool.description else call
+    return comments
