@@ -119,7 +119,7 @@ def test_any_tool_may_follow_any_other_unless_told_otherwise(knowledge):
     assert list(ordered.actions)[:3] == ["web_search", "open_page", "send_mail"]
     assert ordered.check([search, page, mail]).ok and ordered.check([search, page, mail]).finished
     assert not ordered.check([search, page]).finished
-    assert [j.verdict for j in ordered.check([page, mail, search]).steps] == ["misordered", "ok", "misordered"]
+    assert [j.verdict for j in ordered.check([page, mail, page]).steps] == ["misordered", "ok", "ok"]
 
 
 def test_the_text_names_each_tool_with_its_arguments(knowledge):
