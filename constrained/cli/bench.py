@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def add_parser(commands) -> None:
-    from benchmarks import agents, binding, device, paper_rules, replay
+    from benchmarks import agents, binding, device, imported, paper_rules, replay
     from benchmarks.engine import command as engine
     from benchmarks.engine import generation
 
@@ -20,6 +20,7 @@ def add_parser(commands) -> None:
         "device": device,
         "engine": engine,
         "generation": generation,
+        "imported": imported,
         "replay": replay,
         "rules": paper_rules,
     }.items():

@@ -154,6 +154,22 @@ def view(file: LarkFile, state: State) -> dict[str, list[str] | dict[str, list[s
     return {slot: _values(meaning, answers, state) for slot, meaning in file.slots.items()}
 
 
+def everything(file: LarkFile, state: State) -> dict[str, list[str] | dict]:
+    """Every slot of an imported file bound to all objects of its variable's type: then order alone forbids."""
+    domain = state.domain
+    out: dict[str, list[str] | dict] = {}
+    for slot, meaning in file.slots.items():
+        kind = meaning.name
+        if meaning.kind == "start":
+            kind = domain.predicates[meaning.name][int(meaning.variable)].type
+        elif meaning.kind == "argument":
+            action = next(a for a in domain.actions if a.name == meaning.name)
+            every = [*action.parameters, *(v for case in cases(action) for v in case.variables)]
+            kind = next(p.type for p in every if p.name == meaning.variable)
+        out[slot] = [state.names[o] for o in state.things[kind]] or {}
+    return out
+
+
 def _values(meaning: SlotMeaning, answers, state: State):
     if meaning.kind == "type":
         return [state.names[o] for o in state.things[meaning.name]] or {}

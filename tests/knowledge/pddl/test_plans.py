@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from constrained.knowledge.pddl import import_pddl
-from constrained.knowledge.pddl.state import State, view
+from constrained.knowledge.pddl.state import State, everything, view
 from tests.knowledge.pddl.domains import ALL
 from tests.knowledge.pddl.simulator import Simulator
 
@@ -23,9 +23,8 @@ def walk(imported, simulator, rebind: bool, nodes: int) -> Counts:
     """Follow executable paths breadth first; at each point hold every ground action against the knowledge."""
     counts = Counts()
     ground = simulator.ground()
-    knowledge = imported.knowledge()
-    everything = {slot: everything_of(imported, meaning, simulator) for slot, meaning in imported.file.slots.items()}
-    knowledge = knowledge.bind_view(everything)
+    state = State(imported.domain, simulator.objects, simulator.start)
+    knowledge = imported.knowledge().bind_view(everything(imported.file, state))
     queue = [(simulator.start, knowledge)]
     visited = 0
     while queue and visited < nodes:
@@ -45,17 +44,6 @@ def walk(imported, simulator, rebind: bool, nodes: int) -> Counts:
             if admitted and len(queue) < nodes:
                 queue.append((after, place.after(text)))
     return counts
-
-
-def everything_of(imported, meaning, simulator):
-    """All objects of the type that a slot's variable has."""
-    domain = imported.domain
-    if meaning.kind == "type":
-        return simulator.of_type(meaning.name)
-    if meaning.kind == "start":
-        return simulator.of_type(domain.predicates[meaning.name][int(meaning.variable)].type)
-    action = next(a for a in domain.actions if a.name == meaning.name)
-    return simulator.of_type(next(p.type for p in action.parameters if p.name == meaning.variable))
 
 
 def imported_in_lower_case(domain, problem=None):

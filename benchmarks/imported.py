@@ -1,0 +1,173 @@
+"""Hold knowledge imported from alfred.pddl against play, beside household.lark.
+
+    constrained bench imported [--every N] [--json FILE]
+
+The expert's actions all had an effect, so knowledge that is true of the game admits each; of
+what KnowAgent's Llama-2-13b did, the "Nothing happens." should be forbidden. The imported
+knowledge is judged twice: with its slots bound once, to all names of the house (but for what
+never changes: where the receptacles stand), so that only the order of actions can speak against
+one; and with its slots bound to the game's state at every
+step, as its comments say. household.lark is bound to the game's state, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks.replay import SETS, TRAINING_GAMES, Transcript, read_expert, read_knowagent
+from constrained.cli.output import to_json, write_whole
+from constrained.environments.household import HouseholdEnv, load_games
+from constrained.environments.household.archive import data_file
+from constrained.environments.household.game import Game
+from constrained.environments.household.world import TRAITS, World
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.pddl import Imported, import_pddl
+from constrained.knowledge.pddl.commands import read_texts
+from constrained.knowledge.pddl.state import State, everything, view
+
+FIXED = ("START_L", "START_O", "GOTO_LOCATION_R", "GOTO_LOCATION_LEND")
+"""Slots that order alone takes from the state at the start: what never changes, and the start itself."""
+
+JUDGES = ("imported, order alone", "imported, bound to the state", "household.lark")
+
+
+def import_alfred() -> Imported:
+    """ALFWorld's planning domain, its commands written as the game reads them."""
+    texts = read_texts(data_file("alfworld/logic_2.1.1/alfred.twl2").read_text(encoding="utf-8"))
+    domain = data_file("alfworld/logic_2.1.1/alfred.pddl").read_text(encoding="utf-8")
+    return import_pddl(domain, texts=texts, source="alfred.pddl")
+
+
+def state_of(imported: Imported, world: World) -> State:
+    """A household as a state of the planning domain, under the names that the player uses."""
+    house = world.house
+    objects = {name: kind for kind, names in house.things.items() for name in names}
+    state = State(imported.domain, objects, [(t, name) for t in TRAITS for name in house.traits[t]])
+    state.set_facts("receptacleAtLocation", house.site.items())
+    state.set_facts("canContain", house.fits)
+    receptacles = set(house.receptacles)
+    state.set_facts("receptacleType", [item for item in house.kinds.items() if item[0] in receptacles])
+    state.set_facts("objectType", [item for item in house.kinds.items() if item[0] not in receptacles])
+    update(state, world)
+    return state
+
+
+def update(state: State, world: World) -> None:
+    """Make the state's changing facts those of the world."""
+    [agent] = state.things["agent"]
+    state.set_facts("atLocation", [(agent, world.location)])
+    state.set_facts("holds", [(agent, world.held)] if world.held else [])
+    state.set_facts("holdsAny", [(agent,)] if world.held else [])
+    state.set_facts("opened", [(name,) for name in world.states["opened"]])
+    state.set_facts("inReceptacle", [(thing, r) for r, things in world.contents.items() for thing in things])
+    state.set_facts("objectAtLocation", [(thing, spot) for thing, spots in world.spots.items() for spot in spots])
+
+
+def judge(game: Game, transcript: Transcript, imported: Imported, knowledge: dict[str, ActionKnowledge]) -> Counter:
+    """Play a transcript and count what each knowledge says of the actions with and without effect.
+
+    Returns
+    -------
+    Counter
+        ("effect" or "nothing", judge, verdict) -> actions.
+    """
+    counts: Counter = Counter()
+    env = HouseholdEnv(game)
+    env.reset()
+    state = state_of(imported, env.world)
+    order, bound, household = (knowledge[name] for name in JUDGES)
+    start = view(imported.file, state)
+    order = order.bind_view({**everything(imported.file, state), **{slot: start[slot] for slot in FIXED}})
+    for action, _ in transcript.turns:
+        if env.done:
+            break
+        bound = bound.bind_view(view(imported.file, state))
+        household = household.bind_view(env.view())
+        places = (order, bound, household)
+        judgements = [place.judge(action) for place in places]
+        env.step(action)
+        for name, judgement in zip(JUDGES, judgements):
+            counts["effect" if env.had_effect else "nothing", name, judgement.verdict] += 1
+        if env.had_effect:
+            update(state, env.world)
+            order, bound, household = (p.after(action) if j else p for p, j in zip(places, judgements))
+    return counts
+
+
+def transcripts(name: str) -> Iterator[Transcript]:
+    """The transcripts of one of the published sets."""
+    return read_expert() if name == "expert" else read_knowagent(name)
+
+
+def run(every: int = 1, progress: bool = True) -> dict[str, dict]:
+    """Judge all published transcripts, or those of each `every`-th training game.
+
+    Returns
+    -------
+    dict of str to dict
+        Set -> actions with an effect and without, and what each judge forbids of them.
+    """
+    imported = import_alfred()
+    knowledge = dict.fromkeys(JUDGES, imported.knowledge())
+    knowledge["household.lark"] = ActionKnowledge.from_lark("household")
+    waiting: dict[str, list[tuple[str, Transcript]]] = {}
+    for name in SETS:
+        for transcript in transcripts(name):
+            waiting.setdefault(transcript.name, []).append((name, transcript))
+    totals: dict[str, Counter] = {name: Counter() for name in SETS}
+    bar = tqdm(load_games("train", every=every), total=-(-TRAINING_GAMES // every), unit="game", disable=not progress)
+    for game in bar:
+        for name, transcript in waiting.get(game.name, []):
+            totals[name].update(judge(game, transcript, imported, knowledge))
+            totals[name]["transcripts"] += 1
+    return {name: _figures(total) for name, total in totals.items() if total}
+
+
+def _figures(total: Counter) -> dict:
+    figures: dict = {"transcripts": total["transcripts"]}
+    for kind in ("effect", "nothing"):
+        figures[kind] = sum(total[kind, JUDGES[0], v] for v in ("ok", "invalid", "misordered"))
+    for name in JUDGES:
+        figures[name] = {
+            f"{kind}, {verdict}": total[kind, name, verdict]
+            for kind in ("effect", "nothing")
+            for verdict in ("invalid", "misordered")
+        }
+    return figures
+
+
+def table(figures: dict[str, dict]) -> str:
+    """Lay the figures out as a small table in Markdown."""
+    lines = [
+        "| transcripts | knowledge | with effect | of these invalid | misordered | nothing happens | of these forbidden |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for name, f in figures.items():
+        for judge_name in JUDGES:
+            found = f[judge_name]
+            forbidden = found["nothing, invalid"] + found["nothing, misordered"]
+            lines.append(
+                f"| {name} | {judge_name} | {f['effect']:,} | {found['effect, invalid']:,} "
+                f"| {found['effect, misordered']:,} | {f['nothing']:,} | {forbidden:,} |"
+            )
+    return "\n".join(lines)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `constrained bench imported`."""
+    parser.add_argument("--every", type=int, default=1, help="judge each N-th training game only")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Print the table, write the JSON."""
+    figures = run(options.every)
+    print(table(figures))
+    if options.json:
+        write_whole(options.json, to_json(figures))
+    return 0
