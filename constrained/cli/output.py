@@ -27,16 +27,21 @@ def write_whole(path: str | Path, text: str) -> None:
 
 
 def write_new(path: str | Path, text: str, force: bool = False) -> None:
-    """Write `text` to `path`; what somebody may have refined there is not overwritten unawares.
+    """Write `text` to `path`, unless something is there (see `check_new`)."""
+    check_new(path, force)
+    write_whole(path, text)
+
+
+def check_new(path: str | Path | None, force: bool = False) -> None:
+    """See that nothing is overwritten unawares, such as what somebody has refined.
 
     Raises
     ------
     DataError
         The file is there already, and `force` is not given.
     """
-    if Path(path).exists() and not force:
+    if path is not None and Path(path).exists() and not force:
         raise DataError(f"{path} is there already", "name another file, or overwrite it with --force")
-    write_whole(path, text)
 
 
 def to_json(data) -> str:

@@ -1,0 +1,177 @@
+"""Let a model draft action knowledge for a task: KnowAgent's wish for an automatic knowledge base.
+
+The model writes the lines of `constrained.knowledge.draft`, each under its grammar's masks and
+within a token budget, so whatever it writes becomes a `.lark` file that loads. How good the
+draft is, is the model's affair: the embedded one knows household games and no language.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from constrained.automaton import compile_grammar
+from constrained.decoding import Generation, PrefixCache, generate
+from constrained.errors import ConstrainedError
+from constrained.grammar import Grammar
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.draft import Draft, draft
+from constrained.models.load import LoadedModel, load
+
+LINE_TOKENS = 100
+"""Tokens of one line, unless the shortest line that may stand there takes more."""
+
+_INSTRUCTION = """\
+Action knowledge tells an agent what it may do to solve a kind of task: an overview, the actions with what \
+each one does, and which action may follow which. Write the action knowledge for the task below, line by \
+line, in the form of the example. Name each action by a verb, with its arguments in brackets; let the last \
+action give the result."""
+
+_COMMAND = re.compile(r"(?:\w+: )?(?P<command>(?P<name>\w+)(?:\[(?P<arguments>[^\]]*)\])?) (?P<definition>.+)")
+
+
+@dataclass
+class Distilled:
+    """A draft, and what it cost.
+
+    Attributes
+    ----------
+    text : str
+        The `.lark` file.
+    draft : Draft
+    model : str
+    lines : list of Generation
+        What was written, line by line.
+    seconds : float
+    """
+
+    text: str
+    draft: Draft
+    model: str
+    lines: list[Generation] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def knowledge(self) -> ActionKnowledge:
+        """The file, loaded."""
+        return ActionKnowledge.from_lark(self.text)
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """Tokens written and forced, forward passes, mean pruned mass of a line, seconds."""
+        return {
+            "completion_tokens": sum(line.completion_tokens for line in self.lines),
+            "forced_tokens": sum(token.forced for line in self.lines for token in line.tokens),
+            "forward_passes": sum(line.forward_passes for line in self.lines),
+            "pruned_mass": sum(line.pruned_mass.mean for line in self.lines) / max(len(self.lines), 1),
+            "seconds": self.seconds,
+        }
+
+
+def distill(
+    task: str,
+    *,
+    model: Any = None,
+    actions: int | None = None,
+    temperature: float = 0.0,
+    seed: int = 0,
+    line_tokens: int = LINE_TOKENS,
+    device: str | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> Distilled:
+    """Let a model draft action knowledge; what it drafts always loads.
+
+    Parameters
+    ----------
+    task : str
+        What is to be done, in a sentence or a few.
+    model : optional
+        Anything `constrained.models.load.load` takes; default: the embedded model, whose
+        drafts are of the right form and say nothing sensible.
+    actions : int, optional
+        Exactly so many, 1 to 10; by default the model decides.
+    temperature : float
+        0: always the likeliest token.
+    seed : int
+        Of sampling; the same seed gives the same draft.
+    line_tokens : int
+        Most tokens of a line; a line that can't be shorter may be longer.
+    device : str, optional
+    on_line : callable, optional
+        Called with each line of the draft once it is whole.
+
+    Raises
+    ------
+    ConstrainedError
+        The task is empty, a number is out of range, or the model can't be loaded.
+    """
+    if line_tokens < 1:
+        raise ConstrainedError(f"line_tokens is {line_tokens}", "use 1 or more")
+    began = time.perf_counter()
+    loaded = load(model, device=device)
+    cache, generator = PrefixCache(), torch.Generator().manual_seed(seed)
+    lines: list[Generation] = []
+    example = example_lines(ActionKnowledge.from_lark("hotpotqa"))
+
+    def write(so_far: str, grammar: Grammar) -> str:
+        compiled = compile_grammar(grammar, loaded.vocabulary)
+        fewest = compiled.budget.fewest(compiled.matcher().state) or 1
+        prompt = _prompt(loaded, example, so_far, fewest, max(line_tokens, fewest))
+        written = generate(
+            loaded, prompt, compiled, max_new_tokens=max(line_tokens, fewest),
+            temperature=temperature, generator=generator, cache=cache,
+        )  # fmt: skip
+        lines.append(written)
+        return written.text
+
+    drafted = draft(task, write, actions, on_line)
+    heading = f"Drafted by constrained distill (model {loaded.name}, seed {seed}) for a person to refine. The task:\n"
+    text = drafted.to_lark(heading + drafted.task)
+    return Distilled(text, drafted, loaded.name, lines, time.perf_counter() - began)
+
+
+def example_lines(knowledge: ActionKnowledge) -> str:
+    """Action knowledge in the form of a draft, for a model to go by; its definitions read "name: Name[argument] does"."""
+    found = {name: _COMMAND.fullmatch(text) for name, text in knowledge.actions.items()}
+    names = {rule: match["name"] for rule, match in found.items()}
+    overview = knowledge.comments["start"]
+    lines = [f"Task: {overview.split(':')[0]}", f"Overview: {overview}", "Actions:"]
+    for match in found.values():
+        definition = match["definition"]
+        lines.append(f"{match['command']}: {definition[0].upper()}{definition[1:]}")
+    arguments = [a for match in found.values() for a in (match["arguments"] or "").split(", ") if a]
+    lines += ["", *(f"{argument}: text" for argument in dict.fromkeys(arguments))]
+    last = next(rule for rule, after in knowledge.rules.items() if not after)
+    lines.append(f"The last action: {names[last]}")
+    for rule, after in knowledge.rules.items():
+        if after and rule != "start":
+            lines.append(f"After {names[rule]}: {', '.join(names[a] for a in names if a in after)}")
+    lines.append(f"First: {', '.join(names[a] for a in names if a in knowledge.rules['start'])}")
+    return "\n".join(lines)
+
+
+def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted: int) -> str:
+    """What the model reads before a line: as much of instruction, example and draft as its context has room for."""
+    asked = f"{_INSTRUCTION}\n\nExample:\n{example}"
+    whole = so_far.split("\n")
+    tails = ("\n".join(whole[n:]) for n in range(1, len(whole)))
+    prompt = so_far
+    for instruction, lines in [(asked, so_far), (_INSTRUCTION, so_far), *(("", tail) for tail in (so_far, *tails))]:
+        prompt = _asked(loaded, instruction, lines) if instruction else lines
+        left = None if loaded.max_context is None else loaded.max_context - len(loaded.tokenizer.encode(prompt, verbose=False))
+        if left is None or left >= wanted or (not instruction and left >= fewest + 1):
+            break
+    return prompt
+
+
+def _asked(loaded: LoadedModel, instruction: str, lines: str) -> str:
+    if getattr(loaded.tokenizer, "chat_template", None):
+        task, _, begun = lines.partition("\n")
+        turns = [{"role": "user", "content": f"{instruction}\n\nNow yours.\n{task}"}]
+        opening = loaded.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return opening + begun
+    return f"{instruction}\n\nNow yours:\n{lines}"
