@@ -42,10 +42,11 @@ class SlotMeaning:
 
 @dataclass
 class LarkFile:
-    """The file and what its slots mean."""
+    """The file, what its slots mean, and the cases of the actions that they belong to."""
 
     text: str
     slots: dict[str, SlotMeaning] = field(default_factory=dict)
+    cased: dict[str, tuple[Action, list[Case]]] = field(default_factory=dict)
 
 
 def write_lark(
@@ -83,7 +84,7 @@ class _Writer:
         body = "\n\n".join([line for line in lines if line] + ["\n\n".join(self.rules[a.name]) for a in self.actions])
         start = self._start(begin)
         text = "\n".join([*self._head(origin), *self._declarations(), "", *start, "", body, ""])
-        return LarkFile(text, self.slots)
+        return LarkFile(text, self.slots, {a.name: (a, self.cases[a.name]) for a in self.actions})
 
     # the head
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from constrained.knowledge.pddl.cases import Case, cases
+from constrained.knowledge.pddl.cases import Case
 from constrained.knowledge.pddl.domain import Action, Domain, Literal
 from constrained.knowledge.pddl.expressions import Formula, typed_names
 from constrained.knowledge.pddl.lark_file import LarkFile, SlotMeaning
@@ -142,10 +142,9 @@ def view(file: LarkFile, state: State) -> dict[str, list[str] | dict[str, list[s
     A slot's values are those for which the whole precondition of its action holds with some
     values of the other variables; a slot that depends on a key has them by the key's value.
     """
-    actions = {action.name: (action, cases(action)) for action in state.domain.actions}
     answers: dict[str, list[tuple[tuple[str, ...], set[Atom]]]] = {}
     for name in {m.name for m in file.slots.values() if m.kind == "argument"}:
-        action, some = actions[name]
+        action, some = file.cased[name]
         wanted = {v for m in file.slots.values() if (m.kind, m.name) == ("argument", name) for v in (m.variable, m.key)}
         for case in some:
             known = {p.name for p in (*action.parameters, *case.variables)}
@@ -163,8 +162,8 @@ def everything(file: LarkFile, state: State) -> dict[str, list[str] | dict]:
         if meaning.kind == "start":
             kind = domain.predicates[meaning.name][int(meaning.variable)].type
         elif meaning.kind == "argument":
-            action = next(a for a in domain.actions if a.name == meaning.name)
-            every = [*action.parameters, *(v for case in cases(action) for v in case.variables)]
+            action, some = file.cased[meaning.name]
+            every = [*action.parameters, *(v for case in some for v in case.variables)]
             kind = next(p.type for p in every if p.name == meaning.variable)
         out[slot] = [state.names[o] for o in state.things[kind]] or {}
     return out
