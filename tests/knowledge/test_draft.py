@@ -43,7 +43,7 @@ def scripted(*lines: str):
     return write
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_random_draft_is_sound_knowledge(seed):
     wanted = None if seed % 3 else seed % MAX_ACTIONS + 1
     drafted = draft("anything at all", random_writer(seed), wanted)
