@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 from constrained.cli.bindings import binding
 from constrained.cli.findings import Paint, findings_text
 from constrained.cli.output import to_json, write_whole
 from constrained.cli.tokenizer import open_vocabulary
-from constrained.errors import DataError
+from constrained.errors import ConstrainedError, DataError
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Tokens, check_file
@@ -48,13 +49,13 @@ def add_parser(commands) -> None:
 def run(arguments) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
-    values = dict(map(binding, arguments.bind))
-    more = all(name.endswith(".lark") or name in shipped_names() for name in (arguments.knowledge, *arguments.action))
-    if not arguments.runs and arguments.file is None and (more or not arguments.action):
-        return _findings(arguments, [arguments.knowledge, *arguments.action], values)
+    names = [arguments.knowledge, *arguments.action]
+    only_files = len(names) == 1 or all(name.endswith(".lark") or name in shipped_names() for name in names)
+    if only_files and not arguments.runs and arguments.file is None:
+        return _findings(arguments, names)
     knowledge = ActionKnowledge.from_lark(arguments.knowledge, arguments.start)
-    if values:
-        knowledge = knowledge.bind(**values)
+    if arguments.bind:
+        knowledge = knowledge.bind(**dict(map(binding, arguments.bind)))
     if arguments.runs:
         return _runs(arguments, knowledge)
     report = knowledge.check(list(arguments.action) + (_lines(arguments.file) if arguments.file else []))
@@ -62,21 +63,28 @@ def run(arguments) -> int:
     return 0 if report.ok else 1
 
 
-def _findings(arguments, names: list[str], values: dict) -> int:
-    tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
-    checked = []
-    for name in names:
-        one = check_file(
-            name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or ""
-        )
-        one.name = name
-        one.findings = [f for f in one.findings if f.code not in arguments.ignore]
-        checked.append(one)
+def _findings(arguments, names: list[str]) -> int:
+    try:
+        values = dict(map(binding, arguments.bind))
+        tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
+    except ConstrainedError as error:  # the command is wrong, not a file
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # what `re` will read otherwise some day
+        checked = [_checked(arguments, name, values, tokens) for name in names]
     paint = Paint.for_stream()
     failed = [one for one in checked if one.count(ERROR) or arguments.strict and one.count(WARNING)]
     data = {"ok": not failed, **_counts(checked), "files": [_data(one) for one in checked]}
     _give(arguments, data, "\n\n".join(findings_text(one, paint) for one in checked))
     return 1 if failed else 0
+
+
+def _checked(arguments, name: str, values: dict, tokens: Tokens | None) -> Checked:
+    one = check_file(name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or "")
+    one.name = name
+    one.findings = [f for f in one.findings if f.code not in arguments.ignore]
+    return one
 
 
 def _counts(checked: list[Checked]) -> dict[str, int]:

@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from constrained.cli import main
 from constrained.cli.findings import Paint, finding_text
-from constrained.grammar import shipped_names
+from constrained.grammar import read_source, shipped_names
 from constrained.knowledge.lint import check_file
 from constrained.limits import Limits
 from tests.data import shared
@@ -96,6 +98,13 @@ def test_a_wrong_command_is_exit_code_2(files, argv, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["check", *argv])
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize("option", [["--bind", "SLOT"], ["--tokenizer", "absent/tokenizer.json"]])
+def test_so_is_an_option_that_can_not_be_read(files, option, capsys):
+    assert main(["check", "good.lark", *option]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("error: ")
 
 
 def test_findings_as_data(capsys, files):
@@ -256,6 +265,19 @@ def test_random_bytes_are_answered_at_once(capsys, tmp_path):
             code, out = run(capsys, file)
             assert code == 1 and out.startswith("error[")
             assert time.monotonic() - began < 5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_file_cut_up_at_random_is_still_answered(data):
+    text = read_source(data.draw(st.sampled_from(shipped_names()))).text
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        cut = data.draw(st.integers(0, 6))
+        text = text[:at] + data.draw(st.sampled_from(["", "(", "]", "}", "|", ":", '"', "/", "*", "~", " x ", "\n"])) + text[at + cut :]
+    for finding in check_file(text + "\n").findings:
+        assert finding.message and finding.why and finding.fix
+        assert finding.place is None or 1 <= finding.place.line <= text.count("\n") + 2
 
 
 HOSTILE = {
