@@ -64,7 +64,7 @@ def _explain(arguments) -> tuple[Explanation, list[str]]:
         knowledge = ActionKnowledge.from_grammar(grammar, source, arguments.start).bind(**values)
         unbound = knowledge.grammar.unbound()
         knowledge = knowledge.bind(**stand_ins(knowledge.grammar))
-        return explain_path(knowledge, written, arguments.path, arguments.text), unbound
+        return explain_path(knowledge, written, arguments.path, arguments.text, arguments.start), unbound
     grammar = Grammar.from_rules(written.rules, slots, arguments.start, source).bind(**values)
     unbound = grammar.unbound()
     grammar = grammar.bind(**stand_ins(grammar))

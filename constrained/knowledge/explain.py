@@ -123,10 +123,13 @@ def explain_text(grammar: Grammar, written: Written, text: str) -> Explanation:
     return out
 
 
-def explain_path(knowledge: ActionKnowledge, written: Written, text: str, last: str | None = None) -> Explanation:
+def explain_path(
+    knowledge: ActionKnowledge, written: Written, text: str, last: str | None = None, start: str = START
+) -> Explanation:
     """Explain a path, its actions joined by ``->``, up to what is wrong or to its end, which may be unfinished.
 
-    With `last` that is the end, as it stands, and all of `text` comes before it.
+    With `last` that is the end, as it stands, and all of `text` comes before it. `start` is the rule that the
+    knowledge begins with.
     """
     done, place, left = _walk(knowledge, text if last is None or not text else text + ARROW)
     if last is None or left:
@@ -139,7 +142,7 @@ def explain_path(knowledge: ActionKnowledge, written: Written, text: str, last: 
     else:
         out = explain_text(grammar, written, last)
         out.path = done
-    before = done[-1].action if done else START
+    before = written.after_step(done[-1].action) if done else written.of_rule(start)
     whole = data and out.ok and place.judge(last)
     if whole:
         after = place.after(last)
@@ -148,11 +151,11 @@ def explain_path(knowledge: ActionKnowledge, written: Written, text: str, last: 
     elif not data:
         out.verdict = "complete" if place.may_end else "unfinished"
         out.follow, out.may_end = place.may_follow, place.may_end
-        out.said_by = _said_after(written, before)
+        out.said_by = before
     elif not out.ok or out.grammar is None:
         _say_why(out, place, data)
         if out.verdict == "misordered":
-            out.said_by = _said_after(written, before)
+            out.said_by = before
     return out
 
 
@@ -162,33 +165,43 @@ def _walk(knowledge: ActionKnowledge, text: str) -> tuple[list[Judgement], Actio
     if text == "Start" or text.startswith(f"Start{ARROW}"):
         text = text[len(f"Start{ARROW}") :]
     while ARROW in text:
-        found = _first_action(place, text)
-        if found is None:
-            whole = _fits(place, text)
-            return done, place, text if whole else text.split(ARROW)[0].rstrip()
-        judgement, text = found
-        done.append(judgement)
-        place = place.after(judgement.text)
+        action, left = _first_action(place, text)
+        if action is None:
+            return done, place, left
+        done.append(place.judge(action))
+        place, text = place.after(action), left
     return done, place, text
 
 
-def _first_action(place: ActionKnowledge, text: str) -> tuple[Judgement, str] | None:
-    """The action that `text` begins with, which an arrow ends, and what comes after: an action may hold arrows, too."""
+def _first_action(place: ActionKnowledge, text: str) -> tuple[str | None, str]:
+    """The action that `text` begins with, which an arrow ends, and what comes after.
+
+    An action may hold arrows, too. If none ends so: None, and what is begun or wrong.
+    """
+    ends, whole = _ends(place, text)
     at = text.find(ARROW)
     while at >= 0:
         for head in dict.fromkeys((text[:at], text[:at].rstrip())):
-            judgement = place.judge(head)
-            if judgement:
-                return judgement, text[at + len(ARROW) :].lstrip()
+            if head and len(action_bytes(head)) in ends:
+                return head, text[at + len(ARROW) :].lstrip()
         at = text.find(ARROW, at + 1)
-    return None
+    return None, text if whole else text.split(ARROW)[0].rstrip() or ARROW
 
 
-def _fits(place: ActionKnowledge, text: str) -> bool:
+def _ends(place: ActionKnowledge, text: str) -> tuple[set[int], bool]:
+    """After how many bytes of `text` an action is complete, and whether all of it is the beginning of one."""
+    ends: set[int] = set()
     try:
-        return place.next_action().is_prefix(text)
+        state = place.next_action().automaton.start
     except KnowledgeError:
-        return False
+        return ends, False
+    for count, byte in enumerate(action_bytes(text), 1):
+        state = state.step(byte)
+        if state is None:
+            return ends, False
+        if state.accepting:
+            ends.add(count)
+    return ends, True
 
 
 def _say_why(out: Explanation, place: ActionKnowledge, data: bytes) -> None:
@@ -215,10 +228,6 @@ def _meant(out: Explanation, begins: dict) -> list[str]:
         if opening and not out.text.startswith(opening):
             alike.append((matcher.ratio(), opening))
     return [opening for ratio, opening in sorted(alike, key=lambda one: -one[0])[:2] if ratio >= _ALIKE]
-
-
-def _said_after(written: Written, action: str) -> Spot:
-    return written.of_rule(START) if action == START else written.after_step(action)
 
 
 def _expected(trace: Trace, written: Written) -> list[Expected]:

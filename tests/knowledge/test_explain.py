@@ -1,6 +1,8 @@
 """What may come next and which rule says so; of what does not fit, where it dies and why."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from constrained import Grammar
 from constrained.grammar import read_lark, read_source
@@ -54,6 +56,41 @@ def test_a_character_cut_in_two():
     grammar = 'start: "é" /[éè]{2}/\n'
     assert [e.text for e in explain_plain(grammar, "éè").expected] == ["/[èé]/"]
     assert explain_plain(grammar, "éa").reason == "stops fitting after 'é': 'a' can't come there"
+
+
+PIECES = ["Search[a]", "Lookup[b]", "Finish[c]", "Retrieve[d->e]", "Look", "Search[x", "Jump[y]", "search[a]", "Search[]", ""]
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4))
+@settings(max_examples=60)
+def test_a_path_is_explained_as_it_is_judged(actions):
+    """What `check` says of each action, and `is_prefix` of one only begun, is what is said here."""
+    found = explain("hotpotqa", "->".join(actions))
+    place = ActionKnowledge.from_lark("hotpotqa")
+    for judgement in found.path:
+        assert place.judge(judgement.text)
+        place = place.after(judgement.text)
+    last = place.judge(found.text)
+    begun = found.text == "" or (bool(place.may_follow) and place.next_action().is_prefix(found.text))
+    assert found.ok == (bool(last) or begun)
+    if last:
+        assert found.follow == place.after(found.text).may_follow
+    elif not begun:
+        assert found.verdict == last.verdict or "how " in found.reason
+
+
+def test_a_path_of_thousands_of_arrows_is_read_in_one_pass():
+    found = explain("hotpotqa", "Search[a]" + "->" * 20_000)
+    assert [step.text for step in found.path] == ["Search[a]"] and (found.text, found.verdict) == ("->", "invalid")
+
+
+def test_another_rule_to_start_from():
+    source = read_source('%declare _STEP\nmain: a\na: "a" _STEP b\nb: "b"\n')
+    rules, slots = read_lark(source)
+    written = Written(source, rules)
+    knowledge = ActionKnowledge.from_grammar(Grammar.from_rules(written.rules, slots, "main", source), source, "main")
+    found = explain_path(knowledge, written, "b", start="main")
+    assert found.verdict == "misordered" and found.said_by.rule == "main"
 
 
 def test_a_whole_action_and_what_may_follow():
