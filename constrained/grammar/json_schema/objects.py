@@ -153,36 +153,30 @@ class InOrder(_Order):
 
 
 class AnyOrder(_Order):
-    """Rules for each set of properties written, and how many others, the latter up to where it matters."""
+    """Rules for each set of properties written, as bits, and how many others, the latter up to where it matters."""
 
     def object(self) -> Node:
         what = f"{len(self.pairs)} properties in any order"
         self.writer.limits.check("schema", 1 << len(self.pairs), what, "let them come in the schema's order")
-        every = frozenset(range(len(self.pairs)))
         most = 1 if self.high is None else self.high
-        work = [(frozenset(), 0)]
+        must = sum(1 << i for i, (_, required) in enumerate(self.pairs) if required)
+        work = [(0, 0)]
         seen = set(work)
         for written, other in work:
-            count = len(written) + other
+            count = written.bit_count() + other
             out = []
-            steps = [(i, (written | {i}, other)) for i in sorted(every - written)] + [
-                (None, (written, min(other + 1, most)))
-            ]
-            for i, after in steps if self.high is None or count < self.high else []:
-                pair = self.others if i is None else self.pairs[i][0]
-                if pair is n.NEVER:
-                    continue
-                out.append(seq([self.before(count), pair, self.call(_state(*after))]))
-                if after not in seen:
-                    seen.add(after)
-                    work.append(after)
-            if len(written) + min(other, 1) >= self.low and all(
-                i in written or not required for i, (_, required) in enumerate(self.pairs)
-            ):
+            if self.high is None or count < self.high:
+                left = ((i, pair) for i, (pair, _) in enumerate(self.pairs) if not written >> i & 1)
+                steps = [(pair, written | 1 << i, other) for i, pair in left]
+                if self.others is not n.NEVER:
+                    steps.append((self.others, written, min(other + 1, most)))
+                before = self.before(count)
+                for pair, *after in steps:
+                    out.append(seq([before, pair, self.call("{:x},{}".format(*after))]))
+                    if tuple(after) not in seen:
+                        seen.add(tuple(after))
+                        work.append(tuple(after))
+            if written.bit_count() + min(other, 1) >= self.low and written & must == must:
                 out.append(self.closing if count else literal("}"))
-            self.rule(_state(written, other), n.alt(out))
-        return seq([literal("{"), self.call(_state(frozenset(), 0))])
-
-
-def _state(written: frozenset[int], other: int) -> str:
-    return f"{'.'.join(map(str, sorted(written)))},{other}"
+            self.rule(f"{written:x},{other}", n.alt(out))
+        return seq([literal("{"), self.call("0,0")])

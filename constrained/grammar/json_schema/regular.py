@@ -157,18 +157,19 @@ def product(parts: list[tuple[Nfa, bool]], low: int, high: int | None, limits: L
     edges: list[dict[int, CharSet]] = []
     ends = set()
     cost = 0
+    steps: dict[tuple, list[tuple[CharSet, tuple]]] = {}  # the same at every count
     for state in (work := [start]):
         sets, count = state
-        cost += 1 + sum(map(len, sets)) // 32
+        if sets not in steps:
+            steps[sets] = _steps(parts, sets)
+            cost += len(steps[sets]) * sum(map(len, sets)) // 32
+        cost += 1
         limits.check("schema", cost, "patterns and lengths that take too many states together")
         found: dict[int, list[tuple[int, int]]] = {}
         if count >= low and all((nfa.end in s) == wanted for (nfa, wanted), s in zip(parts, sets)):
             ends.add(len(edges))
         if high is None or count < high:
-            for cell in partition(frozenset().union(*(nfa.sets(s) for (nfa, _), s in zip(parts, sets)))):
-                after = tuple(nfa.step(s, cell.ranges[0][0]) for (nfa, _), s in zip(parts, sets))
-                if any(wanted and not s for (_, wanted), s in zip(parts, after)):
-                    continue
+            for cell, after in steps[sets]:
                 key = (after, min(count + 1, top))
                 if key not in number:
                     number[key] = len(work)
@@ -176,6 +177,13 @@ def product(parts: list[tuple[Nfa, bool]], low: int, high: int | None, limits: L
                 found.setdefault(number[key], []).extend(cell.ranges)
         edges.append({to: charset(ranges) for to, ranges in found.items()})
     return _living(Dfa(edges, ends))
+
+
+def _steps(parts: list[tuple[Nfa, bool]], sets: tuple) -> list[tuple[CharSet, tuple]]:
+    """Characters, and the states after any of them, where all that must go on can."""
+    cells = partition(frozenset().union(*(nfa.sets(s) for (nfa, _), s in zip(parts, sets))))
+    steps = ((cell, tuple(nfa.step(s, cell.ranges[0][0]) for (nfa, _), s in zip(parts, sets))) for cell in cells)
+    return [(cell, after) for cell, after in steps if all(s or not wanted for (_, wanted), s in zip(parts, after))]
 
 
 @lru_cache(maxsize=4096)

@@ -151,12 +151,10 @@ class Shape:
     def key_trees(self) -> dict[str, tuple[Node, Node]]:
         """The patterns of patternProperties: the names that match, and those that may be taken to."""
         every = ((part, pattern) for part, patterns in self.all("patternProperties") for pattern in patterns)
-        places = {pattern: part for part, pattern in every}
+        places = {pattern: Part({}, f"{part.at}/patternProperties") for part, pattern in every}
         return {
-            pattern: tuple(
-                reading(part, f"patternProperties/{pattern}", pattern, self.limits, either) for either in (False, True)
-            )
-            for pattern, part in places.items()
+            pattern: tuple(reading(place, pattern, pattern, self.limits, either) for either in (False, True))
+            for pattern, place in places.items()
         }
 
     @cached_property

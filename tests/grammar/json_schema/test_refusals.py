@@ -1,0 +1,137 @@
+"""Schemas that are refused, each with its place, a reason and a remedy; hostile ones before they cost much."""
+
+import re
+import time
+
+import pytest
+
+from constrained import Grammar, GrammarError, LimitError
+from constrained.limits import Limits
+
+REFUSED = {
+    "#": [5, [1], None, {"$ref": "#"}, {"anyOf": [{"$ref": "#"}, {"type": "null"}]}, {1: 2}],
+    "#/type": [{"type": "text"}, {"type": 5}, {"type": []}],
+    "#/minimum": [{"minimum": "5"}, {"minimum": True}, {"minimum": float("inf")}],
+    "#/exclusiveMinimum": [{"minimum": 5, "exclusiveMinimum": True}],
+    "#/maxLength": [{"maxLength": -1}, {"maxLength": 1.5}],
+    "#/multipleOf": [{"type": "number", "multipleOf": 0.01}, {"multipleOf": 0}],
+    "#/pattern": [{"pattern": p} for p in ("(", "[a", r"(a)\1", r"\p{L}", "(?i)a", "a{,3}", r"\Z", 5, "[]")],
+    "#/enum": [{"enum": 5}, {"enum": [float("nan")]}, {"enum": ["\ud800"]}],
+    "#/required": [{"required": True}, {"required": [1]}],
+    "#/properties": [{"properties": {"a": 5}}, {"properties": []}],
+    "#/if": [{"if": {"type": "string"}, "then": {"minLength": 1}}],
+    "#/oneOf": [
+        {"oneOf": [{"type": "integer"}, {"type": "number"}]},
+        {"oneOf": [{"type": "string"}, {"type": "string", "maxLength": 5}]},
+        {"oneOf": [{"type": "object"}, {"type": "object", "required": ["a", "b"]}]},
+        {"oneOf": []},
+    ],
+    "#/not": [{"not": {"type": "integer"}}, {"not": {"minLength": 5}}],
+    "#/uniqueItems": [{"type": "array", "uniqueItems": True}],
+    "#/contains": [{"type": "array", "contains": {"type": "string"}, "maxItems": 3}],
+    "#/minProperties": [{"type": "object", "minProperties": 2}],
+    "#/nullable": [{"type": "string", "nullable": True}],
+    "#/unevaluatedItems": [{"unevaluatedItems": False}],
+    "#/unevaluatedProperties": [{"anyOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}],
+    "#/maxLenght": [{"type": "string", "maxLenght": 5}],
+    "#/$ref": [{"$ref": "#/$defs/none", "$defs": {}}, {"$ref": "https://x.org/y"}, {"$ref": "#none"}, {"$ref": 5}],
+    "#/properties/a~1b/minLength": [{"type": "object", "properties": {"a/b": {"minLength": "x"}}}],
+    "#/$defs/d/type": [{"$ref": "#/$defs/d", "$defs": {"d": {"type": "x"}}}],
+    "#/patternProperties/(": [{"type": "object", "patternProperties": {"(": {}}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place, schema", [(place, s) for place, several in REFUSED.items() for s in several])
+def test_the_place_and_what_to_do_are_said(place, schema):
+    with pytest.raises(GrammarError) as error:
+        Grammar.from_json_schema(schema)
+    assert re.match(rf"JSON Schema at {re.escape(place)}: ", error.value.message)
+    assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        False,
+        {"type": "integer", "minimum": 5, "maximum": 4},
+        {"type": "string", "const": 5},
+        {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+        {"type": "string", "pattern": "^a$", "minLength": 2},
+        {"type": "object", "required": ["a"], "additionalProperties": False},
+        {"type": "array", "items": False, "minItems": 1},
+        {"allOf": [{"type": "string"}, {"type": "integer"}]},
+    ],
+)
+def test_a_schema_that_nothing_fits(schema):
+    with pytest.raises(GrammarError, match="no value is valid"):
+        Grammar.from_json_schema(schema)
+
+
+@pytest.mark.parametrize("text", ["{", '{"type": "string",}', "[" * 100_000, "nowhere.json", '{"a": NaN', "\0"])
+def test_a_text_that_is_no_json(text):
+    with pytest.raises(GrammarError):
+        Grammar.from_json_schema(text)
+
+
+# hostile schemas
+
+
+def chain(keyword: str, length: int) -> dict:
+    """Each definition holds the next one twice."""
+    defs = {f"d{i}": {keyword: [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(length)}
+    return {"$defs": {**defs, f"d{length}": {"type": "string"}}, "$ref": "#/$defs/d0"}
+
+
+def deep(levels: int) -> dict:
+    schema: dict = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def circle() -> dict:
+    schema: dict = {"type": "object"}
+    schema["properties"] = {"a": schema, "b": schema}
+    return schema
+
+
+HOSTILE = {
+    "deep": deep(5_000),
+    "a circle of dicts": circle(),
+    "anyOf of anyOf": chain("anyOf", 60),
+    "many anyOf": {"allOf": [{"anyOf": [{"minLength": i}, {"maxLength": i}]} for i in range(40)]},
+    "many dependencies": {"dependentRequired": {f"a{i}": ["b"] for i in range(40)}},
+    "many properties counted": {
+        "type": "object", "properties": {f"p{i}": {} for i in range(500)}, "minProperties": 250,
+        "additionalProperties": False,
+    },
+    "a pattern of 2^30 states": {"type": "string", "pattern": "(a|b)*a" + "(a|b)" * 30, "maxLength": 1000},
+    "a pattern of 10^6 states": {"type": "string", "pattern": "((a{1,100}){1,100}){1,100}", "minLength": 5},
+    "many lookaheads": {"type": "string", "pattern": "^" + "".join(f"(?=.*{c})" for c in "abcdefghijkl") + ".*$"},
+    "long strings": {"type": "string", "maxLength": 10**12},
+    "large multiples": {"type": "integer", "multipleOf": 10**9},
+    "patterns of names": {"type": "object", "patternProperties": {f"{c}.*{c}.*{c}.*{c}": True for c in "abcde"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_schema_meets_a_limit(name):
+    began = time.process_time()
+    with pytest.raises(LimitError, match="the limit `"):
+        Grammar.from_json_schema(HOSTILE[name])
+    assert time.process_time() - began < 5  # meant: a second
+
+
+def test_a_limit_can_be_raised():
+    schema = {"type": "object", "properties": {f"p{i}": {"type": "null"} for i in range(9)}}
+    with pytest.raises(LimitError):
+        Grammar.from_json_schema(schema, any_order=True, limits=Limits(schema=100))
+    grammar = Grammar.from_json_schema(schema, any_order=True, limits=Limits(schema=5_000))
+    assert grammar.matches('{"p3": null, "p1": null}')
+
+
+def test_what_looks_hostile_and_is_not():
+    assert Grammar.from_json_schema(chain("allOf", 60)).matches('"a"')
+    assert Grammar.from_json_schema(deep(60)).matches('{"a": {"a": {}}}')
+    assert Grammar.from_json_schema({"type": "array", "minItems": 10**6}).is_prefix("[1, 2")
+    assert Grammar.from_json_schema({"enum": list(range(20_000))}).matches("19999")
