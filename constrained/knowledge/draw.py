@@ -76,6 +76,7 @@ def _row(knowledge, places: dict) -> str | None:
     width, height = 2 * edge + gap * (len(names) - 1), top + 90 + 44 * (len(names) - 1) + 16 * below
     parts = [head(width, height, knowledge.name)]
     labels: list[tuple[str, float, float]] = [(name, *at[name]) for name in names]
+    curves = []
     for (source, target), actions in places.items():
         (x1, y1), (x2, y2) = at[source], at[target]
         tip = f"<title>{escape(source)} -&gt; {escape(target)}</title>"
@@ -86,12 +87,14 @@ def _row(knowledge, places: dict) -> str | None:
             side = -1 if x2 > x1 else 1  # there above, back below
             peak = y1 + side * 44 * abs(names.index(source) - names.index(target))
             start, end = x1 + half[source] * -side * 0.6, x2 - half[target] * -side * 0.6
-            path = f"M{start:.1f},{y1 + side * 17} Q{(x1 + x2) / 2},{peak + side * 20} {end:.1f},{y2 + side * 18}"
+            curves.append(((start, y1 + side * 17), ((x1 + x2) / 2, peak + side * 20), (end, y2 + side * 18)))
+            path = _curve(*curves[-1])
             x, first = (x1 + x2) / 2, peak - 8 - 16 * (len(actions) - 1) if side < 0 else peak + 16
         parts.append(f'<path d="{path}">{tip}</path>')
         labels += [(action, x, first + 16 * i) for i, action in enumerate(actions)]
         parts += [_text(knowledge, action, x, first + 16 * i) for i, action in enumerate(actions)]
-    if _overlap(labels):
+    crossed = (_touches(curve, (x, y - 4), (len(text) * CHAR / 2, 4)) for curve in curves for text, x, y in labels[len(names) :])
+    if _overlap(labels) or any(crossed):
         return None
     for name in names:
         x, y = at[name]
@@ -134,7 +137,7 @@ def _circle(knowledge) -> str | None:
                 curve = _arrow(at[group], at[other], half[group], half[other], group in arrows[other])
                 if any(_touches(curve, at[box], half[box]) for box in arrows if box not in (group, other)):
                     return None
-                path = "M{:.1f},{:.1f} Q{:.1f},{:.1f} {:.1f},{:.1f}".format(*(number for point in curve for number in point))
+                path = _curve(*curve)
             tip = f"<title>{escape(', '.join(group))} -&gt; {escape(', '.join(other))}</title>"
             parts.append(f'<path d="{path}">{tip}</path>')
     for group in arrows:
@@ -191,6 +194,10 @@ def _arrow(a: Point, b: Point, half_a: Point, half_b: Point, mutual: bool) -> tu
     normal = ((b[1] - a[1]) / length, -(b[0] - a[0]) / length)
     control = (mid[0] + normal[0] * length * bend, mid[1] + normal[1] * length * bend)
     return _edge_of_box(a, half_a, control), control, _edge_of_box(b, half_b, control)
+
+
+def _curve(start: Point, control: Point, end: Point) -> str:
+    return f"M{start[0]:.1f},{start[1]:.1f} Q{control[0]:.1f},{control[1]:.1f} {end[0]:.1f},{end[1]:.1f}"
 
 
 def _touches(curve: tuple, at: Point, half: Point) -> bool:

@@ -145,6 +145,21 @@ def test_no_two_labels_and_no_two_boxes_overlap(picture):
         assert not any(overlap(box, other) and not inside(box, other) for other in boxes[:i])
 
 
+def test_no_arrow_is_drawn_through_a_label(picture):
+    """Neither through the names of other boxes nor through what stands at other arrows."""
+    written = list(labels(picture))
+    for path in picture.iter(SPACE + "path"):
+        if "Q" not in path.get("d"):
+            continue  # to itself, beside its own box
+        numbers = [float(n) for n in path.get("d").replace("M", "").replace("Q", "").replace(",", " ").split()]
+        start, control, end = zip(numbers[::2], numbers[1::2])
+        for step in range(1, 30):
+            t = step / 30
+            x, y = ((1 - t) ** 2 * a + 2 * t * (1 - t) * b + t**2 * c for a, b, c in zip(start, control, end))
+            hit = [text for text, box in written if box[0] < x < box[2] and box[1] + 2 < y < box[3] - 2]
+            assert not hit, (hit, path.findtext(SPACE + "title"))
+
+
 def test_all_is_inside_the_view(picture):
     width, height = map(float, picture.get("viewBox").split()[2:])
     view = (0, 0, width, height)
