@@ -173,6 +173,25 @@ def test_what_an_override_reaches_is_used(capsys, tmp_path):
     assert json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"] == []
 
 
+def test_a_fault_in_an_imported_file_is_told_where_it_is_imported(capsys, tmp_path):
+    (tmp_path / "parts.lark").write_text('one: "a"\nother: /(.)\\1/\n')
+    file = tmp_path / "main.lark"
+    file.write_text("%import .parts (one, other)\nstart: one other\n")
+    finding = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"][0]
+    assert (finding["code"], finding["line"], finding["column"]) == ("refused", 1, 17)
+    assert finding["message"].startswith("parts.lark:2:8: ")
+
+
+def test_a_dead_end_elsewhere_does_not_keep_actions_from_being_compared(capsys, tmp_path):
+    file = tmp_path / "both.lark"
+    file.write_text(
+        "%declare _STEP\nstart: one | ten | wait\n"
+        'one: "desk 1" _STEP [start]\nten: "desk 10" _STEP [start]\nwait: "wait" _STEP wait\n'
+    )
+    findings = json.loads(run(capsys, file, "--json", "--ignore", "no-definition-comment")[1])["files"][0]["findings"]
+    assert [f["code"] for f in findings] == ["action-begins-another", "never-finishes"]
+
+
 def test_every_pattern_that_is_refused_is_told_of(capsys, tmp_path):
     file = tmp_path / "patterns.lark"
     file.write_text('start: A B C\nA: /(.)\\1/\nB: /[b/\nC: "z".."a"\n')

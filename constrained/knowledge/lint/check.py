@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from constrained.errors import ConstrainedError, GrammarError, KnowledgeError, LimitError
@@ -12,7 +11,7 @@ from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source
 from constrained.grammar.trim import productive_rules
 from constrained.knowledge.knowledge import ActionKnowledge
-from constrained.knowledge.lint import actions, endless, finishing, literals, names, slots, writing
+from constrained.knowledge.lint import actions, endless, faults, finishing, literals, names, slots, writing
 from constrained.knowledge.lint.ambiguous import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Span
 from constrained.knowledge.lint.outline import RULE, Outline, read_outline
@@ -82,30 +81,30 @@ def check_file(
     checked = Checked(source.name, text=source.text)
     rules, slot_names, fault = _load(source, limits)
     if isinstance(fault, LimitError):
-        checked.findings = [_refusal(fault)]
+        checked.findings = [faults.refusal(fault, source.name)]
         return checked
     outline = read_outline(source, limits)
     found = _Findings()
     found.of(lambda: _as_written(source, outline, start))
     if fault is not None:
         found.of(lambda: literals.refused(outline))
-    if fault is not None and not _told(fault, found.all):
-        found.all.append(_refusal(fault))
+    if fault is not None and not faults.told(fault, found.all):
+        found.all.append(faults.refusal(fault, source.name, outline))
+    bound = False
     if rules is not None and start in rules:
         reached = outline.reachable(start)
         found.of(lambda: _as_read(rules, outline, reached, start))
-        if not found.errors:
-            _build(checked, rules, slot_names, start, source, limits, found)
+        _build(checked, rules, slot_names, start, source, limits, found)
         if checked.grammar is not None:
-            _bind(checked, outline, values or {}, found)
+            bound = _bind(checked, outline, values or {}, found)
         if tokens is not None:
             found.of(lambda: writing.unwritable(outline, reached, values or {}, tokens, tokenizer))
-            if checked.grammar is not None and not found.errors:
+            if bound and not found.errors:
                 found.of(lambda: writing.never_whole(checked.grammar, checked.knowledge, outline, tokens, tokenizer, start))
     if checked.knowledge is not None:
-        found.of(lambda: actions.left_out(outline, checked.knowledge.graph, reached, start))
+        found.of(lambda: actions.left_out(outline, checked.knowledge.graph, reached & productive_rules(rules), start))
         found.of(lambda: actions.uncommented(outline, source.text, checked.knowledge.graph.actions, start))
-        if not found.errors:
+        if bound:
             found.of(lambda: ambiguous(checked.knowledge, outline))
     checked.findings = sorted(found.all, key=_order)
     return checked
@@ -143,7 +142,7 @@ def _load(source: Source, limits: Limits) -> tuple[dict[str, Rule] | None, froze
 def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Finding]:
     """What the text alone says."""
     for fault in outline.faults:
-        yield _syntax(fault)
+        yield faults.syntax(fault)
     yield from names.undefined(outline)
     yield from names.not_in_library(source, outline)
     yield from names.defined_twice(outline)
@@ -181,17 +180,20 @@ def _build(checked: Checked, rules, slot_names, start: str, source: Source, limi
         if STEP in slot_names:
             checked.knowledge = ActionKnowledge.from_grammar(checked.grammar, source, start)
     except GrammarError as error:
-        found.all.append(_refusal(error))
+        if not found.errors:  # else the cause is told of
+            found.all.append(faults.refusal(error, source.name, None))
     except KnowledgeError as error:
         found.all.append(
             Finding("no-actions", error.message.removeprefix(f"{source.name}: "), "there is nothing an agent could do", error.hint)
         )
 
 
-def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings) -> None:
-    found.of(lambda: slots.bindings(checked.grammar, outline, values))
-    found.of(lambda: slots.without_key(outline, values))
-    if values and not found.errors:
+def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings) -> bool:
+    """Whether the slots could be bound to `values`."""
+    wrong = _Findings()
+    wrong.of(lambda: slots.bindings(checked.grammar, outline, values))
+    wrong.of(lambda: slots.without_key(outline, values))
+    if values and not wrong.errors:
         try:
             checked.grammar = checked.grammar.bind(**values)
             if not checked.grammar.unbound():
@@ -199,7 +201,7 @@ def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings)
             if checked.knowledge is not None:
                 checked.knowledge = checked.knowledge.bind(**values)
         except ConstrainedError as error:
-            found.all.append(
+            wrong.all.append(
                 Finding(
                     "slot-without-values",
                     error.message.split("\n", 1)[0],
@@ -207,31 +209,8 @@ def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings)
                     error.hint or "bind other values",
                 )
             )
-
-
-def _syntax(fault: GrammarError) -> Finding:
-    place = Span(fault.line, fault.column or 1) if fault.line else None
-    return Finding("syntax", _bare(fault), "the file can't be read as it stands", fault.hint or "see the Lark grammar reference", place)
-
-
-def _refusal(fault: GrammarError) -> Finding:
-    code = "limit" if isinstance(fault, LimitError) else "refused"
-    place = Span(fault.line, fault.column or 1) if fault.line else None
-    return Finding(code, _bare(fault), "the file can't be loaded", fault.hint or "write it another way", place)
-
-
-def _bare(fault: GrammarError) -> str:
-    """A loader's message without the place, the line and the caret, which a finding has of its own."""
-    first = fault.message.split("\n", 1)[0]
-    return re.sub(r"^\S*:\d+:\d+: ", "", first)
-
-
-def _told(fault: GrammarError, findings: Iterable[Finding]) -> bool:
-    """Whether the loader's error is among the findings already."""
-    lines = {f.place.line for f in findings if f.place and f.severity == ERROR}
-    quoted = {name for f in findings if f.severity == ERROR for name in re.findall(r"'(\w+)'", f.message)}
-    named = set(re.findall(r"\w+", _bare(fault)))
-    return fault.line in lines or bool(quoted & named)
+    found.all += wrong.all
+    return not wrong.errors
 
 
 def _order(finding: Finding) -> tuple:

@@ -1,0 +1,49 @@
+"""The loader's errors as findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from constrained.errors import GrammarError, LimitError
+from constrained.knowledge.lint.finding import ERROR, Finding, Span
+from constrained.knowledge.lint.outline import IMPORT, Outline
+
+
+def syntax(fault: GrammarError) -> Finding:
+    """Of a statement that doesn't parse."""
+    hint = fault.hint or "a rule is written `name: ...`, a terminal `NAME: ...`"
+    return Finding("syntax", _bare(fault), "the file can't be read as it stands", hint, Span(fault.line or 1, fault.column or 1))
+
+
+def refusal(fault: GrammarError, name: str, outline: Outline | None = None) -> Finding:
+    """Of a file that parses, but can't be loaded: the file `name`, or one that it imports."""
+    code = "limit" if isinstance(fault, LimitError) else "refused"
+    message, place = _bare(fault), None
+    if fault.line is not None and fault.source == name:
+        place = Span(fault.line, fault.column or 1)
+    elif fault.line is not None:
+        message = f"{fault.source}:{fault.line}:{fault.column}: {message}"
+        place = _import_of(Path(fault.source).stem, outline) if outline else None
+    return Finding(code, message, "the file can't be loaded", fault.hint or "write it another way", place)
+
+
+def told(fault: GrammarError, findings: Iterable[Finding]) -> bool:
+    """Whether the loader's error is among the findings already."""
+    errors = [f for f in findings if f.severity == ERROR]
+    quoted = {name for f in errors for name in re.findall(r"'(\w+)'", f.message)}
+    lines = {f.place.line for f in errors if f.place}
+    return fault.line in lines or bool(quoted.intersection(re.findall(r"\w+", _bare(fault))))
+
+
+def _import_of(stem: str, outline: Outline) -> Span | None:
+    """Where something is imported from a file of this name."""
+    found = (d.span for d in outline.definitions if d.kind == IMPORT and d.library.split(".")[-2] == stem)
+    return next(found, None)
+
+
+def _bare(fault: GrammarError) -> str:
+    """A loader's message without the place, the line and the caret, which a finding has of its own."""
+    first = fault.message.split("\n", 1)[0]
+    return re.sub(r"^\S*:\d+:\d+: ", "", first)
