@@ -20,6 +20,12 @@ def test_every_example_of_a_page_is_so(page, tmp_path):
     run_page(page, tmp_path)
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_every_file_that_a_page_links_to_is_there(page):
+    for name in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / name).exists(), name
+
+
 def limits_table() -> list[str]:
     """Rows of the reference's table of limits: each field, its default, and what its docstring says."""
     described = re.split(r"^    (\w+) : int\n", Limits.__doc__, flags=re.MULTILINE)[1:]

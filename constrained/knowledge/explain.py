@@ -180,7 +180,7 @@ def _first_action(place: ActionKnowledge, text: str) -> tuple[str | None, str]:
     """
     ends, whole = _ends(place, text)
     at = text.find(ARROW)
-    while at >= 0:
+    while at >= 0 and len(text[:at].rstrip()) <= max(ends, default=0):  # no text has more characters than bytes
         for head in dict.fromkeys((text[:at], text[:at].rstrip())):
             if head and len(action_bytes(head)) in ends:
                 return head, text[at + len(ARROW) :].lstrip()
