@@ -13,4 +13,5 @@ if not any(Path("/dev", name).exists() for name in ("nvidiactl", "kfd", "dxg")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 settings.register_profile("constrained", deadline=None, derandomize=True)
+settings.register_profile("thousands", deadline=None, max_examples=2_000)  # pytest --hypothesis-profile=thousands
 settings.load_profile("constrained")

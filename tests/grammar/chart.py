@@ -36,11 +36,11 @@ class Chart:
         self.start = start
         self.rules: dict[str, list[tuple[str, ...]]] = defaultdict(list)
         for rule in rules:
-            self.rules[rule.origin.name].append(tuple(symbol.name for symbol in rule.expansion))
-        patterns = {t.name: t.pattern.to_regexp() for t in terminals}
+            self.rules[str(rule.origin.name)].append(tuple(str(symbol.name) for symbol in rule.expansion))
+        patterns = {str(t.name): t.pattern.to_regexp() for t in terminals}
         patterns = {n: ESCAPED_STRING if n.endswith("ESCAPED_STRING") else p for n, p in patterns.items()}
         self.terminals = {name: re.compile(pattern) for name, pattern in patterns.items()}
-        self.ignored = ignored
+        self.ignored = [str(name) for name in ignored]
         self._fits: dict[tuple[str, str], bool] = {}
 
     def accepts(self, text: str) -> bool:
@@ -49,11 +49,12 @@ class Chart:
     def complete(self, text: str) -> list[bool]:
         """For each length, whether the text's first characters are a whole text."""
         columns: list[dict] = [{} for _ in range(len(text) + 1)]  # (rule, expansion, dot, origin), in order
+        waiting: list[dict] = [defaultdict(list) for _ in columns]  # rule -> the items that stand before it
         done: list[set] = [set() for _ in columns]  # (rule, origin) complete here
-        for number in range(len(self.rules[self.start])):
-            columns[0][self.start, number, 0, 0] = None
+        columns[0].update(dict.fromkeys((self.start, number, 0, 0) for number in range(len(self.rules[self.start]))))
         for at, column in enumerate(columns):
             ends: dict[str, list[int]] = {}
+            gaps = self.ignored_ends(text, at, ends)
             work = list(column)
             while work:
                 item = work.pop()
@@ -61,14 +62,14 @@ class Chart:
                 expansion = self.rules[rule][number]
                 found = []
                 if dot == len(expansion):
-                    done[at].add((rule, origin))
-                    for r, n, d, o in list(columns[origin]):
-                        parts = self.rules[r][n]
-                        if d < len(parts) and parts[d] == rule:
-                            found.append((r, n, d + 1, o))
+                    if (rule, origin) not in done[at]:
+                        done[at].add((rule, origin))
+                        found += [(r, n, d + 1, o) for r, n, d, o in waiting[origin][rule]]
                 elif expansion[dot] in self.rules:
                     callee = expansion[dot]
-                    found += [(callee, n, 0, at) for n in range(len(self.rules[callee]))]
+                    waiting[at][callee].append(item)
+                    if len(waiting[at][callee]) == 1:
+                        found += [(callee, n, 0, at) for n in range(len(self.rules[callee]))]
                     if (callee, at) in done[at]:  # it may be empty, and was completed before
                         found.append((rule, number, dot + 1, origin))
                 else:
@@ -80,7 +81,7 @@ class Chart:
                             found.append((rule, number, dot + 1, origin))
                         else:
                             columns[end][rule, number, dot + 1, origin] = None
-                    for end in self.ignored_ends(text, at, ends):
+                    for end in gaps:
                         columns[end][item] = None
                 for new in found:
                     if new not in column:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from hypothesis import settings
 from lark import Lark
 from lark.exceptions import LarkError
 
@@ -33,6 +34,12 @@ def lark_accepts(text: str, start: str = "start", **options) -> Accepts:
         return True
 
     return accepts
+
+
+def examples(few: int) -> settings:
+    """Settings for `few` random grammars, or for as many as a profile asks that asks for more than is usual."""
+    asked = settings().max_examples
+    return settings(max_examples=asked if asked > 100 else few)
 
 
 def words(alphabet: str, longest: int) -> Iterable[str]:

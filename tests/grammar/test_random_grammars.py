@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from lark.exceptions import LarkError
 
 from constrained import Grammar, GrammarError
-from tests.grammar.oracles import assert_same_language, lark_accepts
+from tests.grammar.oracles import assert_same_language, examples, lark_accepts
 
 RULES = ("start", "one", "two", "three")
 
@@ -108,19 +108,19 @@ def check(text: str, longest: int):
     assert_same_language(grammar, accepts, "abc ," if "%ignore" in text else "abc", longest)
 
 
-@settings(max_examples=60)
+@examples(40)
 @given(layered())
 def test_grammars_without_recursion(text):
     check(text, 3)
 
 
-@settings(max_examples=60)
+@examples(40)
 @given(recursive())
 def test_recursive_grammars(text):
     check(text, 3)
 
 
-@settings(max_examples=60)
+@examples(40)
 @given(templated())
 def test_templates(text):
     check(text, 3)

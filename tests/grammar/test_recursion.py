@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from lark.exceptions import LarkError
 
 from constrained import Grammar, GrammarError, Limits
-from tests.grammar.oracles import assert_same_language, lark_accepts, words
+from tests.grammar.oracles import assert_same_language, examples, lark_accepts, words
 from tests.grammar.test_random_grammars import IGNORES, RULES, TERMINALS, bodies
 
 CALCULATOR = """
@@ -69,7 +69,7 @@ def tangled(draw):
     return "\n".join([*parts, TERMINALS + draw(IGNORES)])
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(tangled())
 def test_random_recursion(text):
     try:
