@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from textwrap import wrap
+from unicodedata import combining, east_asian_width
 
 from constrained.knowledge.lint import ERROR, NOTE, SEVERITIES, WARNING, Checked, Finding
 
@@ -45,8 +46,9 @@ def finding_text(finding: Finding, checked: Checked, paint: Paint) -> str:
         lines.append(f"{margin} {paint('-->', 'faint')} {checked.name}:{place.line}:{place.column}")
         shown, at = _window(checked.line(place), place.column)
         length = max(1, min((place.end or place.column + 1) - place.column, len(shown) - at))
+        before, under = _columns(shown[:at].ljust(at)), max(1, _columns(shown[at : at + length]))
         lines.append(f"{paint(number + ' |', 'faint')} {shown}")
-        lines.append(f"{paint(margin + ' |', 'faint')} {' ' * at}{paint('^' * length, finding.severity)}")
+        lines.append(f"{paint(margin + ' |', 'faint')} {' ' * before}{paint('^' * under, finding.severity)}")
     for label, words in (("why:", finding.why), ("fix:", finding.fix)):
         first, *more = wrap(words, _WIDTH - 8, break_long_words=False, break_on_hyphens=False) or [""]
         lines.append(f"{margin} {paint(label, 'faint')} {first}")
@@ -63,6 +65,11 @@ def _window(line: str, column: int) -> tuple[str, int]:
     first = max(0, min(at - _WIDTH // 2, len(line) - _WIDTH))
     cut = line[first : first + _WIDTH]
     return ("..." + cut[3:] if first else cut), at - first
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal writes `text`."""
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def findings_text(checked: Checked, paint: Paint) -> str:

@@ -265,6 +265,22 @@ def test_the_caret_stands_under_the_place_in_a_long_line_too():
     assert line[caret.index("^") : caret.rindex("^") + 1] == "nowhere" and len(line) < 130
 
 
+def test_the_caret_stands_under_the_place_behind_wide_characters():
+    checked = check_file('start: "日本" nowhere\n')
+    shown = finding_text(checked.findings[0], checked, Paint(False)).splitlines()
+    assert shown[3] == "  |" + " " * len('|start: "nnnn" ') + "^^^^^^^"
+
+
+def test_names_in_mixed_case_are_named_whole(capsys, tmp_path):
+    file = tmp_path / "mixed.lark"
+    file.write_text('start: Search | look\nSearch: "s"\nlook = "look"\n')
+    findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
+    assert [(f["code"], f["line"], f["column"], f["end_column"]) for f in findings] == [
+        ("syntax", 1, 8, 14), ("syntax", 2, 1, None), ("syntax", 3, 6, None),
+    ]
+    assert findings[0]["fix"] == "rules are lower case (search), terminals upper case (SEARCH)"
+
+
 def test_very_many_findings_are_not_all_shown(capsys, tmp_path):
     file = tmp_path / "many.lark"
     file.write_text('start: "a"\n' + "".join(f'r{i}: "b"\n' for i in range(300)))

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from constrained.grammar import STEP
 from constrained.grammar.source import Source
 from constrained.grammar.lark_syntax import Name
-from constrained.knowledge.lint.finding import Finding
+from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.imports import library
 from constrained.knowledge.lint.outline import (
     IMPORT,
@@ -30,9 +30,13 @@ def undefined(outline: Outline) -> Iterator[Finding]:
     told: set[str] = set()
     for name, params in _all_uses(outline):
         text = name.text
-        if text in known or text in params or text in told:
+        word = outline.word(name)
+        if text in known and word == text or text in params or word in told:
             continue
-        told.add(text)
+        told.add(word)
+        if word != text:
+            yield _mixed(word, outline.span(name))
+            continue
         yield Finding(
             "undefined-rule",
             f"'{text}' is used, but defined nowhere",
@@ -40,6 +44,17 @@ def undefined(outline: Outline) -> Iterator[Finding]:
             _define(text, [*known, *params]),
             outline.span(name),
         )
+
+
+def _mixed(word: str, span: Span) -> Finding:
+    """Of a name in mixed case, which lark reads as several names side by side."""
+    return Finding(
+        "syntax",
+        f"the name '{word}' is neither a rule's nor a terminal's",
+        "it is read as several names side by side",
+        f"rules are lower case ({word.lower()}), terminals upper case ({word.upper()})",
+        Span(span.line, span.column, span.column + len(word)),
+    )
 
 
 def not_in_library(source: Source, outline: Outline) -> Iterator[Finding]:

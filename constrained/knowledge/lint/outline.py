@@ -18,7 +18,10 @@ from constrained.grammar.source import Source, blank_comments
 from constrained.knowledge.lint.finding import Span
 from constrained.limits import DEFAULT, Limits
 
-_STATEMENT = re.compile(r"(?m)^[ \t]*(?:%[a-z]+|[?!]*\w+[ \t]*(?:\{[^}\n]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:)")
+# what stands at the very beginning of a line is meant to begin a statement, whatever it is
+_STATEMENT = re.compile(
+    r"(?m)^(?:[\w%?!<'\"]|[ \t]+(?:%[a-z]+|[?!]*\w+[ \t]*(?:\{[^}\n]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:))"
+)
 _NAME = re.compile(r"(?<![\w/\"\\])[a-zA-Z_]\w*")
 MAX_FAULTS = 10
 """Statements that don't parse which are told of at once; the rest is read anew after each."""
@@ -130,6 +133,14 @@ class Outline:
         """Where `name` is defined first."""
         found = self.by_name.get(name)
         return found[0].span if found else None
+
+    def word(self, name: Name) -> str:
+        """What a name is part of, as a reader sees it: `Search` is two names, `S` and `earch`."""
+        text = self.source.text
+        first = name.at
+        while first and (text[first - 1].isalnum() or text[first - 1] == "_"):
+            first -= 1
+        return re.compile(r"\w*").match(text, first)[0]
 
     def span(self, item) -> Span:
         """Where an item of a definition stands; of a group, its bracket; of a repeat, its operator."""
