@@ -25,6 +25,9 @@ RANGES = 64
 _CONTROL = charset([(0, 0x1F), (0x7F, 0x7F)])
 _LONG = charset([(0, 0x1F), (0x7F, MAX_CODE_POINT)])
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+SPELT_OUT = 2
+"""Least lengths up to which a text is written by where its first escape stands, so that it, too, begins with a run."""
+
 _PLAIN = frozenset(range(0x20, 0x7F)) - set(_SHORT)
 
 
@@ -55,15 +58,22 @@ _ESCAPE = n.seq([literal("\\"), n.alt([_one_of('"\\/bfnrt'), n.seq([literal("u")
 
 FREE_CHARACTER = n.alt([Chars(RAW), _ESCAPE])
 """Any one character."""
-FREE = n.seq([repeat(Chars(RAW), 0, None), repeat(n.seq([_ESCAPE, repeat(Chars(RAW), 0, None)]), 0, None)])
+_MORE = repeat(n.seq([_ESCAPE, repeat(Chars(RAW), 0, None)]), 0, None)
+FREE = n.seq([repeat(Chars(RAW), 0, None), _MORE])
 """Any text. Not ``(RAW | ESCAPE)*``: a run of characters of one set is the engine's quickest construct."""
 
 
 def free(low: int, high: int | None) -> Node:
     """Any text of `low` to `high` characters."""
-    if high is None:
-        return n.seq([repeat(FREE_CHARACTER, low, low), FREE])
-    return repeat(FREE_CHARACTER, low, high)
+    if high is not None:
+        return repeat(FREE_CHARACTER, low, high)
+    if not low:
+        return FREE
+    if low > SPELT_OUT:
+        return n.seq([repeat(FREE_CHARACTER, low - SPELT_OUT, low - SPELT_OUT), free(SPELT_OUT, None)])
+    raw = Chars(RAW)
+    begun = [n.seq([repeat(raw, at, at), _ESCAPE, free(low - at - 1, None)]) for at in range(low)]
+    return n.alt([n.seq([repeat(raw, low, None), _MORE]), *begun])
 
 
 def quoted(content: Node) -> Node:
