@@ -11,7 +11,7 @@ import re
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
@@ -155,7 +155,9 @@ asked = st.recursive(
 atomic = sys.version_info >= (3, 11)
 anchor = st.sampled_from([r"\b", r"\B", "^", "$", r"\A", r"\Z", "(?m:^)", "(?m:$)"])
 look = st.one_of(anchor, st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]), asked).map(lambda x: f"{x[0]}{x[1]})"))
-counts = st.sampled_from(["*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "*?", "??", *(["*+", "?+", "{1,2}+"] if atomic else [])])
+counts = st.sampled_from(["*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "*?", "??"])
+# of what has no repeats and no empty texts: on others, `re` itself may go round for ever
+possessive = st.tuples(asked, st.sampled_from(["*+", "?+", "{1,2}+"])).map(lambda x: f"(?:{x[0]}){x[1]}")
 
 
 def _larger(inner):
@@ -167,7 +169,7 @@ def _larger(inner):
     )
 
 
-patterns = st.recursive(st.one_of(char, char, look), _larger, max_leaves=8)
+patterns = st.recursive(st.one_of(char, char, look, possessive if atomic else char), _larger, max_leaves=8)
 
 
 @settings(max_examples=250)
@@ -246,6 +248,36 @@ def test_a_terminal_that_its_neighbours_decide_is_the_regex_in_its_place(name):
         assert all(grammar.matches(t) == (compiled.fullmatch(t) is not None) for t in words(alphabet, longest))
     else:
         assert assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, alphabet, longest)
+
+
+sides = st.lists(st.sampled_from(["", "a", "b", "ab", "aa", "\\n"]), min_size=1, max_size=2, unique=True)
+
+
+@settings(max_examples=150)
+@given(patterns, sides, sides)
+def test_random_terminals_among_random_neighbours(pattern, before, after):
+    """Where it is not refused, a terminal reads what `re` reads between each pair of neighbours."""
+    try:
+        re.compile(pattern)
+    except re.error:
+        assume(False)
+    one_of = ["(" + " | ".join(f'"{text}"' if text else "" for text in side) + ")" for side in (before, after)]
+    expected = set()
+    for left in (text.replace("\\n", "\n") for text in before):
+        for right in (text.replace("\\n", "\n") for text in after):
+            rest = re.compile(f"(?:{pattern})(?=(?s:.{{{len(right)}}})\\Z)")  # so that it ends where `right` begins
+            for text in words(ALPHABET, 4):
+                if rest.match(left + text + right, len(left)):
+                    expected.add(left + text + right)
+    try:
+        grammar = Grammar.from_lark(f"start: {one_of[0]} A {one_of[1]}\nA: /{pattern}/\n")
+    except GrammarError as error:
+        whys = ("sees beyond its token", "never stands beside", "can ever be complete", "limit `lookaround`")
+        assert any(why in error.message for why in whys)
+        assert any(why in error.message for why in (whys[0], whys[3])) or not expected
+        return
+    assert {text for text in words(ALPHABET, 4) if grammar.matches(text)} == {t for t in expected if len(t) <= 4}
+    assert all(map(grammar.matches, expected))
 
 
 REFUSED = {
