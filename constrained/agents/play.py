@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,7 +14,8 @@ from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import build_prompt
 from constrained.agents.steps import step_prompt
 from constrained.agents.strategies import read_step, step_grammar
-from constrained.automaton import compile_grammar
+from constrained.automaton import CompiledGrammar, compile_grammar
+from constrained.automaton.state import State
 from constrained.decoding import Generation, PrefixCache, generate
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar
@@ -73,6 +75,15 @@ class Run:
     memory: Any = None
     tried: dict[str, set[str]] = field(default_factory=dict)
     cache: PrefixCache = field(default_factory=PrefixCache)
+    _compiled: tuple[int, Grammar, CompiledGrammar] | None = None
+
+    def compiled(self, action: Grammar) -> CompiledGrammar:
+        """The next step with `action` in it, compiled once for all that is asked of it."""
+        n = len(self.plan.steps) + 1
+        if self._compiled is None or self._compiled[:2] != (n, action):
+            grammar = step_grammar(self.settings.strategy, n, self.plan.path, action)
+            self._compiled = n, action, compile_grammar(grammar, self.loaded.vocabulary)
+        return self._compiled[2]
 
     def left(self) -> int | None:
         """Tokens that the plan may still take."""
@@ -93,7 +104,6 @@ class Run:
         """One step, its action within `action` if masks are on."""
         settings, n = self.settings, len(self.plan.steps) + 1
         began = time.perf_counter()
-        grammar = step_grammar(settings.strategy, n, self.plan.path, action)
         known = self.memory.text() if self.memory is not None else ""
         prompt = build_prompt(
             self.loaded, self.knowledge.to_text(), self.plan.task, settings.strategy, known, self.plan.steps
@@ -105,7 +115,8 @@ class Run:
         head = step_head(self.loaded, settings.strategy, n, self.plan.path)
         if settings.constrained:
             written = generate(
-                self.loaded, prompt + head, grammar, max_new_tokens=tokens or STEP_TOKENS, begun=head, **options
+                self.loaded, prompt + head, self.compiled(action), max_new_tokens=tokens or STEP_TOKENS, begun=head,
+                **options,
             )
         else:
             written = generate(
@@ -243,16 +254,23 @@ def _reserve(run: Run, steps_left: int) -> int:
 
 
 def _fewest(run: Run, action: Grammar) -> int:
-    strategy, n, path = run.settings.strategy, len(run.plan.steps) + 1, run.plan.path
-    compiled = compile_grammar(step_grammar(strategy, n, path, action), run.loaded.vocabulary)
-    begun = compiled.matcher(step_head(run.loaded, strategy, n, path))
-    return compiled.budget.fewest(begun.state) or 1
+    return run.compiled(action).budget.fewest(_begun(run, action)) or 1
 
 
 def _fits(run: Run, action: Grammar, left: int) -> bool:
-    return _fewest(run, action) <= left
+    return run.compiled(action).budget.fits(_begun(run, action), left)
+
+
+def _begun(run: Run, action: Grammar) -> State:
+    """The state where the model takes over."""
+    head = step_head(run.loaded, run.settings.strategy, len(run.plan.steps) + 1, run.plan.path)
+    return run.compiled(action).matcher(head).state
 
 
 def _or_stop(action: Grammar) -> Grammar:
-    either = Grammar.from_lark("%declare A\nstart: A | \"" + STOP + "\"\n")
-    return either.bind(A=action)
+    return _either().bind(A=action)
+
+
+@cache
+def _either() -> Grammar:
+    return Grammar.from_lark(f'%declare A\nstart: A | "{STOP}"\n')

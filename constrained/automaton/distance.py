@@ -6,6 +6,8 @@ tokens, as many bytes are at most as many tokens.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from constrained.automaton import positions as p
 from constrained.automaton.liveness import has_gaps
 from constrained.automaton.nesting import nesting_calls
@@ -107,7 +109,7 @@ class Distance:
 
     def _of_grammar(self, grammar: Grammar) -> _Bounds:
         if id(grammar) not in self._bounds:
-            self._bounds[id(grammar)] = _Bounds(grammar, self._lower)
+            self._bounds[id(grammar)] = _Bounds(grammar, self._lower, self._of_grammar)
         return self._bounds[id(grammar)]
 
 
@@ -120,9 +122,10 @@ class _Bounds:
     Calls that nest count only as their shortest text: how deep they go depends on the text.
     """
 
-    def __init__(self, grammar: Grammar, lower: bool):
+    def __init__(self, grammar: Grammar, lower: bool, of_grammar: Callable[[Grammar], _Bounds]):
         self.grammar = grammar
         self.lower = lower
+        self.of_grammar = of_grammar
         self.pick = max if not lower and has_gaps(grammar) else min
         self.given = _given(grammar)
         self.nests, self.begins = grammar.of_rules(nesting_calls)
@@ -258,7 +261,7 @@ class _Bounds:
 
     def of_values(self, value) -> list[tuple[float, float]]:
         """The bounds of each text, and of each grammar, that a slot is bound to."""
-        inner = [_Bounds(grammar, self.lower).settled(grammar.start) for grammar in grammars_in(value)]
+        inner = [self.of_grammar(grammar).settled(grammar.start) for grammar in grammars_in(value)]
         return [*((len(text), len(text)) for text in texts_in(value)), *inner]
 
 

@@ -48,6 +48,7 @@ class ActionKnowledge:
         self.last: str = START
         self._anywhere: Anywhere | None = None
         self._actions: Grammar | None = None
+        self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
 
     @classmethod
     def from_lark(cls, text_or_path, start: str = "start") -> ActionKnowledge:
@@ -208,7 +209,8 @@ class ActionKnowledge:
         KnowledgeError
             No action may come next.
         """
-        grammar = self._next if steps_left is None else nonempty(within(self.grammar, steps_left))
+        grammar = self.grammar if steps_left is None else within(self.grammar, steps_left)
+        grammar = self._next if grammar is self.grammar else nonempty(grammar)
         start = opening(grammar)
         if start is None or not start.first():
             raise KnowledgeError(
@@ -281,6 +283,12 @@ class ActionKnowledge:
         return self._replace(self.grammar.with_start(node), (*self.path, action), name)
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:
+        """The judgement, and the state after the action; kept, as who judges an action often takes it next."""
+        if self._judged is None or self._judged[0] != action:
+            self._judged = action, self._judge_anew(action)
+        return self._judged[1]
+
+    def _judge_anew(self, action: str) -> tuple[Judgement, State | None]:
         data = action_bytes(action)
         begun = opening(self._next)
         here = begun.read(data) if action and begun else None
