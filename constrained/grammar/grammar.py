@@ -290,18 +290,21 @@ class Grammar:
 
     def check_slots(self) -> None:
         """Raise GrammarError if a slot bound to the empty text lets a rule come to itself before any text."""
+        for inner in self.inner():
+            inner.check_slots()
+        if not self._stacked():
+            return
         empty = frozenset(name for name, value in self.bindings.items() if _may_be_empty(value))
         if not empty:
             return
-        if self._stacked():
-            try:
-                check(self.rules, empty)
-            except LeftRecursion as error:
-                raise GrammarError(
-                    f"rule '{error.rule}' comes to itself before it has read anything: {', '.join(sorted(empty))} may be empty",
-                    line=self.rules[error.rule].line,
-                    hint="bind the slot that stands before the recursion to text only",
-                ) from None
+        try:
+            check(self.rules, empty)
+        except LeftRecursion as error:
+            raise GrammarError(
+                f"rule '{error.rule}' comes to itself before it has read anything: {', '.join(sorted(empty))} may be empty",
+                line=self.rules[error.rule].line,
+                hint="bind the slot that stands before the recursion to text only",
+            ) from None
 
     def _used_slots(self) -> frozenset[str]:
         if self._used is None:

@@ -207,6 +207,15 @@ def test_an_unbound_slot_inside_a_grammar_is_an_error():
         outer.matches("y")
 
 
+def test_a_slot_that_may_be_empty_before_recursion_is_an_error_inside_a_grammar_too():
+    inner = Grammar.from_lark('%declare S\nstart: S start "x" | "y"\n').bind(S=["", "s"])
+    outer = Grammar.from_lark('%declare G\nstart: "(" G ")"\n').bind(G=inner)
+    for grammar in (inner, outer):
+        with pytest.raises(GrammarError, match="'start' comes to itself before it has read anything: S may be empty"):
+            grammar.matches("y")
+    assert outer.bind(G=inner.bind(S="s")).matches("(ssyxx)")
+
+
 # binding
 
 
