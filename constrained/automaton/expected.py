@@ -8,6 +8,8 @@ from constrained.grammar.class_text import class_text
 
 SHOWN = 6
 """Texts, or kinds of text, that are named where there are many."""
+LONGEST = 80
+"""Characters of a text that are shown."""
 
 
 def expected_text(q: p.Position) -> str:
@@ -53,4 +55,9 @@ def _times(q: p.InText) -> str:
 
 
 def _quoted(data: bytes) -> str:
-    return repr(data.decode("utf-8", "replace"))
+    return quoted(data.decode("utf-8", "replace"))
+
+
+def quoted(text: str) -> str:
+    """`text` in quotes, cut short where it is long."""
+    return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}... ({len(text):,} characters)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from constrained.automaton import compile_grammar
+from constrained.automaton.expected import quoted
 from constrained.cli.bindings import binding
 from constrained.cli.output import to_json
 from constrained.cli.tokenizer import EMBEDDED, open_vocabulary
@@ -154,7 +155,7 @@ def _bytes_and_tokens(data: dict) -> str:
     count = f"{tokens['allowed']:,} of {tokens['size']:,} ({tokens['tokenizer']})"
     lines.append(f"next token:  {count}" + (f": {', '.join(named + more)}" if named else ""))
     if data["forced"]:
-        lines.append(f"forced text: {data['forced']!r}")
+        lines.append(f"forced text: {quoted(data['forced'])}")
     return "\n".join(lines)
 
 

@@ -223,6 +223,11 @@ def test_a_template_given_another_template_is_told_by_its_own_name():
     assert said(explain_plain(text, "<a>")) == [("'<'", "quoted", '"<"')]
 
 
+def test_a_long_text_is_cut_short():
+    (expected,) = explain_plain(f'start: "{"x" * 5000}"\n', "xx").expected
+    assert expected.text == f"'{'x' * 80}'... (4,998 characters)"
+
+
 def test_as_data():
     data = explain("hotpotqa", "Search[x]->Look").to_dict()
     assert data["ok"] and data["read"] == "Look" and data["path"][0]["action"] == "search"
