@@ -130,7 +130,9 @@ class _Reader:
             ((op, value),) = value[2]
         group = value[0] if op is C.SUBPATTERN else None
         asking = {op for op, number in references(later, C.GROUPREF_EXISTS, C.GROUPREF) if number == group}
-        if group is None or not asking or (optional and self.loops):  # there, an earlier round's group still counts
+        if group is None or not asking or self.atomic:  # in an atomic group, cases would change the order of ways
+            return None
+        if optional and self.loops:  # an earlier round's group still counts
             return None
         return group, optional, C.GROUPREF in asking
 

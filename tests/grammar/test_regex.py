@@ -201,6 +201,16 @@ def test_what_is_not_regular_is_refused(pattern, what, hint):
     assert (caught.value.message, caught.value.hint) == (f"{what} is not supported in /{pattern}/", hint)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10's `re` doesn't know them")
+def test_a_reference_within_an_atomic_group_is_refused_but_not_one_into_it():
+    """By cases, the group's ways would be tried in another order."""
+    with pytest.raises(GrammarError, match="a backreference is not supported"):
+        Grammar.from_regex(r"(?>((a)?)\1b)")
+    compiled = re.compile(r"(a|b)(?>c\1|c)\1?")
+    grammar = Grammar.from_regex(compiled.pattern)
+    assert assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, "abc", 4)
+
+
 @pytest.mark.parametrize("pattern", ["a(b", "ab[c", "*a", "é{2,1}", "ab\ncd)e", "a\\", "x[b-a]", "(?P<1>a)", "a{99999999999}"])
 def test_a_broken_pattern_says_where(pattern):
     with pytest.raises(GrammarError) as caught:
