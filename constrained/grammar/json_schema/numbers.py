@@ -15,6 +15,9 @@ from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, alt, literal, r
 DIGITS = 100
 """Digits before the point, and after it, that a number may have."""
 
+EXPONENT = 307
+"""With one digit before the point, what every double can hold, and its inverse."""
+
 
 def digit(low: int = 0, high: int = 9) -> Node:
     """One digit of `low` to `high`."""
@@ -81,7 +84,7 @@ Bound = "tuple[Fraction, bool]"
 
 
 def number(low: Bound | None, high: Bound | None) -> Node:
-    """Decimal numbers between two bounds; with an exponent, too, where no bound but 0 is in the way.
+    """Decimal numbers between two bounds; with an exponent, too, where any digits before it are within them.
 
     What a validator reads is the nearest double. So a number left out is replaced by the next
     double, or a decimal just beside it would be taken for it.
@@ -109,19 +112,17 @@ def _positive(low: Bound, high: Bound | None) -> Node:
     """Decimal numbers without a sign."""
     low_whole, low_part = _split(low[0])
     if high is None:
-        out = [_beside(low_whole, low_part, low[1]), seq([natural(low_whole + 1, None), _fraction()])]
-        if low[0] == 0:
-            out.append(_scientific(may_be_zero=not low[1]))
-        return alt(out)
+        above = seq([natural(low_whole + 1, None), _fraction()])
+        return alt([_beside(low_whole, low_part, low[1]), above, _scientific(low, high)])
     if high[0] < low[0]:
         return NEVER
     high_whole, high_part = _split(high[0])
     if low_whole == high_whole:
         part = _Digits((low_part, low[1]), (high_part, high[1]))
-        return seq([literal(str(low_whole)), part.fraction()])
+        return alt([seq([literal(str(low_whole)), part.fraction()]), _scientific(low, high)])
     between = seq([natural(low_whole + 1, high_whole - 1), _fraction()])
     below = seq([literal(str(high_whole)), _Digits(None, (high_part, high[1])).fraction()])
-    return alt([_beside(low_whole, low_part, low[1]), between, below])
+    return alt([_beside(low_whole, low_part, low[1]), between, below, _scientific(low, high)])
 
 
 def _beside(whole: int, part: str, strict: bool) -> Node:
@@ -143,14 +144,24 @@ def _fraction() -> Node:
     return repeat(seq([literal("."), digits(1, DIGITS)]), 0, 1)
 
 
-def _scientific(may_be_zero: bool) -> Node:
-    """One digit before the point and an exponent, of what a double can hold."""
-    exponent = alt(
-        [seq([repeat(literal("0"), 0, 1), digits(1, 2)]), seq([digit(1, 2), digits(2, 2)]), _same_length("300", "307")]
-    )
+def _scientific(low: Bound, high: Bound | None) -> Node:
+    """One digit before the point, and exponents with which every number is within the bounds: small ones of
+    a range from 0, large ones of a range without end, up to what a double can hold.
+    """
+    small = next((e for e in range(1, EXPONENT + 1) if high is None or Fraction(10) ** (1 - e) <= high[0]), None)
+    large = next(e for e in range(EXPONENT + 1) if Fraction(10) ** e > low[0])
+    exponents = []
+    if low[0] == 0 and small is not None:
+        exponents.append(seq([literal("-"), _exponent(small)]))
+    if high is None:
+        exponents.append(seq([repeat(literal("+"), 0, 1), _exponent(large if low[0] else 0)]))
     mark = Chars(charset([(69, 69), (101, 101)]))
-    sign = repeat(Chars(charset([(43, 43), (45, 45)])), 0, 1)
-    return seq([digit(0 if may_be_zero else 1), _fraction(), mark, sign, exponent])
+    return seq([digit(1 if low[0] or low[1] else 0), _fraction(), mark, alt(exponents)])
+
+
+def _exponent(least: int) -> Node:
+    """Exponents from `least` on, those of one digit also with a 0 before it."""
+    return alt([natural(least, EXPONENT), seq([literal("0"), natural(least, 9)])])
 
 
 class _Digits:
