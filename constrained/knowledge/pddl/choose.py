@@ -13,7 +13,7 @@ from constrained.knowledge.pddl.places import MAX_PLACES
 from constrained.knowledge.pddl.problem import Problem
 
 AGENT = ("agent", "player")
-"""Types that are taken to have one object where nothing else is known: whoever acts."""
+"""Types that are taken to have one object where the domain names none of theirs: whoever acts."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ def _single_types(domain: Domain, cased: Cased, problem: Problem | None, one: se
         kinds = [kind.lower() for kind in problem.objects.values()] + list(domain.constants.values())
         count = {t: sum(domain.within(kind, t) for kind in kinds) for t in domain.types}
         return {t for t, number in count.items() if number == 1}
-    named = {t for t in AGENT if t in domain.types and t in _each_takes_one(domain, cased)}
+    kinds = [*domain.types.values(), *domain.constants.values()]
+    named = {t for t in AGENT if t in _each_takes_one(domain, cased) and t not in kinds}
     return (named | (one & domain.types.keys())) - several
 
 

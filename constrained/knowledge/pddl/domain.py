@@ -19,6 +19,12 @@ ROOT = "object"
 ALWAYS: Formula = ("and",)
 """The condition that asks for nothing."""
 
+MAX_CHARACTERS = 300_000
+"""Of a domain; alfred.pddl has 17,016."""
+
+MAX_DECLARED = 500
+"""Actions of a domain, and predicates; planning competitions' have some tens."""
+
 _NUMERIC_EFFECTS = ("increase", "decrease", "assign", "scale-up", "scale-down")
 _NUMERIC_CONDITIONS = ("<", ">", "<=", ">=")
 _READ = (":requirements", ":types", ":constants", ":predicates", ":functions", ":action")
@@ -139,6 +145,9 @@ class _Reader:
         self.text, self.source = text, source
 
     def read(self) -> Domain:
+        if len(self.text) > MAX_CHARACTERS:
+            what = f"the PDDL domain has {len(self.text):,} characters, more than {MAX_CHARACTERS:,}"
+            raise PddlError(what, "give the schemas of its actions, not their instances", source=self.source)
         define = read_expression(self.text, "the PDDL domain", places=True, source=self.source)
         head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
         if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != "domain":
@@ -155,6 +164,10 @@ class _Reader:
         for part in sections:
             if part[0].lower() == ":action":
                 self.domain.actions.append(self.action(part))
+        for what, declared in (("actions", self.domain.actions), ("predicates", self.domain.predicates)):
+            if len(declared) > MAX_DECLARED:
+                message = f"the domain has {len(declared):,} {what}, more than {MAX_DECLARED:,}"
+                raise self.error(define, message, "give the schemas of its actions, not their instances")
         if not self.domain.actions:
             raise self.error(define, "the domain has no (:action ...)", "there is nothing to know about")
         return self.domain

@@ -50,16 +50,12 @@ def lay_out(action: Action, some: list[Case], moves: list[Move], command: Comman
     keys = _keys(free, [v for v in wanted if v not in free] + [v for v in tied if v not in wanted], some)
     order: list[str] = []
     for variable in wanted:
-        if variable in keys.values() and keys.get(_before(keys, variable)) in wanted and variable in free:
+        if variable in keys.values():
             continue  # it comes right after the one whose key it is
         while variable is not None and variable not in order:
             order.append(variable)
             variable = keys.get(variable)
-    return Layout(tuple(order), {v: k for v, k in keys.items() if order.index(k) == order.index(v) + 1})
-
-
-def _before(keys: dict[str, str], key: str) -> str:
-    return next(v for v, k in keys.items() if k == key)
+    return Layout(tuple(order), keys)
 
 
 def _keys(free: list[str], others: list[str], some: list[Case]) -> dict[str, str]:
@@ -76,6 +72,6 @@ def _keys(free: list[str], others: list[str], some: list[Case]) -> dict[str, str
 
 def _share(case: Case, first: str, second: str) -> bool:
     both = {first, second}
-    return any(both <= set(lit.terms) for lit in case.literals if lit.predicate != "=") or any(
+    return any(both <= set(lit.terms) for lit in case.literals) or any(
         both <= variables_of(whole) for whole in case.whole
     )

@@ -14,6 +14,8 @@ def condition_words(formula: Formula, domain: Domain) -> str:
         if len(found) == 1:
             return found[0][1]
         return f" {head} ".join(f"({w})" if p[0] != head and _joined(p) else w for p, w in found)
+    if head == "not" and parts[0][0] == "=":
+        return " is not ".join(plain(term, domain) for term in parts[0][1:])
     if head == "not":
         words = condition_words(parts[0], domain)
         return f"not ({words})" if _joined(parts[0]) else f"not {words}"
@@ -35,8 +37,8 @@ def effect_words(action: Action, domain: Domain) -> str:
 
 def _effect(effect: Effect, domain: Domain) -> str:
     literal = effect.literal
-    words = condition_words((literal.predicate, *literal.terms), domain)
-    words = words if literal.positive else f"not {words}"
+    fact = (literal.predicate, *literal.terms)
+    words = condition_words(fact if literal.positive else ("not", fact), domain)
     if effect.variables:
         words += f" for every {' '.join(plain(v.name, domain) for v in effect.variables)}"
     condition = condition_words(effect.condition, domain)

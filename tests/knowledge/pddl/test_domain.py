@@ -85,6 +85,26 @@ def test_a_refusal_says_what_and_where(text, line, column, message):
     assert error.context.split("\n")[1] == " " * (column - 1) + "^"
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (BEGIN + " " * 400_000 + END, "has 400,1.. characters, more than 300,000"),
+        (BEGIN + "(:action a)" * 600 + ")", "has 600 actions, more than 500"),
+        (BEGIN.replace("(f)", " ".join(f"(p{i})" for i in range(600))) + END.replace("(f)", "(p1)"), "has 602 predicates"),
+    ],
+)
+def test_what_is_too_large_is_refused_by_a_named_limit(text, message):
+    with pytest.raises(PddlError, match=message):
+        read_domain(text)
+
+
+def test_a_long_disjunction_is_kept_whole():
+    either = " ".join(f"(p{i} ?x)" for i in range(MAX_CASES + 1))
+    text = f"(define (domain d) (:predicates {either}) (:action a :parameters (?x) :precondition (or {either})))"
+    [case] = cases(read_domain(text).actions[0])
+    assert case.literals == () and len(case.whole[0]) == MAX_CASES + 2
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_damage_anywhere_gives_knowledge_or_a_clear_error(data):
