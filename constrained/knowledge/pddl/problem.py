@@ -60,14 +60,7 @@ def read_problem(text: str) -> Problem:
     goal = sections[":goal"][0]
     if not isinstance(goal, tuple) or not goal:
         raise GameError(f"the goal {goal!r} is not a formula", hint="write it as (and ...)")
-    return Problem(_read_objects(sections[":objects"]), _read_init(sections[":init"]), goal)
-
-
-def _read_objects(tokens: Formula) -> dict[str, str]:
-    for token in tokens:
-        if not isinstance(token, str):
-            raise GameError(f"(:objects ...) holds an expression where a name belongs: {token!r}")
-    return dict(typed_names(tokens))
+    return Problem(dict(typed_names(sections[":objects"])), _read_init(sections[":init"]), goal)
 
 
 def _read_init(facts: Formula) -> tuple[tuple[str, ...], ...]:
