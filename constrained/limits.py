@@ -18,9 +18,11 @@ class Limits:
     Attributes
     ----------
     characters : int
-        Characters of a grammar's text, with that of what it imports; or of one regular expression.
+        Characters of a grammar's text, with that of what it imports.
     symbols : int
         Names, literals and signs of one `.lark` file.
+    pattern : int
+        Characters of a grammar's regular expressions together, plain words and alternatives of these aside.
     imports : int
         Files that a grammar imports, each as often as it is.
     depth : int
@@ -69,10 +71,11 @@ class Limits:
     """
 
     characters: int = 1_000_000
-    symbols: int = 200_000
+    symbols: int = 100_000
+    pattern: int = 100_000
     imports: int = 500
     depth: int = 200
-    nodes: int = 1_000_000
+    nodes: int = 400_000
     lookaround: int = 100_000
     repeat: int = 10**9
     schema: int = 10_000

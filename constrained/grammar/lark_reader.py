@@ -56,9 +56,10 @@ class _Reader:
         if self.ignored:
             ignored = [self.terminals.node(d) for d in self.ignored]
             self.gap = nodes.repeat(nodes.alt(ignored), 0, None)
+        checked: set[Definition] = set()
         for definition in self.definitions.values():
             if definition.terminal:
-                parts_first(definition)
+                checked.update(parts_first(definition, checked) if definition not in checked else ())
             elif definition.declared:
                 hint = "only terminals are slots: write its name in capitals, or define it"
                 raise definition.place.error(f"rule '{definition.name}' is declared but not defined", hint)
@@ -133,6 +134,7 @@ class _Reader:
 
     def template(self, item: Name) -> Node:
         args = item.args
+        self.count(1 + len(args or ()), item.at)
         name = self.given.get(item.text)
         if args is None:
             hint = f"'{name}' takes arguments, and so must '{item.text}' wherever it is used: `{item.text}{{...}}`"

@@ -294,7 +294,7 @@ class _Parser:
                 options.items.append([])
             elif kind in ("(", "["):
                 outer.append((options, self.at))
-                self.limits.check("depth", len(outer), "groups are nested too deeply", "name the inner ones as rules", **self.tokens.place(self.at))
+                self.check_depth(len(outer), "groups")
                 self.at += 1
                 options = Options([[]], [])
             elif kind in (")", "]"):
@@ -319,6 +319,11 @@ class _Parser:
             else:
                 raise self.tokens.misplaced(self.at)
 
+    def check_depth(self, depth: int, what: str) -> None:
+        if depth > self.limits.depth:
+            advice = "name the inner ones as rules"
+            self.limits.check("depth", depth, f"{what} are nested too deeply", advice, **self.tokens.place(self.at))
+
     def alias(self) -> None:
         self.at += 1
         self.need("rule", "a lower-case name for this alternative", "an alias is a rule's name: `-> name`")
@@ -340,8 +345,7 @@ class _Parser:
     def arguments(self) -> list:
         found = []
         self.depth += 1
-        advice = "name the inner ones as rules"
-        self.limits.check("depth", self.depth, "templates are nested too deeply", advice, **self.tokens.place(self.at))
+        self.check_depth(self.depth, "templates")
         while True:
             if self.kinds[self.at] not in ("rule", "terminal", "string", "regex"):
                 hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
@@ -370,7 +374,8 @@ class _Parser:
             if high < low or low < 0:
                 hint = "write two counts, the smaller one first"
                 raise self.error(f"repeat ~{low}..{high} can never be met", hint, at)
-            self.limits.check("repeat", high, f"repeat {text}", **self.tokens.place(at))
+            if high > self.limits.repeat:
+                self.limits.check("repeat", high, f"repeat {text}", **self.tokens.place(at))
         else:
             return item
         if self.kinds[self.at] in ("operator", "~"):

@@ -18,8 +18,9 @@ from constrained.grammar.nodes import Call, Node, Place, Rule, Slot
 from constrained.grammar.surroundings import Token
 from constrained.limits import Limits
 
-_SHARED = 10_000
-"""A terminal of more pieces than this becomes a rule, so that terminals that double each other stay small."""
+_SHARED, _NESTED = 2_000, 20
+"""A terminal of more pieces, or of parts that have parts deeper than this, becomes a rule: so terminals that double
+each other stay small, and long chains of them flat."""
 
 _INSIDE = ["/.*?/", r"/(?<!\\)(\\\\)*?/"]
 """What `common._STRING_ESC_INNER` is made of."""
@@ -39,9 +40,11 @@ class Terminals:
     def __init__(self, limits: Limits):
         self.limits = limits
         self.rules: dict[str, Rule] = {}
+        self._patterns = 0  # characters of regular expressions
         self._branches: dict[Definition, list[Node]] = {}
         self._nodes: dict[Definition, Node] = {}
         self._sizes: dict[Definition, int] = {}
+        self._depths: dict[Definition, int] = {}
         self._looks: dict[Definition, partial] = {}  # those that look around: an error where they do
 
     def node(self, definition: Definition) -> Node:
@@ -52,9 +55,8 @@ class Terminals:
         GrammarError
         """
         if definition not in self._branches:
-            for part in parts_first(definition):
-                if part not in self._branches:
-                    self._read(part)
+            for part in parts_first(definition, self._branches):
+                self._read(part)
         node = self._nodes.get(definition)
         if node is None:
             node = self._nodes[definition] = nodes.alt(self._branches[definition])
@@ -69,11 +71,16 @@ class Terminals:
     def literal(self, item, definition: Definition, body: Body) -> Node:
         """The texts of a string, regular expression or range, which know where they are written."""
         (node,) = self._literal(item, definition, body, literal_node)
-        if looks(node):
+        if item.text[0] == "/" and looks(node):
             return Token(node, definition.name, partial(body.scope.error, at=item.at))
         return node
 
     def _literal(self, item, definition: Definition, body: Body, read) -> list[Node]:
+        if isinstance(item, Quoted) and item.text[0] + item.text[-1] != '""':
+            self._patterns += len(item.text)
+            if self._patterns > self.limits.pattern:
+                what = f"the grammar's regular expressions have more than {self.limits.pattern:,} characters together"
+                self.limits.check("pattern", self._patterns, what, **at(body.scope.place(item.at)))
         try:
             found = [range_node(item)] if isinstance(item, Range) else read(item, self.limits)
         except Fault as fault:
@@ -88,20 +95,25 @@ class Terminals:
             self._branches[definition] = [Slot(definition.name)]
             return
         found = self._set_apart([self._options(b.options, definition, b) for b in definition.bodies])
-        size = 0
+        size = depth = 0
         for body in definition.bodies:
             for item in walk(body.options):
                 size += 1
                 if isinstance(item, Name):
                     part = body.scope.definition(item.text)
                     size += self._sizes[part]
+                    depth = max(depth, self._depths.get(part, 0) + 1)
                     if part in self._looks:
                         self._looks.setdefault(definition, self._looks[part])
-        self.limits.check("nodes", size, f"a terminal of more than {self.limits.nodes:,} nodes", **at(definition.place))
+        if size > self.limits.nodes:
+            what = f"a terminal of more than {self.limits.nodes:,} nodes"
+            self.limits.check("nodes", size, what, **at(definition.place))
         self._sizes[definition], self._branches[definition] = size, found
-        if size > _SHARED and definition not in self._looks:
+        self._depths[definition] = depth
+        if (size > _SHARED or depth > _NESTED) and definition not in self._looks:
             self.rules[definition.name] = Rule(definition.name, nodes.alt(found))
             self._sizes[definition], self._branches[definition] = 1, [Call(definition.name)]
+            self._depths[definition] = 0
 
     # a list is of alternatives that no group holds together
 
@@ -138,8 +150,8 @@ class Terminals:
         return [nodes.repeat(nodes.alt(self._item(item.item, definition, body)), item.low, item.high)]
 
 
-def parts_first(definition: Definition) -> list[Definition]:
-    """A terminal after those it is made of.
+def parts_first(definition: Definition, known) -> list[Definition]:
+    """A terminal after those it is made of, those that are `known` aside.
 
     Raises
     ------
@@ -155,7 +167,7 @@ def parts_first(definition: Definition) -> list[Definition]:
             if done.get(part) is False:
                 hint = "terminals can't be recursive: make it a rule (lower case)"
                 raise body.scope.error(f"terminal '{part.name}' has itself as a part", item.at, hint)
-            if part not in done:
+            if part not in done and part not in known:
                 done[part] = False
                 work.append((part, _parts(part)))
                 break

@@ -223,6 +223,9 @@ def repeat(item: Node, low: int, high: int | None) -> Node:
 
 def placed(node: Node, place: Place | None) -> Node:
     """`node`, just made and used nowhere else, with what reads text in it told where it is written."""
+    if isinstance(node, Literal) and node.place is None:  # most often
+        object.__setattr__(node, "place", place)
+        return node
     for part in walk(node) if place else ():
         if isinstance(part, (Literal, Chars, Choices)) and part.place is None:
             object.__setattr__(part, "place", place)
@@ -231,13 +234,14 @@ def placed(node: Node, place: Place | None) -> Node:
 
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below `node`."""
-    if isinstance(node, (Seq, Alt)):
+    kind = type(node)
+    if kind is Seq or kind is Alt:
         return node.items
-    if isinstance(node, Repeat):
+    if kind is Repeat:
         return (node.item,)
-    if isinstance(node, Call):
+    if kind is Call:
         return node.args
-    if isinstance(node, Related):
+    if kind is Related:
         return (node.values,) if node.to is None else (node.values, node.to)
     return ()
 

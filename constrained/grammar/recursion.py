@@ -111,7 +111,7 @@ class _Split:
         self.limits, self.made = limits, 0
         self.heads = {n: list(self.split(rules[n].body, n)) for n in sorted(group)}
         if len(group) > 1:  # each rule gets its own copy of all that may follow
-            self.count(len(group) * sum(map(len, self.heads.values())))
+            self.count(6 * len(group) * sum(map(len, self.heads.values())))
 
     def turn(self, target: str) -> None:
         """Rules for `target` that first read a base case, then what followed each recursion."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isqrt
+
 from constrained.grammar import nodes
 from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Seq
 
@@ -43,11 +45,22 @@ def _productive(node: Node, good: set[str]) -> bool:
     return True
 
 
+_LONG = 256
+
+
+def _nested(node: Node) -> Node:
+    """A long sequence as one of shorter ones: the automaton makes a sequence of what is left after each item."""
+    if not isinstance(node, Seq) or len(node.items) <= _LONG:
+        return node
+    size = max(32, isqrt(len(node.items)))
+    return Seq(tuple(Seq(node.items[i : i + size]) for i in range(0, len(node.items), size)))
+
+
 def _prune(node: Node, good: set[str]) -> Node:
     if not _productive(node, good):
         return NEVER
     if isinstance(node, Seq):
-        return nodes.seq([_prune(i, good) for i in node.items])
+        return _nested(nodes.seq([_prune(i, good) for i in node.items]))
     if isinstance(node, Alt):
         kept = [_prune(i, good) for i in node.items if _productive(i, good)]
         return kept[0] if len(kept) == 1 else Alt(tuple(kept))
