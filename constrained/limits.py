@@ -72,7 +72,7 @@ class Limits:
 
     characters: int = 1_000_000
     symbols: int = 100_000
-    pattern: int = 100_000
+    pattern: int = 150_000
     imports: int = 500
     depth: int = 200
     nodes: int = 400_000

@@ -121,3 +121,40 @@ def test_an_imported_template_takes_arguments(tmp_path):
     path = tmp_path / "main.lark"
     accepts = lark_accepts(path.read_text(encoding="utf-8"), source_path=str(path))
     assert assert_same_language(Grammar.from_lark(path), accepts, "a,", 6)
+
+
+LIKE_LARK = {
+    "a template that takes a template": ('start: t{u}\nu{y}: y "!" | y y\nt{x}: x{"a"} "b"', "ab!", 5),
+    "templates handed on to templates": ('start: t{u} | t{v}\nt{x}: s{x, "b"}\ns{x, y}: x{y} "c"\nu{y}: y\nv{y}: y y', "bc", 5),
+    "a bar in a terminal's regular expression belongs to no group": ('start: A\nA: /a|b/ "c" | "d"', "abcd", 3),
+    "a part of a terminal is set beside its neighbours as it is": ('start: A\nA: B "c"~2\nB: /a|b/', "abc", 4),
+    "parts with flags are groups": ('start: A\nA: /a|b/i "c"', "aAbc", 3),
+    "an alternation of one terminal in another": ('start: A\nA: B "c"\nB: "a" | /b|d/', "abcd", 3),
+    "a line continued by a backslash": ('start: "a" \\\n  "b" | \\ \n  "c"', "abc", 3),
+    "comments between alternatives": ('start: "a"\n  // one\n\n  # two\n  | "b" // three\n', "ab", 2),
+    "escapes of a backslash and a quote in a class": (r'start: /[^\\"]/', 'a\\"', 2),
+    "code points in a regular expression are read before it is": (r"start: /\x5bab]/", "ab[", 2),
+}
+
+
+@pytest.mark.parametrize("feature", LIKE_LARK)
+def test_an_odd_feature_means_what_lark_says(feature):
+    text, alphabet, longest = LIKE_LARK[feature]
+    assert assert_same_language(Grammar.from_lark(text + "\n"), lark_accepts(text + "\n"), alphabet, longest)
+
+
+def test_strings_of_the_python_grammar_have_no_unescaped_quote_inside():
+    grammar = Grammar.from_lark("%import python.STRING\nstart: STRING\n")
+    accepts = lark_accepts("%import python.STRING\nstart: STRING\n")
+    for text in ('"a"', "'a'", '"a"b"', r'"a\"b"', 'rb"x"', r'"\\"', r'"\"', '""', '"\n"', "'\"'"):
+        assert grammar.matches(text) == accepts(text), text
+
+
+def test_a_string_of_ones_own_made_of_commons_parts_ends_at_its_quote():
+    text = '%import common._STRING_ESC_INNER\nstart: A\nA: "|" _STRING_ESC_INNER "|" B?\nB: "x"\n'
+    assert_same_language(Grammar.from_lark(text), lark_accepts(text), "|x\\", 5)
+
+
+def test_what_ships_is_imported_by_its_name_and_ends_actions_with_the_same_step():
+    grammar = Grammar.from_lark("%import household (goto, OBJECT, RECEPTACLE)\n%declare _STEP\nstart: goto{RECEPTACLE}\n")
+    assert "_STEP" in grammar.slots and "RECEPTACLE" in grammar.slots
