@@ -110,6 +110,9 @@ class Relations(Stacks):
         return found
 
     def _pick(self, node: n.Related, env: p.Env, to: bytes | n.Node | None) -> Listing | Grammar:
+        if node.slot.name not in env.grammar.bindings:  # of a grammar that another's slot is bound to
+            name = node.slot.name
+            raise GrammarError(f"slot {name} is not bound", hint=f"bind it first: .bind({name}=[...])")
         if node.relation == AT:
             return self._at_key(node.slot, env.grammar, to)
         if isinstance(node.values, n.Related):

@@ -151,6 +151,15 @@ def test_what_is_bound_so_that_it_can_not_be_related(use, value, message, hint):
     assert caught.value.message == message and hint in caught.value.hint
 
 
+def test_an_unbound_slot_of_a_relation_is_an_error_inside_a_grammar_too():
+    inner = Grammar.from_lark(f'{IMPORT}%declare S\nstart: first{{S}}\n')
+    outer = Grammar.from_lark('%declare G\nstart: G | "."\n')
+    for grammar in (inner, outer.bind(G=inner)):
+        with pytest.raises(GrammarError, match="slot S is not bound"):
+            grammar.matches(".")
+    assert outer.bind(G=inner.bind(S="s")).matches("s")
+
+
 def test_masks_and_order_are_kept_on_disk(tmp_path):
     grammar = Grammar.from_lark(f'{IMPORT}%declare S\nstart: t{{first{{S}}}}\nt{{x}}: x ["," t{{next{{S, x}}}}] another{{S, x}}\n').bind(S=["b", "c", "a"])
     compiled = compile_grammar(grammar, BYTES)
