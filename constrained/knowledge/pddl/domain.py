@@ -246,6 +246,8 @@ class _Reader:
     def action(self, part: Formula) -> Action:
         if len(part) < 2 or not isinstance(part[1], str):
             raise self.error(part, "an action needs a name")
+        if part[1].startswith("?"):
+            raise self.error(part[1], f"{part[1]} is a variable's name, not an action's")
         fields: dict[str, Formula] = {}
         for key, value in zip(part[2::2], part[3::2]):
             if not isinstance(key, str) or key.lower() not in (":parameters", ":precondition", ":effect"):
@@ -304,6 +306,8 @@ class _Reader:
         return (literal.predicate, *literal.terms)
 
     def literal(self, part: Formula, scope: list[str]) -> Literal:
+        if not part or not isinstance(part[0], str):
+            raise self.error(part, "a predicate such as (at ?x) belongs here")
         head, *terms = part
         predicate = head.lower()
         inner = next((t for t in terms if isinstance(t, tuple)), None)

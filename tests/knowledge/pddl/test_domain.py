@@ -68,6 +68,8 @@ END = "\n (:action a :parameters (?x - t) :precondition (p ?x) :effect (f)))"
         (BEGIN + END.replace("(f)))", "(= ?x ?x)))"), 5, 64, "equality is no effect"),
         (BEGIN + END.replace(":effect", ":result"), 5, 55, "unknown part of action a"),
         (BEGIN + END.replace(":effect (f)", ":effect"), 5, 55, "nothing follows this in action a"),
+        (BEGIN + END.replace("(f)))", "(not ((f)))))"), 5, 70, "a predicate such as"),
+        (BEGIN + END.replace(":action a", ":action ?a"), 5, 11, "is a variable's name"),
         (BEGIN + ")", 1, 2, r"the domain has no \(:action"),
         (BEGIN, 1, 1, r"ends inside \(define .* opened on line 1"),
         ("(define (problem d))", 1, 2, r"doesn't begin with \(define \(domain NAME\)"),
