@@ -9,6 +9,13 @@ from constrained.knowledge.pddl.state import State, everything, view
 from tests.knowledge.pddl.domains import ALL
 from tests.knowledge.pddl.simulator import Simulator
 
+EXCLUDED = {
+    "blocks": (932, 944), "gripper": (0, 590), "one hand": (0, 504), "ferry": (276, 506), "logistics": (0, 0),
+    "pushing": (0, 8120), "office": (36, 172), "hotel": (110, 171), "rovers": (0, 0),
+}  # fmt: skip
+"""Impossible actions that order alone excludes, with the domain known or a problem: no fewer."""
+
+
 @dataclass
 class Counts:
     """What became of the ground actions at all points visited."""
@@ -57,6 +64,7 @@ def test_no_executable_plan_is_forbidden(name, known):
     imported = imported_in_lower_case(domain, problem if known == "problem" else None)
     counts = walk(imported, Simulator(domain, problem), rebind=False, nodes=60)
     assert counts.forbidden == 0 and counts.possible > 30
+    assert counts.excluded >= EXCLUDED[name][known == "problem"]
 
 
 @pytest.mark.parametrize("name", ALL)
