@@ -192,9 +192,9 @@ class Automaton(Templates):
             if low == 0:
                 work.append(rest)
             return
-        if frame.number in again:
-            # an item was passed without reading anything, so all that are left can be, and
-            # a smaller count adds nothing
+        if frame.number in again and self.accept in self.enter(self.frame(node.item, env, None)):
+            # an item was passed without reading anything, so all that are left can be, and a smaller
+            # count adds nothing; where items can't be, joined stacks came to this count by themselves
             work.extend(self._living([rest]))
             return
         left = None if high is None else high - 1
