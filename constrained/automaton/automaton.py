@@ -11,11 +11,15 @@ from collections.abc import Sequence
 
 from constrained.automaton import positions as p
 from constrained.automaton.liveness import Liveness, has_gaps
+from constrained.automaton.openings import Opening
 from constrained.automaton.state import State
 from constrained.automaton.templates import Templates, ends_action, open_names, own_frames
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import Grammar
+
+_PASSING = -1
+_READ_AT_ONCE = frozenset({n.Literal, n.Chars, n.Choices})
 
 
 class Automaton(Templates):
@@ -35,6 +39,8 @@ class Automaton(Templates):
         self._entered = 0
         self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
+        self._bottom = self.fork((None,))  # any stack: reached, it shows as the end of the text
+        self._openings: dict[tuple, Opening | None] = {}
         self.root = root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
         if self._liveness and not self._liveness.can_finish(root):
             raise GrammarError(
@@ -99,8 +105,47 @@ class Automaton(Templates):
         if frame is None:
             return (self.accept,)
         if frame.closure is None:
-            frame.closure = self.crowd(tuple(self.entered_by(frame)))
+            opening = self.opening(frame)
+            if opening is None:
+                found = self.entered_by(frame)
+            else:
+                made = opening.push(self, frame.next)
+                found = dict.fromkeys(self.on(q, made[over]) for q, over in opening.positions)
+                if opening.through:
+                    found.update(dict.fromkeys(self.enter(frame.next)))
+            frame.closure = self.crowd(tuple(found))
         return frame.closure
+
+    def opening(self, frame: p.Frame) -> Opening | None:
+        """What `frame` begins with on any stack; None where that depends on the stack."""
+        node, env = frame.node, frame.env
+        if node is None or env.values or self._liveness is not None:
+            return None
+        key = id(node), id(env)
+        if key not in self._openings:
+            self._openings[key] = None  # worth its while if it comes again
+            return None
+        if self._openings[key] is None:
+            self._openings[key] = self._open(node, env)
+        opening = self._openings[key]
+        return opening if opening.is_plain else None
+
+    def _open(self, node: n.Node, env: p.Env) -> Opening:
+        return Opening(self.entered_by(self.frame(node, env, self._bottom)), self._bottom)
+
+    def prepare(self, most: int) -> None:
+        """Work out what constructs begin with before they are come to, if stacks nest: up to `most` of them."""
+        if self._liveness is not None or not self.grammar.nests:
+            return
+        work = [(self.grammar.start, self.env(self.grammar, {}, 0))]
+        for node, env in work:
+            key = id(node), id(env)
+            if env.values or self._openings.get(key) is not None:
+                continue
+            self._openings[key] = opening = self._open(node, env)
+            work += [(above, its) for above, its, _ in opening.frames]
+            if len(self._openings) >= most:
+                return
 
     def entered_by(self, start: p.Frame) -> dict[p.Position, p.Frame | None]:
         """The positions of `enter`, each with the frame whose node is read there."""
@@ -108,21 +153,23 @@ class Automaton(Templates):
         seen: set[int] = set()
         again: set[int] = set()  # what the repeats entered here go on with after an item
         work: list[p.Frame | None] = [start]
+        most = self.limits.closure
         while work:
             frame = work.pop()
             if frame is None:
                 out[self.accept] = None
                 continue
-            if frame.number in seen:
-                continue
-            seen.add(frame.number)
-            if len(seen) > self.limits.closure:
-                raise LimitError(
-                    "closure",
-                    self.limits.closure,
-                    "too many ways to go on without reading any text",
-                    "put text before what grows: a template's argument, rules that may be empty",
-                )
+            if frame.number != _PASSING:
+                if frame.number in seen:
+                    continue
+                seen.add(frame.number)
+                if len(seen) > most:
+                    raise LimitError(
+                        "closure",
+                        most,
+                        "too many ways to go on without reading any text",
+                        "put text before what grows: a template's argument, rules that may be empty",
+                    )
             node, env, rest = frame.node, frame.env, frame.next
             kind = type(node)
             if node is None:
@@ -136,16 +183,18 @@ class Automaton(Templates):
             elif kind is n.Seq:
                 if node.items:
                     tail = self.frame(self.rest_of(node), env, rest) if len(node.items) > 1 else rest
-                    work.append(self.frame(node.items[0], env, tail))
+                    work.append(self._passing(node.items[0], env, tail))
                 else:
                     work.append(rest)
             elif kind is n.Alt:
-                work.extend(self._living([self.frame(item, env, rest) for item in node.items]))
+                work.extend(self._living([self._passing(item, env, rest) for item in node.items]))
             elif kind is n.Repeat:
                 self._enter_repeat(frame, out, work, again)
             elif kind is n.Related:
                 for chosen, after in self.ways(open_names(env, (node,)), env, rest):
                     self._enter_values(frame, self.related(node, chosen), after, out, work)
+            elif kind is n.Call and not node.args and not env.values:  # the common case, and quicker so
+                work.append(self.frame(env.grammar.rules[node.rule].body, self.env(env.grammar, {}, 0), rest))
             elif kind is n.Call:
                 level = _level(rest)
                 found = [
@@ -169,6 +218,12 @@ class Automaton(Templates):
             "put text before what grows, or compile the grammar anew from time to time",
         )
         return out
+
+    def _passing(self, node: n.Node, env: p.Env, rest: p.Frame | None) -> p.Frame:
+        """A frame that is entered at once; what reads text there and then needs no place among all frames."""
+        if type(node) in _READ_AT_ONCE and self._liveness is None:
+            return p.Frame(node, env, rest, _PASSING)
+        return self.frame(node, env, rest)
 
     def _living(self, frames) -> Sequence[p.Frame | None]:
         """Those of `frames` from which the text can be finished."""

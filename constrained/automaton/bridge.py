@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton
-from constrained.automaton.stacks import is_open
+from constrained.automaton.stacks import CROWD, is_open
 from constrained.errors import LimitError
 from constrained.grammar.nodes import Choices, Literal, Seq
 
@@ -47,7 +47,14 @@ class Bridge:
             return [(LITERAL, node.data, rest, 0, 0, 0, None)]
         if kind is Choices and node.values[0]:
             return [(CHOICES, node.values, rest, 0, len(node.values), 0, None)]
-        return [describe(q) for q in self.automaton.enter(frame)]
+        opening = self.automaton.opening(frame)
+        if opening is None or len(opening.positions) > CROWD:
+            return [describe(q) for q in self.automaton.enter(frame)]
+        made = opening.push(self.automaton, frame.next)
+        out = [_describe(q, made[over]) for q, over in opening.positions]
+        if opening.through:
+            out += self.enter(frame.next) if frame.next else [_describe(self.automaton.accept, None)]
+        return out
 
     def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:
         """The frame after a choice that gives `parameter` its value."""
@@ -81,11 +88,15 @@ class Bridge:
 
 def describe(q: p.Position) -> tuple:
     """(kind, what is read, rest, low, high, depth, parameter bound) of a position."""
+    return _describe(q, q.rest)
+
+
+def _describe(q: p.Position, rest: p.Frame | None) -> tuple:
     kind = type(q)
     if kind is p.InLiteral:
-        return LITERAL, q.data, q.rest, q.at, 0, 0, None
+        return LITERAL, q.data, rest, q.at, 0, 0, None
     if kind is p.InText:
-        return TEXT, q.chars, q.rest, q.low, -1 if q.high is None else q.high, q.inside, None
+        return TEXT, q.chars, rest, q.low, -1 if q.high is None else q.high, q.inside, None
     if kind is p.InChoices:
-        return CHOICES, q.values, q.rest, q.low, q.high, q.depth, q.bind
-    return ACCEPT if kind is p.Accept else STEP_END, None, q.rest, 0, 0, 0, None
+        return CHOICES, q.values, rest, q.low, q.high, q.depth, q.bind
+    return ACCEPT if kind is p.Accept else STEP_END, None, rest, 0, 0, 0, None

@@ -37,6 +37,9 @@ def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits 
     """
     return CompiledGrammar(grammar if limits is None else grammar.with_limits(limits), vocabulary)
 
+_PREPARED = 64
+"""Constructs of a grammar that nests whose beginnings are worked out ahead: some 15 microseconds each, out of the first masks."""
+
 
 class CompiledGrammar:
     """A grammar's masks over a vocabulary, filled as matchers visit them."""
@@ -45,6 +48,7 @@ class CompiledGrammar:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.automaton = grammar.automaton
+        self.automaton.prepare(_PREPARED)
         self.masks = Masks(self.automaton, vocabulary)
         self.budget = Budget(self.masks)
         self.engine = None

@@ -41,7 +41,10 @@ class Trace:
                 if _goes_on(q, after):
                     origins.update(dict.fromkeys(frames))
                 else:
-                    origins[self._enter(self._next(q, byte))[after]] = None
+                    entered = self._enter(self._next(q, byte))
+                    # where stacks are joined, of all that read the same
+                    alike = (after,) if after in entered else (r for r in entered if r.reads()[0] is after.reads()[0])
+                    origins.update((entered[r], None) for r in alike)
         return {q: list(origins) for q, origins in found.items()}
 
     def _enter(self, frame: p.Frame | None) -> dict:
