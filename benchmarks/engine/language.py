@@ -1,6 +1,6 @@
 """One description of a workload's language, written out in each engine's own notation.
 
-A description is a tree of the six nodes below. `to_regex` serves engines that read regexes, `to_ebnf` XGrammar
+A description is a tree of the seven nodes below. `to_regex` serves engines that read regexes, `to_ebnf` XGrammar
 (GBNF), `to_lark` ours and llguidance. `prefix_pattern` is the referee: a pattern for Python's own `re`, over bytes,
 that matches exactly the beginnings of the language's texts, and decides where two engines' masks differ.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Union
 
-Node = Union["Text", "Chars", "Seq", "Choice", "Repeat", "Name"]
+Node = Union["Text", "Chars", "Seq", "Choice", "Repeat", "Name", "Token"]
 
 # One character above ASCII as UTF-8, and the beginnings of one that is cut short.
 _WIDE = (
@@ -78,6 +78,13 @@ class Name:
     name: str
 
 
+@dataclass(frozen=True)
+class Token:
+    """`item`, without names, as one terminal where the notation has terminals."""
+
+    item: Node
+
+
 def to_regex(node: Node) -> str:
     """`node` as a regex of the subset that every engine reads alike."""
     if isinstance(node, Text):
@@ -91,6 +98,8 @@ def to_regex(node: Node) -> str:
     if isinstance(node, Repeat):
         inner = to_regex(node.item)
         return (inner if isinstance(node.item, Choice) else f"({inner})") + _times(node.low, node.high)
+    if isinstance(node, Token):
+        return to_regex(node.item)
     raise TypeError(f"a regex can't refer to rule {node.name!r}")
 
 
@@ -110,7 +119,7 @@ def _ebnf(node: Node) -> str:
         return f"({' | '.join(map(_ebnf, node.options))})"
     if isinstance(node, Repeat):
         return f"({_ebnf(node.item)}){_times(node.low, node.high)}"
-    return node.name
+    return _ebnf(node.item) if isinstance(node, Token) else node.name
 
 
 def to_lark(rules: Mapping[str, Node]) -> str:
@@ -130,6 +139,8 @@ def _lark(node: Node) -> str:
     if isinstance(node, Repeat):
         sign = {(0, None): "*", (1, None): "+"}.get((node.low, node.high)) or f"~{node.low}..{node.high}"
         return f"({_lark(node.item)}){sign}"
+    if isinstance(node, Token):
+        return "/" + to_regex(node.item).replace("/", "\\/") + "/"
     return node.name
 
 

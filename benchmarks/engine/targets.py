@@ -40,6 +40,8 @@ TARGETS: dict[tuple[str | None, str], Target] = {
     ("bounded", "first"): Target("≤ best", _part("best", 1)),
     ("bounded", "worst"): Target("≤ 1/10 of llguidance", _part("llguidance", 1 / 10)),
     **{(workload, "p50"): _MASK for workload in ("step", "bounded", "choices", "graph", "calculator")},
+    ("json", "p50"): Target("≤ llguidance", _part("llguidance", 1)),
+    **{(workload, "worst"): Target("≤ llguidance", _part("llguidance", 1)) for workload in ("calculator", "json")},
     ("batch", "p50"): Target("≤ 1/3 of best", _part("best", 1 / 3)),
     ("step", "ahead"): Target("≤ 1/2 of xgrammar", _part("xgrammar", 1 / 2)),
     ("step", "bytes"): Target("≤ 8 MB", lambda figures: 8e6),

@@ -1,4 +1,4 @@
-"""What is measured: six workloads, each a few grammars with texts to be written within them.
+"""What is measured: seven workloads, each a few grammars with texts to be written within them.
 
 All made up here from seeds, so that every run and every engine has the same. The texts are whole texts of their
 grammars; `tests/benchmarks` holds them against `re` and against our own checker.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from json import dumps
 
+from benchmarks.engine import json_value
 from benchmarks.engine.calculator import begins_calculation, is_calculation
 from benchmarks.engine.language import (
     Chars,
@@ -73,24 +75,27 @@ class Case:
     texts : tuple of str
     choices : tuple of str or None
         The language, where it is a list of texts.
+    nested : tuple of two callables or None
+        Where `regular` is None: whether some text begins with some bytes, and whether they are a text.
     """
 
     rules: dict[str, Node]
     regular: Node | None
     texts: tuple[str, ...]
     choices: tuple[str, ...] | None = None
+    nested: tuple[Callable[[bytes], bool], Callable[[bytes], bool]] | None = None
 
     def referee(self) -> Callable[[bytes], bool]:
         """What tells whether some text of the language begins with these bytes, independent of all engines."""
-        if self.regular is None:
-            return begins_calculation
+        if self.nested:
+            return self.nested[0]
         pattern = prefix_pattern(self.regular)
         return lambda data: pattern.fullmatch(data) is not None
 
     def whole(self, data: bytes) -> bool:
         """Whether `data` is a text of the language, by the same means."""
-        if self.regular is None:
-            return is_calculation(data)
+        if self.nested:
+            return self.nested[1](data)
         return whole_pattern(self.regular).fullmatch(data) is not None
 
 
@@ -190,11 +195,20 @@ def calculator() -> Workload:
         "Calculator(((12.50-3)*(7+4/2))/((1+(2*(3-(4/5))))-0.25))",
         "Calculator(((((((1))))))+((2-(3*(4+(5/(6-7)))))*100)-(((8))))",
     )
-    return Workload("calculator", "nested calculator expressions", (Case(rules, None, texts),))
+    return Workload("calculator", "nested calculator expressions", (_nested_case(rules, texts, begins_calculation, is_calculation),))
+
+
+def json() -> Workload:
+    """Function calls as JSON: objects and arrays within each other, strings with escapes, numbers."""
+    rng = random.Random(2406)
+    texts = tuple(dumps(_call(rng, depth), ensure_ascii=False) for depth in (2, 3, 5))
+    case = _nested_case(json_value.rules(), texts, json_value.begins_object, json_value.is_object)
+    return Workload("json", "function calls as JSON", (case,))
 
 
 WORKLOADS: dict[str, Callable[[], Workload]] = {
     "step": step, "bounded": bounded, "choices": choices, "graph": graph, "batch": batch, "calculator": calculator,
+    "json": json,
 }  # fmt: skip
 
 
@@ -213,6 +227,27 @@ def household_commands(seed: int) -> tuple[str, ...]:
 
 def _case(node: Node, texts: tuple[str, ...], listed: tuple[str, ...] | None = None) -> Case:
     return Case({"root": node}, node, texts, listed)
+
+
+def _nested_case(rules: dict[str, Node], texts: tuple[str, ...], begins, whole) -> Case:
+    return Case(rules, None, texts, nested=(begins, whole))
+
+
+def _call(rng: random.Random, depth: int) -> dict:
+    """A function call whose arguments nest `depth` levels."""
+    names = [verb.split("|")[0].replace(" ", "_") for verb in GRAPH_VERBS]
+    return {"name": rng.choice(names), "arguments": {rng.choice(PLACES.split()): _value(rng, depth) for _ in range(4)}}
+
+
+def _value(rng: random.Random, depth: int):
+    kind = rng.randrange(4) if depth else rng.randrange(2, 6)
+    if kind == 0:
+        return {thing: _value(rng, depth - 1) for thing in rng.sample(THINGS.split(), 3)}
+    if kind == 1:
+        return [_value(rng, depth - 1) for _ in range(rng.randint(0, 3))]
+    if kind == 2:
+        return _thought(rng, rng.randint(1, 9)).replace("“", '"').replace("—", "\t")
+    return (rng.choice(TOPICS), round(rng.uniform(-900, 900), 2), rng.random() < 0.5, None)[rng.randrange(4)]
 
 
 def _step_case(bounded: bool) -> Case:

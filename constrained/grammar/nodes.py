@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from constrained.grammar.charset import CharSet
+from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.source import Source
 
 
@@ -218,7 +218,21 @@ def repeat(item: Node, low: int, high: int | None) -> Node:
         return item
     if low == 0 and high is None and isinstance(item, Repeat) and item.low <= 1 and item.high is None:
         return Repeat(item.item, 0, None)
+    if low <= 1 and high is None and isinstance(item, Alt):
+        return _free_text(item, low)
     return Repeat(item, low, high)
+
+
+def _free_text(item: Alt, low: int) -> Node:
+    """``(C | x)*`` as ``C* (x C*)*``: a run of characters is the automaton's quick case, one in a choice is not."""
+    chars = [i for i in item.items if isinstance(i, Chars)]
+    others = alt([i for i in item.items if not isinstance(i, Chars)])
+    if not chars or others is NEVER:
+        return Repeat(item, low, None)
+    one = chars[0] if len(chars) == 1 else Chars(charset([r for c in chars for r in c.chars.ranges]), place=chars[0].place)
+    run = Repeat(one, 0, None)
+    every = seq([run, Repeat(seq([others, run]), 0, None)])
+    return seq([item, every]) if low else every
 
 
 def placed(node: Node, place: Place | None) -> Node:
