@@ -39,7 +39,8 @@ class Automaton(Templates):
         self._entered = 0
         self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
-        self._bottom = self.fork((None,))  # any stack: reached, it shows as the end of the text
+        self.bottom = self.bottom_frame()
+        self._through = self.step_end(self.bottom)  # what shows that a walk has come to it
         self._openings: dict[tuple, Opening | None] = {}
         self.root = root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
         if self._liveness and not self._liveness.can_finish(root):
@@ -131,7 +132,7 @@ class Automaton(Templates):
         return opening if opening.is_plain else None
 
     def _open(self, node: n.Node, env: p.Env) -> Opening:
-        return Opening(self.entered_by(self.frame(node, env, self._bottom)), self._bottom)
+        return Opening(self.entered_by(self.frame(node, env, self.bottom)), self._through)
 
     def prepare(self, most: int) -> None:
         """Work out what constructs begin with before they are come to, if stacks nest: up to `most` of them."""
@@ -172,7 +173,9 @@ class Automaton(Templates):
                     )
             node, env, rest = frame.node, frame.env, frame.next
             kind = type(node)
-            if node is None:
+            if frame is self.bottom:
+                out[self._through] = None
+            elif node is None:
                 work.extend(self._living(frame.ways))
             elif kind is n.Literal:
                 out[self.in_literal(node.data, 0, rest)] = frame
@@ -224,6 +227,10 @@ class Automaton(Templates):
         if type(node) in _READ_AT_ONCE and self._liveness is None:
             return p.Frame(node, env, rest, _PASSING)
         return self.frame(node, env, rest)
+
+    def near(self, frame: p.Frame | None, most: int) -> p.Frame | None:
+        """As in `Stacks`; where values may be missing, what may begin depends on all that is below."""
+        return frame if self._liveness is not None else super().near(frame, most)
 
     def _living(self, frames) -> Sequence[p.Frame | None]:
         """Those of `frames` from which the text can be finished."""

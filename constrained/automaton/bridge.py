@@ -12,6 +12,9 @@ from constrained.automaton.stacks import CROWD, is_open
 from constrained.errors import LimitError
 from constrained.grammar.nodes import Choices, Literal, Seq
 
+_NEAR = 4
+"""Frames that a mask's walk seldom gets through: two levels of brackets."""
+
 ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(5)
 
 
@@ -29,6 +32,7 @@ class Bridge:
 
     def __init__(self, automaton: Automaton, capped, bounds):
         self.automaton, self.capped, self.bounds = automaton, capped, bounds
+        self.bottom = automaton.bottom
         self._frame, self._rest_of = automaton.frame, automaton.rest_of
 
     def enter(self, frame: p.Frame) -> list[tuple]:
@@ -59,6 +63,10 @@ class Bridge:
     def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:
         """The frame after a choice that gives `parameter` its value."""
         return self.automaton.rebind(rest, rest.env, parameter, value)
+
+    def near(self, frame: p.Frame) -> p.Frame:
+        """The frame whose masks are those of `frame`, if they look no further down than it reaches."""
+        return self.automaton.near(frame, _NEAR)
 
     def join(self, first: p.Frame | None, second: p.Frame | None) -> p.Frame | None | bool:
         """The frame after which comes what comes after either; False where parameters in one are still open."""

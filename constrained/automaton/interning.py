@@ -37,6 +37,10 @@ class Interning:
             found = self._frames[ways] = p.Fork(ways, self._next_frame())
         return found
 
+    def bottom_frame(self) -> p.Bottom:
+        """The frame that stands for any stack."""
+        return self._frames.setdefault((), p.Bottom(self._next_frame()))
+
     def _next_frame(self) -> int:
         """The number of the frame about to be made: above those of all below it."""
         number = len(self._frames)

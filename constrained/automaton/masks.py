@@ -36,7 +36,7 @@ class Masks:
         self._cap = vocabulary.longest + 1
         self._ids: dict[p.Position, np.ndarray] = {}
         self._rows: dict[p.Position, np.ndarray] = {}
-        self._frames: dict[p.Frame | None, p.Frame | None] = {None: None}
+        self._frames: dict[p.Frame | None, p.Frame | None] = {None: None, automaton.bottom: automaton.bottom}
 
     @property
     def nbytes(self) -> int:

@@ -26,11 +26,11 @@ class Opening:
 
     __slots__ = ("frames", "positions", "through", "is_plain")
 
-    def __init__(self, entered, bottom: p.Frame):
+    def __init__(self, entered, through: p.StepEnd):
         self.frames: list[tuple[Node, p.Env, int]] = []
-        numbers = {bottom: -1}
-        self.through = any(isinstance(q, p.Accept) for q in entered)
-        self.positions = [(q, self._number(q.rest, numbers)) for q in entered if not isinstance(q, p.Accept)]
+        numbers = {through.rest: -1}
+        self.through = through in entered
+        self.positions = [(q, self._number(q.rest, numbers)) for q in entered if q is not through]
         self.is_plain = not any(env.values for _, env, _ in self.frames)
 
     def _number(self, frame: p.Frame, numbers: dict[p.Frame, int]) -> int:

@@ -91,6 +91,15 @@ class Fork(Frame):
         self.ways = ways
 
 
+class Bottom(Frame):
+    """Any stack: what is below is left open."""
+
+    __slots__ = ()
+
+    def __init__(self, number: int):
+        super().__init__(None, None, None, number)
+
+
 class Position:
     """Base: `number` orders positions, `step(byte)` gives the positions after it."""
 

@@ -83,7 +83,8 @@ class Stacks(Interning):
         """The ways by the construct they go on with; open parameters keep a way apart."""
         heads: dict[tuple, list] = {}
         for way in ways:
-            head = (0, 0) if way is None else (id(way), 0) if is_open(way) else (id(self._like(way.node)), id(way.env))
+            apart = way is None or way.node is None or is_open(way)
+            head = (id(way), 0) if apart else (id(self._like(way.node)), id(way.env))
             heads.setdefault(head, []).append(way)
         return heads
 
@@ -116,6 +117,24 @@ class Stacks(Interning):
         return tuple(
             same[0] if len(same) == 1 else self.on(same[0], self.join(q.rest for q in same)) for same in alike.values()
         )
+
+    def near(self, frame: p.Frame | None, most: int) -> p.Frame | None:
+        """`frame` with at most so many frames, and below them any stack: the same mask, if its walk gets no deeper.
+
+        Stacks with template parameters, whose values may be tied further down, and forks stay as they are.
+        """
+        top: list[p.Frame] = []
+        while frame is not None and len(top) < most:
+            if frame.node is None or frame.env.values:
+                break
+            top.append(frame)
+            frame = frame.next
+        if frame is None or len(top) < most:
+            return top[0] if top else frame
+        below = self.bottom_frame()
+        for part in reversed(top):
+            below = self.frame(part.node, part.env, below)
+        return below
 
     def on(self, q: p.Position, rest: p.Frame | None) -> p.Position:
         """The position that reads what `q` reads, and then goes on with `rest`."""

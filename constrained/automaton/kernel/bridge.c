@@ -18,11 +18,14 @@ int32_t know_frame(Engine *e, PyObject *frame) {
         if (frames) e->frames = frames;
         Closure **closures = realloc(e->closures, room * sizeof *closures);
         if (closures) e->closures = closures;
-        if (!frames || !closures) {
+        int32_t *near = realloc(e->near, room * sizeof *near);
+        if (near) e->near = near;
+        if (!frames || !closures || !near) {
             PyErr_NoMemory();
             return -1;
         }
         memset(frames + e->frame_room, 0, (room - e->frame_room) * sizeof *frames);
+        memset(near + e->frame_room, 0, (room - e->frame_room) * sizeof *near);
         memset(closures + e->frame_room, 0, (room - e->frame_room) * sizeof *closures);
         e->frame_room = room;
     }

@@ -21,10 +21,15 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     e->frame_room = 64;
     e->frames = calloc(64, sizeof *e->frames);
     e->closures = calloc(64, sizeof *e->closures);
-    if (!e->literal_numbers || !e->choices_numbers || !e->frames || !e->closures) {
+    e->near = calloc(64, sizeof *e->near);
+    if (!e->literal_numbers || !e->choices_numbers || !e->frames || !e->closures || !e->near) {
         PyErr_NoMemory();
         return -1;
     }
+    PyObject *bottom = PyObject_GetAttrString(bridge, "bottom");
+    e->bottom = bottom ? know_frame(e, bottom) : -1;
+    Py_XDECREF(bottom);
+    if (e->bottom < 0) return -1;
     PyObject *described = PySequence_Fast(start, "start is no sequence");
     if (!described) return -1;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(described) && !PyErr_Occurred(); i++) {
@@ -57,8 +62,8 @@ static void engine_dealloc(Engine *e) {
         Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
         free(e->choices[i].flat), free(e->choices[i].offsets);
     }
-    free(e->frames), free(e->closures), free(e->literals), free(e->choices), free(e->start.at);
-    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->rows, 1), table_clear(&e->table);
+    free(e->frames), free(e->closures), free(e->near), free(e->literals), free(e->choices), free(e->start.at);
+    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->deep, 0), map_clear(&e->worth, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
     Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens);
@@ -67,9 +72,9 @@ static void engine_dealloc(Engine *e) {
 }
 
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
-    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room) * sizeof(Slot);
+    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room + e->deep.room + e->worth.room) * sizeof(Slot);
     sum += e->closure_bytes + e->choices_bytes;
-    sum += e->table.bytes + e->table.room * 8 + (size_t)e->frame_room * 16 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
+    sum += e->table.bytes + e->table.room * 8 + (size_t)e->frame_room * 20 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
     return PyLong_FromSize_t(sum);
 }
 

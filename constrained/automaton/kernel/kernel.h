@@ -174,6 +174,9 @@ typedef struct {
     Tokens *tokens;
     PyObject **frames;   /* borrowed: the automaton keeps its frames */
     Closure **closures;
+    int32_t *near;       /* the frame with what is far below left open; 0: not asked yet */
+    int32_t bottom;      /* the frame that stands for what is left open */
+    int64_t touches;     /* how often it has been reached */
     int32_t frame_room;
     Literal *literals;
     int32_t literal_count, literal_room;
@@ -184,6 +187,8 @@ typedef struct {
     Map finished;        /* (choices, value, rest) -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
+    Map worth;           /* configs of walks that allowed many tokens: next time, these are kept */
+    Map deep;            /* configs, what is far below left open, whose walk reaches it */
     size_t row_bytes, max_row_bytes, rows_made;
     int64_t max_positions; /* of one state */
     Vec start;
@@ -205,6 +210,7 @@ void map_clear(Map *map, int free_values);
 Closure *closure_of(Engine *engine, int32_t rest);
 const uint64_t *closure_first(Engine *engine, Closure *closure);
 int next_bytes(Engine *engine, const Vec *vec, uint64_t out[4]);
+int near_config(Engine *engine, const Config *config, Config *near);
 int32_t know_frame(Engine *engine, PyObject *frame);
 int config_of(Engine *engine, PyObject *described, Config *out);
 PyObject *position_of(Engine *engine, const Config *config);
@@ -282,7 +288,7 @@ int restore_mask(Engine *engine, const Config *config, const int32_t *ids, Py_ss
 
 /* Python types ---------------------------------------------------------------------------------- */
 
-extern PyObject *name_enter, *name_capped, *name_number;
+extern PyObject *name_enter, *name_capped, *name_number, *name_near;
 extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;
 extern PyTypeObject *TokensType, *EngineType, *CoreType;
 

@@ -1,7 +1,8 @@
 /* Which tokens may come next. */
 #include "kernel.h"
 
-#define HEAVY 512 /* a position that allows more tokens than this keeps them */
+#define WORTH 32  /* a position whose walk allows more tokens than this keeps them: as ids, */
+#define HEAVY 512 /* or, above this, as a row */
 #define CROWD 8   /* texts in one state, each of which would keep a row of its own */
 #define LISTED 32 /* so many ids are quicker set than a row of one's own is read */
 
@@ -10,6 +11,22 @@ typedef struct {
     int32_t count; /* -1: a row */
     uint32_t data[];
 } Kept;
+
+/* Take `kept` for known; what is known already, if another was quicker; NULL on error. */
+static Kept *store(Engine *e, const Config *key, Kept *kept, size_t bytes) {
+    if (e->row_bytes + bytes > e->max_row_bytes) { /* begin anew: what is needed again is soon back */
+        map_clear(&e->rows, 1);
+        e->row_bytes = 0;
+    }
+    Kept *before = map_get(&e->rows, key); /* another thread's, while Python ran */
+    if (before || map_put(&e->rows, key, kept) < 0) {
+        free(kept);
+        return before;
+    }
+    e->row_bytes += bytes;
+    e->rows_made++;
+    return kept;
+}
 
 /* Keep the ids listed in `found`, and those of a base row, if given, where a row is kept; NULL on error. */
 static Kept *keep(Engine *e, const Config *key, const Target *found, int32_t most, const uint32_t *base) {
@@ -27,18 +44,7 @@ static Kept *keep(Engine *e, const Config *key, const Target *found, int32_t mos
         if (as_row) kept->data[found->list[i] >> 5] |= 1u << (found->list[i] & 31);
         else kept->data[i] = (uint32_t)found->list[i];
     }
-    if (e->row_bytes + bytes > e->max_row_bytes) { /* begin anew: what is needed again is soon back */
-        map_clear(&e->rows, 1);
-        e->row_bytes = 0;
-    }
-    Kept *before = map_get(&e->rows, key); /* another thread's, while Python ran */
-    if (before || map_put(&e->rows, key, kept) < 0) {
-        free(kept);
-        return before;
-    }
-    e->row_bytes += bytes;
-    e->rows_made++;
-    return kept;
+    return store(e, key, kept, bytes);
 }
 
 static void add_row(Target *target, const uint32_t *row, int *empty) {
@@ -60,15 +66,17 @@ static void add_kept(Target *target, const Kept *kept, int *empty) {
     for (int32_t i = 0; i < kept->count; i++) target->row[kept->data[i] >> 5] |= 1u << (kept->data[i] & 31);
 }
 
-/* What `key`, free text as the next thing, allows: a row, or ids beside its base row. */
+/* What `key`, free text as the next thing, allows: a row, or ids beside its base row. NULL, too, where the walk has
+ * come to the engine's bottom frame. */
 static const Kept *text_kept(Engine *e, const Config *key, int open) {
     const Kept *kept = map_get(&e->rows, key);
     if (kept) return kept;
+    int64_t touches = e->touches;
     Target found = {.touched_count = -1};
     Walk *w = walk_take(e, &found);
     if (w && text_others(w, &e->tokens->nodes[0], key, open) == 0) {
         const uint32_t *base = text_base(e->tokens, key);
-        if (base) kept = keep(e, key, &found, LISTED, base);
+        if (base && e->touches == touches) kept = keep(e, key, &found, LISTED, base);
     }
     if (w) walk_leave(w);
     free(found.list);
@@ -85,65 +93,116 @@ static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted) {
     return result;
 }
 
-/* A position whose walk allowed many tokens: keep them. Free text inside needs a row to write to. */
-static int keep_heavy(Engine *e, const Config *c) {
+/* Keep what a position allows, if its walk is worth it. Free text inside needs a row to write to. */
+static int keep_walked(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
-    int32_t words = e->tokens->words, emitted;
-    Target row = {.row = calloc(words, sizeof(uint32_t)), .words = words, .touched_count = -1};
-    Target found = {.touched_count = -1};
-    int result = row.row ? walk(e, &one, &row, &emitted) : -1;
-    for (int32_t i = 0; result == 0 && emitted > HEAVY && i < words; i++)
-        for (uint32_t bits = row.row[i]; bits && result == 0; bits &= bits - 1)
-            result = list_id(&found, i * 32 + __builtin_ctz(bits));
-    if (result == 0 && emitted > HEAVY && !keep(e, c, &found, HEAVY, NULL)) result = -1;
-    free(row.row), free(found.list);
-    return result;
+    int32_t words = e->tokens->words, emitted, count = 0;
+    size_t bytes = sizeof(Kept) + words * sizeof(uint32_t);
+    int64_t touches = e->touches;
+    Kept *kept = calloc(1, bytes);
+    if (!kept) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Target row = {.row = kept->data, .words = words, .touched_count = -1};
+    kept->count = -1;
+    int failed = walk(e, &one, &row, &emitted) < 0;
+    for (int32_t i = 0; i < words; i++) count += __builtin_popcount(kept->data[i]);
+    if (!failed && e->touches == touches && count > HEAVY && emitted > HEAVY) return store(e, c, kept, bytes) ? 0 : -1;
+    if (!failed && e->touches == touches && count > WORTH && count <= HEAVY) {
+        Target found = {.touched_count = -1};
+        for (int32_t i = 0; i < words && !failed; i++)
+            for (uint32_t bits = kept->data[i]; bits && !failed; bits &= bits - 1)
+                failed = list_id(&found, i * 32 + __builtin_ctz(bits)) < 0;
+        failed = failed || !keep(e, c, &found, HEAVY, NULL);
+        free(found.list);
+    }
+    free(kept);
+    return failed ? -1 : 0;
 }
 
-/* Write the tokens that `vec` allows. Where `touched` is kept the row must be clear, else it may hold anything. */
+/* Free text as the next thing: its row, written to `target`. 1: done. 0: to be walked with others, as `key`. -2: `c`
+ * has what is far below left open, and that was reached. */
+static int fill_text(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
+    TextSet *set = e->tokens->sets[c->object];
+    int64_t touches = e->touches;
+    if (text_index(e->tokens, set) < 0) return -1;
+    int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
+    if (open < 0 || canonical(e, c, set, open, key) < 0) return -1;
+    if (e->touches != touches) return -2;
+    /* many texts that may end anywhere are walked together: they come to the same few sets of positions */
+    if (!set->permissive || (open && crowded && !map_get(&e->rows, key))) return 0;
+    const Kept *kept = text_kept(e, key, open);
+    if (!kept) return e->touches != touches && !PyErr_Occurred() ? -2 : -1;
+    const uint32_t *base = kept->count < 0 ? kept->data : text_base(e->tokens, key);
+    if (!base) return -1;
+    add_row(target, base, empty);
+    if (kept->count > 0) add_kept(target, kept, empty);
+    return 1;
+}
+
+/* Write the tokens that `vec` allows. Where `touched` is kept the row must be clear, else it may hold anything.
+ *
+ * What is far below on a stack is left open at first, so that all stacks with the same top share their masks; where a
+ * walk reaches that, it is done again on the whole stack. It has only found too little, never too much.
+ */
 int fill_row(Engine *e, const Vec *vec, Target *target) {
-    Tokens *t = e->tokens;
-    Config few[16];
-    Vec narrow = {few, 0, 16}, many = {NULL, 0, 0};
+    Vec walked = {NULL, 0, 0}, whole = {NULL, 0, 0}; /* positions to walk together: as walked at first, and whole */
     int empty = target->touched_count < 0, result = 0; /* what is empty needs no clearing before a row */
-    int32_t emitted = 0, texts = 0;
+    int32_t emitted = 0, texts = 0, left_open = 0;
     e->work = 0;
     for (int i = 0; i < vec->n; i++) texts += vec->at[i].kind == TEXT;
     for (int i = 0; i < vec->n; i++) {
-        Config key;
         const Config *c = &vec->at[i];
-        const Kept *kept = NULL;
+        Config near, key;
         if (c->kind <= STEP_END) continue;
+        int open_below = near_config(e, c, &near);
+        if (open_below < 0) goto error;
+        if (open_below) c = &near;
         if (c->kind == TEXT && c->depth == 0) {
-            TextSet *set = t->sets[c->object];
-            if (text_index(t, set) < 0) goto error;
-            int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
-            if (open < 0 || canonical(e, c, set, open, &key) < 0) goto error;
-            c = &key;
-            /* many texts that may end anywhere are walked together: they come to the same few sets of positions */
-            if (set->permissive && !(open && texts > CROWD && !map_get(&e->rows, c))) {
-                if (!(kept = text_kept(e, c, open))) goto error;
-                const uint32_t *base = kept->count < 0 ? kept->data : text_base(t, c);
-                if (!base) goto error;
-                add_row(target, base, &empty);
-                if (kept->count > 0) add_kept(target, kept, &empty);
-                continue;
+            int done = fill_text(e, c, texts > CROWD, target, &empty, &key);
+            if (done == -2) {
+                if (map_put(&e->deep, &near, e) < 0) goto error;
+                c = &vec->at[i];
+                open_below = 0;
+                done = fill_text(e, c, texts > CROWD, target, &empty, &key);
             }
+            if (done < 0) goto error;
+            if (done) continue;
+            c = &key;
         }
-        if (texts <= CROWD && e->rows.used && (kept = map_get(&e->rows, c))) add_kept(target, kept, &empty);
-        else if (narrow.n < 16) narrow.at[narrow.n++] = *c;
-        else if (vec_push(&many, c) < 0) goto error;
+        const Kept *kept = texts <= CROWD && e->rows.used ? map_get(&e->rows, c) : NULL;
+        if (!kept && e->worth.used && map_get(&e->worth, c)) {
+            if (map_put(&e->worth, c, NULL) < 0 || keep_walked(e, c) < 0) goto error;
+            kept = map_get(&e->rows, c);
+        }
+        if (kept) {
+            add_kept(target, kept, &empty);
+            continue;
+        }
+        if (vec_push(&walked, c) < 0 || vec_push(&whole, &vec->at[i]) < 0) goto error;
+        left_open += open_below;
     }
-    if (empty) memset(target->row, 0, t->words * sizeof(uint32_t));
-    if (many.n && vec_append(&many, narrow.at, narrow.n) < 0) goto error;
-    const Vec *rest = many.n ? &many : &narrow;
-    if (rest->n) result = walk(e, rest, target, &emitted);
-    for (int i = 0; i < rest->n && emitted > HEAVY && texts <= CROWD && result == 0; i++)
-        result = keep_heavy(e, &rest->at[i]);
-    free(many.at);
+    if (empty) memset(target->row, 0, target->words * sizeof(uint32_t));
+    int64_t touches = e->touches;
+    if (walked.n) result = walk(e, &walked, target, &emitted);
+    if (result == 0 && left_open && e->touches != touches) {
+        for (int i = 0; i < walked.n && result == 0; i++) {
+            Config near;
+            if (near_config(e, &whole.at[i], &near) > 0) result = map_put(&e->deep, &near, e);
+        }
+        if (result == 0) result = walk(e, &whole, target, &emitted);
+        Vec swap = walked;
+        walked = whole;
+        whole = swap;
+    }
+    /* to keep their rows takes another walk: next time, so that no mask takes two */
+    for (int i = 0; i < walked.n && emitted > WORTH && texts <= CROWD && result == 0; i++)
+        result = map_put(&e->worth, &walked.at[i], e);
+    free(walked.at), free(whole.at);
     return result;
 error:
-    free(many.at);
+    free(walked.at), free(whole.at);
     return -1;
 }
 

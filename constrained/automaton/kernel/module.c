@@ -1,7 +1,7 @@
 /* What Python sees: constrained.automaton._kernel. */
 #include "kernel.h"
 
-PyObject *name_enter, *name_capped, *name_number; /* what is asked of Python, by names made once */
+PyObject *name_enter, *name_capped, *name_number, *name_near; /* what is asked of Python, by names made once */
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_kernel", "The engine's hot loops; constrained.automaton does without them where they aren't built.",
@@ -17,8 +17,9 @@ static PyTypeObject *add(PyObject *module, const char *name, PyType_Spec *spec) 
 PyMODINIT_FUNC PyInit__kernel(void) {
     name_enter = PyUnicode_InternFromString("enter");
     name_capped = PyUnicode_InternFromString("capped");
+    name_near = PyUnicode_InternFromString("near");
     name_number = PyUnicode_InternFromString("number");
-    PyObject *module = name_enter && name_capped && name_number ? PyModule_Create(&definition) : NULL;
+    PyObject *module = name_enter && name_capped && name_number && name_near ? PyModule_Create(&definition) : NULL;
     if (!module) return NULL;
     if (!(TokensType = add(module, "Tokens", &tokens_spec)) || !(EngineType = add(module, "Engine", &engine_spec)) ||
         !(CoreType = add(module, "Core", &core_spec)) || !add(module, "Rows", &rows_spec))

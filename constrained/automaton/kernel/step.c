@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 Closure *closure_of(Engine *e, int32_t rest) {
+    if (rest == e->bottom) e->touches++;
     if (e->closures[rest]) return e->closures[rest];
     PyObject *found = rest ? PyObject_CallMethodOneArg(e->bridge, name_enter, e->frames[rest])
                            : Py_BuildValue("[(iOOiiiO)]", ACCEPT, Py_None, Py_None, 0, 0, 0, Py_None);
@@ -31,6 +32,21 @@ Closure *closure_of(Engine *e, int32_t rest) {
         e->closure_bytes += sizeof *closure + closure->n * sizeof(Config);
     }
     return e->closures[rest];
+}
+
+/* `near`: the position with what is far below left open. 1: it is another, and its mask may be that of `c`. */
+int near_config(Engine *e, const Config *c, Config *near) {
+    *near = *c;
+    if (!c->rest) return 0;
+    if (!e->near[c->rest]) {
+        PyObject *frame = PyObject_CallMethodOneArg(e->bridge, name_near, e->frames[c->rest]);
+        int32_t number = frame ? know_frame(e, frame) : -1;
+        Py_XDECREF(frame);
+        if (number < 0) return -1;
+        e->near[c->rest] = number;
+    }
+    near->rest = e->near[c->rest];
+    return near->rest != c->rest && !(e->deep.used && map_get(&e->deep, near));
 }
 
 static int append_closure(Engine *e, int32_t rest, Vec *out) {

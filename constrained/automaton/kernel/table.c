@@ -12,6 +12,7 @@ struct State {
     size_t hash;
     uint64_t first[4]; /* bytes that may come next */
     int has_first;
+    uint64_t deep[4];  /* bytes that lead to the engine's bottom frame */
     int32_t next[256];
 };
 
@@ -78,6 +79,7 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
         return t->slots[at] >= 0 ? t->slots[at] : NO_ROOM;
     }
     state->has_first = 0;
+    memset(state->deep, 0, sizeof state->deep);
     memset(state->next, 0xFF, sizeof state->next); /* UNKNOWN */
     t->bytes += sizeof *state + vec->n * sizeof(Config);
     t->slots[at] = t->count;
@@ -100,11 +102,16 @@ const uint64_t *table_first(Engine *e, int32_t number) {
 int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
     State *state = e->table.states[from];
     int32_t after = state->next[byte];
-    if (after != UNKNOWN) return after;
+    if (after != UNKNOWN) {
+        if (state->deep[byte >> 6] >> (byte & 63) & 1) e->touches++;
+        return after;
+    }
     Vec vec = {NULL, 0, 0};
+    int64_t touches = e->touches;
     if (step_vec(e, &state->vec, byte, &vec) < 0) after = FAILED;
     else after = vec.n ? table_state(&e->table, &vec, 0) : DEAD;
     free(vec.at);
+    if (e->touches != touches) state->deep[byte >> 6] |= 1ull << (byte & 63);
     if (after >= DEAD) state->next[byte] = after; /* states stay where they are while anybody walks */
     return after;
 }
