@@ -6,6 +6,7 @@
  */
 #include "kernel.h"
 
+#define ROW_COST 128 /* ids that take as long to emit as a row */
 #define SMALL 1024    /* a subtree of so many tokens isn't worth a row */
 #define MOST_BASES 512
 
@@ -149,8 +150,10 @@ int free_text(Walk *w, int32_t number, const Config *c) {
         const uint32_t *base = base_row(t, number, c->object, most);
         if (!base) return -1;
         for (int32_t i = 0; i < target->words; i++) target->row[i] |= base[i];
+        w->emitted += ROW_COST;
     } else {
         write_base(t, set, node, most, target->row);
+        w->emitted += node->high - node->low;
     }
     target->touched_count = -1;
     return text_others(w, node, c, open);

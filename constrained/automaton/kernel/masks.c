@@ -252,7 +252,9 @@ Py_ssize_t precompute(Engine *e, Py_ssize_t most) {
     while (!failed && work.n && (Py_ssize_t)seen.used <= most) {
         Config c = work.at[--work.n];
         Vec one = {&c, 1, 1};
+        size_t worth = e->worth.used;
         failed = fill_row(e, &one, &target) < 0 || PyErr_CheckSignals() < 0;
+        if (!failed && e->worth.used > worth) failed = fill_row(e, &one, &target) < 0; /* now it is kept */
         uint8_t bytes[256];
         int n = 0;
         if (c.kind == LITERAL) {

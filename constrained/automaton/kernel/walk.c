@@ -273,7 +273,7 @@ int visit(Walk *w, int32_t number) {
         here->n = kept;
     }
     int text = 0;
-    for (int i = 0; i < here->n && !text; i++) text = here->at[i].kind == TEXT;
+    for (int i = 0; i < here->n && !text; i++) text = here->at[i].kind == TEXT && here->at[i].high != 1;
     if (text && node->high - node->low > WIDE) { /* comes to the same few states again and again */
         int32_t state = table_state(&e->table, here, 1);
         return state < 0 ? -1 : visit_from(w, node, state);
