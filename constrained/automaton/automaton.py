@@ -40,7 +40,7 @@ class Automaton(Templates):
         self._liveness = Liveness(self) if has_gaps(grammar) else None
         self.accept = self._position(p.Accept, (), None)
         self.bottom = self.bottom_frame()
-        self._through = self.step_end(self.bottom)  # what shows that a walk has come to it
+        self._through = self._position(p.Accept, (), self.bottom)  # what shows that a walk has come to it
         self._openings: dict[tuple, Opening | None] = {}
         self.root = root = self.frame(grammar.start, self.env(grammar, {}, 0), None)
         if self._liveness and not self._liveness.can_finish(root):

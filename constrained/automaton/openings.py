@@ -26,7 +26,7 @@ class Opening:
 
     __slots__ = ("frames", "positions", "through", "is_plain")
 
-    def __init__(self, entered, through: p.StepEnd):
+    def __init__(self, entered, through: p.Accept):
         self.frames: list[tuple[Node, p.Env, int]] = []
         numbers = {through.rest: -1}
         self.through = through in entered
