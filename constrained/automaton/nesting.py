@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from constrained.automaton import positions as p
+from constrained.automaton.stacks import forks_below
 from constrained.grammar import nodes as n
 from constrained.grammar.left_corners import components
 from constrained.grammar.recursion import references
@@ -48,6 +50,43 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
         if not nests(cut(fewer)):
             chosen = fewer
     return cut(chosen), frozenset(chosen)
+
+
+def open_levels(state, known: dict[p.Frame | None, dict]) -> int:
+    """How deep the stacks of `state` nest: the most times that one construct stands open in one of them.
+
+    Parameters
+    ----------
+    state : State
+    known : dict
+        Frame -> times that each construct stands open from there down; grows with each call.
+    """
+    known.setdefault(None, {})
+    deepest = 0
+    for q in state.positions:
+        for fork in forks_below(q.rest, known):
+            known[fork] = _most(_open_below(way, known) for way in fork.ways)
+        deepest = max(deepest, *_open_below(q.rest, known).values(), 0)
+    return deepest
+
+
+def _open_below(frame: p.Frame | None, known: dict) -> dict:
+    chain = []
+    while frame not in known:
+        chain.append(frame)
+        frame = frame.next
+    for part in reversed(chain):
+        below, head = known[part.next], (id(part.node), id(part.env))
+        known[part] = {**below, head: below.get(head, 0) + 1}
+    return known[chain[0] if chain else frame]
+
+
+def _most(counts) -> dict:
+    out: dict = {}
+    for one in counts:
+        for head, times in one.items():
+            out[head] = max(times, out.get(head, 0))
+    return out
 
 
 def _sites(node: n.Node, rules: dict[str, n.Rule]) -> Iterator[tuple[n.Call | None, str, frozenset[int], bool]]:

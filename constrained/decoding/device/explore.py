@@ -14,6 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from constrained.automaton import CompiledGrammar
+from constrained.automaton.nesting import open_levels
 from constrained.automaton.state import State
 from constrained.decoding.device.classes import TokenClasses
 from constrained.errors import GrammarError
@@ -40,18 +41,21 @@ class Limits:
     max_seconds : float
     truncate : bool
         Beyond `max_states`, leave states out instead of refusing.
+    depth : int or None
+        Leave out states whose stack nests deeper (see `automaton.nesting.open_levels`).
     """
 
     max_states: int
     max_bytes: int
     max_seconds: float
     truncate: bool = False
+    depth: int | None = None
 
     def exceeded(self, what: str, name: str) -> GrammarError:
         return GrammarError(
             f"the grammar is too large to lie on the device: {what} (limit {name}={getattr(self, name):,})",
             hint=f"raise {name} of DeviceTables.build; or loosen the bounds of its repeats (an unbounded one is one "
-            "state); or, if texts nest without end, truncate=True; or keep this grammar on the host (Matcher, "
+            "state); or, if texts nest without end, depth=8, say, or truncate=True; or keep this grammar on the host (Matcher, "
             "BatchMatcher), which visits only what is written",
         )
 
@@ -75,6 +79,8 @@ class Exploration:
         Wide state -> its next states, distinct.
     truncated : bool
         Some state was left out.
+    levels : list of int
+        Per state, how deep it nests; 0 where no rule does.
     """
 
     def __init__(self, compiled: Sequence[CompiledGrammar], limits: Limits):
@@ -90,11 +96,15 @@ class Exploration:
         self.mask_row: list[int] = []
         self.wide_edges: list[np.ndarray] = []
         self.truncated = False
+        self.levels = [0]
+        self._open: dict = {}
         self._rows: dict[bytes, int] = {}
         self._listed = len(self.eos)
         self._found: list[tuple[State, CompiledGrammar] | None] = [None]
         self._numbers: dict[State, int] = {}
         self.start = np.array([self._number(c.automaton.start, c) for c in compiled], np.int32)
+        if (self.start < 0).any():
+            raise limits.exceeded("no text begins without nesting deeper", "depth")
 
     def walk(self) -> None:
         """Visit every state.
@@ -133,8 +143,14 @@ class Exploration:
             if self.limits.truncate and len(self._found) >= self.limits.max_states:
                 self.truncated = True
                 return -1
+            levels = open_levels(state, self._open) if compiled.grammar.nests else 0
+            if self.limits.depth is not None and levels > self.limits.depth:
+                self.truncated = True
+                self._numbers[state] = -1
+                return -1
             number = self._numbers[state] = len(self._found)
             self._found.append((state, compiled))
+            self.levels.append(levels)
         return number
 
     def _visit(self, state: State, compiled: CompiledGrammar) -> None:

@@ -49,6 +49,7 @@ def save(tables: DeviceTables, path: str | Path) -> None:
         "eos_token_ids": json.dumps(tables.eos_token_ids),
         "grammars": json.dumps(tables.grammars),
         "truncated": json.dumps(tables.truncated),
+        "depth": str(tables.depth),
         "digest": digest(tensors),
     }
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -109,7 +110,7 @@ def load(
             hint="load them with that vocabulary (the same EOS ids and size too), or build them again",
         )
     try:
-        grammars = tuple(map(str, json.loads(about.get("grammars", "null"))))
+        grammars, depth = tuple(map(str, json.loads(about.get("grammars", "null")))), int(about.get("depth", 0))
     except (ValueError, TypeError):
         raise DataError(f"{path} is damaged", "build and save the tables again") from None
     if compiled is not None and grammars != tuple(grammar_digest(one.grammar) for one in compiled):
@@ -123,6 +124,7 @@ def load(
         grammars=grammars,
         longest_list=int(tensors["offsets"].diff().max()),
         truncated=about.get("truncated") == "true",
+        depth=depth,
         **tensors,
     ).to(device)
 

@@ -69,6 +69,9 @@ class DeviceTables:
         Tokens of the longest list.
     truncated : bool
         Some states were left out: the masks are sound, but not complete (see `build`).
+    depth : int
+        How deep what can be written nests at most: so many times one construct stands open at once, such as the sum
+        in ``sum: item ("+" item)*`` with ``item: "(" sum ")" | ...``, twice inside of ``(1+``. 0: no rule nests.
     """
 
     size: int
@@ -88,6 +91,7 @@ class DeviceTables:
     horizon: torch.Tensor
     longest_list: int
     truncated: bool = False
+    depth: int = 0
 
     @classmethod
     def build(
@@ -99,6 +103,7 @@ class DeviceTables:
         max_bytes: int = MAX_BYTES,
         max_seconds: float = MAX_SECONDS,
         truncate: bool = False,
+        depth: int | None = None,
     ) -> DeviceTables:
         """Visit every state of the grammars' automata at the end of a token.
 
@@ -117,6 +122,9 @@ class DeviceTables:
             Keep the `max_states` nearest to the start (in tokens, `max_states` being some thousands for nested
             expressions) and leave out the others, with every token that leads to them or to what can't be finished
             without them: every text written is still whole, but deeper nesting, say, is not written.
+        depth : int, optional
+            Leave out what nests deeper, in the same way: the bound for grammars whose texts nest without end. What
+            came of it is told by `depth` of the tables, and their `repr`.
 
         Raises
         ------
@@ -134,7 +142,7 @@ class DeviceTables:
                 raise VocabularyError(
                     "the grammars are compiled for different vocabularies", hint="compile them all with the same one"
                 )
-        exploration = Exploration(compiled, Limits(max_states, max_bytes, max_seconds, truncate))
+        exploration = Exploration(compiled, Limits(max_states, max_bytes, max_seconds, truncate, depth))
         exploration.walk()
         return _assemble(exploration).to(device)
 
@@ -161,6 +169,7 @@ class DeviceTables:
         return (
             f"DeviceTables({len(self.start)} grammars, {self.states} states, {self.mask_row.shape[0]} of them wide, "
             f"{self.masks.shape[0]} mask rows, {self.next.shape[1]} classes, {self.nbytes:,} bytes on {self.device}"
+            + (f", nesting {self.depth} deep" if self.depth else "")
             + (", truncated)" if self.truncated else ")")
         )
 
@@ -249,6 +258,7 @@ def _assemble(walked: Exploration) -> DeviceTables:
         horizon=_tensor(horizon),
         longest_list=int(np.diff(offsets).max()),
         truncated=walked.truncated,
+        depth=int(np.array(walked.levels)[fewest < NEVER].max()),
     )
 
 

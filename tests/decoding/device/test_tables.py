@@ -166,6 +166,32 @@ def test_texts_that_nest_without_end_are_refused_or_truncated():
         DeviceTables.build(compile_grammar(Grammar.from_choices(["desk"]), WORDS), max_states=2, truncate=True)
 
 
+@pytest.mark.parametrize("brackets", [0, 1, 4])
+def test_a_depth_is_chosen_and_told(brackets):
+    """Within it everything is admitted that the host admits; nothing nests deeper. The sum itself is one level."""
+    depth = brackets + 1
+    tables = DeviceTables.build(compile_grammar(NESTING, WORDS), depth=depth)
+    assert tables.truncated and tables.depth == depth and f"nesting {depth} deep" in repr(tables)
+    texts = ["1+2", "(" * brackets + "1" + ")" * brackets + "+1"]
+    for text in texts:
+        matcher = DeviceMatcher(tables, 1)
+        for byte in text.encode():
+            logits = torch.full((1, WORDS.size), -9.0)
+            logits[0, byte] = 9.0
+            assert matcher.step(logits).item() == byte
+    matcher = DeviceMatcher(tables, 1)
+    logits = torch.full((1, WORDS.size), -9.0)
+    logits[0, ord("(")] = 9.0
+    written = [matcher.step(logits).item() for _ in range(depth)]
+    assert written[:brackets] == [ord("(")] * brackets and written[brackets] != ord("(")
+
+
+def test_what_does_not_nest_has_no_depth():
+    assert DeviceTables.build(compile_grammar(Grammar.from_choices(["desk"]), WORDS)).depth == 0
+    with pytest.raises(GrammarError, match="no text begins without nesting deeper"):
+        DeviceTables.build(compile_grammar(NESTING, WORDS), depth=0)
+
+
 def test_grammars_over_different_vocabularies_are_refused():
     with pytest.raises(VocabularyError, match="different vocabularies.*\n.*the same one"):
         DeviceTables.build([compile_grammar(Grammar.from_choices(["go"]), v) for v in (WORDS, MANY)])
