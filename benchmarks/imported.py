@@ -15,12 +15,11 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from tqdm import tqdm
 
+from benchmarks import expert_figures
 from benchmarks.replay import SETS, TRAINING_GAMES, Transcript, read_expert, read_knowagent
-from constrained.cli.output import to_json, write_whole
 from constrained.environments.household import HouseholdEnv, load_games
 from constrained.environments.household.archive import data_file
 from constrained.environments.household.game import Game
@@ -160,14 +159,11 @@ def table(figures: dict[str, dict]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench imported`."""
-    parser.add_argument("--every", type=int, default=1, help="judge each N-th training game only")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    expert_figures.add_arguments(parser, "judge")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Print the table, write the JSON."""
     figures = run(options.every)
-    print(table(figures))
-    if options.json:
-        write_whole(options.json, to_json(figures))
+    expert_figures.give(figures, table, options)
     return 0

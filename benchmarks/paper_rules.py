@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter, defaultdict
-from pathlib import Path
 
 from tqdm import tqdm
 
+from benchmarks import expert_figures
 from benchmarks.replay import TRAINING_GAMES, read_expert
-from constrained.cli.output import to_json, write_whole
 from constrained.environments.household import HouseholdEnv, load_games
 from constrained.environments.household.game import Game
 from constrained.knowledge import ActionKnowledge
@@ -128,14 +127,11 @@ def table(figures: dict[str, dict]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench rules`."""
-    parser.add_argument("--every", type=int, default=1, help="judge each N-th training game only")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    expert_figures.add_arguments(parser, "judge")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Print the table, write the JSON."""
     figures = run(options.every)
-    print(table(figures))
-    if options.json:
-        write_whole(options.json, to_json(figures))
+    expert_figures.give(figures, table, options)
     return 0

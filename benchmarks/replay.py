@@ -17,12 +17,11 @@ import time
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Iterator
 
 from tqdm import tqdm
 
-from constrained.cli.output import to_json, write_whole
+from benchmarks import expert_figures
 from constrained.environments.household import Game, HouseholdEnv, load_games
 from constrained.environments.household.archive import data_file, members
 from constrained.environments.household.text import WELCOME
@@ -207,16 +206,13 @@ def table(figures: dict[str, dict]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench replay`."""
-    parser.add_argument("--every", type=int, default=1, help="replay each N-th training game only")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    expert_figures.add_arguments(parser, "replay")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Print the table, write the JSON."""
     figures = run(options.every)
-    print(table(figures))
-    if options.json:
-        write_whole(options.json, to_json(figures))
+    expert_figures.give(figures, table, options)
     for name, f in figures.items():
         for difference in f["differences"][:5]:
             print(f"{name}: {json.dumps(difference)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constrained.grammar import nodes
+from constrained.grammar.cycles import in_circles
 from constrained.grammar.nodes import Alt, Call, Choices, Node, Related, Repeat, Rule, Seq, Slot, Var
 
 Unit = "str | tuple[str, str]"  # a rule, or a (rule, parameter)
@@ -176,38 +177,6 @@ def _last_vars(node: Node) -> set[int]:
 
 
 def components(edges: dict[str, set[tuple[str, bool]]]) -> list[set[str]]:
-    """Strongly connected components with a cycle in them, callees first (Tarjan's algorithm, no recursion)."""
-    graph = {name: {callee for callee, _ in found} for name, found in edges.items()}
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    on_path: dict[str, None] = {}  # in the order they were entered
-    found = []
-    for root in graph:
-        if root in index:
-            continue
-        index[root] = low[root] = len(index)
-        on_path[root] = None
-        work = [(root, iter(sorted(graph[root])))]
-        while work:
-            node, callees = work[-1]
-            for callee in callees:
-                if callee not in graph:
-                    continue
-                if callee not in index:
-                    index[callee] = low[callee] = len(index)
-                    on_path[callee] = None
-                    work.append((callee, iter(sorted(graph[callee]))))
-                    break
-                if callee in on_path:
-                    low[node] = min(low[node], index[callee])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    group = {last := on_path.popitem()[0]}
-                    while last != node:
-                        group.add(last := on_path.popitem()[0])
-                    if len(group) > 1 or node in graph[node]:
-                        found.append(group)
-    return found
+    """Groups of rules that come round to themselves, callees first."""
+    callees = {name: sorted({callee for callee, _ in found}) for name, found in edges.items()}
+    return [set(group) for group in in_circles(callees)]

@@ -10,7 +10,7 @@ from constrained.grammar import nodes as n
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Repeated
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import Source
-from constrained.knowledge.lint.cycles import in_circles
+from constrained.grammar.cycles import in_circles
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.imports import library
 from constrained.knowledge.lint.outline import IMPORT, TERMINAL, Definition, Outline, first_of, items_in, names_in, spelled

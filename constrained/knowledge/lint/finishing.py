@@ -8,7 +8,7 @@ from constrained.grammar import STEP
 from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.trim import productive_rules
-from constrained.knowledge.lint.cycles import circle, components
+from constrained.grammar.cycles import circle, components
 from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline
 
