@@ -228,9 +228,9 @@ class Automaton(Templates):
             return p.Frame(node, env, rest, _PASSING)
         return self.frame(node, env, rest)
 
-    def near(self, frame: p.Frame | None, most: int) -> p.Frame | None:
+    def near(self, frame: p.Frame | None) -> p.Frame | None:
         """As in `Stacks`; where values may be missing, what may begin depends on all that is below."""
-        return frame if self._liveness is not None else super().near(frame, most)
+        return frame if self._liveness is not None else super().near(frame)
 
     def _living(self, frames) -> Sequence[p.Frame | None]:
         """Those of `frames` from which the text can be finished."""

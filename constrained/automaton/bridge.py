@@ -12,9 +12,6 @@ from constrained.automaton.stacks import CROWD, is_open
 from constrained.errors import LimitError
 from constrained.grammar.nodes import Choices, Literal, Seq
 
-_NEAR = 4
-"""Frames that a mask's walk seldom gets through: two levels of brackets."""
-
 ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(5)
 
 
@@ -66,7 +63,7 @@ class Bridge:
 
     def near(self, frame: p.Frame) -> p.Frame:
         """The frame whose masks are those of `frame`, if they look no further down than it reaches."""
-        return self.automaton.near(frame, _NEAR)
+        return self.automaton.near(frame)
 
     def join(self, first: p.Frame | None, second: p.Frame | None) -> p.Frame | None | bool:
         """The frame after which comes what comes after either; False where parameters in one are still open."""

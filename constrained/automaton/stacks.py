@@ -19,6 +19,13 @@ from constrained.grammar.grammar import STEP
 CROWD = 8
 """Positions of one state that are left as they are; among more, stacks are joined."""
 
+NEAR = 6
+"""Frames that a mask's walk seldom gets through: two or three levels of brackets."""
+
+DEEP = 24
+"""Frames of a stack from which on its masks are shared with others that have the same top; to share costs more than a
+few masks do."""
+
 
 class Stacks(Interning):
     """Joins frames, and positions that differ only in their frames."""
@@ -118,21 +125,22 @@ class Stacks(Interning):
             same[0] if len(same) == 1 else self.on(same[0], self.join(q.rest for q in same)) for same in alike.values()
         )
 
-    def near(self, frame: p.Frame | None, most: int) -> p.Frame | None:
-        """`frame` with at most so many frames, and below them any stack: the same mask, if its walk gets no deeper.
+    def near(self, frame: p.Frame | None) -> p.Frame | None:
+        """A deep stack's top, and below it any stack: the same mask, if its walk gets no deeper.
 
         Stacks with template parameters, whose values may be tied further down, and forks stay as they are.
         """
         top: list[p.Frame] = []
-        while frame is not None and len(top) < most:
-            if frame.node is None or frame.env.values:
-                break
-            top.append(frame)
-            frame = frame.next
-        if frame is None or len(top) < most:
-            return top[0] if top else frame
+        below = frame
+        while below is not None and len(top) < DEEP:
+            if below.node is None or below.env.values:
+                return frame
+            top.append(below)
+            below = below.next
+        if below is None:
+            return frame
         below = self.bottom_frame()
-        for part in reversed(top):
+        for part in reversed(top[:NEAR]):
             below = self.frame(part.node, part.env, below)
         return below
 

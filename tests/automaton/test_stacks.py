@@ -119,6 +119,40 @@ def test_the_kernel_joins_as_python_does(name):
     assert ours.is_complete and theirs.is_complete
 
 
+NESTED = {
+    "brackets in a row": 'start: "{" start* "}"\n',
+    "brackets of two kinds, or nothing": 'start: "(" start ")" start | "[" start "]" start |\n',
+    "json": 'start: v\nv: "{" [p ("," p)*] "}" | "[" [v ("," v)*] "]" | S\np: S ":" v\nS: /"[^"]*"/\n',
+    "ends that may be missing": 'start: "(" start "x"? ")" | "[" start* "]"? | "a"*\n',
+}
+
+
+@pytest.mark.skipif(native.kernel is None, reason="the C kernel is not built")
+@pytest.mark.parametrize(("near", "deep"), [(1, 1), (2, 3), (4, 4)])
+@pytest.mark.parametrize("name", NESTED)
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_masks_that_are_shared_by_the_top_of_the_stack_are_those_of_the_whole(name, near, deep, seed):
+    """Walks that look below what is shared begin anew: tokens of several brackets do."""
+    pieces = [bytes((b,)) for b in b"(){}[]\":,xa"] + [b"))", b")))", b"}}}}", b"]}", b"}]}]", b'"}}', b'"]', b"])", b")x)", b"}{{", b'":["', b"a]"]
+    vocabulary = Vocabulary([*pieces, b""], eos_token_ids=[len(pieces)])
+    rng = random.Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stacks, "NEAR", near)
+        patch.setattr(stacks, "DEEP", deep)
+        compiled = compile_grammar(Grammar.from_lark(NESTED[name]), vocabulary)
+        for _ in range(2):  # the second time much is known
+            ours, theirs = compiled.matcher(), PythonMatcher(compiled)
+            for _ in range(40):
+                allowed = ours.allowed_token_ids()
+                assert np.array_equal(allowed, theirs.allowed_token_ids())
+                opening = [i for i in allowed if i < len(pieces) and pieces[i][-1:] in b"({["]
+                token = int(rng.choice(opening if opening and rng.random() < 0.6 else list(allowed)))
+                assert ours.advance(token) and theirs.advance(token)
+                if ours.is_terminated:
+                    break
+
+
 @pytest.mark.parametrize("budget", [40, 200])
 def test_a_budget_behind_forks_is_kept(budget):
     """Every way on leaves one to finish, whichever stack the text turns out to have."""

@@ -132,6 +132,7 @@ int find_child(const Tokens *tokens, const Node *node, uint8_t byte, uint32_t *c
 
 typedef struct {
     int n;
+    int open_below;      /* it may read nothing, down to the engine's bottom frame */
     Config *configs;
     int32_t capped;      /* the frame with far-off counts cut; -1: not asked yet */
     uint64_t first[4];   /* bytes that may come first, one bit each */

@@ -2,8 +2,10 @@
 #include "kernel.h"
 
 Closure *closure_of(Engine *e, int32_t rest) {
-    if (rest == e->bottom) e->touches++;
-    if (e->closures[rest]) return e->closures[rest];
+    if (e->closures[rest]) {
+        e->touches += e->closures[rest]->open_below;
+        return e->closures[rest];
+    }
     PyObject *found = rest ? PyObject_CallMethodOneArg(e->bridge, name_enter, e->frames[rest])
                            : Py_BuildValue("[(iOOiiiO)]", ACCEPT, Py_None, Py_None, 0, 0, 0, Py_None);
     if (!found) return NULL;
@@ -19,6 +21,7 @@ Closure *closure_of(Engine *e, int32_t rest) {
             closure = NULL;
         } else {
             *closure = (Closure){.n = n, .configs = configs, .capped = -1};
+            for (int i = 0; i < n; i++) closure->open_below |= configs[i].kind == ACCEPT && configs[i].rest == e->bottom;
         }
     } else {
         PyErr_SetString(PyExc_TypeError, "Bridge.enter gave no list");
@@ -31,6 +34,7 @@ Closure *closure_of(Engine *e, int32_t rest) {
         e->closures[rest] = closure;
         e->closure_bytes += sizeof *closure + closure->n * sizeof(Config);
     }
+    e->touches += e->closures[rest]->open_below;
     return e->closures[rest];
 }
 
