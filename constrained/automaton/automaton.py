@@ -103,19 +103,26 @@ class Automaton(Templates):
 
     def enter(self, frame: p.Frame | None) -> tuple:
         """The positions reached from `frame` without reading a byte."""
-        if frame is None:
-            return (self.accept,)
-        if frame.closure is None:
-            opening = self.opening(frame)
-            if opening is None:
-                found = self.entered_by(frame)
-            else:
-                made = opening.push(self, frame.next)
-                found = dict.fromkeys(self.on(q, made[over]) for q, over in opening.positions)
-                if opening.through:
-                    found.update(dict.fromkeys(self.enter(frame.next)))
-            frame.closure = self.crowd(tuple(found))
-        return frame.closure
+        work = [frame]  # first what is below, where nothing need be read
+        while work:
+            top = work[-1]
+            if top is None or top.closure is not None:
+                work.pop()
+                continue
+            opening = self.opening(top)
+            below = list(self._living(top.ways)) if isinstance(top, p.Fork) else [top.next] if opening and opening.through else []
+            missing = [b for b in below if b is not None and b.closure is None]
+            if missing:
+                work += missing
+                continue
+            found = dict.fromkeys(q for b in below for q in ((self.accept,) if b is None else b.closure))
+            if opening:
+                made = opening.push(self, top.next)
+                found.update(dict.fromkeys(self.on(q, made[over]) for q, over in opening.positions))
+            elif not below:
+                found = self.entered_by(top)
+            top.closure = self.crowd(tuple(found))
+        return (self.accept,) if frame is None else frame.closure
 
     def opening(self, frame: p.Frame) -> Opening | None:
         """What `frame` begins with on any stack; None where that depends on the stack."""

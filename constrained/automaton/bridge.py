@@ -49,13 +49,10 @@ class Bridge:
         if kind is Choices and node.values[0]:
             return [(CHOICES, node.values, rest, 0, len(node.values), 0, None)]
         opening = self.automaton.opening(frame)
-        if opening is None or len(opening.positions) > CROWD:
+        if opening is None or opening.through or len(opening.positions) > CROWD:
             return [describe(q) for q in self.automaton.enter(frame)]
         made = opening.push(self.automaton, frame.next)
-        out = [_describe(q, made[over]) for q, over in opening.positions]
-        if opening.through:
-            out += self.enter(frame.next) if frame.next else [_describe(self.automaton.accept, None)]
-        return out
+        return [_describe(q, made[over]) for q, over in opening.positions]
 
     def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:
         """The frame after a choice that gives `parameter` its value."""
