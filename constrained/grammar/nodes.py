@@ -165,11 +165,34 @@ def literal(text: str | bytes) -> Node:
     return Literal(data) if data else EMPTY
 
 
+_MANY = 16
+
+
+def _counted(parts: list[Node]) -> list[Node]:
+    """Long rows of the same repeat as one: ``x? x? ...``, which can be passed in very many ways, is ``x{0,n}``."""
+
+    def same(part: Node):
+        return shape(part.item) if isinstance(part, Repeat) and not isinstance(part.item, (Seq, Alt, Repeat)) else part
+
+    out: list[Node] = []
+    for _, group in groupby(parts, same):
+        row = list(group)
+        if len(row) >= _MANY and isinstance(row[0], Repeat):
+            high = None if any(r.high is None for r in row) else sum(r.high for r in row)
+            low = sum(r.low for r in row)
+            if max(low, high or 0) < 2**31:  # what a counter holds
+                row = [Repeat(row[0].item, low, high)]
+        out += row
+    return out
+
+
 def seq(items) -> Node:
     """Items in order, nested sequences flattened and neighbouring literals joined."""
     parts = [p for item in items for p in (item.items if isinstance(item, Seq) else (item,))]
     if any(part is NEVER for part in parts):
         return NEVER
+    if len(parts) >= _MANY:
+        parts = _counted(parts)
     flat: list[Node] = []
     for literals, group in groupby(parts, lambda p: isinstance(p, Literal)):
         run = list(group)

@@ -44,6 +44,16 @@ def test_ambiguous_repeats_of_repeats_take_no_more():
     assert max(len(state.positions) for state in grammar.automaton._states.values()) < 20
 
 
+@pytest.mark.parametrize("row", ['"a"? ' * 5_000, '"a"~0..2 ' * 30, 'X? ' * 40, '[item] ' * 40, '("a"? "b"?) ' * 16])
+def test_a_long_row_of_what_may_be_missing_is_counted(row):
+    grammar = Grammar.from_lark(f'start: {row}"c"\nX: /[ab]/\nitem: "a" | "bb"\n')
+    short = Grammar.from_lark(f'start: {row[: row.index(" ", 6) + 1] * 2}"c"\nX: /[ab]/\nitem: "a" | "bb"\n')
+    for text in ("c", "aac", "ac", "abc", "bbc", "a" * 30 + "c", "cc", "b"):
+        assert grammar.matches(text) >= short.matches(text)
+    assert grammar.matches("a" * 16 + "c") and not grammar.is_prefix("a" * 10_001)
+    assert max(len(state.positions) for state in grammar.automaton._states.values()) < 50
+
+
 def test_what_can_be_read_in_too_many_ways_is_refused():
     pattern = "|".join(f"[ab]{{{i}}}b" for i in range(1, 11_000))
     with pytest.raises(LimitError, match="the text so far can be read in too many ways .the limit `state_positions`"):
