@@ -71,11 +71,12 @@ class Unbound:
 class Frame:
     """What is still to be read once the current construct is done; None ends the text."""
 
-    __slots__ = ("node", "env", "next", "number", "closure")
+    __slots__ = ("node", "env", "next", "number", "closure", "depth")
 
     def __init__(self, node: Node, env: Env, next: Frame | None, number: int):
         self.node, self.env, self.next, self.number = node, env, next, number
         self.closure = None
+        self.depth = 1 if next is None else next.depth + 1  # frames from here down to the end, or a fork
 
 
 class Fork(Frame):

@@ -130,17 +130,17 @@ class Stacks(Interning):
 
         Stacks with template parameters, whose values may be tied further down, and forks stay as they are.
         """
+        if frame is None or frame.depth <= DEEP:
+            return frame
         top: list[p.Frame] = []
         below = frame
-        while below is not None and len(top) < DEEP:
+        while len(top) < NEAR:
             if below.node is None or below.env.values:
                 return frame
             top.append(below)
             below = below.next
-        if below is None:
-            return frame
         below = self.bottom_frame()
-        for part in reversed(top[:NEAR]):
+        for part in reversed(top):
             below = self.frame(part.node, part.env, below)
         return below
 

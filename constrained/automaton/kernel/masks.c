@@ -4,6 +4,7 @@
 #define WORTH 32  /* a position whose walk allows more tokens than this keeps them: as ids, */
 #define HEAVY 512 /* or, above this, as a row */
 #define CROWD 8   /* texts in one state, each of which would keep a row of its own */
+#define FEW 16    /* positions that need no memory of their own */
 #define LISTED 32 /* so many ids are quicker set than a row of one's own is read */
 
 /* What is kept of a position: the ids that a walk found, or, if they are many, a packed row. */
@@ -96,7 +97,7 @@ static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted) {
 /* Keep what a position allows, if its walk is worth it. Free text inside needs a row to write to. */
 static int keep_walked(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
-    int32_t words = e->tokens->words, emitted, count = 0;
+    int32_t words = e->tokens->words, emitted = 0, count = 0;
     size_t bytes = sizeof(Kept) + words * sizeof(uint32_t);
     int64_t touches = e->touches;
     Kept *kept = calloc(1, bytes);
@@ -107,7 +108,8 @@ static int keep_walked(Engine *e, const Config *c) {
     Target row = {.row = kept->data, .words = words, .touched_count = -1};
     kept->count = -1;
     int failed = walk(e, &one, &row, &emitted) < 0;
-    for (int32_t i = 0; i < words; i++) count += __builtin_popcount(kept->data[i]);
+    for (int32_t i = 0; i < words && emitted > WORTH; i++)
+        if (kept->data[i]) count += __builtin_popcount(kept->data[i]); /* nearly all are empty */
     if (!failed && e->touches == touches && count > HEAVY && emitted > HEAVY) return store(e, c, kept, bytes) ? 0 : -1;
     if (!failed && e->touches == touches && count > WORTH && count <= HEAVY) {
         Target found = {.touched_count = -1};
@@ -141,13 +143,24 @@ static int fill_text(Engine *e, const Config *c, int crowded, Target *target, in
     return 1;
 }
 
+/* Push to a vector that begins on the stack, at `few`. */
+static int push(Vec *vec, const Config *few, const Config *config) {
+    if (vec->at == few && vec->n == vec->room) {
+        Vec heap = {NULL, 0, 0};
+        if (vec_append(&heap, vec->at, vec->n) < 0) return -1;
+        *vec = heap;
+    }
+    return vec_push(vec, config);
+}
+
 /* Write the tokens that `vec` allows. Where `touched` is kept the row must be clear, else it may hold anything.
  *
  * What is far below on a stack is left open at first, so that all stacks with the same top share their masks; where a
  * walk reaches that, it is done again on the whole stack. It has only found too little, never too much.
  */
 int fill_row(Engine *e, const Vec *vec, Target *target) {
-    Vec walked = {NULL, 0, 0}, whole = {NULL, 0, 0}; /* positions to walk together: as walked at first, and whole */
+    Config few[FEW], as_many[FEW];
+    Vec walked = {few, 0, FEW}, whole = {as_many, 0, FEW}; /* to walk together: as walked at first, and whole */
     int empty = target->touched_count < 0, result = 0; /* what is empty needs no clearing before a row */
     int32_t emitted = 0, texts = 0, left_open = 0;
     e->work = 0;
@@ -180,7 +193,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
             add_kept(target, kept, &empty);
             continue;
         }
-        if (vec_push(&walked, c) < 0 || vec_push(&whole, &vec->at[i]) < 0) goto error;
+        if (push(&walked, few, c) < 0 || push(&whole, as_many, &vec->at[i]) < 0) goto error;
         left_open += open_below;
     }
     if (empty) memset(target->row, 0, target->words * sizeof(uint32_t));
@@ -199,11 +212,13 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     /* to keep their rows takes another walk: next time, so that no mask takes two */
     for (int i = 0; i < walked.n && emitted > WORTH && texts <= CROWD && result == 0; i++)
         result = map_put(&e->worth, &walked.at[i], e);
-    free(walked.at), free(whole.at);
-    return result;
+    goto done;
 error:
-    free(walked.at), free(whole.at);
-    return -1;
+    result = -1;
+done:
+    if (walked.at != few && walked.at != as_many) free(walked.at);
+    if (whole.at != few && whole.at != as_many) free(whole.at);
+    return result;
 }
 
 /* Take the mask of `c` for known: all the ids it allows. */
