@@ -48,11 +48,23 @@ class Bridge:
             return [(LITERAL, node.data, rest, 0, 0, 0, None)]
         if kind is Choices and node.values[0]:
             return [(CHOICES, node.values, rest, 0, len(node.values), 0, None)]
-        opening = self.automaton.opening(frame)
-        if opening is None or opening.through or len(opening.positions) > CROWD:
-            return [describe(q) for q in self.automaton.enter(frame)]
-        made = opening.push(self.automaton, frame.next)
-        return [_describe(q, made[over]) for q, over in opening.positions]
+        return self._opened(frame) or [describe(q) for q in self.automaton.enter(frame)]
+
+    def _opened(self, frame: p.Frame | None) -> list[tuple] | None:
+        """The same by what constructs begin with, down to where something must be read; None if that won't do."""
+        out: list[tuple] = []
+        while len(out) <= CROWD:
+            if frame is None:
+                return [*out, _describe(self.automaton.accept, None)]
+            opening = self.automaton.opening(frame)
+            if opening is None:
+                return None
+            made = opening.push(self.automaton, frame.next)
+            out += [_describe(q, made[over]) for q, over in opening.positions]
+            if not opening.through:
+                return out if len(out) <= CROWD else None
+            frame = frame.next
+        return None  # so many that their stacks are joined
 
     def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:
         """The frame after a choice that gives `parameter` its value."""

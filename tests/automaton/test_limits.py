@@ -53,7 +53,7 @@ HOSTILE = {
     "a long pattern": ("characters", lambda: Grammar.from_regex("a" * 1_000_001)),
     "many rules": ("nodes", lambda: lark("".join(f'{"start" if i == 0 else f"r{i}"}: "a" r{i + 1}\n' for i in range(500)) + 'r500: "b"', nodes=1_000)),
     "left recursion behind much that may be nothing": (
-        "nodes", lambda: lark("start: " + "A? " * 3_000 + 'start "x" | "y"\nA: "a"', nodes=100_000)),
+        "nodes", lambda: lark("start: " + "A? B? " * 1_500 + 'start "x" | "y"\nA: "a"\nB: "b"', nodes=100_000)),
     "left recursion of all through all": (
         "nodes",
         lambda: lark("start: r0\n" + "".join(f'r{i}: r{(i + 1) % 400} "a" | r{i * 7 % 400} "b" | "c"\n' for i in range(400)), nodes=100_000)),
@@ -148,7 +148,7 @@ attempts = {
         "\\n".join(["start: r0", *(f"r{i}: r{i + 1} r{i + 1}" for i in range(60)), 'r60: "a"?'])
     ).matches("a"),
     "value_bytes": lambda: Grammar.from_lark("%declare S\\nstart: S").bind(S=("x" * 10**6 + str(i) for i in range(10**9))),
-    "nodes": lambda: Grammar.from_lark("start: " + "A? " * 2000 + 'start "x" | "y"\\nA: "a"'),
+    "nodes": lambda: Grammar.from_lark("start: " + "A? B? " * 1000 + 'start "x" | "y"\\nA: "a"\\nB: "b"'),
 }
 for limit, attempt in attempts.items():
     try:
