@@ -29,7 +29,7 @@ class Bridge:
 
     def __init__(self, automaton: Automaton, capped, bounds):
         self.automaton, self.capped, self.bounds = automaton, capped, bounds
-        self.bottom = automaton.bottom
+        self.bottom, self.near = automaton.bottom, automaton.near
         self._frame, self._rest_of = automaton.frame, automaton.rest_of
 
     def enter(self, frame: p.Frame) -> list[tuple]:
@@ -69,10 +69,6 @@ class Bridge:
     def after_choice(self, value: bytes, parameter: str, rest: p.Frame) -> p.Frame | None:
         """The frame after a choice that gives `parameter` its value."""
         return self.automaton.rebind(rest, rest.env, parameter, value)
-
-    def near(self, frame: p.Frame) -> p.Frame:
-        """The frame whose masks are those of `frame`, if they look no further down than it reaches."""
-        return self.automaton.near(frame)
 
     def join(self, first: p.Frame | None, second: p.Frame | None) -> p.Frame | None | bool:
         """The frame after which comes what comes after either; False where parameters in one are still open."""

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from constrained.automaton import positions as p
 from constrained.automaton.interning import Interning
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP
 
 CROWD = 8
 """Positions of one state that are left as they are; among more, stacks are joined."""
@@ -99,8 +98,7 @@ class Stacks(Interning):
         """One node for all that read the same; what follows an action is the action's own (see `ActionGraph.ended_by`)."""
         found = self._alike.get(id(node))
         if found is None:
-            own = any(isinstance(part, n.Slot) and part.name == STEP for part in n.walk(node))
-            found = node if own else self._shapes.setdefault(n.shape(node), node)
+            found = node if n.ends_action(node) else self._shapes.setdefault(n.shape(node), node)
             self._alike[id(node)] = found
             self._keep.append(node)  # the key holds its id
         return found

@@ -99,6 +99,8 @@ def boundary(flags: int, holds: bool) -> Node:
 
 def narrowed(items: list[Node]) -> list[Node]:
     """A sequence in which a look at one character, beside the reading of one, is a smaller set."""
+    if not any(isinstance(item, Look) for item in items):
+        return items
     out: list[Node] = []
     for item in items:
         chars = one_char(item)

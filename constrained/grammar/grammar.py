@@ -13,7 +13,7 @@ from constrained.grammar.lark_definitions import nearest, some
 from constrained.grammar.lark_reader import IGNORED, read_lark
 from constrained.grammar.left_corners import Empty
 from constrained.grammar.lookaround import settle
-from constrained.grammar.nodes import Call, Node, Rule, Slot
+from constrained.grammar.nodes import STEP, Call, Node, Rule, Slot
 from constrained.grammar.obligations import Steps
 from constrained.grammar.recursion import LeftRecursion, check, stacked, turn_round
 from constrained.grammar.regex import regex_node
@@ -22,9 +22,6 @@ from constrained.grammar.surroundings import settled
 from constrained.grammar.texts import read_texts
 from constrained.grammar.trim import productive_rules, trim
 from constrained.limits import DEFAULT, Limits
-
-STEP = "_STEP"
-"""The declared terminal that ends one action; unbound, a text ends there."""
 
 SlotValue = "tuple[bytes, ...] | Grammar | dict[bytes, tuple[bytes, ...] | Grammar]"
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from constrained.errors import GrammarError
 from constrained.grammar import lark_syntax as syntax
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range, Repeated
+from constrained.grammar.nodes import STEP
 from constrained.grammar.source import SHIPPED, Source, read_file, shipped_names
 from constrained.limits import DEFAULT, Limits
 
-STEP = "_STEP"
 _WORD = re.compile(r"\w+")
 
 

@@ -155,6 +155,9 @@ class Rule:
     line: int | None = field(default=None, compare=False)
 
 
+STEP = "_STEP"
+"""The declared terminal that ends one action; unbound, a text ends there."""
+
 EMPTY = Seq(())
 NEVER = Alt(())
 
@@ -324,6 +327,11 @@ def size(node: Node) -> int:
         else:
             sizes[id(work.pop())] = 1 + sum(sizes[id(b)] for b in below)
     return sizes[id(node)]
+
+
+def ends_action(node: Node) -> bool:
+    """Whether an action ends within `node`: what comes after is the action's own (`knowledge.graph`), not to be joined."""
+    return any(isinstance(part, Slot) and part.name == STEP for part in walk(node))
 
 
 def shape(node: Node) -> tuple:

@@ -17,10 +17,8 @@ from collections.abc import Iterator
 
 from constrained.grammar import nodes
 from constrained.grammar.left_corners import Empty, LeftCorners, components, ending_parameters
-from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Slot, Var
+from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var
 from constrained.limits import Limits
-
-STEP = "_STEP"
 
 
 class LeftRecursion(Exception):
@@ -190,7 +188,7 @@ def _joined(node: Node) -> Node:
     for item in node.items:
         for one in (i for i in (item.items if isinstance(item, Alt) else (item,))):
             items = one.items if isinstance(one, Seq) else (one,)
-            key = nodes.shape(items[0]) if items and not _ends_action(items[0]) else (id(one),)
+            key = nodes.shape(items[0]) if items and not nodes.ends_action(items[0]) else (id(one),)
             parts.setdefault(key, []).append(items)
     out = []
     for same in parts.values():
@@ -200,8 +198,3 @@ def _joined(node: Node) -> Node:
             rests = nodes.alt([nodes.seq(items[1:]) for items in same])
             out.append(nodes.seq([_joined(same[0][0]), _joined(rests)]))
     return nodes.alt(out)
-
-
-def _ends_action(node: Node) -> bool:
-    """What comes after an action is the action's own (see knowledge/graph): not to be joined."""
-    return any(isinstance(part, Slot) and part.name == STEP for part in nodes.walk(node))

@@ -39,6 +39,7 @@ _REFERENCE = {
 }
 _MOST_CASES = 1000
 _MORE_THAN_WORDS = re.compile(r"[\\.^$*+?{}\[\]()]")
+_MAY_REFER = re.compile(r"\\[0-9]|\(\?P=|\(\?\(")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ATOMIC = getattr(C, "ATOMIC_GROUP", None)  # since Python 3.11
 _POSSESSIVE = getattr(C, "POSSESSIVE_REPEAT", None)
@@ -68,7 +69,7 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     try:
         tree = parser.parse(pattern, int(flags))
         reader = _Reader(pattern, limits)
-        reader.refers = bool(references(tree, C.GROUPREF_EXISTS, C.GROUPREF))
+        reader.refers = bool(_MAY_REFER.search(pattern)) and bool(references(tree, C.GROUPREF_EXISTS, C.GROUPREF))
         return reader.sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
         at = (error.pos or 0) + 1
