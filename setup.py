@@ -22,7 +22,7 @@ EXTRAS = {
     "tantivy": ["tantivy>=0.25"],
     "triton": ['triton>=3.1; platform_system == "Linux" and platform_machine == "x86_64"'],
 }
-EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100", "jsonschema>=4.18"]
+EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100", "jsonschema>=4.18", "playwright>=1.40"]
 EXTRAS["test"] += EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"] + EXTRAS["tantivy"] + EXTRAS["triton"]
 EXTRAS["test"] += EXTRAS["scienceworld"]
 EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
@@ -52,6 +52,7 @@ setup(
     package_dir={"constrained.grammars": "grammars"},
     package_data={
         "constrained": ["models/embedded/*"],
+        "constrained.pages": ["static/*", "static/*/*"],
         "constrained.grammars": ["*.lark", "*/*.lark"],
     },
     ext_modules=[EXTENSION],
@@ -68,6 +69,7 @@ setup(
         "sympy>=1.12",
         "filelock>=3.12",
         "tqdm>=4.60",
+        "flask>=3",
     ],
     extras_require=EXTRAS,
     entry_points={

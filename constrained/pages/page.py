@@ -1,0 +1,96 @@
+"""One HTML text with everything in it: styles, scripts and data, nothing loaded from anywhere."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+STATIC = files("constrained.pages") / "static"
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+{body}
+<script type="application/json" id="data">{data}</script>
+{scripts}
+</body>
+</html>
+"""
+
+
+def page(
+    title: str,
+    body: str,
+    *,
+    styles: Iterable[str] = (),
+    scripts: Iterable[str] = (),
+    data: Any = None,
+    connect: bool = False,
+) -> str:
+    """A whole page.
+
+    Parameters
+    ----------
+    title : str
+        Plain text.
+    body : str
+        HTML; what is in it from elsewhere must be escaped already.
+    styles, scripts : iterable of str
+        Names of files under ``static/``, in order, after ``base.css`` and before ``theme.js``, which every page has.
+    data : optional
+        Plain data, which scripts read as ``JSON.parse(document.getElementById("data").textContent)``.
+    connect : bool
+        The page may talk to the server that it came from; else to nobody.
+
+    Returns
+    -------
+    str
+        The policy in its head lets the browser run these very scripts and no others, whatever `data` holds.
+    """
+    texts = [static(name) for name in (*scripts, "theme.js")]
+    policy = [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+        f"script-src {' '.join(map(_hash, texts))}",
+        "connect-src 'self'" if connect else "connect-src 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return _PAGE.format(
+        policy="; ".join(policy),
+        title=escape(title),
+        style="\n".join(static(name) for name in ("base.css", *styles)),
+        body=body,
+        data=embedded_json(data),
+        scripts="\n".join(f'<script type="module">{text}</script>' for text in texts),
+    )
+
+
+def static(name: str) -> str:
+    """The text of a file under ``static/``."""
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def embedded_json(data: Any) -> str:
+    """JSON that can stand in a script element: no text in it ends the element or begins a comment."""
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
