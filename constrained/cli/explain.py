@@ -58,14 +58,13 @@ def _explain(arguments) -> tuple[Explanation, list[str]]:
     """The explanation, and the slots that stand for themselves."""
     source = read_source(arguments.grammar)
     rules, slots = read_lark(source)
-    written = Written(source, rules)
     values = dict(map(binding, arguments.bind))
     if STEP in slots:
-        grammar = Grammar.from_rules(written.rules, slots, arguments.start, source)
-        knowledge = ActionKnowledge.from_grammar(grammar, source, arguments.start).bind(**values)
+        knowledge = ActionKnowledge.from_lark(arguments.grammar, arguments.start, spots=True).bind(**values)
         unbound = knowledge.grammar.unbound()
         knowledge = knowledge.bind(**stand_ins(knowledge.grammar))
-        return explain_path(knowledge, written, arguments.path, arguments.text, arguments.start), unbound
+        return explain_path(knowledge, arguments.path, arguments.text), unbound
+    written = Written(source, rules)
     grammar = Grammar.from_rules(written.rules, slots, arguments.start, source).bind(**values)
     unbound = grammar.unbound()
     grammar = grammar.bind(**stand_ins(grammar))

@@ -69,7 +69,7 @@ class Written:
     def __init__(self, source: Source, rules: dict[str, n.Rule], limits: Limits = DEFAULT):
         self.source = source
         self._definitions, _ = load(source, limits)
-        self._owner: dict[int, str] = {}
+        self._owner: dict[int, tuple[n.Node, str]] = {}  # by the node's identity
         self.rules = {name: replace(rule, body=self._own(rule.body, name)) for name, rule in rules.items()}
 
     def _own(self, node: n.Node, rule: str) -> n.Node:
@@ -82,14 +82,20 @@ class Written:
         if isinstance(node, n.Call):
             return replace(node, args=tuple(self._own(arg, rule) for arg in node.args))
         own = replace(node, values=self._own(node.values, rule)) if isinstance(node, n.Related) else replace(node)
-        self._owner[id(own)] = rule
+        self._owner[id(own)] = own, rule
         return own
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "_owner": list(self._owner.values())}
+
+    def __setstate__(self, state: dict) -> None:  # in another process, the same nodes are others
+        vars(self).update(state, _owner={id(node): (node, rule) for node, rule in state["_owner"]})
 
     def spot(self, node: n.Node, offset: int = 0) -> Spot:
         """Where `node`, which reads text, is written; `offset` bytes into it."""
         if isinstance(node, n.Repeat):
             node = node.item
-        owner = self._owner.get(id(node))
+        _, owner = self._owner.get(id(node), (node, None))
         if isinstance(node, (n.Slot, n.Var, n.Related)):
             return self.of_word(owner, node.slot.name if isinstance(node, n.Related) else node.name)
         place = node.place_at(offset) if isinstance(node, n.Literal) else getattr(node, "place", None)
@@ -101,7 +107,8 @@ class Written:
     def slots_of(self, parameter: n.Var) -> list[str]:
         """The slots that calls give this parameter, handed on from rule to rule or not."""
         found: dict[str, None] = {}
-        seen = {(self._owner.get(id(parameter)), parameter.name)}
+        _, owner = self._owner.get(id(parameter), (parameter, None))
+        seen = {(owner, parameter.name)}
         work = list(seen)
         while work:
             for caller, arg in self._arguments.get(work.pop(), ()):

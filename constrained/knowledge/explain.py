@@ -14,7 +14,6 @@ from constrained.grammar import nodes as n
 from constrained.grammar.written import Spot, Written
 from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.fitting import fitting
-from constrained.knowledge.graph import START
 from constrained.knowledge.knowledge import ActionKnowledge, action_bytes
 from constrained.knowledge.report import Judgement
 
@@ -123,14 +122,13 @@ def explain_text(grammar: Grammar, written: Written, text: str) -> Explanation:
     return out
 
 
-def explain_path(
-    knowledge: ActionKnowledge, written: Written, text: str, last: str | None = None, start: str = START
-) -> Explanation:
+def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None) -> Explanation:
     """Explain a path, its actions joined by ``->``, up to what is wrong or to its end, which may be unfinished.
 
-    With `last` that is the end, as it stands, and all of `text` comes before it. `start` is the rule that the
-    knowledge begins with.
+    With `last` that is the end, as it stands, and all of `text` comes before it. The path goes on from where
+    `knowledge`, which must be read with its spots, is.
     """
+    written = knowledge.written
     done, place, left = _walk(knowledge, text if last is None or not text else text + ARROW)
     if last is None or left:
         last = left
@@ -142,7 +140,7 @@ def explain_path(
     else:
         out = explain_text(grammar, written, last)
         out.path = done
-    before = written.after_step(done[-1].action) if done else written.of_rule(start)
+    before = written.after_step(place.last) if place.path else written.of_rule(place.graph.start)
     whole = data and out.ok and place.judge(last)
     if whole:
         after = place.after(last)

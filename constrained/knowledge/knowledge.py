@@ -14,6 +14,7 @@ from constrained.grammar import Grammar, read_lark, read_source
 from constrained.grammar import nodes as n
 from constrained.grammar.json_schema import Options
 from constrained.grammar.source import Source
+from constrained.grammar.written import Written
 from constrained.knowledge.anywhere import Anywhere, opening
 from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.draw import to_mermaid, to_svg
@@ -39,13 +40,23 @@ class ActionKnowledge:
         Of whole paths, with the slots bound so far.
     last : str
         The action that a path has come through last; "start" before the first.
+    written : Written or None
+        Where each piece of the grammar is written, if that was asked for.
     """
 
-    def __init__(self, name: str, grammar: Grammar, graph: ActionGraph, comments: dict[str, str]):
+    def __init__(
+        self,
+        name: str,
+        grammar: Grammar,
+        graph: ActionGraph,
+        comments: dict[str, str],
+        written: Written | None = None,
+    ):
         self.name = name
         self.grammar = grammar
         self.graph = graph
         self.comments = comments
+        self.written = written
         self.path: tuple[str, ...] = ()
         self.last: str = START
         self._anywhere: Anywhere | None = None
@@ -53,8 +64,16 @@ class ActionKnowledge:
         self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
 
     @classmethod
-    def from_lark(cls, text_or_path, start: str = "start") -> ActionKnowledge:
+    def from_lark(cls, text_or_path, start: str = "start", *, spots: bool = False) -> ActionKnowledge:
         """Read a shipped name ("hotpotqa", "household"), a `.lark` file, or its text.
+
+        Parameters
+        ----------
+        text_or_path : str or Path
+        start : str
+            The rule to begin with.
+        spots : bool
+            Keep where each piece is written, so that explanations and traces name rule and line; it is read twice.
 
         Raises
         ------
@@ -65,7 +84,11 @@ class ActionKnowledge:
         """
         source = read_source(text_or_path)
         rules, slots = read_lark(source)
-        return cls.from_grammar(Grammar.from_rules(rules, slots, start, source), source, start)
+        written = Written(source, rules) if spots else None
+        grammar = Grammar.from_rules(written.rules if written else rules, slots, start, source)
+        made = cls.from_grammar(grammar, source, start)
+        made.written = written
+        return made
 
     @classmethod
     def from_grammar(cls, grammar: Grammar, source: Source, start: str = "start") -> ActionKnowledge:
@@ -138,7 +161,7 @@ class ActionKnowledge:
         return cls(name, grammar, ActionGraph(grammar.rules, START), tool_comments(found, call_format))
 
     def _replace(self, grammar: Grammar, path=None, last=None) -> ActionKnowledge:
-        other = ActionKnowledge(self.name, grammar, self.graph, self.comments)
+        other = ActionKnowledge(self.name, grammar, self.graph, self.comments, self.written)
         other.path = self.path if path is None else path
         other.last = last or self.last
         return other
@@ -264,7 +287,7 @@ class ActionKnowledge:
         if not graph.actions:
             raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(kept)) or 'no action'}")
         grammar = self.grammar.with_rules(rules, self.grammar.start)
-        return ActionKnowledge(self.name, grammar, graph, {**self.comments, START: overview})
+        return ActionKnowledge(self.name, grammar, graph, {**self.comments, START: overview}, self.written)
 
     @property
     def may_end(self) -> bool:

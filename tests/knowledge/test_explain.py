@@ -1,5 +1,7 @@
 """What may come next and which rule says so; of what does not fit, where it dies and why."""
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,12 +14,7 @@ from constrained.knowledge.explain import explain_path, explain_text
 
 
 def explain(name, path, last=None, **values):
-    source = read_source(name)
-    rules, slots = read_lark(source)
-    written = Written(source, rules)
-    grammar = Grammar.from_rules(written.rules, slots, "start", source)
-    knowledge = ActionKnowledge.from_grammar(grammar, source).bind(**values)
-    return explain_path(knowledge, written, path, last)
+    return explain_path(ActionKnowledge.from_lark(name, spots=True).bind(**values), path, last)
 
 
 def explain_plain(text_of_grammar, text, **values):
@@ -85,11 +82,8 @@ def test_a_path_of_thousands_of_arrows_is_read_in_one_pass():
 
 
 def test_another_rule_to_start_from():
-    source = read_source('%declare _STEP\nmain: a\na: "a" _STEP b\nb: "b"\n')
-    rules, slots = read_lark(source)
-    written = Written(source, rules)
-    knowledge = ActionKnowledge.from_grammar(Grammar.from_rules(written.rules, slots, "main", source), source, "main")
-    found = explain_path(knowledge, written, "b", start="main")
+    knowledge = ActionKnowledge.from_lark('%declare _STEP\nmain: a\na: "a" _STEP b\nb: "b"\n', "main", spots=True)
+    found = explain_path(knowledge, "b")
     assert found.verdict == "misordered" and found.said_by.rule == "main"
 
 
@@ -243,3 +237,12 @@ def test_names_in_texts_and_comments_are_not_taken_for_the_slot():
 def test_a_step_in_a_comment_says_nothing():
     text = '%declare _STEP\nstart: a\na: "a" _STEP b\nb: "b"  // no _STEP\n'
     assert explain(text, "a->b->").said_by.column == 1
+
+
+def test_a_place_further_on_is_explained_from_there_in_another_process_too():
+    knowledge = ActionKnowledge.from_lark("hotpotqa", spots=True).after("Search[x]")
+    for place in (knowledge, pickle.loads(pickle.dumps(knowledge))):
+        found = explain_path(place, "Loop")
+        assert found.verdict == "invalid"
+        assert [(e.text, e.spot.rule, at_caret(e.spot)) for e in found.expected] == [("'kup['", "lookup", '"Lookup["')]
+        assert explain_path(place, "").said_by.rule == "search"
