@@ -6,9 +6,9 @@ import sys
 import warnings
 from pathlib import Path
 
+from constrained.automaton.tokenizer_files import open_vocabulary
 from constrained.cli.bindings import binding
 from constrained.cli.findings import Paint, findings_text
-from constrained.cli.tokenizer import open_vocabulary
 from constrained.errors import ConstrainedError, DataError
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge

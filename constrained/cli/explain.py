@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from constrained.automaton import compile_grammar
 from constrained.automaton.expected import quoted
+from constrained.automaton.tokenizer_files import EMBEDDED, open_vocabulary
 from constrained.cli.bindings import binding
-from constrained.cli.tokenizer import EMBEDDED, open_vocabulary
-from constrained.errors import GrammarError
-from constrained.grammar import STEP, Grammar, read_lark, read_source
 from constrained.grammar.charset import charset
 from constrained.grammar.class_text import class_text
-from constrained.grammar.relations import stand_ins
-from constrained.grammar.written import Spot, Written
-from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.explain import Expected, Explanation, explain_path, explain_text
+from constrained.grammar.written import Spot
+from constrained.knowledge.explain import Expected, Explanation
+from constrained.knowledge.explain_file import explain_file, what_comes
 from constrained.output import to_json
 
-_TOKENS = 12
-"""Allowed tokens that are listed."""
 _WITH_LINES = 6
 """Up to so many expected things are shown with their lines of the grammar."""
 
@@ -47,48 +41,14 @@ def add_parser(commands) -> None:
 
 def run(arguments) -> int:
     vocabulary = open_vocabulary(arguments.tokenizer)
-    explanation, unbound = _explain(arguments)
-    data = {**explanation.to_dict(), "unbound": unbound, **_next(explanation, vocabulary)}
+    values = dict(map(binding, arguments.bind))
+    explanation, unbound = explain_file(
+        arguments.grammar, arguments.path, arguments.text, start=arguments.start, values=values
+    )
+    data = {**explanation.to_dict(), "unbound": unbound, **what_comes(explanation, vocabulary)}
     data["tokens"]["tokenizer"] = arguments.tokenizer
     print(to_json(data) if arguments.json else _shown(explanation, data), end="")
     return 0 if explanation.ok else 1
-
-
-def _explain(arguments) -> tuple[Explanation, list[str]]:
-    """The explanation, and the slots that stand for themselves."""
-    source = read_source(arguments.grammar)
-    rules, slots = read_lark(source)
-    values = dict(map(binding, arguments.bind))
-    if STEP in slots:
-        knowledge = ActionKnowledge.from_lark(arguments.grammar, arguments.start, spots=True).bind(**values)
-        unbound = knowledge.grammar.unbound()
-        knowledge = knowledge.bind(**stand_ins(knowledge.grammar))
-        return explain_path(knowledge, arguments.path, arguments.text), unbound
-    written = Written(source, rules)
-    grammar = Grammar.from_rules(written.rules, slots, arguments.start, source).bind(**values)
-    unbound = grammar.unbound()
-    grammar = grammar.bind(**stand_ins(grammar))
-    if arguments.text is not None and arguments.path:
-        raise GrammarError("give a text or --text, one of the two", hint="this grammar has no actions to make a path of")
-    return explain_text(grammar, written, arguments.path if arguments.text is None else arguments.text), unbound
-
-
-def _next(explanation: Explanation, vocabulary) -> dict:
-    """The bytes and tokens that may come next, and what must."""
-    if explanation.grammar is None:
-        return {"bytes": [], "forced": "", "tokens": {"size": vocabulary.size, "allowed": 0, "first": []}}
-    matcher = compile_grammar(explanation.grammar, vocabulary).matcher(explanation.read)
-    allowed = matcher.allowed_token_ids().tolist()
-    ends = set(vocabulary.eos_token_ids)
-    first = [
-        {"id": i, "text": vocabulary.tokens[i].decode("utf-8", "backslashreplace") if i not in ends else None}
-        for i in allowed[:_TOKENS]
-    ]
-    return {
-        "bytes": sorted(matcher.state.first()),
-        "forced": matcher.forced_text().decode("utf-8", "replace"),
-        "tokens": {"size": vocabulary.size, "allowed": len(allowed), "first": first},
-    }
 
 
 def _shown(explanation: Explanation, data: dict) -> str:

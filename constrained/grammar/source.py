@@ -69,10 +69,12 @@ class Source:
 
 
 def read_source(text_or_path, limits: Limits = DEFAULT) -> Source:
-    """Grammar text, a path, or the name of a grammar that ships, as a :class:`Source`.
+    """Grammar text, a path, or the name of a grammar that ships, as a :class:`Source`; a source as it is.
 
     One line without a colon, or that ends in ``.lark``, is a path or a name.
     """
+    if isinstance(text_or_path, Source):
+        return text_or_path
     if isinstance(text_or_path, str) and ("\n" in text_or_path or ":" in text_or_path):
         if "\n" in text_or_path or not text_or_path.endswith(".lark"):
             return Source(text_or_path.removeprefix("\ufeff"), "<string>", None)

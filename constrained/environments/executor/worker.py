@@ -14,6 +14,7 @@ import sys
 from multiprocessing.connection import Connection
 
 from constrained.errors import ActionError
+from constrained.process_limits import limit_memory
 
 SECONDS = 5.0
 """Time limit of one action."""
@@ -110,7 +111,7 @@ def _serve() -> None:
 
     receive, send = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # what is printed here is no answer
-    _limit_memory()
+    limit_memory(MEMORY)
     send.send(True)
     while True:
         try:
@@ -133,17 +134,6 @@ def _answer(perform, task) -> tuple[bool, object, str | None]:
         return False, "it is nested too deeply", "use simpler steps"
     except Exception as error:  # sympy's own, of many kinds, on input that it has no method for
         return False, f"it can't be done: {str(error)[:200] or type(error).__name__}", "use simpler steps"
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-
-        with open("/proc/self/statm", encoding="ascii") as file:
-            taken = int(file.read().split()[0]) * resource.getpagesize()
-    except (ImportError, OSError):
-        return  # not Linux: the time limit alone holds
-    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Tokenizers named on the command line, read without loading a model."""
+"""Tokenizers by name, read without loading a model."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from constrained.automaton import Vocabulary
 from constrained.automaton.tokenizers import read_tokenizer
+from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import VocabularyError
 
 EMBEDDED = "embedded"
