@@ -1,17 +1,22 @@
 # make plan: install and watch an agent solve a household game · make test: install and run the tests
+# make docs: the documentation as a site in build/docs
 # make embedded: train the embedded model again from nothing · make self-learning: what it is compared to, too
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
 
-.PHONY: plan test embedded self-learning clean
+.PHONY: plan test docs embedded self-learning clean
 
 plan: $(VENV)/installed
 	$(BIN)/constrained plan "heat an egg and put it in the fridge"
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest
+
+docs: $(VENV)/installed-test
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
+	@echo "open build/docs/index.html"
 
 # All can be broken off, and goes on. Two cores: about an hour of teaching, half an hour a variant of self-learning.
 BUILD := build/embedded

@@ -50,7 +50,7 @@ class Block:
     @property
     def file(self) -> str | None:
         """The file that it is written to, if it has a name."""
-        return next((word for word in self.words if "." in word), None)
+        return next((word for word in self.words if "." in word), None) if self.language else None
 
     @property
     def elsewhere(self) -> bool:

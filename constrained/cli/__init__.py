@@ -13,8 +13,8 @@ from constrained.errors import ConstrainedError
 _COMMANDS = (plan, new, check, show, explain, import_, distill, train, bench)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one command; 0 if it went well, 1 with one clear message if not."""
+def make_parser() -> argparse.ArgumentParser:
+    """The whole command line; the documentation's page of commands is made from it."""
     parser = argparse.ArgumentParser(
         prog="constrained",
         description="Language-model agents that cannot write an invalid plan.",
@@ -24,6 +24,12 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(commands)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; 0 if it went well, 1 with one clear message if not."""
+    parser = make_parser()
     arguments, rest = parser.parse_known_args(argv)
     if not _take_up(arguments, rest):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
