@@ -78,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="play in so many processes, here or on the cluster of RAY_ADDRESS (default: in this one)")
     parser.add_argument("--output", type=Path, default=Path("runs/agents"),
                         help="folder of the runs (default: runs/agents)")
+    parser.add_argument("--trace", action="store_true",
+                        help="keep every token with what the mask took from the model, for `constrained view RUN.jsonl`")
     parser.add_argument("--json", type=Path, help="write the figures as JSON to this file")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures: .svg, .png or .pdf")
 
@@ -99,14 +101,14 @@ def run_command(options: argparse.Namespace) -> int:
         for strategy in options.strategy or ["knowagent"]:
             lumos = strategy in GROUNDED
             played = grounded(suite) if lumos else suite
-            own = ActionKnowledge.from_lark(played.knowledge)
+            own = ActionKnowledge.from_lark(played.knowledge, spots=options.trace)
             played, knowledge = _held_to(options.knowledge, played, lumos) if options.knowledge else (played, own)
             for masks in {"on": [True], "off": [False], "both": [True, False]}[options.masks]:
                 settings = Settings(
                     strategy, STEP_FORMATS[strategy], masks, options.max_steps or played.max_steps, None,
                     options.repeats, options.detours, options.temperature, seed=options.seed, trials=options.trials,
                     explore_steps=options.explore_steps,
-                    max_subgoals=most_subgoals(suite) if lumos else None,
+                    max_subgoals=most_subgoals(suite) if lumos else None, trace=options.trace,
                 )  # fmt: skip
                 judge = own if options.knowledge else None
                 records = run(played, knowledge, models, settings, options, workers, judge)

@@ -64,6 +64,8 @@ class Answer:
         Mean and most of the probability outside the mask, over the tokens the model was asked for; 0 without masks.
     seconds : float
         In a batch, an equal share of its time.
+    trace : dict or None
+        Token by token (`constrained.agents.trace.trace_of`), if that was asked for.
     """
 
     text: str
@@ -76,9 +78,12 @@ class Answer:
     pruned_mass: float = 0.0
     max_pruned_mass: float = 0.0
     seconds: float = 0.0
+    trace: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, written: Generation, ask: Ask, model: str, seconds: float) -> Answer:
+    def of(
+        cls, written: Generation, ask: Ask, model: str, seconds: float, trace: dict[str, Any] | None = None
+    ) -> Answer:
         """The answer to `ask` that a model's generation is."""
         mass = written.pruned_mass if ask.grammar is not None else None
         return cls(
@@ -92,6 +97,7 @@ class Answer:
             mass.mean if mass else 0.0,
             mass.max if mass else 0.0,
             seconds,
+            trace,
         )
 
 

@@ -18,8 +18,9 @@ from constrained.agents.asking import POLICY, Answer, Strategy
 from constrained.agents.drive import Player, drive
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan, Step
-from constrained.agents.record import Begun, RunFile, step_line, summary
+from constrained.agents.record import Begun, RunFile, lines_since, summary
 from constrained.agents.strategies import STRATEGIES
+from constrained.agents.trace import picture
 from constrained.environments.suite import Suite, Task
 from constrained.knowledge import ActionKnowledge
 from constrained.models.load import LoadedModel
@@ -38,12 +39,13 @@ def header(
     settings: Settings,
     judge: ActionKnowledge | None = None,
 ) -> dict:
-    """What makes a run this one: everything on which its results depend, and nothing else."""
+    """What makes a run this one: everything on which its results depend; if it is traced, what its pages show, too."""
     known = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
     return {
         "suite": suite.name,
         **{part: {"name": k.name, "digest": _digest(k.to_text())} for part, k in known.items()},
         "settings": asdict(settings),
+        **({"trace": picture(knowledge)} if settings.trace else {}),
         **writers(models),
     }
 
@@ -156,13 +158,13 @@ def play(
                 yield {"task": task.name, "again": True}
                 continue
             steps, answers = len(earlier.steps), len(earlier.answers)
-        for step in plan.steps[steps:]:
-            yield step_line(task.name, step, plan.answers[answers:])
+        if len(plan.steps) > steps:
+            yield from lines_since(task.name, plan, steps, answers)
             answers = len(plan.answers)
         playing[player] = task, len(plan.steps), answers
         if player.over:
             del playing[player]
-            yield {"task": task.name, "end": _end(player)}
+            yield {"task": task.name, "end": ending(player)}
     if again:
         yield from play(again, knowledge, models, settings, batch=batch, judge=judge)
 
@@ -197,7 +199,8 @@ def lost(task: Task, begun: Begun, reason: str) -> dict:
     return {"task": task.name, "end": summary(plan) | {"failure": reason}}
 
 
-def _end(player: Player) -> dict:
+def ending(player: Player) -> dict:
+    """What the "end" of a task says that was played."""
     failure = player.failure
     return summary(player.episode.plan) | ({"failure": f"{type(failure).__name__}: {failure}"} if failure else {})
 

@@ -12,6 +12,7 @@ import torch
 from constrained.agents.asking import Answer, Ask, Strategy
 from constrained.agents.episode import Episode
 from constrained.agents.strategies import STRATEGIES
+from constrained.agents.trace import trace_of
 from constrained.decoding import PrefixCache, Request, generate_batch
 from constrained.errors import ConstrainedError
 from constrained.models.load import LoadedModel
@@ -82,7 +83,8 @@ class Player:
     def request(self) -> Request:
         """What it asks, as a model takes it."""
         ask = self.ask
-        return Request(ask.prompt, ask.grammar, ask.max_new_tokens, ask.stop, ask.begun, self.generator())
+        traced = self.episode.settings.trace and ask.grammar is not None
+        return Request(ask.prompt, ask.grammar, ask.max_new_tokens, ask.stop, ask.begun, self.generator(), traced)
 
     def generator(self) -> torch.Generator | None:
         """Randomness for the next answer: the same whatever else is played, and wherever a run was broken off."""
@@ -105,7 +107,7 @@ class Writers:
         together: dict[tuple, list[Player]] = {}
         for player in players:
             settings = player.episode.settings
-            sampling = settings.temperature, settings.top_k, settings.top_p
+            sampling = settings.temperature, settings.top_k, settings.top_p, settings.trace
             together.setdefault((id(player.episode.loaded(player.ask.role)), *sampling), []).append(player)
         for group in together.values():
             try:
@@ -134,7 +136,13 @@ class Writers:
             cache=self._caches.setdefault(id(loaded), PrefixCache()),
         )
         seconds = (time.perf_counter() - began) / len(group)
-        return [Answer.of(made, player.ask, loaded.name, seconds) for made, player in zip(written, group)]
+        return [
+            Answer.of(
+                made, player.ask, loaded.name, seconds,
+                trace_of(made, player.ask, player.episode) if settings.trace else None,
+            )
+            for made, player in zip(written, group)
+        ]  # fmt: skip
 
 
 def drive(players: Iterable[Player], batch: int = 1) -> Iterator[Player]:

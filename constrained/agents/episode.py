@@ -70,6 +70,8 @@ class Settings:
         Of WESE's exploration; None: `max_steps`.
     retrieved : int or None
         Triples that WESE gives the exploiter at most: 10 in its question answering; None: no limit.
+    trace : bool
+        Keep with each answer its tokens, and what the model could not write (`constrained.agents.trace`).
     """
 
     strategy: str = "knowagent"
@@ -87,6 +89,7 @@ class Settings:
     trials: int = 3
     explore_steps: int | None = None
     retrieved: int | None = 10
+    trace: bool = False
 
 
 @dataclass

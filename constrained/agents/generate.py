@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from constrained.agents.asking import POLICY
+from constrained.agents.campaign import ending, header
 from constrained.agents.drive import Player, drive
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan, Step
+from constrained.agents.record import lines_since, new_run
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
 from constrained.environments.household import HouseholdEnv, make_game, stage
+from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
 from constrained.models.roles import load_roles
@@ -45,6 +50,7 @@ def generate_plan(
     constrained: bool = True,
     device: str | None = None,
     progress: bool = False,
+    trace: str | Path | None = None,
     on_start: Callable[[Plan], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Plan:
@@ -85,6 +91,9 @@ def generate_plan(
     device : str, optional
     progress : bool
         Show a progress bar on standard error.
+    trace : str or Path, optional
+        Write the run to this file as it goes, with every token and what the masks took from the model, for
+        ``constrained view``; it takes the place of an earlier run's file, of nothing else.
     on_start : callable, optional
         Called with the still empty `Plan` once everything is loaded.
     on_step : callable, optional
@@ -104,7 +113,7 @@ def generate_plan(
     if strategy not in STRATEGIES:
         raise ConstrainedError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
     if not isinstance(knowledge, ActionKnowledge):
-        knowledge = ActionKnowledge.from_lark(knowledge)
+        knowledge = ActionKnowledge.from_lark(knowledge, spots=trace is not None)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     imagined, note = None, ""
     if environment is None and knowledge.name == "household":
@@ -120,12 +129,18 @@ def generate_plan(
         strategy, STEP_FORMATS[strategy], constrained,
         max_steps or (OPEN_LOOP_STEPS if environment is None else PLAY_STEPS), max_new_tokens,
         explore_steps=explore_steps, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+        trace=trace is not None,
     )  # fmt: skip
     plan = Plan(task, knowledge.name, strategy, models[POLICY].name, constrained, seed, note=note)
     episode = Episode(models, knowledge, plan, settings, environment)
     unexecuted = UNEXECUTED.get(strategy, open_loop)
     player = Player(episode, unexecuted(episode, imagined) if environment is None else None)
-    with tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar:
+    record = nullcontext()
+    if trace is not None:
+        record = new_run(trace, header(Suite("plan", knowledge.name, ()), knowledge, models, settings))
+    with record as file, tqdm(
+        total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False
+    ) as bar:
 
         def report(step: Step) -> None:
             bar.update()
@@ -133,9 +148,16 @@ def generate_plan(
                 on_step(step)
 
         episode.on_step = report
+        steps = answers = 0
         for number, _ in enumerate(drive([player])):
             if number == 0 and on_start:
                 on_start(plan)
+            if file and len(plan.steps) > steps:
+                for line in lines_since(task, plan, steps, answers):
+                    file.write(line)
+                steps, answers = len(plan.steps), len(plan.answers)
+        if file:
+            file.write({"task": task, "end": ending(player)})
     if player.failure:
         raise player.failure
     return plan

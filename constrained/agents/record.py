@@ -18,7 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from constrained.agents.asking import Answer
-from constrained.agents.plan import Plan, Step
+from constrained.agents.plan import Plan
 from constrained.errors import DataError
 
 
@@ -183,9 +183,33 @@ def parsed(path: str | Path, number: int, text: bytes) -> dict:
     raise DataError(f"{path}, line {number}: {problem}", "move the file away to play its tasks again")
 
 
-def step_line(task: str, step: Step, answers: list[Answer]) -> dict:
-    """The line of one step, with what was written since the task's last line."""
-    return {"task": task, "step": asdict(step), "answers": [asdict(a) for a in answers]}
+def new_run(path: str | Path, header: Mapping[str, Any]) -> RunFile:
+    """The file of a run that begins anew, in place of an earlier one's.
+
+    Raises
+    ------
+    DataError
+        What is there is no run's file.
+    """
+    if Path(path).exists():
+        next(read_run(path), None)
+        os.unlink(path)
+    return RunFile(path, header)
+
+
+def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dict]:
+    """The lines of what a plan has beyond so many steps and answers, the answers with the first of the steps."""
+    written = plan.answers[answers:]
+    for step in plan.steps[steps:]:
+        yield {"task": task, "step": asdict(step), "answers": [_line(answer) for answer in written]}
+        written = []
+
+
+def _line(answer: Answer) -> dict:
+    data = asdict(answer)
+    if answer.trace is None:
+        del data["trace"]
+    return data
 
 
 def summary(plan: Plan) -> dict[str, Any]:

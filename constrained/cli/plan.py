@@ -40,6 +40,8 @@ def add_parser(commands) -> None:
     parser.add_argument("--no-masks", action="store_true", help="let the model write what it likes, to compare")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON and nothing else")
     parser.add_argument("--output", default=None, metavar="FILE", help="also write the plan as JSON to FILE")
+    parser.add_argument("--trace", default=None, metavar="FILE.jsonl", help="write the run with every token, and what the "
+                        "masks took from the model; `constrained view FILE.jsonl` shows it")  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -53,7 +55,7 @@ def run(arguments) -> int:
     shown = None if arguments.json else _Shown()
     plan = generate_plan(
         environment.task if arguments.task is None else arguments.task,
-        ActionKnowledge.from_lark(arguments.knowledge).bind(**dict(map(binding, arguments.bind))),
+        ActionKnowledge.from_lark(arguments.knowledge, spots=bool(arguments.trace)).bind(**dict(map(binding, arguments.bind))),
         environment=environment,
         strategy=arguments.strategy,
         model=arguments.model,
@@ -66,6 +68,7 @@ def run(arguments) -> int:
         temperature=arguments.temperature,
         seed=arguments.seed,
         constrained=not arguments.no_masks,
+        trace=arguments.trace,
         progress=not arguments.json and sys.stderr.isatty(),
         on_step=shown.step if shown else None,
         on_start=shown.start if shown else None,

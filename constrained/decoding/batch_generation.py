@@ -29,7 +29,7 @@ ROWS = 32
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One text to be written; the fields are those of `generate`.
+    """One text to be written; the fields are those of `generate`, but for `show_forbidden`.
 
     Attributes
     ----------
@@ -41,6 +41,8 @@ class Request:
     begun : str
     generator : torch.Generator, optional
         Source of chance, this text's alone: what is drawn then doesn't depend on who is in the batch.
+    show_forbidden : bool
+        Keep with each token the likeliest one that its mask excluded.
     """
 
     prompt: str | Sequence[int]
@@ -49,6 +51,7 @@ class Request:
     stop: str | None = None
     begun: str = ""
     generator: torch.Generator | None = None
+    show_forbidden: bool = False
 
 
 def generate_batch(
@@ -102,7 +105,9 @@ def generate_batch(
         )
         for r in requests
     ]  # fmt: skip
-    samplers = {t: Sampler(temperature, top_k, top_p, r.generator) for t, r in zip(texts, requests)}
+    samplers = {
+        t: Sampler(temperature, top_k, top_p, r.generator, r.show_forbidden) for t, r in zip(texts, requests)
+    }
 
     def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Choice]:
         return [samplers[text].choose(row, text.row) for text, row in zip(asked, logits)]

@@ -132,6 +132,7 @@ def generation_of(text: Text) -> Generation:
         forward_passes=len(masses),
         pruned_mass=PrunedMass(mean, max(masses, default=0.0), sum(masses)),
         complete=text.complete,
+        end=text.end,
     )
 
 

@@ -74,7 +74,7 @@ class Text(ABC):
 
     def take(self, choice: Choice) -> None:
         """Write what the model chose, or end."""
-        token = Token(choice.token, choice.probability, choice.pruned_mass, False)
+        token = Token(choice.token, choice.probability, choice.pruned_mass, False, choice.forbidden)
         if token.id in self.vocabulary.eos_token_ids:
             self.end, self.done = token, True
         else:

@@ -6,6 +6,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
+class Forbidden(NamedTuple):
+    """The likeliest token that a mask excluded.
+
+    Attributes
+    ----------
+    id : int
+    probability : float
+        By the model's whole distribution, before temperature, top-k and top-p.
+    """
+
+    id: int
+    probability: float
+
+
 class Token(NamedTuple):
     """One generated token.
 
@@ -18,12 +32,15 @@ class Token(NamedTuple):
         Probability the model put on tokens outside the mask; 0 where forced (it was not asked).
     forced : bool
         True if the grammar left no choice.
+    forbidden : Forbidden or None
+        What the model would rather, or next, have written outside the mask; None where it was not asked for.
     """
 
     id: int
     probability: float
     pruned_mass: float
     forced: bool
+    forbidden: Forbidden | None = None
 
 
 class PrunedMass(NamedTuple):
@@ -51,6 +68,8 @@ class Generation:
     complete : bool
         True if the text ended by itself: always with a grammar; without one, by an end-of-text token or the stop
         string rather than at the limit.
+    end : Token or None
+        The end-of-text token, where the model was asked and chose one.
     """
 
     text: str
@@ -59,6 +78,7 @@ class Generation:
     forward_passes: int
     pruned_mass: PrunedMass
     complete: bool
+    end: Token | None = None
 
     @property
     def token_ids(self) -> list[int]:

@@ -11,6 +11,7 @@ import torch
 
 from constrained.automaton import packed
 from constrained.decoding import bitmask
+from constrained.decoding.record import Forbidden
 from constrained.errors import ConstrainedError, ModelError
 
 NARROW = 256
@@ -27,11 +28,14 @@ class Choice(NamedTuple):
         Its probability among the allowed tokens, before temperature, top-k and top-p.
     pruned_mass : float
         Probability the model gave to tokens that were not allowed.
+    forbidden : Forbidden or None
+        The likeliest of these, if the sampler shows it and there is one.
     """
 
     token: int
     probability: float
     pruned_mass: float
+    forbidden: Forbidden | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Sampler:
         Holtzman et al. 2020, section 3.1).
     generator : torch.Generator, optional
         Source of chance; default: torch's global one of the logits' device.
+    show_forbidden : bool
+        Also tell the likeliest token that is excluded: one more pass over the logits.
 
     Raises
     ------
@@ -59,6 +65,7 @@ class Sampler:
     top_k: int | None = None
     top_p: float | None = None
     generator: torch.Generator | None = None
+    show_forbidden: bool = False
 
     def __post_init__(self):
         if not 0 <= self.temperature < math.inf:
@@ -98,7 +105,8 @@ class Sampler:
         place = self._pick(values)
         probability = min(1.0, math.exp(values[place].item() - mass))
         token = place if allowed is None else int(allowed[place])
-        return Choice(token, probability, pruned)
+        forbidden = likeliest_outside(logits, row, everything) if self.show_forbidden else None
+        return Choice(token, probability, pruned, forbidden)
 
     def _pick(self, values: torch.Tensor) -> int:
         """Index into `values` (logits, minus infinity where excluded)."""
@@ -141,6 +149,25 @@ def draw(chances: torch.Tensor, generator: torch.Generator | None = None) -> tor
     total = sums[:, -1:]
     below = torch.minimum(numbers * total, torch.nextafter(total, torch.zeros_like(total)))
     return torch.searchsorted(sums, below, right=True)
+
+
+def likeliest_outside(logits: torch.Tensor, row: np.ndarray, everything: float) -> Forbidden | None:
+    """The likeliest token that a packed mask row excludes, of the row's own width; None if the model excludes all.
+
+    Parameters
+    ----------
+    logits : torch.Tensor
+        float32 ``[V]``.
+    row : ndarray
+        int32 ``[words]``.
+    everything : float
+        Logarithm of the sum of the exponentials of `logits`.
+    """
+    rest = logits[: 32 * len(row)].clone()
+    rest[torch.from_numpy(packed.ids(row)).to(rest.device)] = -math.inf
+    token = int(rest.argmax())
+    probability = math.exp(rest[token].item() - everything)
+    return Forbidden(token, probability) if probability else None
 
 
 def outside(allowed: float, everything: float) -> float:

@@ -152,7 +152,7 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
         out.said_by = before
     elif not out.ok or out.grammar is None:
         _say_why(out, place, data)
-        if out.verdict == "misordered":
+        if out.verdict == "misordered" or not out.read:
             out.said_by = before
     return out
 

@@ -166,3 +166,20 @@ def test_a_world_that_answers_otherwise_than_before_is_played_anew(whole, tmp_pa
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert timeless(run(path)) == timeless(whole[1])
     assert any(line.get("again") for line in list(read_run(path))[1:])
+
+
+def test_a_traced_run_goes_on_with_its_traces(tmp_path):
+    settings = replace(SETTINGS, trace=True)
+
+    def tokens(path):
+        lines = (line for line in read_run(path) if "step" in line)
+        return {
+            (line["task"], line["step"]["n"]): [t["text"] for a in line["answers"] for t in a["trace"]["tokens"]]
+            for line in lines
+        }
+
+    run(tmp_path / "whole.jsonl", settings=settings)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken.jsonl", settings=settings, stop_after=6)
+    run(tmp_path / "broken.jsonl", settings=settings)
+    assert tokens(tmp_path / "broken.jsonl") == tokens(tmp_path / "whole.jsonl")

@@ -119,3 +119,23 @@ def test_broken_logits_are_an_error(bad):
 def test_numbers_out_of_range_are_an_error(options):
     with pytest.raises(ConstrainedError, match=next(iter(options))):
         Sampler(**options)
+
+
+@given(CASES)
+def test_the_likeliest_excluded_token_is_shown_on_request(case):
+    logits, allowed = case
+    row = pack(allowed, len(logits))
+    choice = Sampler(show_forbidden=True).choose(torch.tensor(logits), row)
+    assert choice[:3] == Sampler().choose(torch.tensor(logits), row)[:3]
+    rest = sorted(set(range(len(logits))) - allowed)
+    if not rest:
+        assert choice.forbidden is None
+        return
+    probabilities = torch.softmax(torch.tensor(logits).double(), 0)
+    assert logits[choice.forbidden.id] == max(logits[i] for i in rest) and choice.forbidden.id in rest
+    assert choice.forbidden.probability == pytest.approx(float(probabilities[rest].max()), rel=1e-4)
+
+
+def test_logits_wider_than_the_mask_are_not_shown_as_forbidden():
+    choice = Sampler(show_forbidden=True).choose(torch.tensor([1.0, 0.5] + [0.0] * 62 + [9.0]), pack([0], 64))
+    assert choice.forbidden.id == 1

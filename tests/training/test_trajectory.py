@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from constrained.agents.record import step_line, summary
+from constrained.agents.record import lines_since, summary
 from constrained.environments.question.env import INVALID
 from constrained.errors import DataError
 from constrained.training.trajectory import from_record
@@ -17,7 +17,7 @@ def trial(answer):
 
 def record(plan):
     """The steps of a plan as a run's file has them, and its end."""
-    steps = [json.loads(json.dumps(step_line("who?", step, [])))["step"] for step in plan.steps]
+    steps = [json.loads(json.dumps(line))["step"] for line in lines_since("who?", plan, 0, 0)]
     return steps, json.loads(json.dumps(summary(plan)))
 
 
