@@ -104,7 +104,7 @@ def test_logits_wider_than_the_mask_are_never_chosen():
 
 def test_allowed_tokens_that_the_model_excludes_are_all_alike():
     logits = torch.tensor([0.0, -torch.inf, -torch.inf])
-    assert Sampler().choose(logits, pack([1, 2], 3)) == (1, 0.5, 1.0)
+    assert Sampler().choose(logits, pack([1, 2], 3)) == sampling.Choice(1, 0.5, 1.0)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
