@@ -55,6 +55,7 @@ setup(
         "constrained": ["models/embedded/*"],
         "constrained.pages": ["static/*", "static/*/*"],
         "constrained.grammars": ["*.lark", "*/*.lark"],
+        "benchmarks": ["results/*.json"],
     },
     ext_modules=[EXTENSION],
     install_requires=[

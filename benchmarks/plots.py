@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 from constrained.errors import ConstrainedError
+from constrained.output import write_whole
 
 SUFFIXES = (".svg", ".png", ".pdf")
-INK, FAINT = "#1a1a1a", "#8a8a8a"
+INK, SOFT, FAINT = "#1a1a1a", "#5c5c5c", "#c8c8c8"
+"""Of what is ours, of words beside it, and of lines that only guide the eye: told apart by lightness alone."""
+
+SMALL = 7.5
+"""Points of what stands beside marks and under the picture; all else is 9, the title 11."""
+
+MARKS = {
+    "ours": {"marker": "D", "markersize": 6.5, "color": INK},
+    "other": {"marker": "o", "markersize": 6.5, "color": INK, "markerfacecolor": "white"},
+    "crossed": {"marker": "x", "markersize": 6.5, "color": SOFT, "markeredgewidth": 1.4},
+}
+"""Filled, open and crossed: they differ in shape and in how much of them is ink."""
 
 
 def check(path: Path) -> None:
@@ -17,9 +30,9 @@ def check(path: Path) -> None:
     Raises
     ------
     ConstrainedError
-        matplotlib is missing, or the file's ending isn't one of `SUFFIXES`.
+        matplotlib is missing, the file's ending isn't one of `SUFFIXES`, or it is a folder.
     """
-    if path.suffix not in SUFFIXES:
+    if path.suffix not in SUFFIXES or path.is_dir():
         raise ConstrainedError(f"can't draw {path}", f"name a file that ends in {', '.join(SUFFIXES)}")
     try:
         import matplotlib  # noqa: F401
@@ -28,27 +41,59 @@ def check(path: Path) -> None:
 
 
 @contextmanager
-def drawing(path: Path, width: float, height: float, **panels):
-    """A figure of `width` by `height` inches, and its axes (`panels` of `pyplot.subplots`), saved to `path` at last."""
+def drawing(path: Path, title: str, width: float, height: float, **panels):
+    """A figure of `width` by `height` inches, and its axes (`panels` of `pyplot.subplots`), saved to `path` at last.
+
+    The title is the first line of it; the file is written whole, or not at all.
+    """
     check(path)
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    style = {"svg.hashsalt": "constrained", "svg.fonttype": "path", "font.size": 9, "font.family": "DejaVu Sans"}
+    style = {
+        "svg.hashsalt": "constrained", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 9,
+        "axes.edgecolor": SOFT, "xtick.color": SOFT, "xtick.labelcolor": INK, "axes.labelcolor": INK, "text.color": INK,
+    }  # fmt: skip
     with pyplot.rc_context(style):
         figure, axes = pyplot.subplots(figsize=(width, height), **panels)
-        yield figure, axes
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, facecolor="white")
-        pyplot.close(figure)
+        try:
+            yield figure, axes
+            figure.text(0.1 / width, 1 - 0.1 / height, title, ha="left", va="top", fontsize=11, fontweight="bold")
+            _save(figure, path, title)
+        finally:
+            pyplot.close(figure)
 
 
-def plain(axis, title: str) -> None:
-    """An axis with its title on the left, a faint grid across, and no frame."""
-    axis.set_title(title, fontsize=10, loc="left")
-    axis.grid(axis="x", color="#dddddd", linewidth=0.6)
+def _save(figure, path: Path, title: str) -> None:
+    dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}  # a date would make it another file
+    picture = BytesIO()  # drawn first: a picture that can't be drawn leaves the old one as it is
+    figure.savefig(picture, format=path.suffix[1:], metadata={"Title": title, **dated[path.suffix]}, facecolor="white")
+    write_whole(path, picture.getvalue())
+
+
+def caption(figure, words: str) -> None:
+    """Where the figures are from, at the lower left."""
+    width, height = figure.get_size_inches()
+    figure.text(0.1 / width, 0.09 / height, words, ha="left", va="bottom", color=SOFT, fontsize=SMALL)
+
+
+def key(figure, words: dict[str, str], top: float) -> None:
+    """What the marks mean, in a line at the left, `top` inches below the upper edge; `words` by kind of mark."""
+    width, height = figure.get_size_inches()
+    axis = figure.axes[0]
+    handles = [axis.plot([], [], linestyle="", label=text, **MARKS[kind])[0] for kind, text in words.items()]
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0, 1 - top / height), ncols=len(handles), frameon=False,
+        handletextpad=0.2, columnspacing=1.6, borderaxespad=0.0, borderpad=0.2,
+    )  # fmt: skip
+
+
+def plain(axis, title: str, along: str = "x") -> None:
+    """An axis with its title on the left, a faint grid along one direction, and no frame but the lower line."""
+    axis.set_title(title, fontsize=9, loc="left", fontweight="bold")
+    axis.grid(axis=along, color="#e2e2e2", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):

@@ -10,16 +10,16 @@ from pathlib import Path
 from constrained.errors import DataError
 
 
-def write_whole(path: str | Path, text: str) -> None:
-    """Write `text` to `path` so that no half-written file is ever seen."""
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Write `content`, text as UTF-8, to `path` so that no half-written file is ever seen."""
     path = Path(path)
     if path.is_dir():
         raise DataError(f"can't write {path}: it is a folder", "name a file in it")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         os.replace(scratch, path)
     except BaseException:
         os.unlink(scratch)

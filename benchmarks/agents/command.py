@@ -116,12 +116,12 @@ def run_command(options: argparse.Namespace) -> int:
                 row = {"strategy": strategy, "model": _shown(models[POLICY]), "masks": masks, **figures}
                 rows.append({**row, "knowledge": knowledge.name} if judge else row)
     print(table(rows, suite.measures, published(suite.name)))
+    names = {role: _shown(model) for role, model in models.items()}
+    data = {"version": __version__, "suite": suite.name, "models": names, "rows": rows}
     if options.json:
-        names = {role: _shown(model) for role, model in models.items()}
-        data = {"version": __version__, "suite": suite.name, "models": names, "rows": rows}
         write_whole(options.json, to_json(data))
     if options.plot:
-        draw(rows, suite, published(suite.name), options.plot)
+        draw(data, options.plot)
     return 0
 
 

@@ -2,69 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.agents.published import Published
-from benchmarks.plots import FAINT, INK, drawing, plain
-from constrained.environments.suite import Suite
+from benchmarks.agents.published import Published, published
+from benchmarks.agents.report import row_name
+from benchmarks.dots import Group, Line, Panel, draw_dots
+from benchmarks.recorded import COUNT, FIGURE, FLAG, TEXT, Maybe
+from constrained.errors import ConstrainedError
+
+MARKS = {"ours": "masks on", "other": "masks off", "crossed": "as published"}
+WRONG, STEPS = "wrong %", "steps of won"
+_MISTAKES = ("invalid %", "misordered %", "pruned mass %")
 
 
-def draw(rows: list[dict], suite: Suite, published: Sequence[Published], path: Path) -> None:
-    """Draw the first measure, what was invalid or misordered, and the steps of tasks won.
+def form(result):
+    """What the picture needs of the command's JSON, beside the measures."""
+    figures = {"invalid %": FIGURE, "misordered %": FIGURE, "steps of won": Maybe(FIGURE)}
+    row = {"strategy": TEXT, "model": TEXT, "masks": FLAG, "tasks": COUNT, "knowledge": Maybe(TEXT), **figures}
+    return {"suite": TEXT, "rows": [row]}
+
+
+def draw(result: Mapping, path: Path) -> None:
+    """Draw the suite's first measure, others that papers print, what was invalid or misordered, and steps of tasks won.
 
     Parameters
     ----------
-    rows : list of dict
-        As for `report.table`.
-    suite : Suite
-    published : sequence of Published
+    result : mapping
+        What `constrained bench agents --json` writes.
     path : Path
         It ends in one of `benchmarks.plots.SUFFIXES`.
+
+    Raises
+    ------
+    ConstrainedError
+        Nothing was played.
     """
-    measure = f"{suite.measures[0]} %"
+    rows, papers = result["rows"], published(result["suite"])
+    measures = _measures(rows, papers)
+    if not measures:
+        raise ConstrainedError("nothing was played, so there is nothing to draw")
+    percent = "{:.1f}".format
+    scored = "% of tasks; right is better →"
     panels = {
-        measure: f"{suite.measures[0]} (%)",
-        "wrong %": "invalid or misordered actions (%)",
-        "steps of won": "steps when won",
+        **{measure: Panel(measure.removesuffix(" %"), scored, percent, most=100) for measure in measures},
+        WRONG: Panel("invalid or misordered actions", "% of actions; ← left is better", percent),
+        STEPS: Panel("steps of tasks won", "steps a task; ← left is shorter", percent),
     }
-    ours = [{**row, "wrong %": row["invalid %"] + row["misordered %"]} for row in rows]
-    strategies = list(dict.fromkeys(row["strategy"] for row in ours))
-    shown = [row for row in published if measure in row.figures]
-    labels = strategies + [f"{row.method}, {row.model}" for row in shown]
-    with drawing(path, 10.5, 1.4 + 0.3 * len(labels), ncols=len(panels), sharey=True) as (figure, axes):
-        for axis, (key, title) in zip(axes, panels.items()):
-            plain(axis, title)
-            for y, strategy in enumerate(strategies):
-                _pair(axis, y, [row for row in ours if row["strategy"] == strategy], key)
-            for y, row in enumerate(shown, len(strategies)):
-                if key in row.figures:
-                    axis.plot(row.figures[key], y, marker="x", color=FAINT)
-            axis.set_xlim(left=0, right=100 if key == measure else None)
-        axes[0].set_yticks(range(len(labels)), labels)
-        axes[0].set_ylim(len(labels) - 0.5, -0.5)
-        for label in axes[0].get_yticklabels()[len(strategies) :]:
-            label.set_style("italic")
-        _legend(figure, axes[0], suite, ours, bool(shown))
-        figure.tight_layout(rect=(0, 0.02, 1, 1 - 0.4 / figure.get_figheight()))
+    groups = [Group(f"{model} model, {tasks} tasks", lines) for (model, tasks), lines in _ours(rows, panels).items()]
+    groups += [Group(f"as published: {paper}", lines) for paper, lines in _theirs(papers, panels).items()]
+    shown = {kind for group in groups for line in group.lines for points in line.points.values() for kind in points}
+    draw_dots(
+        path,
+        f"Agents on {result['suite']}, with masks and without"
+        + (", beside the papers' figures" if "crossed" in shown else ""),
+        {kind: words for kind, words in MARKS.items() if kind in shown},
+        panels,
+        groups,
+        "Played by `constrained bench agents`, drawn by `constrained plot agents`. Papers' other games and models are "
+        "named in their headings.",
+    )
 
 
-def _pair(axis, y: int, rows: list[dict], key: str) -> None:
-    """One strategy: a filled mark with masks on, an open one with masks off, a line between."""
-    values = {row["masks"]: row[key] for row in rows if key != "steps of won" or row["won"]}
-    axis.plot(list(values.values()), [y] * len(values), color="#cccccc", linewidth=1, zorder=1)
-    for masks, value in values.items():
-        marker, filled = ("D", INK) if masks else ("o", "white")
-        axis.plot(value, y, marker=marker, color=INK, markerfacecolor=filled, zorder=2, clip_on=False)
+def _measures(rows: Sequence[Mapping], papers: Sequence[Published]) -> list[str]:
+    given = [key for row in rows[:1] for key, value in row.items() if key.endswith(" %") and FIGURE.fits(value)]
+    first, *more = [key for key in given if key not in _MISTAKES] or [None]
+    return [first, *(key for key in more if any(key in row.figures for row in papers))] if first else []
 
 
-def _legend(figure, axis, suite: Suite, rows: list[dict], published: bool) -> None:
-    handles = [
-        *axis.plot([], [], marker="D", color=INK, linestyle="", label=f"{rows[0]['model']} model, masks on"),
-        *axis.plot([], [], marker="o", color=INK, markerfacecolor="white", linestyle="", label="masks off"),
-    ]
-    if published:
-        handles += axis.plot([], [], marker="x", color=FAINT, linestyle="", label="as published")
-    figure.legend(handles=handles, loc="upper center", ncols=3, frameon=False, handletextpad=0.2)
-    words = f"{suite.name}, {rows[0]['tasks']} tasks"
-    figure.text(0.995, 0.005, words, ha="right", va="bottom", color=FAINT, fontsize=8)
+def _ours(rows: Sequence[Mapping], panels: Mapping[str, Panel]) -> dict[tuple[str, int], list[Line]]:
+    """The lines of each model: one for each strategy, with a mark for masks on and one for off."""
+    found: dict[tuple[str, int], dict[str, dict]] = {}
+    for row in rows:
+        points = found.setdefault((row["model"], row["tasks"]), {}).setdefault(row_name(row), {})
+        for key, figure in _figures(row, panels).items():
+            points.setdefault(key, {})["ours" if row["masks"] else "other"] = figure
+    return {heading: [Line(name, points) for name, points in lines.items()] for heading, lines in found.items()}
+
+
+def _theirs(papers: Sequence[Published], panels: Mapping[str, Panel]) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = {}
+    for row in papers:
+        points = {key: {"crossed": figure} for key, figure in _figures(row.figures, panels).items()}
+        if points:
+            found.setdefault(row.paper, []).append(Line(f"{row.method}, {row.model}", points))
+    return found
+
+
+def _figures(row: Mapping, panels: Mapping[str, Panel]) -> dict[str, float]:
+    """What of a row the panels show."""
+    mistakes = {WRONG: row["invalid %"] + row["misordered %"]} if "invalid %" in row else {}
+    return {key: figure for key, figure in {**row, **mistakes}.items() if key in panels and figure is not None}

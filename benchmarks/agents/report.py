@@ -37,7 +37,7 @@ def table(rows: list[dict], measures: Sequence[str], published: Sequence[Publish
     lines = [head, ["---"] * len(head)]
     for row in rows:
         masks = "on" if row["masks"] else "off"
-        lines.append([_name(row), row["model"], masks, str(row["tasks"]), *_cells(columns, row)])
+        lines.append([row_name(row), row["model"], masks, str(row["tasks"]), *_cells(columns, row)])
     lines += [[f"*{row.method}*", row.model, "", "", *_cells(columns, row.figures)] for row in published]
     text = ["| " + " | ".join(line) + " |" for line in lines]
     sources = list(dict.fromkeys(row.paper for row in published))
@@ -46,11 +46,11 @@ def table(rows: list[dict], measures: Sequence[str], published: Sequence[Publish
     text.append(f"\n{measures[0].capitalize()} by kind of task (%):")
     for row in rows:
         kinds = ", ".join(f"{kind} {value:.0f}" for kind, value in row[f"{measures[0]} % by kind"].items())
-        text.append(f"  {_name(row)}, masks {'on' if row['masks'] else 'off'}: {kinds}")
+        text.append(f"  {row_name(row)}, masks {'on' if row['masks'] else 'off'}: {kinds}")
     return "\n".join(text)
 
 
-def _name(row: dict) -> str:
+def row_name(row: dict) -> str:
     """The strategy, and what knowledge it was held to if not the environment's own."""
     return row["strategy"] + (f", held to {row['knowledge']}" if "knowledge" in row else "")
 
@@ -61,7 +61,7 @@ def _cells(columns: dict, figures: dict) -> list[str]:
 
 def _failures(rows: list[dict]) -> list[str]:
     return [
-        f"\n{row['failed']} tasks of {_name(row)} failed, counted as lost: run again to take them up."
+        f"\n{row['failed']} tasks of {row_name(row)} failed, counted as lost: run again to take them up."
         for row in rows
         if row["failed"]
     ]

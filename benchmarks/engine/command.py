@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, default=Path("runs/engine"), help="folder of the runs")
     parser.add_argument("--fresh", action="store_true", help="measure again what is finished")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
-    parser.add_argument("--plot", type=Path, help="draw them into this file (.svg or .png)")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
     parser.add_argument("--exact", action="store_true",
                         help="no times: counts that don't depend on the machine, beside those on record")
     parser.add_argument("--update", action="store_true", help="with --exact: record the counts")
@@ -74,10 +74,11 @@ def run_command(options: argparse.Namespace) -> int:
     ]
     for vocabulary in reversed(vocabularies):
         print(report.table(wanted, vocabulary) + "\n")
+    figures = result(wanted, settings)
     if options.json:
-        write_whole(options.json, to_json(result(wanted, settings)))
+        write_whole(options.json, to_json(figures))
     if options.plot:
-        draw(wanted, options.plot)
+        draw(figures, options.plot)
     return 0
 
 

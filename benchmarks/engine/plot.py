@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.dots import Group, Line, Panel, draw_dots
 from benchmarks.engine.engines import NAMES
 from benchmarks.engine.report import amount, rows
 from benchmarks.engine.workloads import WORKLOADS
-from benchmarks.plots import FAINT, INK, drawing, plain
+from benchmarks.recorded import FLAG, TEXT, TIME, Maybe
 from constrained.errors import ConstrainedError
 
-MARKERS = {"ours": "D", "xgrammar": "o", "llguidance": "s", "outlines_core": "^", "lmformatenforcer": "v"}
-PANELS = {"first": "text → first mask", "p50": "a later mask, typical (p50)", "worst": "a later mask, worst"}
+_MEASUREMENT = {"vocabulary": TEXT, "workload": Maybe(TEXT), "engine": TEXT, "status": TEXT, "reason": Maybe(TEXT)}
+_MEASURED = _MEASUREMENT | {"correct": FLAG, "first": Maybe(TIME), "p50": Maybe(TIME), "worst": Maybe(TIME)}
+
+BETTER = "time, log scale; ← further left is faster"
+PANELS = {
+    "first": Panel("text → first mask", BETTER, amount, log=True),
+    "p50": Panel("a later mask, typical (p50)", BETTER, amount, log=True),
+    "worst": Panel("a later mask, worst", BETTER, amount, log=True),
+}
+MARKS = {"ours": "constrained (ours)", "other": "peer", "crossed": "peer with wrong masks"}
 
 
-def draw(records: list[dict], path: Path) -> None:
+def form(result):
+    """What the picture needs of `command.result`."""
+    return {"machine": {"processor": TEXT}, "versions": {"*": TEXT}, "measurements": [_measurement]}
+
+
+def _measurement(record):
+    timed = isinstance(record, Mapping) and record.get("status") == "measured" and record.get("workload")
+    return _MEASURED if timed else _MEASUREMENT
+
+
+def draw(result: Mapping, path: Path) -> None:
     """Draw the largest vocabulary measured (Tekken if it is among them).
 
     Parameters
     ----------
-    records : list of dict
+    result : mapping
+        As `command.result` makes it.
     path : Path
         It ends in one of `benchmarks.plots.SUFFIXES`.
 
@@ -28,59 +49,39 @@ def draw(records: list[dict], path: Path) -> None:
     ConstrainedError
         Nothing was measured.
     """
-    vocabularies = [r["vocabulary"] for r in records]
-    if not vocabularies:
+    vocabularies = [r["vocabulary"] for r in result["measurements"]]
+    vocabulary = "tekken" if "tekken" in vocabularies else vocabularies[-1] if vocabularies else ""
+    here = [r for r in result["measurements"] if r["vocabulary"] == vocabulary]
+    found = {(row.workload, row.figure): row for row in rows(here, vocabulary)}
+    groups = []
+    for name in WORKLOADS:
+        lines = [line for engine in NAMES if (line := _line(engine, name, here, found))]
+        if any(line.points for line in lines):
+            groups.append(Group(f"{name}: {WORKLOADS[name]().words}", lines))
+    if not groups:
         raise ConstrainedError("nothing was measured, so there is nothing to draw")
-    vocabulary = "tekken" if "tekken" in vocabularies else vocabularies[-1]
-    found = {(row.workload, row.figure): row for row in rows(records, vocabulary)}
-    workloads = [name for name in WORKLOADS if any((name, figure) in found for figure in PANELS)]
-    labels = [f"{name}\n{WORKLOADS[name]().words}" for name in workloads]
-    with drawing(path, 11.5, 1.3 + 0.72 * len(workloads), ncols=len(PANELS), sharey=True) as (figure, axes):
-        for axis, (kind, title) in zip(axes, PANELS.items()):
-            _panel(axis, title, [found.get((name, kind)) for name in workloads])
-        axes[0].set_yticks(range(len(workloads)), labels)
-        axes[0].set_ylim(len(workloads) - 0.5, -0.5)
-        handles = [_marker(axes[0], name) for name in NAMES if any(name in row.values for row in found.values())]
-        handles += axes[0].plot([], [], marker="x", color=FAINT, linestyle="", label="crossed out: wrong masks")
-        figure.legend(
-            handles=handles, loc="upper center", ncols=len(handles), frameon=False, handletextpad=0.2, columnspacing=1.4
-        )
-        words = f"vocabulary: {vocabulary}; one thread; further left is faster"
-        figure.text(0.995, 0.005, words, ha="right", va="bottom", color=FAINT, fontsize=8)
-        figure.tight_layout(rect=(0, 0.02, 1, 0.94))
+    versions = ", ".join(f"{name} {result['versions'][name]}" for name in NAMES if name in result["versions"])
+    draw_dots(
+        path,
+        f"Masks over the {vocabulary} vocabulary: how long each engine takes, by workload",
+        MARKS,
+        PANELS,
+        groups,
+        f"Measured by `constrained bench engine`, drawn by `constrained plot engine`. One thread, "
+        f"{result['machine']['processor']}; {versions}.",
+    )
 
 
-def _marker(axis, name: str):
-    own = name == "ours"
-    (marker,) = axis.plot(
-        [], [], marker=MARKERS[name], linestyle="", markersize=8 if own else 6.5, color=INK,
-        markerfacecolor=INK if own else "white", label=name,
-    )  # fmt: skip
-    return marker
-
-
-def _panel(axis, title: str, lines: list) -> None:
-    """One figure of all workloads; a line per workload, engines by their markers."""
-    plain(axis, title)
-    axis.set_xscale("log")
-    axis.locator_params(axis="x", numticks=5)
-    axis.xaxis.set_major_formatter(lambda value, _: amount(value))
-    axis.minorticks_off()
-    axis.margins(x=0.16)
-    for y, row in enumerate(lines):
-        if row is None:
-            continue
-        axis.plot([min(row.values.values()), max(row.values.values())], [y, y], color="#cccccc", linewidth=1, zorder=1)
-        for name, value in row.values.items():
-            own = name == "ours"
-            axis.plot(
-                value, y, marker=MARKERS[name], markersize=9 if own else 7, markerfacecolor=INK if own else "white",
-                markeredgecolor=INK, zorder=3 if own else 2,
-            )  # fmt: skip
-            if name in row.wrong:
-                axis.plot(value, y, marker="x", markersize=11, color=FAINT, zorder=4)
-        if "ours" in row.values:
-            axis.annotate(
-                amount(row.values["ours"]), (row.values["ours"], y), xytext=(0, 8), textcoords="offset points",
-                ha="center", fontsize=8, fontweight="bold", color=INK,
-            )  # fmt: skip
+def _line(engine: str, workload: str, records: list[dict], found: Mapping) -> Line | None:
+    """An engine's figures, or why it has none; None where it can't read the workload at all."""
+    given = [r for r in records if (r["engine"], r["workload"]) == (engine, workload)]
+    rows_here = {figure: found[workload, figure] for figure in PANELS if (workload, figure) in found}
+    points = {
+        figure: {"ours" if engine == "ours" else "crossed" if engine in row.wrong else "other": row.values[engine]}
+        for figure, row in rows_here.items()
+        if engine in row.values
+    }
+    over = [r["reason"].partition(",")[0] for r in given if r["status"] == "over time" and r.get("reason")]
+    if not points and not over:
+        return None
+    return Line("constrained" if engine == "ours" else engine, points, {"first": over[0]} if over else {})

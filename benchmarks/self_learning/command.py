@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks import plots
 from benchmarks.engine.machine import describe
 from benchmarks.self_learning.compare import tables
-from benchmarks.self_learning.plot import draw_runs
+from benchmarks.self_learning.plot import draw
 from benchmarks.self_learning.rounds import rounds_table
 from benchmarks.self_learning.variants import VARIANTS, Variant
 from constrained import __version__
@@ -69,14 +69,14 @@ def run_command(options: argparse.Namespace) -> int:
         rounds = learn(variant, train, tests, tuning, options)
         runs.append({**asdict(variant), "model": _model_name(variant, options), "rounds": rounds})
     print("\n\n".join(part for part in (rounds_table(runs), tables(runs)) if part))
+    result = {
+        "version": __version__, "machine": describe(), "train": train.name, "temperature": options.temperature,
+        "samples": options.samples, "tuning": asdict(tuning), "runs": runs,
+    }  # fmt: skip
     if options.json:
-        facts = {
-            "version": __version__, "machine": describe(), "train": train.name, "temperature": options.temperature,
-            "samples": options.samples, "tuning": asdict(tuning),
-        }  # fmt: skip
-        write_whole(options.json, to_json(facts | {"runs": runs}))
+        write_whole(options.json, to_json(result))
     if options.plot:
-        draw_runs({run["name"]: run["rounds"] for run in runs}, options.plot)
+        draw(result, options.plot)
     return 0
 
 

@@ -11,9 +11,6 @@ SEEN, UNSEEN = "ALFWorld seen", "ALFWorld unseen"
 SAME_GAMES = {"alfworld/valid_seen": SEEN, "alfworld/valid_unseen": UNSEEN}
 """Test suite -> the column of KnowAgent's tables that was measured on the same games."""
 
-BEST = "KnowAgent", "Llama-2-70b"
-"""The row of Table 1 to be above."""
-
 
 def tables(runs: Sequence[Mapping]) -> str:
     """All that can be compared, as Markdown; nothing where no run was tested on the papers' games.

@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import papers
-from benchmarks.plots import FAINT, INK, drawing, plain
-from benchmarks.self_learning.compare import BEST, SAME_GAMES
+from benchmarks.plots import INK, SMALL, SOFT, caption, drawing, plain
+from benchmarks.recorded import COUNT, FIGURE, TEXT, Maybe
+from benchmarks.self_learning.compare import SAME_GAMES
+from benchmarks.self_learning.rounds import PRUNED, suites
 from constrained.errors import ConstrainedError
 
+_FIGURES = {"tasks": COUNT, "success %": FIGURE, "invalid %": FIGURE, "misordered %": FIGURE, PRUNED: FIGURE}
+ROUNDS = [{"round": COUNT, "test": {"*": {name: Maybe(kind) for name, kind in _FIGURES.items()}}}]
 PANELS = {
-    "success %": "success (%)",
-    "invalid %": "invalid actions (%)",
-    "misordered %": "misordered actions (%)",
-    "pruned mass %": "pruned mass (%)",
+    "success %": "success, % of tasks\n↑ up is better",
+    "invalid %": "invalid, % of actions\n↓ down is better",
+    "misordered %": "misordered, % of actions\n↓ down is better",
+    PRUNED: "probability masked out, %\n↓ down: nearer to the knowledge",
 }
 STYLES = (
     ("D", "-"), ("o", "--"), ("s", ":"), ("^", "-."),
@@ -22,19 +26,26 @@ STYLES = (
 )  # fmt: skip
 """Marker and dash of each line, in order: told apart without colour. Every second marker is open."""
 
+_PANEL = 1.65
+"""Inches: the width of a panel; what its lines are called stands to the right of it."""
 
-def draw(rounds: Sequence[Mapping], path: Path) -> None:
-    """Draw one run; as `draw_runs`."""
-    draw_runs({"": rounds}, path)
+_APART = 0.1
+"""Of a panel's height: what lies between the names of two lines at least."""
 
 
-def draw_runs(runs: Mapping[str, Sequence[Mapping]], path: Path) -> None:
+def form(result):
+    """What the picture needs of the JSON of `constrained train self-learning`, or of the benchmark's."""
+    runs = {"runs": [{"name": TEXT, "words": Maybe(TEXT), "rounds": ROUNDS}]}
+    return ROUNDS if isinstance(result, list) else runs
+
+
+def draw(result: Sequence[Mapping] | Mapping, path: Path) -> None:
     """Draw one line a run, one row of panels a test suite.
 
     Parameters
     ----------
-    runs : mapping of str to sequence of mapping
-        What a line is called -> its rounds' reports, in order (see `constrained.training.self_learning`).
+    result : sequence of mapping, or mapping
+        The reports of one run's rounds; or what the benchmark's `--json` writes, with all "runs" and their "rounds".
     path : Path
         It ends in one of `benchmarks.plots.SUFFIXES`.
 
@@ -43,55 +54,90 @@ def draw_runs(runs: Mapping[str, Sequence[Mapping]], path: Path) -> None:
     ConstrainedError
         No round was tested, or there are more runs than lines that can be told apart.
     """
-    suites = list(dict.fromkeys(suite for rounds in runs.values() for round_ in rounds for suite in round_["test"]))
-    if not suites:
+    runs = result["runs"] if isinstance(result, Mapping) else [{"name": "", "rounds": result}]
+    tested = suites(runs)
+    if not tested:
         raise ConstrainedError("no round was tested yet, so there is nothing to draw", "let a round end first")
     if len(runs) > len(STYLES):
         raise ConstrainedError(f"{len(runs)} runs are too many for one picture", f"draw at most {len(STYLES)}")
+    words = [f"{run['name']}: {run['words']}" for run in runs if run.get("words")]
+    beside = 0.35 + 0.06 * (max(len(run["name"]) for run in runs) + 5)
+    above, width = 1.1 + 0.16 * len(words), 0.5 + len(PANELS) * (_PANEL + beside)
+    height = above + 2.65 * len(tested)
     with drawing(
-        path, 11.5, 0.9 + 2.5 * len(suites), nrows=len(suites), ncols=len(PANELS), squeeze=False, sharex=True
+        path, "Self-learning, round by round", width, height, nrows=len(tested), ncols=len(PANELS), squeeze=False
     ) as (figure, axes):
-        for row, suite in zip(axes, suites):
-            for axis, (key, title) in zip(row, PANELS.items()):
-                _panel(axis, title, key, [_points(rounds, suite, key) for rounds in runs.values()])
-            row[0].set_ylabel(suite)
-            row[0].set_ylim(0, 105)
-            _level(row[0], suite)
-        for axis in axes[-1]:
-            axis.set_xlabel("round")
-        if len(runs) > 1:
-            handles = [axes[0][0].plot([], [], label=name, **_style(n))[0] for n, name in enumerate(runs)]
-            figure.legend(handles=handles, loc="upper center", ncols=len(runs), frameon=False, handlelength=4)
-        figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / figure.get_figheight() if len(runs) > 1 else 1))
+        figure.subplots_adjust(
+            left=0.5 / width, right=1 - beside / width, top=1 - above / height, bottom=0.75 / height,
+            wspace=beside / _PANEL, hspace=0.75,
+        )  # fmt: skip
+        figure.text(0.1 / width, 1 - 0.35 / height, "\n".join(words), va="top", color=SOFT, fontsize=8, linespacing=1.3)
+        for row, suite in zip(axes, tested):
+            _row(row, suite, runs)
+        caption(
+            figure,
+            "Played and tuned by `constrained bench self-learning`, drawn by `constrained plot self-learning`. "
+            "Round 0: before any. Figures at the right: after the last round.",
+        )
+
+
+def _row(axes: Sequence, suite: str, runs: Sequence[Mapping]) -> None:
+    counts = {report["test"].get(suite, {}).get("tasks") for run in runs for report in run["rounds"]} - {None}
+    words = f"{suite}, {max(counts)} tasks" if counts else suite
+    axes[0].annotate(
+        words, (0, 1), xycoords="axes fraction", xytext=(-29, 36), textcoords="offset points", fontweight="bold",
+        annotation_clip=False,
+    )  # fmt: skip
+    for axis, (key, title) in zip(axes, PANELS.items()):
+        lines = {run["name"]: _points(run["rounds"], suite, key) for run in runs}
+        _panel(axis, title, lines)
+        if axis is axes[0]:
+            axis.set_ylim(0, 105)
+            _levels(axis, suite)
+        _names(axis, lines)
 
 
 def _points(rounds: Sequence[Mapping], suite: str, key: str) -> dict[int, float]:
-    """Round -> figure, where it was measured."""
-    figures = {round_["round"]: round_["test"].get(suite, {}) for round_ in rounds}
-    return {number: found[key] for number, found in figures.items() if key in found}
+    """Round -> figure, where it was measured; without masks no mass is pruned, which is none and not 0."""
+    found = {report["round"]: report["test"].get(suite, {}).get(key) for report in rounds}
+    points = {number: figure for number, figure in found.items() if figure is not None}
+    return points if key != PRUNED or any(points.values()) else {}
 
 
-def _panel(axis, title: str, key: str, lines: Sequence[dict[int, float]]) -> None:
-    plain(axis, title)
-    axis.grid(axis="x", visible=False)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    for number, points in enumerate(lines):
-        if key != "pruned mass %" or any(points.values()):  # without masks there is none
-            axis.plot(list(points), list(points.values()), clip_on=False, **_style(number))
-    axis.set_xticks(sorted({number for points in lines for number in points}))
-    highest = max((value for points in lines for value in points.values()), default=0)
+def _panel(axis, title: str, lines: Mapping[str, Mapping[int, float]]) -> None:
+    plain(axis, title, along="y")
+    axis.set_xlabel("round", labelpad=1)
+    for number, points in enumerate(lines.values()):
+        axis.plot(list(points), list(points.values()), clip_on=False, zorder=3, **_style(number))
+    axis.set_xticks(sorted({number for points in lines.values() for number in points}))
+    highest = max((value for points in lines.values() for value in points.values()), default=0)
     axis.set_ylim(0, 1.1 * highest or 1)
 
 
-def _level(axis, suite: str) -> None:
-    """How far the paper's best model comes on the same games."""
-    column = SAME_GAMES.get(suite)
-    if column:
-        level = papers.KNOWAGENT_TABLE_1[BEST][column]
-        axis.axhline(level, color=FAINT, linewidth=0.8)
-        words = f"{' '.join(BEST)}: {level}"
-        axis.text(0.99, level - 1.5, words, transform=axis.get_yaxis_transform(), ha="right", va="top", color=FAINT,
-                  fontsize=7)  # fmt: skip
+def _names(axis, lines: Mapping[str, Mapping[int, float]]) -> None:
+    """The name and last figure of each line at its right end, moved apart where they would touch."""
+    ends = {name: list(points.values())[-1] for name, points in lines.items() if points}
+    room = axis.get_ylim()[1] * _APART
+    lowest = -room
+    for name, value in sorted(ends.items(), key=lambda end: end[1]):
+        lowest = max(lowest + room, value)
+        axis.annotate(
+            f"{name} {value:.3g}".strip(), (1, lowest), xycoords=axis.get_yaxis_transform(), xytext=(2, 0),
+            textcoords="offset points", va="center", fontsize=SMALL, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _levels(axis, suite: str) -> None:
+    """How far KnowAgent comes on the same games with each of its models."""
+    column = SAME_GAMES.get(suite, "")
+    for (method, model), figures in papers.KNOWAGENT_TABLE_1.items():
+        if method == "KnowAgent" and column in figures:
+            axis.axhline(figures[column], color=SOFT, linewidth=0.7, zorder=1)
+            words = f"{method}, {model}: {figures[column]:.1f}"
+            axis.annotate(
+                words, (0.5, figures[column]), xycoords=axis.get_yaxis_transform(), xytext=(0, -1.5),
+                textcoords="offset points", ha="center", va="top", color=SOFT, fontsize=SMALL,
+            )  # fmt: skip
 
 
 def _style(number: int) -> dict:

@@ -103,20 +103,6 @@ def test_a_role_that_is_none_is_an_error(role, capsys):
     assert "the roles are planner" in capsys.readouterr().err
 
 
-def test_the_picture_shows_every_strategy_and_its_papers(tmp_path):
-    pytest.importorskip("matplotlib")
-    from benchmarks.agents.plot import draw
-    from constrained.environments.suite import Suite
-
-    figures = {"model": "embedded", **summarise([WON, LOST])}
-    rows = [{"strategy": name, "masks": masks, **figures} for name in ("react", "act") for masks in (True, False)]
-    suite = Suite("alfworld/valid_seen", "household", [])
-    for number in range(2):
-        draw(rows, suite, published(suite.name), tmp_path / f"{number}.svg")
-    text = (tmp_path / "0.svg").read_text()
-    assert text.startswith("<?xml") and text == (tmp_path / "1.svg").read_text()
-
-
 def test_bench_teaches(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["bench", "agents", "--help"])

@@ -107,12 +107,11 @@ def test_variants_differ_in_what_they_are_named_for():
 
 def test_the_picture_shows_every_variant_and_does_not_change(tmp_path):
     pytest.importorskip("matplotlib")
-    from benchmarks.self_learning.plot import STYLES, draw, draw_runs
+    from benchmarks.self_learning.plot import STYLES, draw
 
-    runs = {one["name"]: one["rounds"] for one in RUNS}
     assert len(VARIANTS) <= len(STYLES)
     for name in ("a", "b"):
-        draw_runs(runs, tmp_path / f"{name}.svg")
+        draw({"runs": RUNS}, tmp_path / f"{name}.svg")
     draw(RUNS[0]["rounds"], tmp_path / "one.svg")
     text = (tmp_path / "a.svg").read_text()
     assert text.startswith("<?xml") and text == (tmp_path / "b.svg").read_text()
@@ -121,13 +120,13 @@ def test_the_picture_shows_every_variant_and_does_not_change(tmp_path):
 
 def test_a_picture_of_nothing_is_an_error(tmp_path):
     pytest.importorskip("matplotlib")
-    from benchmarks.self_learning.plot import STYLES, draw, draw_runs
+    from benchmarks.self_learning.plot import STYLES, draw
 
     with pytest.raises(ConstrainedError, match="no round was tested"):
         draw([], tmp_path / "none.svg")
-    many = {str(number): RUNS[0]["rounds"] for number in range(len(STYLES) + 1)}
+    many = [{**RUNS[0], "name": str(number)} for number in range(len(STYLES) + 1)]
     with pytest.raises(ConstrainedError, match="too many"):
-        draw_runs(many, tmp_path / "many.svg")
+        draw({"runs": many}, tmp_path / "many.svg")
     assert list(tmp_path.iterdir()) == []
 
 
