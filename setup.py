@@ -15,6 +15,7 @@ EXTRAS = {
     "alfworld": ["alfworld>=0.4", "textworld[pddl]>=1.6.1"],
     "docs": ["sphinx>=8.1", "myst-parser>=4", "furo>=2024.8"],
     "gguf": ["gguf>=0.10", "sentencepiece>=0.2"],
+    "lsp": ["pygls>=2"],
     "plot": ["matplotlib>=3.8"],
     "scienceworld": ["scienceworld>=1.2.3,<1.3"],  # with its simulator; needs Java 11 or later, too
     "peers": ["xgrammar", "llguidance", "outlines_core", "lm-format-enforcer"],
@@ -25,7 +26,8 @@ EXTRAS = {
 }
 EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100", "jsonschema>=4.18", "playwright>=1.40"]
 EXTRAS["test"] += EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"] + EXTRAS["tantivy"] + EXTRAS["triton"]
-EXTRAS["test"] += EXTRAS["scienceworld"] + EXTRAS["docs"]
+EXTRAS["test"] += EXTRAS["scienceworld"] + EXTRAS["docs"] + EXTRAS["lsp"]
+EXTRAS["test"] += ["ipykernel>=6.29", "nbclient>=0.10", "nbconvert>=7.16"]  # what notebooks show
 EXTRAS["dev"] = EXTRAS["test"] + EXTRAS["peers"]
 
 # Without a C compiler the build goes on, and Python does the kernel's work with the same results.

@@ -178,9 +178,21 @@ class Plan:
         """The same as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
+    @property
+    def came_to(self) -> str:
+        """What came of it, in words."""
+        return {True: "solved", False: "not solved", None: "not executed"}[self.success]
+
     def __str__(self) -> str:
-        outcome = {True: "solved", False: "not solved", None: "not executed"}[self.success]
-        return f"Plan({self.task!r}: {outcome}, {len(self.steps)} steps)"
+        return f"Plan({self.task!r}: {self.came_to}, {len(self.steps)} steps)"
+
+    def _repr_html_(self) -> str:
+        from constrained.pages.notebook import plan_html
+
+        return plan_html(self)
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:
+        printer.text(str(self))
 
 
 def step_lines(step: Step) -> list[str]:

@@ -8,6 +8,7 @@ from textwrap import wrap
 from unicodedata import combining, east_asian_width
 
 from constrained.knowledge.lint import ERROR, NOTE, SEVERITIES, WARNING, Checked, Finding
+from constrained.knowledge.report import counted
 
 _COLOURS = {ERROR: "1;31", WARNING: "1;33", NOTE: "1;36", "bold": "1", "faint": "2"}
 _WIDTH = 110
@@ -83,28 +84,24 @@ def findings_text(checked: Checked, paint: Paint) -> str:
 
 def summary(checked: Checked) -> str:
     """What is in a file, and how many findings."""
-    counts = [_count(checked.count(s), s) for s in SEVERITIES if checked.count(s)]
+    counts = [counted(checked.count(s), s) for s in SEVERITIES if checked.count(s)]
     parts = [f"{checked.name}: {', '.join(counts) or 'nothing to mend'}"]
     if checked.knowledge is not None:
         graph = checked.knowledge.graph
         slots = sorted(checked.knowledge.slots)
         unbound = checked.grammar.unbound()
         ends = [name for name in graph.actions if name in graph.may_end]
-        parts.append(f"{_count(len(graph.actions), 'action')}: {', '.join(graph.actions)}")
+        parts.append(f"{counted(len(graph.actions), 'action')}: {', '.join(graph.actions)}")
         after = "any of them" if len(ends) == len(graph.actions) else ", ".join(ends)
         parts.append(f"the plan may end after {after}" if ends else "the plan may end only before any action")
         if slots:
-            parts.append(f"{_count(len(slots), 'slot')}: {', '.join(slots)}" + (" (bound at run time)" if unbound else ""))
+            parts.append(f"{counted(len(slots), 'slot')}: {', '.join(slots)}" + (" (bound at run time)" if unbound else ""))
         places = {name for pair in graph.places() or () for name in pair}
         if places:
-            parts.append(f"{_count(len(places), 'place')}: {', '.join(sorted(places))}")
+            parts.append(f"{counted(len(places), 'place')}: {', '.join(sorted(places))}")
     elif checked.grammar is not None:
         slots = sorted(checked.grammar.slots)
         parts.append("a grammar of texts, without actions (nothing is named _STEP)")
         if slots:
-            parts.append(f"{_count(len(slots), 'slot')}: {', '.join(slots)}")
+            parts.append(f"{counted(len(slots), 'slot')}: {', '.join(slots)}")
     return "\n  ".join(parts)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")

@@ -22,7 +22,7 @@ from constrained.knowledge.fitting import stops_fitting
 from constrained.knowledge.graph import START, ActionGraph
 from constrained.knowledge.limit import within
 from constrained.knowledge.nonempty import nonempty
-from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
+from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report, counted
 from constrained.knowledge.resume import continuation
 from constrained.knowledge.table import graph_table
 from constrained.knowledge.text import knowledge_text
@@ -218,6 +218,14 @@ class ActionKnowledge:
     def to_table(self, width: int = 100) -> str:
         """The action graph as lines of text, wrapped to `width` characters."""
         return graph_table(self, width)
+
+    def __repr__(self) -> str:
+        return f"ActionKnowledge({self.name!r}: {counted(len(self.actions), 'action')}, after {self.last})"
+
+    def _repr_html_(self) -> str:
+        from constrained.pages.notebook import knowledge_html
+
+        return knowledge_html(self)
 
     # one action at a time
 

@@ -91,3 +91,16 @@ class Report:
             lines.append(f"{i:>3}  {j.verdict:<10}  {j.text}" + (f"\n{'':17}{j.reason}" if j.reason else ""))
         lines.append("the path may end here" if self.finished else "the path is not finished")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from constrained.pages.notebook import report_html
+
+        return report_html(self)
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def counted(number: int, what: str) -> str:
+    """So many of it, in words."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

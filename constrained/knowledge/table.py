@@ -41,10 +41,11 @@ def _of_actions(knowledge) -> list[tuple[str, str]]:
     alike: dict[tuple, list[str]] = {}
     for name, after in graph.rules.items():
         alike.setdefault((name == START, frozenset(after), name in graph.may_end), []).append(name)
-    return [(", ".join(names), "-> " + _following(graph, names[0])) for names in alike.values()]
+    return [(", ".join(names), "-> " + following(graph, names[0])) for names in alike.values()]
 
 
-def _following(graph, name: str) -> str:
+def following(graph, name: str) -> str:
+    """What may follow an action, in words."""
     after, every = graph.rules[name], graph.actions
     missing = [action for action in every if action not in after]
     if len(missing) <= _FEW and len(after) > 2 * _FEW:

@@ -15,6 +15,7 @@ from constrained.knowledge.lint import actions, endless, faults, finishing, lite
 from constrained.knowledge.lint.ambiguous import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Span
 from constrained.knowledge.lint.outline import RULE, Outline, read_outline
+from constrained.knowledge.report import counted
 from constrained.limits import DEFAULT, Limits
 
 
@@ -49,6 +50,15 @@ class Checked:
         """The line of the file that a place is on."""
         lines = self.text.split("\n")
         return lines[place.line - 1] if place and 1 <= place.line <= len(lines) else ""
+
+    def _repr_html_(self) -> str:
+        from constrained.pages.notebook import checked_html
+
+        return checked_html(self)
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:
+        counts = ", ".join(counted(self.count(s), s) for s in SEVERITIES if self.count(s))
+        printer.text(f"Checked({self.name!r}: {counts or 'nothing to mend'})")
 
 
 def check_file(
