@@ -18,7 +18,8 @@ docs: $(VENV)/installed-test
 	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
 	@echo "open build/docs/index.html"
 
-# All can be broken off, and goes on. Two cores: about an hour of teaching, half an hour a variant of self-learning.
+# Each can be stopped at any time, and then goes on from there. On two cores the teaching takes about an hour and a
+# quarter; then half an hour a variant of self-learning, on one.
 BUILD := build/embedded
 LEARN := $(BIN)/constrained bench self-learning --model $(BUILD)/taught --output $(BUILD)/rounds
 

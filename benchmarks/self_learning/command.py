@@ -27,7 +27,7 @@ from constrained.environments.suite import Suite, choose_suite
 from constrained.output import to_json, write_whole
 from constrained.training.settings import Tuning
 
-DEFAULT = ("full", "no-masks", "no-knowledge", "small-start")
+DEFAULT = ("full", "no-masks", "no-knowledge")
 TRAIN = "alfworld/practice:126"
 """21 games of each kind, drawn as the paper draws its 85 (appendix A): with two samples of each, a quarter of its time."""
 SAMPLES = 2
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--variant", action="append", choices=tuple(VARIANTS), help=f"repeatable; default: {', '.join(DEFAULT)}")
     add("--rounds", type=int, default=4, help="of each (default: 4, as many as the paper's Figure 4 shows); "
-        "with the defaults a round took four to seven minutes on one busy core")  # fmt: skip
+        "with the defaults a round took three to ten minutes on one core, the busier the longer")  # fmt: skip
     add("--train", default=TRAIN, metavar="TASKS", help=f"household games to learn from (default: {TRAIN})")
     add("--test", action="append", metavar="TASKS", help=f"repeatable; default: {', '.join(TESTS)}")
     add("--model", help="instead of the embedded model: folder, GGUF file or hub name")
@@ -67,7 +67,7 @@ def run_command(options: argparse.Namespace) -> int:
     for name in dict.fromkeys(options.variant or DEFAULT):
         variant = VARIANTS[name]
         rounds = learn(variant, train, tests, tuning, options)
-        runs.append({**asdict(variant), "model": _model_name(variant, options), "rounds": rounds})
+        runs.append({**asdict(variant), "model": model_name(variant, options.model), "rounds": rounds})
     print("\n\n".join(part for part in (rounds_table(runs), tables(runs)) if part))
     result = {
         "version": __version__, "machine": describe(), "train": train.name, "temperature": options.temperature,
@@ -114,7 +114,8 @@ def learn(
     )
 
 
-def _model_name(variant: Variant, options: argparse.Namespace) -> str:
+def model_name(variant: Variant, model: str | None) -> str:
+    """What the tables call the model that a variant begins with: of a path, the last two folders, as of a hub name."""
     if variant.base == "small":
         return "small start"
-    return Path(options.model).name if options.model else "embedded"
+    return "/".join(Path(model).parts[-2:]) if model else "embedded"

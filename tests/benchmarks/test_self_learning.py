@@ -1,17 +1,24 @@
 """Self-learning's tables and picture say what its reports say, and stand beside the papers' figures."""
 
+import argparse
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
 from benchmarks import papers
+from benchmarks.self_learning import command
 from benchmarks.self_learning.compare import tables
 from benchmarks.self_learning.rounds import rounds_table
 from benchmarks.self_learning.variants import VARIANTS
 from constrained.cli import main
+from constrained.cli.tuning import tuning_of
 from constrained.errors import ConstrainedError, DataError
 from constrained.training.filter import RULES
+from constrained.training.settings import PRESETS
+
+RESULTS = Path(command.__file__).parents[1] / "results" / "self_learning.json"
 
 
 def figures_of(success: float, **figures: float) -> dict:
@@ -183,6 +190,29 @@ def test_the_command_runs_the_variants_writes_everything_and_goes_on(tmp_path, c
     assert main(given) == 0  # finished: only read
     assert json.loads(told.read_text()) == data
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.jsonl")} == kept
+
+
+def test_the_recorded_figures_are_those_of_the_commands_own_defaults():
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    options = parser.parse_args([])
+    recorded = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert tuning_of(options) == PRESETS["small"]
+    assert recorded["tuning"] == json.loads(json.dumps(asdict(PRESETS["small"])))
+    for name in ("train", "samples", "temperature"):
+        assert recorded[name] == getattr(options, name)
+    assert tuple(run["name"] for run in recorded["runs"]) == command.DEFAULT
+    for run in recorded["runs"]:
+        assert asdict(VARIANTS[run["name"]]).items() <= run.items()
+        assert [report["round"] for report in run["rounds"]] == list(range(options.rounds + 1))
+        assert all(tuple(report["test"]) == command.TESTS for report in run["rounds"])
+
+
+def test_a_model_of_ones_own_is_named_by_the_end_of_its_path():
+    full, small = VARIANTS["full"], VARIANTS["small-start"]
+    names = {None: "embedded", "/somewhere/build/embedded/taught": "embedded/taught", "maker/model-7b": "maker/model-7b"}
+    assert {model: command.model_name(full, model) for model in names} == names
+    assert command.model_name(small, "maker/model-7b") == "small start"
 
 
 def test_what_is_learned_from_is_not_tested_on(capsys):
