@@ -30,15 +30,13 @@ def merged(base: LoadedModel, adapter: Path) -> LoadedModel:
     base : LoadedModel
         Its weights are changed: load it for this alone, in float32.
     adapter : Path
-        Folder of a PEFT adapter; or of a whole model, where all weights were tuned, which then is the result.
+        Folder of a PEFT adapter.
 
     Raises
     ------
     ModelError
         The adapter can't be loaded, or doesn't fit.
     """
-    if (adapter / "config.json").is_file():
-        return load(adapter, base.tokenizer, device="cpu", dtype="float32")
     what = f"adapter {adapter}"
     base.model = around(base, *read_adapter(adapter, what), what).merge_and_unload().eval()
     return base
@@ -85,10 +83,10 @@ def adopt(run: Path, number: int | None, base: Path, out: Path, command: str) ->
     card = (base / "README.md").read_text(encoding="utf-8")
     learned = merged(loaded, run / f"round-{number}" / "adapter")
     save_model(learned.model, learned.tokenizer, out)
+    runs = reports[1]["synthesis"]["tasks"]
     facts = {
         "number": number, "suite": suite, "train": head["train"]["name"], "seed": head["synthesis"]["seed"],
-        "rule": head["course"]["rule"], "tasks": reports[1]["synthesis"]["tasks"] // head["course"]["samples"],
-        "command": command,
+        "rule": head["course"]["rule"], "runs": runs, "tasks": runs // head["course"]["samples"], "command": command,
     }  # fmt: skip
     (out / "README.md").write_text(with_self_learning(card, facts, reports[: number + 1]), encoding="utf-8")
     return number

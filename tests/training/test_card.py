@@ -1,7 +1,12 @@
 """The model card states the run it describes."""
 
-from constrained.training.card import model_card, with_self_learning
+from pathlib import Path
 
+from constrained.environments.data import read_json
+from constrained.models.load import EMBEDDED
+from constrained.training.card import WIDTH, model_card, with_self_learning, wrapped
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "self_learning.json"
 FACTS = {
     "parameters": 1_900_000, "source": "Ten games", "games": 9, "held_out": 1, "disturbed": 3, "noises": "10%",
     "other": 2, "informed": 1, "examples": 1234, "layers": 4, "hidden": 192, "heads": 6, "inner": 512, "entries": 777,
@@ -17,7 +22,28 @@ def test_card_names_data_recipe_seed_scores_and_command():
     for fact in ("1,234", "seed 7", "5,000,000 tokens", "--seed 7", "7,600,000 bytes"):
         assert fact in card
     assert "| `react` | masked | 140 | 90.0% | 7.2 | 0.0% |" in card
-    assert max(map(len, card.splitlines())) <= 120
+
+
+def test_paragraphs_are_filled_and_nothing_else_is():
+    text = "---\nlicense: x\ntags: y\n---\n\n# Title\n\n" + "word " * 50 + "\n\n    a  command\n\n| a |\n|---|\n"
+    front, title, paragraph, command, table = wrapped(text).split("\n\n")
+    assert (front, title) == ("---\nlicense: x\ntags: y\n---", "# Title")
+    assert (command, table) == ("    a  command", "| a |\n|---|\n")
+    lines = paragraph.splitlines()
+    assert " ".join(lines) == ("word " * 50).strip() and all(WIDTH - 5 < len(line) <= WIDTH for line in lines[:-1])
+    assert wrapped(wrapped(text)) == wrapped(text) and wrapped(model_card(FACTS, {})) == model_card(FACTS, {})
+
+
+def test_the_shipped_card_tells_the_rounds_that_were_measured():
+    card, results = (EMBEDDED / "README.md").read_text(encoding="utf-8"), read_json(RESULTS)
+    full, rounds = results["runs"][0], results["runs"][0]["rounds"]
+    runs = rounds[1]["synthesis"]["tasks"]
+    facts = {
+        "number": len(rounds) - 1, "runs": runs, "tasks": runs // results["samples"], "train": results["train"],
+        "rule": full["rule"], "suite": next(iter(rounds[0]["test"])), "seed": results["tuning"]["seed"],
+        "command": "make embedded",
+    }  # fmt: skip
+    assert wrapped(card) == card == with_self_learning(card, facts, rounds)
 
 
 def test_card_tells_the_rounds_once_however_often_they_are_written():
@@ -27,7 +53,7 @@ def test_card_tells_the_rounds_once_however_often_they_are_written():
         {"round": 1, "test": {"some/games": test}, "kept": 1234, "merged": 1300, "texts": 9000},
     ]
     facts = {
-        "number": 1, "tasks": 2000, "train": "other/games", "rule": "paper", "suite": "some/games", "seed": 7,
+        "number": 1, "runs": 4000, "tasks": 2000, "train": "other/games", "rule": "paper", "suite": "some/games", "seed": 7,
         "command": "constrained train",
     }  # fmt: skip
     card = model_card(FACTS, {})
