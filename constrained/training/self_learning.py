@@ -63,8 +63,8 @@ class Course:
     rounds : int
         At most; the paper's number is two (appendix A).
     epsilon : float or None
-        The rounds end when the first test suite's first measure gains no more than so many percentage points; None:
-        after the last round only.
+        The rounds end with the first that gains no more than so many percentage points in the first test suite's first
+        measure (Algorithm 1's epsilon; the paper names no value); None: with the last.
     samples : int
         Trajectories of each task in a round; more than one need a temperature.
     rule : str
@@ -72,7 +72,7 @@ class Course:
     """
 
     rounds: int = 2
-    epsilon: float | None = 0.0
+    epsilon: float | None = None
     samples: int = 1
     rule: str = "paper"
 

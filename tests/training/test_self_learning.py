@@ -17,7 +17,7 @@ TRAIN = open_suite("household", limit=4, seed=7)
 TEST = open_suite("household", limit=1)
 SYNTHESIS = Settings("act", "act", max_steps=14, temperature=1.0)
 TUNING = Tuning(rank=2, epochs=1, batch=8, rate=1e-3)
-COURSE = Course(rounds=2, epsilon=None)
+COURSE = Course(rounds=2)
 
 
 def learn(folder, *, synthesis=SYNTHESIS, course=COURSE, tuning=TUNING, **options):
