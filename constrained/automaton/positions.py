@@ -10,6 +10,7 @@ numbers in a frame or position.
 from __future__ import annotations
 
 from bisect import bisect_left
+from os.path import commonprefix
 
 from constrained.grammar.charset import DONE, CharSet
 from constrained.grammar.nodes import Node
@@ -116,6 +117,10 @@ class Position:
             found = self._steps[byte] = self._step(automaton, byte)
         return found
 
+    def run(self, automaton) -> tuple[bytes, tuple] | None:
+        """The one way to go on, as far as that is known without a step, and the positions after it; None: not known."""
+        return None
+
 
 class Accept(Position):
     """The text is complete."""
@@ -152,6 +157,9 @@ class InLiteral(Position):
     def first(self):
         return (self.data[self.at],)
 
+    def run(self, automaton):
+        return self.data[self.at :], automaton.enter(self.rest)
+
     def _step(self, automaton, byte):
         if byte != self.data[self.at]:
             return ()
@@ -178,6 +186,13 @@ class InChoices(Position):
             out.append(byte)
             at = self._after(byte, at)
         return out
+
+    def run(self, automaton):
+        shared = commonprefix((self.values[self.low], self.values[self.high - 1]))  # sorted: all have it
+        if len(shared) == self.depth:
+            return None
+        after = automaton.into_choices(self.values, self.low, self.high, len(shared), self.bind, self.rest)
+        return shared[self.depth :], after
 
     def _after(self, byte: int, at: int) -> int:
         if byte == 255:

@@ -74,13 +74,19 @@ class State:
             state, text = work.pop()
             if state.accepting:
                 out.append(text)
-            for byte in state.first():
-                work.append((state.step(byte), text + bytes((byte,))))
+            work.extend((after, text + piece) for piece, after in state._onward())
             steps += 1
             # what is begun has a completion of its own each
             if len(out) + len(work) > limit or steps > 64 * (limit + 1):
                 return None
         return sorted(out)
+
+    def _onward(self) -> list[tuple[bytes, State]]:
+        """Every way to go on, by a byte or by all that must come next, and the state after it."""
+        run = self.positions[0].run(self.automaton) if len(self.positions) == 1 else None
+        if run:  # most of a text has no choice in it
+            return [(run[0], self.automaton.state(run[1]))]
+        return [(bytes((byte,)), self.step(byte)) for byte in self.first()]
 
     def first(self) -> set[int]:
         """The bytes that may come next."""

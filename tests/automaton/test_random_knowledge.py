@@ -93,3 +93,7 @@ def test_a_text_begins_so_exactly_if_it_can_be_finished(case):
         if len(begun) < LONGEST:
             work += [(state.step(b), begun + bytes((b,))) for b in state.first()]
     assert found == listed.texts
+    texts = start.texts(200)  # by runs, where nothing need be chosen; None where there are more, or no end of them
+    if texts is not None:
+        event("all texts at once")
+        assert [text for text in texts if len(text) <= LONGEST] == sorted(found)

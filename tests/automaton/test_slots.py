@@ -23,6 +23,8 @@ def same(grammar: Grammar, longest: int = 60) -> Language:
         assert state.accepting or state.first(), f"dead end after {text!r}"
         work += [(state.step(b), text + bytes((b,))) for b in state.first()]
     assert found == listed.texts
+    start = grammar.automaton.start
+    assert start.texts(len(found)) == sorted(found) and start.texts(len(found) - 1) is None
     return listed
 
 
