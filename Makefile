@@ -1,12 +1,13 @@
 # make plan: install and watch an agent solve a household game · make test: install and run the tests
 # make docs: the documentation as a site in build/docs
 # make embedded: train the embedded model again from nothing · make self-learning: what it is compared to, too
+# make editor: bundle the playground's editor component again (needs npm; what it makes is committed)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
 
-.PHONY: plan test docs embedded self-learning clean
+.PHONY: plan test docs embedded self-learning editor clean
 
 plan: $(VENV)/installed
 	$(BIN)/constrained plan "heat an egg and put it in the fridge"
@@ -33,6 +34,10 @@ embedded: $(BUILD)/taught/README.md
 
 self-learning: $(BUILD)/taught/README.md
 	$(LEARN) --json benchmarks/results/self_learning.json --plot docs/self_learning.svg
+
+editor:
+	npm --prefix constrained/pages/editor ci
+	npm --prefix constrained/pages/editor run build
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis

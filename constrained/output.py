@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
+import shutil
 from pathlib import Path
 
 from constrained.errors import DataError
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write `content`, text as UTF-8, to `path` so that no half-written file is ever seen."""
+    """Write `content`, text as UTF-8, to `path` so that no half-written file is ever seen.
+
+    Who may read a file that is there stays as it is.
+    """
     path = Path(path)
     if path.is_dir():
         raise DataError(f"can't write {path}: it is a folder", "name a file in it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    file = scratch.open("xb")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
             file.write(content.encode() if isinstance(content, str) else content)
+        if path.exists():
+            shutil.copymode(path, scratch)
         os.replace(scratch, path)
     except BaseException:
         os.unlink(scratch)

@@ -39,6 +39,7 @@ def page(
     *,
     styles: Iterable[str] = (),
     scripts: Iterable[str] = (),
+    modules: Iterable[str] = (),
     data: Any = None,
     connect: bool = False,
 ) -> str:
@@ -52,6 +53,9 @@ def page(
         HTML; what is in it from elsewhere must be escaped already.
     styles, scripts : iterable of str
         Names of files under ``static/``, in order, after ``base.css`` and before ``theme.js``, which every page has.
+    modules : iterable of str
+        Addresses of scripts on the server that the page comes from, for pages that have one: these may import others
+        from there.
     data : optional
         Plain data, which scripts read as ``JSON.parse(document.getElementById("data").textContent)``.
     connect : bool
@@ -62,12 +66,12 @@ def page(
     str
         The policy in its head lets the browser run these very scripts and no others, whatever `data` holds.
     """
-    texts = [static(name) for name in (*scripts, "theme.js")]
+    texts, modules = [static(name) for name in (*scripts, "theme.js")], list(modules)
     policy = [
         "default-src 'none'",
         "style-src 'unsafe-inline'",
         "img-src data:",
-        f"script-src {' '.join(map(_hash, texts))}",
+        " ".join(["script-src", *map(_hash, texts), *(["'self'"] if modules else [])]),
         "connect-src 'self'" if connect else "connect-src 'none'",
         "base-uri 'none'",
         "form-action 'none'",
@@ -78,7 +82,10 @@ def page(
         style="\n".join(static(name) for name in ("base.css", *styles)),
         body=body,
         data=embedded_json(data),
-        scripts="\n".join(f'<script type="module">{text}</script>' for text in texts),
+        scripts="\n".join(
+            [f'<script type="module">{text}</script>' for text in texts]
+            + [f'<script type="module" src="{escape(module)}"></script>' for module in modules]
+        ),
     )
 
 

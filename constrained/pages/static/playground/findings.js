@@ -1,0 +1,44 @@
+// The findings as a list below the editor; each leads to its place.
+import { button, byId, element } from "./dom.js";
+
+const SIGNS = { error: "✕", warning: "!", note: "i" };
+
+/** Show the findings of a check, and how many there are. */
+export function showFindings(answer, editor) {
+  byId("summary").textContent = summary(answer);
+  byId("findings").replaceChildren(...answer.findings.map((finding) => item(finding, editor)));
+}
+
+/** Show that there was no check, and why. */
+export function showNoCheck(error) {
+  byId("summary").textContent = `Not checked: ${error.message}${error.hint ? `; ${error.hint}` : ""}`;
+  byId("findings").replaceChildren();
+}
+
+function summary({ findings, more }) {
+  if (!findings.length) return "Nothing to mend.";
+  const counts = Object.keys(SIGNS)
+    .map((severity) => [findings.filter((one) => one.severity === severity).length, severity])
+    .filter(([count]) => count)
+    .map(([count, severity]) => `${count} ${severity}${count === 1 ? "" : "s"}`);
+  return counts.join(", ") + (more ? `, and ${more} more that are not shown` : "");
+}
+
+function item(finding, editor) {
+  const where = finding.line ? `${finding.line}:${finding.column}` : "";
+  const head = button("", () => editor.goTo(finding.line ?? 1, finding.column ?? 1), { class: "place" });
+  head.append(
+    element("span", { class: `sign ${finding.severity}`, aria: { hidden: true } }, SIGNS[finding.severity]),
+    element("span", { class: "visually-hidden" }, finding.severity),
+    element("span", { class: "where" }, where),
+    element("span", { class: "message" }, finding.message),
+    element("code", { class: "code" }, finding.code),
+  );
+  return element(
+    "li",
+    {},
+    head,
+    element("p", { class: "why" }, finding.why),
+    finding.fix && element("p", { class: "fix" }, element("b", {}, "Fix "), finding.fix),
+  );
+}

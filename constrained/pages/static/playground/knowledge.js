@@ -1,0 +1,40 @@
+// The graph, and the text that models read: of the last text that could be read, marked as old while this one can't.
+import { byId } from "./dom.js";
+
+/** Show what a check found in the text; `null` knowledge leaves what was seen before. */
+export function showKnowledge(answer) {
+  const { knowledge } = answer;
+  const broken = answer.findings.some((finding) => finding.severity === "error");
+  const shown = byId("picture").childElementCount > 0 || byId("prose").textContent !== "";
+  if (knowledge) draw(knowledge);
+  const plain = knowledge === null && answer.slots !== null && !broken;
+  if (plain) {
+    byId("picture").replaceChildren();
+    byId("prose").textContent = "";
+  }
+  say(plain ? "A grammar of texts: it has no actions, so no graph and no text for a model." : null);
+  if (!knowledge && !plain) say(shown ? "As it was before the errors." : "There will be something to see once the errors are mended.");
+  for (const id of ["picture", "prose"]) byId(id).classList.toggle("stale", !knowledge && !plain);
+}
+
+function draw(knowledge) {
+  byId("prose").textContent = knowledge.text;
+  const picture = byId("picture");
+  if (knowledge.svg === null) {
+    picture.replaceChildren(`${knowledge.actions} actions: too many to draw. The text lists what may follow what.`);
+    return;
+  }
+  const parsed = new DOMParser().parseFromString(knowledge.svg, "image/svg+xml").documentElement;
+  for (const style of parsed.querySelectorAll("style")) style.remove(); // it would colour the page; ours colours it
+  const [, , width, height] = parsed.getAttribute("viewBox").split(" ").map(Number);
+  parsed.style.maxWidth = `${width * 1.25}px`;
+  parsed.style.aspectRatio = `${width} / ${height}`;
+  picture.replaceChildren(document.adoptNode(parsed));
+}
+
+function say(text) {
+  for (const id of ["graph-state", "text-state"]) {
+    byId(id).hidden = text === null;
+    byId(id).textContent = text ?? "";
+  }
+}

@@ -1,0 +1,160 @@
+// What may come next after a path: verdicts, expected pieces with their rules, bytes, tokens, and what must come.
+import { button, byId, element } from "./dom.js";
+
+const SIGN = { ok: "✓", complete: "✓", unfinished: "...", invalid: "✕", misordered: "✕" };
+const BYTES_AT_ONCE = 3; // from so many in a row on, they are shown as a range
+
+/**
+ * Show an explanation.
+ * @param {object} answer  of api/explain
+ * @param {string} path  what was asked about
+ * @param {{goTo: function, write: function}} actions  go to a spot of the grammar; write this as the path
+ */
+export function showExplanation(answer, path, actions) {
+  byId("explanation").replaceChildren(...(answer.error ? [problem(answer.error)] : parts(answer, path, actions)));
+}
+
+/** Show that the text must be mended first. */
+export function showStale(stale) {
+  byId("explanation").classList.toggle("stale", stale);
+}
+
+function problem(error) {
+  return element("p", { class: "problem" }, error.message, error.hint ? ` (${error.hint})` : "");
+}
+
+function parts(answer, path, actions) {
+  const append = (text) => actions.write(path + text);
+  return [
+    steps(answer),
+    answer.reason ? wrong(answer, path, actions) : following(answer, actions),
+    expected(answer, actions, append),
+    forced(answer, append),
+    bytes(answer.bytes, append),
+    tokens(answer.tokens, append),
+    answer.unbound.length
+      ? element("p", { class: "hint" }, `Without values, so each stands for itself: ${answer.unbound.join(", ")}.`)
+      : null,
+  ].filter(Boolean);
+}
+
+function steps({ path, text, verdict }) {
+  const all = [...path.map((step) => ["ok", step.text]), ...(text || !path.length ? [[verdict, text]] : [])];
+  const rows = all.map(([said, words]) =>
+    element(
+      "li",
+      { class: said },
+      element("span", { class: "sign", aria: { hidden: true } }, SIGN[said]),
+      element("code", {}, visible(words) || "the start"),
+      element("span", { class: "verdict" }, said),
+    ),
+  );
+  return element("ol", { class: "verdicts", aria: { label: "Path, action by action" } }, ...rows);
+}
+
+function wrong({ reason, meant, said_by: spot }, path, actions) {
+  const offers = meant.map((text) => button(visible(text), () => actions.write(before(path) + text), { class: "chip" }));
+  return section(
+    "Why not",
+    element("p", {}, reason),
+    offers.length ? element("p", {}, "Did you mean ", ...offers, "?") : null,
+    spot && spotLink(spot, actions),
+  );
+}
+
+const before = (path) => path.slice(0, path.lastIndexOf("->") < 0 ? 0 : path.lastIndexOf("->") + 2);
+
+function following({ follow, may_end: mayEnd, said_by: spot }, actions) {
+  if (follow === null) return null;
+  const end = mayEnd ? (follow.length ? "; or the path may end" : "The path is over.") : "";
+  const words = follow.length ? follow.join(", ") + end : end || "Nothing may follow, and the path may not end.";
+  return section("May follow", element("p", {}, words), spot && spotLink(spot, actions));
+}
+
+function expected({ expected: items, expected_more: more }, actions, append) {
+  if (!items.length || items.every((item) => item.kind === "end")) return null;
+  const rows = items.map((item) =>
+    element(
+      "li",
+      {},
+      element("span", { class: `kind ${item.kind}` }, item.kind),
+      element("code", {}, item.slot ? `${item.slot}: ${item.text}` : item.text),
+      item.count > 1 ? element("span", { class: "hint" }, `${item.count} values`) : null,
+      item.spot && spotLink(item.spot, actions),
+    ),
+  );
+  const left = more ? element("p", { class: "hint" }, `and ${more} more`) : null;
+  return section("Expected", element("ul", { class: "expected" }, ...rows), left);
+}
+
+/** Where a rule says so: a button that goes there, if it is in this text. */
+function spotLink(spot, actions) {
+  const where = [spot.definition && `${/^_*[A-Z]/.test(spot.definition) ? "terminal" : "rule"} ${spot.definition}`];
+  if (spot.rule && spot.rule !== spot.definition) where.push(`in rule ${spot.rule}`);
+  if (spot.line) where.push(`line ${spot.line}`);
+  const words = where.filter(Boolean).join(", ");
+  if (!spot.line || !actions.isHere(spot)) return element("span", { class: "spot" }, `${words} (${spot.source})`);
+  return button(words, () => actions.goTo(spot.line, spot.column), { class: "spot", title: "Go there" });
+}
+
+function forced({ forced: text }, append) {
+  if (!text) return null;
+  return section(
+    "Must come",
+    element("p", { class: "hint" }, "Whatever the model would say, the next text is this; it need not be asked:"),
+    element("p", {}, element("code", { class: "forced" }, visible(text)), " ", button("Write it", () => append(text))),
+  );
+}
+
+function bytes(values, append) {
+  const shown = runs(values).map(([low, high]) => {
+    if (low !== high) return element("span", { class: "chip" }, `${byteName(low)} - ${byteName(high)}`);
+    return low < 0x80
+      ? button(byteName(low), () => append(String.fromCharCode(low)), { class: "chip" })
+      : element("span", { class: "chip" }, byteName(low));
+  });
+  return section(`Next byte: ${values.length} of 256`, shown.length ? element("p", { class: "chips" }, ...shown) : null);
+}
+
+/** Values in a row as pairs of first and last. */
+function runs(values) {
+  const found = [];
+  for (const value of values) {
+    const last = found.at(-1);
+    if (last && value === last[1] + 1) last[1] = value;
+    else found.push([value, value]);
+  }
+  return found.flatMap(([low, high]) =>
+    high - low + 1 >= BYTES_AT_ONCE ? [[low, high]] : Array.from({ length: high - low + 1 }, (_, i) => [low + i, low + i]),
+  );
+}
+
+function byteName(value) {
+  if (value === 0x20) return "space";
+  if (value === 0x0a) return "line end";
+  if (value > 0x20 && value < 0x7f) return String.fromCharCode(value);
+  return `0x${value.toString(16).padStart(2, "0")}`;
+}
+
+function tokens({ size, allowed, first }, append) {
+  const chips = first.map(({ id, text }) => {
+    const title = `token ${id}`;
+    if (text === null) return element("span", { class: "chip end", title }, "end of text");
+    return button(visible(text), () => append(text), { class: "chip", title });
+  });
+  const left = allowed - first.length;
+  return section(
+    `Next token: ${allowed.toLocaleString("en")} of ${size.toLocaleString("en")}`,
+    chips.length ? element("p", { class: "chips" }, ...chips) : null,
+    left > 0 ? element("p", { class: "hint" }, `and ${left.toLocaleString("en")} more`) : null,
+  );
+}
+
+/** Blanks at the ends of a text, and what has no shape, made visible. */
+function visible(text) {
+  return text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(/^ +| +$/g, (found) => "␣".repeat(found.length));
+}
+
+function section(title, ...children) {
+  return element("section", {}, element("h2", {}, title), ...children);
+}

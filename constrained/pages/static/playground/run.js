@@ -1,0 +1,149 @@
+// A run of the model with the knowledge in the editor: its steps as they come, and what they cost.
+import { ask, listen, start } from "./api.js";
+import { byId, element } from "./dom.js";
+
+const TASKS = {
+  household: "heat an egg and put it in the fridge",
+  household_form: "put a clean mug in the coffeemachine",
+  hotpotqa: "Which is older, the Eiffel Tower or the Brooklyn Bridge?",
+};
+const HINTS = {
+  household: "A household task is staged as a game from the seed, and played.",
+  other: "There is no environment for this grammar: the plan is open-loop, and nothing is executed.",
+};
+
+let stopping = null; // ends the run that is under way
+let counts = null;
+
+/** Fill the form. */
+export function openRun(given) {
+  for (const name of start.strategies) byId("strategy").append(new Option(name));
+  byId("strategy").value = "knowagent";
+  byId("steps").max = start.bounds.steps;
+  byId("task").maxLength = start.bounds.task;
+  byId("run-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    run(given());
+  });
+  byId("stop").addEventListener("click", stop);
+}
+
+/** Offer a task that fits what is edited. */
+export function offerTask(name) {
+  byId("task").value = TASKS[name] ?? "";
+  byId("task").placeholder = "What is to be done";
+  byId("run-hint").textContent = `${name === "household" ? HINTS.household : HINTS.other} Model: ${start.model}.`;
+}
+
+/** Run, or stop the run. */
+export function toggleRun() {
+  if (stopping) stop();
+  else byId("run-form").requestSubmit();
+}
+
+async function run(given) {
+  if (stopping) return;
+  stopping = new AbortController();
+  counts = { steps: 0, invalid: 0, misordered: 0, pruned: 0, began: performance.now() };
+  byId("run-steps").replaceChildren();
+  byId("figures").hidden = true;
+  working(true);
+  say("Starting: the model is being loaded ...");
+  const question = {
+    ...given,
+    task: byId("task").value,
+    strategy: byId("strategy").value,
+    masks: byId("masks").checked,
+    seed: Number(byId("seed").value),
+    steps: byId("steps").value ? Number(byId("steps").value) : null,
+  };
+  const { signal } = stopping;
+  await listen("run", question, take, signal);
+  if (signal.aborted) say("Stopped.");
+  stopping = null;
+  working(false);
+}
+
+function stop() {
+  stopping?.abort();
+  ask("stop");
+}
+
+function working(on) {
+  byId("go").hidden = on;
+  byId("stop").hidden = !on;
+  byId("run").setAttribute("aria-busy", String(on));
+}
+
+function take(message) {
+  if (message.error) say(`${message.error.message}${message.error.hint ? `: ${message.error.hint}` : ""}`, "bad");
+  else if (message.start) begin(message.start);
+  else if (message.step) add(message.step);
+  else if (message.end) end(message.end);
+}
+
+function begin({ observation, note }) {
+  say("Running ...");
+  if (note) byId("run-steps").append(element("li", { class: "note" }, note));
+  const room = observation.split("\n\n").filter((part) => part && !/^(-=|Your task)/.test(part)).join("\n");
+  if (room) byId("run-steps").append(element("li", { class: "note" }, details("What is seen first", room)));
+}
+
+function add(step) {
+  counts.steps += 1;
+  counts.invalid += step.verdict === "invalid";
+  counts.misordered += step.verdict === "misordered";
+  counts.pruned += step.pruned_mass;
+  const mass = step.max_pruned_mass;
+  const verdict = step.verdict === "ok" ? null : element("strong", { class: "verdict", title: step.reason }, step.verdict);
+  byId("run-steps").append(
+    element(
+      "li",
+      { class: `step ${step.verdict}` },
+      element("span", { class: "number" }, String(step.n)),
+      element(
+        "div",
+        {},
+        step.phase && element("p", { class: "hint" }, step.phase),
+        step.thought && element("p", { class: "thought" }, step.thought),
+        element("p", { class: "action" }, element("code", {}, step.action), " ", verdict),
+        step.verdict === "ok" ? null : element("p", { class: "reason" }, step.reason),
+        step.observation && element("p", { class: "observation" }, step.observation),
+      ),
+      mass >= 0.0005 ? element("span", { class: "mass", title: "most probability outside the masks at one token" }, percent(mass)) : null,
+    ),
+  );
+  figures();
+}
+
+function figures() {
+  const { steps, invalid, misordered, pruned } = counts;
+  byId("figures").hidden = false;
+  byId("figures").replaceChildren(
+    figure(steps, steps === 1 ? "step" : "steps"),
+    figure(invalid, "invalid", invalid),
+    figure(misordered, "misordered", misordered),
+    figure(percent(steps ? pruned / steps : 0), "outside the masks"),
+  );
+}
+
+const details = (title, text) => element("details", {}, element("summary", {}, title), text);
+
+const percent = (share) => `${(100 * share).toFixed(share && share < 0.1 ? 2 : 1)} %`;
+
+function figure(value, label, bad = false) {
+  return element("span", { class: bad ? "figure bad" : "figure" }, element("b", {}, String(value)), ` ${label}`);
+}
+
+function end({ success, steps, note, usage }) {
+  const outcome = { true: "Solved", false: "Not solved", null: "Planned, nothing executed" }[success];
+  const seconds = ((performance.now() - counts.began) / 1000).toFixed(1);
+  const written = `${usage.completion_tokens} tokens written, ${usage.forced_tokens} of them forced`;
+  say(`${outcome} in ${steps} steps, ${seconds} s: ${written}.${note ? ` ${note}` : ""}`, success ? "good" : success === false ? "bad" : "");
+  if (!counts.steps) figures();
+}
+
+function say(text, kind = "") {
+  byId("run-state").textContent = text;
+  byId("run-state").className = `summary ${kind}`;
+}

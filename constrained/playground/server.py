@@ -1,0 +1,93 @@
+"""The playground on a port of this machine, until it is interrupted."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from constrained.automaton.tokenizer_files import EMBEDDED
+from constrained.errors import ConstrainedError
+from constrained.playground.app import Playground, create_app
+from constrained.playground.bounds import PORT, PORTS
+from constrained.playground.document import Document
+
+ADDRESS = "127.0.0.1"
+
+
+def play(
+    file: str | None = None,
+    *,
+    port: int | None = None,
+    tokenizers: Sequence[str] = (),
+    model: str | None = None,
+    browser: bool = True,
+) -> None:
+    """Serve the playground until Ctrl-C.
+
+    Parameters
+    ----------
+    file : str, optional
+        A `.lark` file to open, which need not be there yet.
+    port : int, optional
+        Default: 8750, or the next that is free; 0: any.
+    tokenizers : sequence of str
+        Whose tokens may be looked at beside the embedded model's: names, files, or folders to look for such files in.
+    model : str, optional
+        What runs; default: the embedded model.
+    browser : bool
+        Show the page in a browser.
+
+    Raises
+    ------
+    ConstrainedError
+        The file can't be read, or the port is taken.
+    """
+    document = Document.open(file) if file else None
+    listening = _listen(port)
+    found = [EMBEDDED, *(one for name in tokenizers for one in _tokenizers(name))]
+    playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(found)), model)
+    app = create_app(playground)
+    server = make_server(ADDRESS, playground.port, app, threaded=True, request_handler=_Quiet, fd=listening.fileno())
+    address = f"http://{ADDRESS}:{playground.port}/"
+    print(f"playground: {address}\nonly this machine can reach it; Ctrl-C ends it", flush=True)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    try:
+        server.serve_forever()
+    finally:
+        playground.close()
+        listening.close()
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_request(self, code="-", size="-") -> None:
+        """Nothing: what is asked for as one types is of no interest."""
+
+
+def _listen(port: int | None) -> socket.socket:
+    for one in range(PORT, PORT + PORTS) if port is None else [port]:
+        try:
+            return socket.create_server((ADDRESS, one))
+        except OverflowError:
+            raise ConstrainedError(f"there is no port {one}", "use 1 to 65535") from None
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or port is not None:
+                raise ConstrainedError(f"can't listen on port {one}: {error.strerror}", "choose another with --port") from None
+    raise ConstrainedError(f"ports {PORT} to {PORT + PORTS - 1} are taken", "choose another with --port")
+
+
+def _tokenizers(name: str) -> list[str]:
+    """The tokenizers at a name: those in a folder, or its subfolders; else itself."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return [name]
+    files = [*folder.glob("tokenizer.json"), *folder.glob("*/tokenizer.json"), *folder.rglob("tekken*.json")]
+    if not files:
+        raise ConstrainedError(f"no tokenizer.json or tekken.json in {name}", "name the file, or the folder it is in")
+    return sorted(str(file) for file in files)

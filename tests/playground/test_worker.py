@@ -1,0 +1,124 @@
+"""What is typed may be hostile: a job ends in time, costs no more than its process, and can be stopped."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from constrained.grammar import read_source
+from constrained.playground import bounds
+from constrained.playground.worker import Busy, Worker, WorkerError
+
+RUN = {
+    "text": "", "source": None, "values": {}, "task": "go on", "strategy": "act", "masks": True, "seed": 1,
+    "steps": 200, "model": None,
+}  # fmt: skip
+
+LONG = "%declare _STEP\nstart: go0\n"
+LONG += "".join(f'go{n}: "go " /[a-z]{{20}}/ _STEP go{n + 1}\n' for n in range(100)) + 'go100: "stop"\n'
+"""A plan of a hundred and one steps."""
+
+
+@pytest.fixture
+def worker():
+    made = Worker()
+    yield made
+    made.close()
+
+
+def asked(text: str) -> dict:
+    return {"text": text, "source": None, "values": {}, "path": "", "tokenizer": "embedded"}
+
+
+def test_one_process_does_one_job_after_the_other(worker):
+    for _ in range(2):
+        assert worker.answer(("check", asked('start: "a"'), 60))["findings"] == []
+    assert worker.answer(("check", asked("start: b"), 60))["findings"][0]["code"] == "undefined-rule"
+
+
+def test_a_job_that_takes_too_long_costs_its_process_and_no_more(worker):
+    with pytest.raises(WorkerError, match="longer than 0.001 seconds"):
+        worker.answer(("tokenizer", asked(""), 60), ("check", asked("start: " + "| ".join(f'"{n}"' for n in range(9999))), 1e-3))
+    assert worker.answer(("check", asked('start: "a"'), 60))["findings"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'start: "a"~1000000000 "b"~1000000000\n',
+        "start: /" + "(a*)*" * 200 + "/\n",
+        "start: " + "(" * 5000 + '"a"' + ")" * 5000 + "\n",
+        "start: /(?=(a|b)*a(a|b){30})(a|b)*/\n",
+        "start: x\n" + "".join(f"x{n if n else ''}: x{n + 1} x{n + 1}\n" for n in range(40)) + 'x40: "a"\n',
+    ],
+    ids=["repeats", "nested stars", "parentheses", "lookahead", "doubling"],
+)
+def test_hostile_grammars_end_in_time(asking, text):
+    began = time.monotonic()
+    for job, more in (("check", {}), ("explain", {"values": {}, "path": "aaaa", "tokenizer": "embedded"})):
+        said = asking.ask(f"/api/{job}", text=text, document=None, **more)
+        assert "findings" in said or "bytes" in said or said["error"]["message"]
+    assert time.monotonic() - began < 2 * (bounds.CHECK_SECONDS + bounds.START_SECONDS)
+    assert asking.check('start: "a"\n')["findings"] == []
+
+
+def test_a_process_that_dies_is_told_of_and_started_anew(worker):
+    worker.answer(("check", asked('start: "a"'), 60))
+    worker._process.kill()
+    worker._process.join()
+    assert worker.answer(("check", asked('start: "a"'), 60))["findings"] == []
+
+
+def test_a_run_says_its_steps_and_its_end(asking):
+    household = asking.ask("/api/open", document="household")["text"]
+    answer = asking.post(
+        "/api/run", text=household, document="household", values={}, task="heat an egg and put it in the fridge",
+        strategy="knowagent", masks=True, seed=7, steps=None,
+    )  # fmt: skip
+    lines = [line for line in map(json.loads, answer.text.splitlines()) if line]
+    kinds = [next(iter(line)) for line in lines]
+    assert kinds == ["start", *["step"] * (len(lines) - 2), "end"]
+    end = lines[-1]["end"]
+    assert end["success"] is True and end["invalid"] == end["misordered"] == 0
+    assert end["steps"] == len(lines) - 2 and all(line["step"]["verdict"] == "ok" for line in lines[1:-1])
+
+
+def test_a_run_of_another_grammar_is_open_loop_and_says_so(asking):
+    answer = asking.post(
+        "/api/run", text=read_source("hotpotqa").text, document=None, values={}, task="Who?", strategy="act",
+        masks=True, seed=1, steps=2,
+    )  # fmt: skip
+    end = next(line["end"] for line in map(json.loads, answer.text.splitlines()) if "end" in line)
+    assert end["success"] is None and end["open_loop"] and "nothing was executed" in end["note"]
+
+
+def test_one_run_at_a_time_and_it_can_be_stopped(worker):
+    said, errors = [], []
+
+    def listen():
+        try:
+            for message in worker.messages("run", {**RUN, "text": LONG}, 600):
+                if message:
+                    said.append(message)
+                    going.set()
+        except WorkerError as error:
+            errors.append(error)
+
+    going = threading.Event()
+    thread = threading.Thread(target=listen)
+    thread.start()
+    assert going.wait(120)
+    with pytest.raises(Busy):
+        next(worker.messages("run", RUN, 600))
+    worker.stop()
+    thread.join(30)
+    assert not thread.is_alive() and "stopped" in str(errors[0]) and not any("end" in one for one in said)
+
+
+def test_who_stops_listening_ends_the_run(worker):
+    messages = worker.messages("run", {**RUN, "text": LONG}, 600)
+    next(message for message in messages if message)
+    process = worker._process
+    messages.close()
+    assert not process.is_alive()
