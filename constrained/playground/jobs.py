@@ -101,7 +101,7 @@ def run(request: dict, say: Say) -> None:
 
 
 def _started(plan: Plan) -> dict:
-    return {"model": plan.model, "open_loop": plan.success is None, "note": plan.note, "observation": plan.first_observation}
+    return {"model": plan.model, "note": plan.note, "observation": plan.first_observation}
 
 
 JOBS = {job.__name__: job for job in (check, tokenizer, explain, run)}

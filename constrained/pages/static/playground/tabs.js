@@ -41,7 +41,7 @@ export function openKeys(actions) {
   byId("help").addEventListener("click", () => byId("keys").showModal());
   document.addEventListener("keydown", (event) => {
     const control = event.ctrlKey || event.metaKey;
-    if (control && event.key === "s") done(event, actions.save);
+    if (control && event.key.toLowerCase() === "s") done(event, actions.save);
     else if (control && event.key === "Enter") done(event, actions.run);
     else if (event.altKey && event.code === "Digit0") done(event, actions.focus);
     else if (event.altKey && /^Digit[1-4]$/.test(event.code)) {

@@ -1,0 +1,243 @@
+"""The playground as people use it, in a real browser. Everything is waited for by what is to be seen, never by time."""
+
+import re
+
+import pytest
+
+from tests.browser import watched
+from tests.data import shared
+from tests.playground.serving import serving
+
+expect = pytest.importorskip("playwright.sync_api", reason="needs playwright").expect
+expect.set_options(timeout=30_000)  # machines that test are busy with other things
+
+ROOMS = """\
+%declare _STEP
+%declare PLACE
+
+// Look around.
+start: goto{PLACE}
+
+// goto: go to PLACE.
+goto{p}: "go to " p _STEP (goto{PLACE} | rest)
+
+// rest: rest, which ends the plan.
+rest: "rest"
+"""
+
+
+@pytest.fixture(scope="module")
+def address():
+    with serving("--port", "0", "--tokenizer", str(shared("tokenizers/gpt2"))) as (found, _):
+        yield found
+
+
+@pytest.fixture
+def rooms(tmp_path):
+    """A file, and a playground with it."""
+    file = tmp_path / "rooms.lark"
+    file.write_text(ROOMS)
+    with serving("--port", "0", str(file)) as (found, _):
+        yield found, file
+
+
+def opened(tab, address, text=None, view=None):
+    """The playground with `text` in its editor, checked."""
+    tab.goto(address)
+    expect(tab.locator("#picture svg")).to_be_visible()
+    if text is not None:
+        write(tab, text)
+    if view:
+        tab.get_by_role("tab", name=view).click()
+    return tab
+
+
+def write(tab, text):
+    """Put `text` in the editor's place."""
+    editor = tab.get_by_role("textbox", name="Grammar, in Lark's syntax")
+    editor.focus()
+    tab.keyboard.press("Control+A")
+    tab.keyboard.insert_text(text)
+
+
+def test_errors_show_in_place_as_one_types_and_go_when_mended(tab, address):
+    opened(tab, address, ROOMS)
+    expect(tab.locator("#summary")).to_have_text("Nothing to mend.")
+    expect(tab.locator("#picture svg")).to_contain_text("rest")
+    write(tab, ROOMS.replace("| rest)", "| rst)"))
+    expect(tab.locator(".cm-lintRange-error")).to_have_text("rst")
+    finding = tab.locator("#findings li").filter(has_text="undefined-rule")
+    expect(finding).to_contain_text("8:42")
+    expect(tab.locator("#graph-state")).to_have_text("As it was before the errors.")
+    expect(tab.locator("#picture")).to_have_class(re.compile("stale"))
+    finding.get_by_role("button").click()
+    expect(tab.get_by_role("textbox", name="Grammar, in Lark's syntax")).to_be_focused()
+    expect(tab.locator(".cm-activeLine")).to_contain_text("goto{p}")
+    write(tab, ROOMS.replace("rest", "pause"))
+    expect(tab.locator(".cm-lintRange-error")).to_have_count(0)
+    expect(tab.locator("#picture svg")).to_contain_text("pause")
+    expect(tab.locator("#picture")).not_to_have_class(re.compile("stale"))
+
+
+def test_the_text_is_what_a_model_reads(tab, address):
+    opened(tab, address, ROOMS, "Text")
+    expect(tab.locator("#prose")).to_contain_text("Look around.")
+    expect(tab.locator("#prose")).to_contain_text("goto  -> goto, rest")
+
+
+def test_what_may_come_next_in_bytes_and_tokens(tab, address):
+    opened(tab, address, ROOMS, "What may come next")
+    tab.get_by_text("Values of the slots").click()
+    tab.get_by_label("PLACE").fill("desk 1\ndesk 10")
+    tab.get_by_label("Path so far").fill("go to desk 1")
+    explanation = tab.locator("#explanation")
+    expect(explanation).to_contain_text("goto, rest")
+    expect(explanation).to_contain_text("Next byte: 1 of 256")
+    expect(explanation).to_contain_text("Next token: 2 of 801")
+    expect(explanation.get_by_text("end of text")).to_be_visible()
+    tab.get_by_label("Tokens of").select_option(label="gpt2")
+    expect(explanation).to_contain_text("Next token: 2 of 50,257")
+    explanation.get_by_role("button", name="0", exact=True).last.click()
+    expect(tab.get_by_label("Path so far")).to_have_value("go to desk 10")
+    tab.get_by_label("Path so far").fill("go to desk 10->re")
+    expect(explanation.locator(".forced")).to_have_text("st")
+    explanation.get_by_role("button", name="rule rest, line 11").click()
+    expect(tab.locator(".cm-activeLine")).to_have_text('rest: "rest"')
+
+
+def test_a_path_that_does_not_fit_says_why(tab, address):
+    opened(tab, address, ROOMS, "What may come next")
+    tab.get_by_label("Path so far").fill("rest")
+    expect(tab.locator("#explanation")).to_contain_text("misordered")
+    expect(tab.locator("#explanation")).to_contain_text("may follow: goto")
+
+
+def test_values_that_are_no_json_are_told_of(tab, address):
+    opened(tab, address, ROOMS, "What may come next")
+    tab.get_by_text("Values of the slots").click()
+    tab.get_by_label("PLACE").fill('["desk 1"')
+    expect(tab.locator("#slot-PLACE-problem")).to_contain_text("begins like JSON")
+
+
+def test_a_run_to_its_end(tab, address):
+    opened(tab, address, view="Run")
+    tab.get_by_role("button", name="Run", exact=True).click()
+    expect(tab.locator("#run-state")).to_contain_text("Solved in")
+    expect(tab.locator(".step").last).to_contain_text("put egg")
+    expect(tab.locator("#figures")).to_contain_text("0 invalid")
+
+
+def test_a_run_without_masks_shows_what_is_wrong(tab, address):
+    opened(tab, address, view="Run")
+    tab.get_by_label("Masks").uncheck()
+    tab.get_by_label("Seed").fill("2")
+    tab.get_by_label("Steps").fill("12")
+    tab.get_by_role("button", name="Run", exact=True).click()
+    expect(tab.locator("#run-state")).to_contain_text(re.compile("olved in"))
+    shown = tab.locator(".step").count()
+    expect(tab.locator("#figures")).to_contain_text(f"{shown} steps")
+    wrong = tab.locator(".step:not(.ok)").count()
+    expect(tab.locator("#figures")).to_contain_text(f"{tab.locator('.step.invalid').count()} invalid")
+    assert tab.locator(".step .reason").count() == wrong
+
+
+def test_a_run_is_stopped(tab, address):
+    rules = "".join(f'a{n}: "act {n} " /[a-z]{{30}}/ _STEP a{n + 1}\n' for n in range(100))
+    opened(tab, address, f"%declare _STEP\nstart: a0\n{rules}a100: \"end\"\n", "Run")
+    expect(tab.locator("#summary")).to_contain_text("102 notes")
+    tab.get_by_label("Task").fill("go on")
+    tab.get_by_label("Steps").fill("200")
+    tab.get_by_label("Strategy").select_option("act")
+    tab.get_by_role("button", name="Run", exact=True).click()
+    expect(tab.locator(".step").first).to_be_visible()
+    tab.get_by_role("button", name="Stop").click()
+    expect(tab.locator("#run-state")).to_have_text("Stopped.")
+    expect(tab.get_by_role("button", name="Run", exact=True)).to_be_visible()
+
+
+def test_a_file_is_saved_and_not_written_over_unseen(tab, rooms):
+    address, file = rooms
+    opened(tab, address)
+    write(tab, ROOMS + "// mine\n")
+    expect(tab.locator("#document-state")).to_have_text("not saved")
+    tab.keyboard.press("Control+S")
+    expect(tab.locator("#document-state")).to_have_text("saved")
+    assert file.read_text() == ROOMS + "// mine\n"
+    file.write_text(ROOMS + "// theirs\n")
+    write(tab, ROOMS + "// mine again\n")
+    expect(tab.locator("#notice")).to_contain_text("has changed on disk")
+    tab.keyboard.press("Control+S")
+    expect(tab.locator("#notice")).to_contain_text("has changed on disk")
+    assert file.read_text() == ROOMS + "// theirs\n"
+    tab.get_by_role("button", name="Keep mine").click()
+    tab.keyboard.press("Control+S")
+    expect(tab.locator("#document-state")).to_have_text("saved")
+    assert file.read_text() == ROOMS + "// mine again\n"
+
+
+def test_a_draft_survives_a_reload_and_there_is_a_way_back(tab, rooms):
+    address, _ = rooms
+    opened(tab, address)
+    write(tab, ROOMS + "// a draft\n")
+    expect(tab.locator("#document-state")).to_have_text("not saved")
+    opened(tab, address)
+    expect(tab.locator("#notice")).to_contain_text("This is your draft.")
+    expect(tab.locator(".cm-content")).to_contain_text("// a draft")
+    tab.get_by_role("button", name="Back to the original").click()
+    expect(tab.locator("#document-state")).to_have_text("saved")
+    expect(tab.locator(".cm-content")).not_to_contain_text("// a draft")
+
+
+def test_what_ships_opens_as_a_copy(tab, address):
+    opened(tab, address)
+    tab.get_by_label("What is edited").select_option("hotpotqa")
+    expect(tab.locator("#picture svg")).to_contain_text("lookup")
+    expect(tab.locator("#document-state")).to_have_text("a copy")
+    expect(tab.get_by_role("button", name="Save")).to_be_hidden()
+
+
+def test_what_is_typed_stays_text(tab, address):
+    hostile = '</script><img src=x onerror="document.title=1">'
+    opened(tab, address, ROOMS.replace("Look around.", hostile).replace("// rest:", f"// rest: {hostile}"), "Text")
+    expect(tab.locator("#prose")).to_contain_text(hostile)
+    tab.get_by_role("tab", name="What may come next").click()
+    tab.get_by_label("Path so far").fill(hostile)
+    expect(tab.locator("#explanation")).to_contain_text(hostile)
+    assert tab.title() == "constrained - playground"
+
+
+def test_the_keyboard_goes_everywhere(tab, address):
+    opened(tab, address)
+    for key, name in enumerate(["Graph", "Text", "What may come next", "Run"], 1):
+        tab.keyboard.press(f"Alt+{key}")
+        expect(tab.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
+        expect(tab.get_by_role("tab", name=name)).to_be_focused()
+    tab.keyboard.press("ArrowRight")
+    expect(tab.get_by_role("tab", name="Graph")).to_be_focused()
+    tab.keyboard.press("?")
+    expect(tab.get_by_role("dialog", name="Keys")).to_be_visible()
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("Alt+0")
+    expect(tab.get_by_role("textbox", name="Grammar, in Lark's syntax")).to_be_focused()
+    tab.keyboard.press("Tab")  # the editor keeps nobody in
+    expect(tab.get_by_role("textbox", name="Grammar, in Lark's syntax")).not_to_be_focused()
+
+
+@pytest.mark.parametrize("width", [1280, 390, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_screen(browser, address, width, scheme):
+    with watched(browser, viewport={"width": width, "height": 800}, color_scheme=scheme) as tab:
+        opened(tab, address, view="What may come next")
+        tab.get_by_label("Path so far").fill("go to RECEPTACLE")
+        expect(tab.locator("#explanation")).to_contain_text("Next token")
+        for view in ("Graph", "Text", "What may come next", "Run"):
+            tab.get_by_role("tab", name=view).click()
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+
+
+def test_the_theme_is_switched(tab, address):
+    opened(tab, address)
+    before = tab.locator("body").evaluate("(body) => getComputedStyle(body).backgroundColor")
+    tab.get_by_role("button", name="Switch to dark colours").click()
+    expect(tab.locator("body")).not_to_have_css("background-color", before)
+    expect(tab.locator(".cm-editor")).not_to_have_css("background-color", before)

@@ -1,0 +1,33 @@
+"""The playground as a command of its own, as people start it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[str, subprocess.Popen]]:
+    """`constrained playground` with these arguments: its address and process. It is interrupted at last."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "constrained", "playground", "--no-browser", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    try:
+        first = process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", first)
+        assert found, first + process.stderr.read()
+        yield found[0], process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
+            process.stdout.close()
+            process.stderr.close()
