@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
@@ -82,8 +83,11 @@ def explain(request: dict, say: Say) -> None:
 
 def run(request: dict, say: Say) -> None:
     """A plan, step by step: "start", each "step", and the "end"."""
+    from tqdm import tqdm
+
     from constrained import generate_plan  # torch: only where something is run
 
+    tqdm.set_lock(threading.RLock())  # its own is for several processes, and is left behind when this one is ended
     knowledge = ActionKnowledge.from_lark(source_of(request)).bind(**request["values"])
     plan = generate_plan(
         request["task"],
