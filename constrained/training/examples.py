@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from constrained.agents.steps import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
-from constrained.environments.household.memory import Memory, kind_of
+from constrained.environments.household.memory import Memory
+from constrained.environments.household.text import kind_of
 from constrained.training.expert import Prior, decide
 from constrained.training.retask import retask
 

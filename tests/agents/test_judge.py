@@ -13,7 +13,8 @@ from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.memory import NAME, Memory
+from constrained.environments.household.memory import Memory
+from constrained.environments.household.text import NAME
 from constrained.environments.suite import open_suite
 from constrained.models.load import load
 from tests.agents.scripted import answer_with, may

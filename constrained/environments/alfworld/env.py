@@ -10,8 +10,8 @@ from constrained.environments.alfworld.slots import slots
 from constrained.environments.base import Binding
 from constrained.environments.household.env import HouseholdTexts
 from constrained.environments.household.game import read_content, read_game_file
-from constrained.environments.household.memory import NAME, ROOM
-from constrained.environments.household.text import NOTHING_HAPPENS
+from constrained.environments.household.memory import ROOM
+from constrained.environments.household.text import NAME, NOTHING_HAPPENS
 from constrained.errors import GameError
 
 _ARRIVAL = re.compile(r"You arrive at [^.]*\. ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from constrained.environments.base import Binding
-from constrained.environments.household.memory import kind_of
+from constrained.environments.household.text import kind_of, number_of
 
 _TREATMENTS = {"clean": "CLEANER", "heat": "HEATER", "cool": "COOLER"}
 
@@ -62,4 +62,4 @@ def slots(
 
 def listed(name: str) -> tuple[str, int]:
     """The key by which the game lists things: by kind, then by falling number."""
-    return kind_of(name), -int(name.rpartition(" ")[2])
+    return kind_of(name), -number_of(name)

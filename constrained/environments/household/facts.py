@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 
 from constrained.environments.base import IN_ON
-from constrained.environments.household.memory import CLOSED, CONTENTS, NAME, kind_of
+from constrained.environments.household.memory import CLOSED, CONTENTS
 from constrained.environments.household.sentence import read_goal
+from constrained.environments.household.text import NAME, kind_of
 
 EXPLORING = ("goto", "open", "look", "examine")
 """The actions that move no object: what they show is there again when the game begins anew."""

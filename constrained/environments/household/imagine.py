@@ -11,8 +11,9 @@ from constrained.environments.household import catalogue
 from constrained.environments.household.aim import Aim
 from constrained.environments.household.game import Game
 from constrained.environments.household.make import state_problem
-from constrained.environments.household.memory import Memory, kind_of
+from constrained.environments.household.memory import Memory
 from constrained.environments.household.sentence import Goal
+from constrained.environments.household.text import kind_of
 from constrained.errors import GameError
 
 _KINDS = {kind.lower(): kind for kind in (*catalogue.HOLDS, *catalogue.THINGS, *catalogue.LAMPS)}

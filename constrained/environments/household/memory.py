@@ -11,11 +11,12 @@ looked yet.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from constrained.environments.household.sentence import BECOMES, read_goal
+from constrained.environments.household import memory_text, of_use
+from constrained.environments.household.sentence import BECOMES, TOOLS, read_goal
+from constrained.environments.household.text import GO, NAME, kind_of, number_of
 
-NAME = r"[a-z]+ \d+"
 ARRIVAL = re.compile(r"You arrive at loc \d+\. ")
 CONTENTS = re.compile(rf"(?:On the ({NAME})|The ({NAME}) is open\. In it), you see ([^.]*)\.")
 CLOSED = re.compile(rf"(?:The ({NAME}) is closed|You close the ({NAME}))\.")
@@ -26,23 +27,6 @@ FACING = re.compile(r"You are facing the ([^.]*)\.")
 CARRYING = re.compile(rf"You are carrying: an? ({NAME})\.")
 ROOM = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
 TASK = re.compile(r"Your task is to: ([^\n]+)")
-
-TOOLS = {"clean": "sinkbasin", "hot": "microwave", "cool": "fridge"}
-VERBS = {state: verb for verb, state in BECOMES.items()}
-
-GO = "go to "
-
-SHOWN_NUMBERS = 3  # of a receptacle type not looked into yet
-SHOWN_PLACES = 4  # of things seen elsewhere
-
-
-def kind_of(name: str) -> str:
-    """The type in a name: ``"desk 10"`` -> ``"desk"``."""
-    return name.rpartition(" ")[0]
-
-
-def _number(name: str) -> int:
-    return int(name.rpartition(" ")[2])
 
 
 class Memory:
@@ -85,7 +69,7 @@ class Memory:
         self.task = task.group(1).strip().rstrip(".") if task else ""
         self.goal = read_goal(self.task)
         names = re.findall(NAME, room.group(1)) if room else []
-        self.receptacles = sorted(names, key=lambda name: (kind_of(name), _number(name)))
+        self.receptacles = sorted(names, key=lambda name: (kind_of(name), number_of(name)))
         self.place: str | None = None
         self.held: str | None = None
         self.origin: str | None = None
@@ -241,7 +225,7 @@ class Memory:
             # Where something is in two of them already, the choice must not
             # change with every step between the two.
             handy = () if filled else (name in here, name in self.contents)
-            return filled, *handy, -_number(name)
+            return filled, *handy, -number_of(name)
 
         return max(options, key=worth, default=None)
 
@@ -262,148 +246,18 @@ class Memory:
         listed = self.contents.get(destination, []) if destination else []
         return {name: destination for name in listed if self.ready(name)}
 
-    # -- sifting actions -------------------------------------------------
-
     def to_explore(self, actions: Iterable[str]) -> list[str]:
-        """Those that show something new: opening what is closed here, or else going where nobody has looked."""
-        new = set(self.unseen())
-        openings = [f"open {name}" for name in self.here() if self.shut.get(name) and name in new]
-        wanted = set(openings or (f"{GO}{name}" for name in new - set(self.here())))
-        return [action for action in actions if action in wanted]
+        """Those that show something new (`of_use.to_explore`)."""
+        return of_use.to_explore(self, actions)
 
     def of_use(self, actions: Iterable[str]) -> list[str]:
-        """All but the moves that can't be of use, as far as is known.
-
-        What is needed next is done where it can be done, or gone to where it is known to be. Where that isn't known,
-        one looks where nobody has looked, and leaves no door closed that one has just gone to. If nothing of
-        that is among `actions`, or what is in hand isn't wanted, any move may be of use.
-
-        Parameters
-        ----------
-        actions : iterable of str
-            Those that are possible now.
-
-        Returns
-        -------
-        list of str
-            In the same order; never empty where `actions` isn't. Only ``go to`` is ever left out.
-        """
-        actions = list(actions)
-        if not self.goal.kind or self.held and kind_of(self.held) != self.goal.kind:
-            return actions
-        possible = set(actions)
-        for purpose in self._purposes(possible):
-            if not purpose.isdisjoint(possible):
-                return [action for action in actions if action in purpose or not action.startswith(GO)]
-        return actions
-
-    def _purposes(self, possible: set[str]) -> Iterator[set[str]]:
-        """What there is to do next, most urgent first: only where nothing of the one is possible comes the next."""
-        needed, new, here = self._needed(), self.unseen(), self.here()
-        # Of what shares a place with here, maybe nobody knows that yet; but one can't go there.
-        near = {place for place in needed if place in here or f"{GO}{place}" not in possible}
-        yield {action for place in near for action in (*needed[place], f"open {place}")}
-        yield {f"{GO}{place}" for place in needed}
-        yield {f"open {self.place}"} if self.place in new else set()
-        yield {f"{verb}{name}" for name in new for verb in (("open ", "examine ") if name in here else (GO,))}
-
-    def _needed(self) -> dict[str, list[str]]:
-        """Where the next thing is, or the one in hand must go, and what is to be done there; nothing, if not known."""
-        held, needed = self.held, {}
-        if not held:
-            done = self.done()
-            for name, place in self.find(self.goal.kind).items():
-                if name not in done:
-                    needed.setdefault(place, []).append(f"take {name} from {place}")
-        elif not self.ready(held):
-            verb, kind = VERBS[self.goal.state], TOOLS[self.goal.state]
-            needed = {name: [f"{verb} {held} with {name}"] for name in self.receptacles if kind_of(name) == kind}
-        elif self.goal.lamp:
-            lamp = self.lamp()
-            needed = {lamp[1]: [f"use {lamp[0]}"]} if lamp else {}
-        else:
-            place = self.destination()
-            needed = {place: [f"put {held} in/on {place}"]} if place else {}
-        return needed
-
-    # -- writing ---------------------------------------------------------
+        """All but the moves that can't be of use, as far as is known (`of_use.of_use`)."""
+        return of_use.of_use(self, actions)
 
     def text(self) -> str:
-        """The memory as a prompt: a line a fact, 40 to 90 tokens.
-
-        Long lists are cut, with ``+n`` for the rest, so the length is bounded
-        whatever the room. ``?`` marks a receptacle whose contents are unknown.
-        """
-        lines = self._facts()
-        lines.append(f"Last: {self.last or 'none'}{'' if self.had_effect else ', no effect'}")
-        return "\n".join(lines)
+        """The memory as a prompt: a line a fact, 40 to 90 tokens (`memory_text.text`)."""
+        return memory_text.text(self)
 
     def situation(self) -> str:
         """The facts without how one came to know them: equal where nothing has changed."""
-        return "\n".join(self._facts())
-
-    def _facts(self) -> list[str]:
-        lines = [
-            f"Task: {self.goal.sentence() if self.goal.kind else self.task}",
-            f"Hold: {self._hand()}",
-            f"At: {'; '.join(map(self._receptacle, self.here())) or 'start'}",
-            f"Seen: {self._elsewhere()}",
-            f"Goal: {self._goals()}",
-        ]
-        done = self.done()
-        if done:
-            lines.append("Done: " + ", ".join(f"{name} at {place}" for name, place in done.items()))
-        lines.append(f"Unseen: {self._unlooked()}")
-        return lines
-
-    def _matters(self, name: str) -> bool:
-        return kind_of(name) in (self.goal.kind, self.goal.lamp)
-
-    def _hand(self) -> str:
-        if not self.held:
-            return "none"
-        parts = [self.held, *sorted(self.states.get(self.held, set()))]
-        if kind_of(self.held) == self.goal.kind:
-            parts.append("ready" if self.ready(self.held) else f"not {self.goal.state}")
-        elif self.goal.kind:
-            parts.append(f"not wanted, from {self.origin}" if self.origin else "not wanted")
-        return ", ".join(parts)
-
-    def _receptacle(self, name: str) -> str:
-        if self.shut.get(name):
-            return f"{name} closed"
-        if name not in self.contents:
-            return f"{name} ?"
-        done = self.done()
-        listed = [thing for thing in self.contents[name] if thing not in done]
-        shown = [thing for thing in listed if self._matters(thing)][:SHOWN_PLACES]
-        rest = len(listed) - len(shown)
-        return f"{name}: {', '.join(shown) or 'none'}{f' +{rest}' if rest else ''}"
-
-    def _elsewhere(self) -> str:
-        here, done = self.here(), self.done()
-        seen = [
-            f"{name} at {place}"
-            for name, place in self.find(self.goal.kind).items()
-            if name not in done and (place not in here or self.shut.get(place))
-        ]
-        rest = len(seen) - SHOWN_PLACES
-        return (", ".join(seen[:SHOWN_PLACES]) or "none") + (f" +{rest}" if rest > 0 else "")
-
-    def _goals(self) -> str:
-        here = self.here()
-        lamp = self.lamp()
-        if lamp:
-            return f"{lamp[0]} at {lamp[1]}{' here' if lamp[1] in here else ''}"
-        places = [self.goal.lamp or self.destination() or self.goal.place, self.tool()]
-        return ", ".join(f"{place}{' here' if place in here else ''}" for place in places if place) or "none"
-
-    def _unlooked(self) -> str:
-        groups: dict[str, list[str]] = {}
-        for name in self.unseen():
-            groups.setdefault(kind_of(name), []).append(str(_number(name)))
-        shown = []
-        for kind, numbers in groups.items():
-            rest = len(numbers) - SHOWN_NUMBERS
-            shown.append(" ".join([kind, *numbers[:SHOWN_NUMBERS], *([f"+{rest}"] if rest > 0 else [])]))
-        return ", ".join(shown) or "none"
+        return memory_text.situation(self)

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 
 BECOMES = {"clean": "clean", "heat": "hot", "cool": "cool"}
+VERBS = {state: verb for verb, state in BECOMES.items()}
+TOOLS = {"clean": "sinkbasin", "hot": "microwave", "cool": "fridge"}
 
 _ADJECTIVE = r"(?P<state>clean|hot|cool|cold)"
 _INTO = r"(?:in/on|in|into|on|onto|to) (?:the |a |an )?(?P<goal>[a-z]+)"

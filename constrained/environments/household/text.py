@@ -13,6 +13,18 @@ from typing import Iterable, Sequence
 
 NOTHING_HAPPENS = "Nothing happens."
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
+GO = "go to "
+NAME = r"[a-z]+ \d+"
+
+
+def kind_of(name: str) -> str:
+    """The type in a name: ``"desk 10"`` -> ``"desk"``."""
+    return name.rpartition(" ")[0]
+
+
+def number_of(name: str) -> int:
+    """The number in a name: ``"desk 10"`` -> 10."""
+    return int(name.rpartition(" ")[2])
 
 
 def name_things(identifiers: Iterable[str]) -> dict[str, str]:
