@@ -1,4 +1,4 @@
-"""The command line: `constrained new · plan · check · show · explain · playground · import · distill · train · bench · plot`."""
+"""The command line: `constrained COMMAND`, each command a module."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 import sys
 
 from constrained import __version__
-from constrained.cli import bench, check, distill, explain, import_, new, plan, playground, plot, show, train
+from constrained.cli import bench, check, distill, explain, import_, lsp, new, plan, playground, plot, show, train
 from constrained.errors import ConstrainedError
 
-_COMMANDS = (plan, new, check, show, explain, playground, import_, distill, train, bench, plot)
+_COMMANDS = (plan, new, check, show, explain, playground, import_, distill, train, bench, plot, lsp)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,27 @@
+"""`constrained lsp`: the language server for editors."""
+
+from __future__ import annotations
+
+from constrained.errors import ConstrainedError
+
+
+def add_parser(commands) -> None:
+    parser = commands.add_parser(
+        "lsp",
+        help="serve an editor: what `constrained check` finds, as you type",
+        description="A language server for .lark files, spoken to over standard input and output: what `constrained "
+        "check` finds as you type, what an action is and what may follow it, and where a name is defined. Editors start "
+        "it themselves; docs/notebooks_editors.md has their settings.",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments) -> int:
+    try:
+        from constrained.language_server.server import make_server
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        raise ConstrainedError("the language server needs pygls", "pip install 'constrained[lsp]'") from None
+    make_server().start_io()
+    return 0

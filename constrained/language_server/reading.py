@@ -1,0 +1,104 @@
+"""What an editor is told of one file: the findings of `constrained check`, and a card for every name in it.
+
+Run as a program it reads one file's text from standard input and writes what is to be told: a process of its own, since
+a file under someone's hands may cost any time and memory, and is to be given up without its editor noticing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from pathlib import Path
+
+from constrained.grammar import STEP
+from constrained.grammar.source import Source
+from constrained.knowledge.comments import rule_comments
+from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.lint import check_file
+from constrained.knowledge.lint.outline import IMPORT, SLOT, Definition, read_outline
+from constrained.knowledge.table import following
+from constrained.language_server.semantic import tokens
+from constrained.process_limits import limit_memory
+
+MEMORY = 1 << 30
+"""Bytes that reading a file may take (Linux)."""
+
+MOST_FINDINGS = 200
+"""Findings that an editor is told of at once."""
+
+_DECLARED = re.compile(r"(?m)^[ \t]*%declare[ \t]+([^/\n]*)//[ \t]*(.*)$")
+
+
+def read(text: str, name: str, path: Path | None) -> dict:
+    """All there is to tell of a file.
+
+    Parameters
+    ----------
+    text : str
+        As it stands in the editor, saved or not.
+    name : str
+        For messages.
+    path : Path or None
+        Where it is kept: relative imports start there.
+
+    Returns
+    -------
+    dict
+        "findings": as `Finding.to_dict` makes them, with one-based lines and columns of characters; "names": each
+        defined name -> its "line", "column" and "end", and "words" about it in Markdown; "tokens": as
+        `semantic.tokens`; "loads": whether the file can be used.
+    """
+    source = Source(text, name, path)
+    checked = check_file(source)
+    outline = read_outline(source)
+    words = rule_comments(text) | _declared(text)
+    names = {}
+    for called, (definition, *_) in outline.by_name.items():
+        place = definition.span
+        told = _card(definition, words.get(called, ""), checked.knowledge)
+        names[called] = {"line": place.line, "column": place.column, "end": place.end, "words": told}
+    findings = [finding.to_dict(name, "") for finding in checked.findings[:MOST_FINDINGS]]
+    return {
+        "findings": findings, "names": names, "tokens": tokens(outline, checked.knowledge),
+        "loads": checked.grammar is not None,
+    }  # fmt: skip
+
+
+def _declared(text: str) -> dict[str, str]:
+    """Slot -> what stands behind its declaration."""
+    return {name: found[2].strip() for found in _DECLARED.finditer(text) for name in found[1].split()}
+
+
+def _card(definition: Definition, words: str, knowledge: ActionKnowledge | None) -> str:
+    """What a name is, its comment, and of an action what may follow."""
+    name, graph = definition.name, knowledge.graph if knowledge else None
+    action = graph is not None and name in graph.actions
+    kind = definition.kind if definition.kind != SLOT else "slot, bound at run time" if name != STEP else "end of an action"
+    if definition.kind == IMPORT:
+        kind = f"imported from {definition.library.rpartition('.')[0]}"
+    parts = [f"**{name}**{'{' + ', '.join(definition.params) + '}' if definition.params else ''}: "
+             + ("action" if action else kind)]  # fmt: skip
+    if words:
+        parts.append(_plain(words))
+    if graph is not None and (action or name == graph.start):
+        parts.append(f"{'then' if action else 'first'}: {following(graph, name if action else 'start')}")
+    return "\n\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown takes for text."""
+    return re.sub(r"([\\`*_{}\[\]()#+!|<>~-])", r"\\\1", text)
+
+
+def main() -> None:
+    limit_memory(MEMORY)
+    warnings.simplefilter("ignore", FutureWarning)  # what `re` will read otherwise some day
+    asked = json.load(sys.stdin)
+    path = Path(asked["path"]) if asked["path"] else None
+    json.dump(read(asked["text"], asked["name"], path), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

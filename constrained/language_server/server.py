@@ -1,0 +1,190 @@
+"""The server: diagnostics as one types, a card for the name under the cursor, and where it is defined."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
+
+from constrained import __version__
+from constrained.knowledge.lint import ERROR, NOTE, WARNING
+from constrained.language_server.semantic import MODIFIERS, TYPES, encode
+
+DELAY = 0.25
+"""Seconds without a change before a file is read."""
+
+SECONDS = 10.0
+"""After which reading a file is given up."""
+
+AT_ONCE = 2
+"""Files that are read at the same time."""
+
+SOURCE = "constrained"
+_SEVERITIES = {
+    ERROR: types.DiagnosticSeverity.Error,
+    WARNING: types.DiagnosticSeverity.Warning,
+    NOTE: types.DiagnosticSeverity.Information,
+}
+_UNUSED = {"unused-rule", "unused-slot", "unused-parameter", "unreachable-action"}
+_ROOT = Path(__file__).parents[2]
+"""Where a reading runs: Python imports from there first, and must not from the folder that somebody opened."""
+_WORD = re.compile(r"\w+")
+
+
+class Server(LanguageServer):
+    """One editor's server: the cards of each open file, and the readings under way."""
+
+    def __init__(self) -> None:
+        # Whole texts: pygls would cut lines for partial changes at characters that end no line in the protocol.
+        super().__init__(SOURCE, __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        self.cards: dict[str, dict[str, dict]] = {}
+        self.tokens: dict[str, list[int]] = {}
+        self.readings: dict[str, asyncio.Task] = {}
+        self.turns = asyncio.Semaphore(AT_ONCE)
+
+    def read_soon(self, uri: str) -> None:
+        """Read a file once nobody has changed it for a moment; an older reading of it is given up."""
+        self.forget(uri)
+        self.readings[uri] = asyncio.ensure_future(self._read(uri))
+
+    def forget(self, uri: str) -> None:
+        """Give up the reading of a file, if there is one."""
+        if reading := self.readings.pop(uri, None):
+            reading.cancel()
+
+    async def _read(self, uri: str) -> None:
+        await asyncio.sleep(DELAY)
+        document = self.workspace.get_text_document(uri)
+        async with self.turns:
+            found = await read_apart(document)
+        self.cards[uri] = found["names"] if found["loads"] else _kept(self.cards.get(uri, {}), found["names"])
+        self.tokens[uri] = encode(found["tokens"], document.source.split("\n"), document.position_codec.client_num_units)
+        told = [diagnostic(finding, document) for finding in found["findings"]]
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, told, document.version))
+
+
+def _kept(earlier: dict[str, dict], names: dict[str, dict]) -> dict[str, dict]:
+    """Cards of a file that can't be loaded as it is: what was last told, at today's places."""
+    return earlier | {name: {**card, "words": earlier.get(name, card)["words"]} for name, card in names.items()}
+
+
+async def read_apart(document: TextDocument) -> dict:
+    """As `reading.read`, in a process of its own; one finding that says so if it takes too long or too much."""
+    path = document.path if document.uri.startswith("file:") else None
+    asked = json.dumps({"text": document.source, "name": document.filename or document.uri, "path": path})
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "constrained.language_server.reading",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        cwd=_ROOT,
+    )  # fmt: skip
+    try:
+        answer, _ = await asyncio.wait_for(process.communicate(asked.encode()), SECONDS)
+        return json.loads(answer)
+    except asyncio.TimeoutError:
+        return _not_read(f"reading it took longer than {SECONDS:g} seconds")
+    except ValueError:
+        return _not_read("reading it failed; it may have taken more memory than there is for it")
+    finally:  # another change, or the end of the editor, may have cancelled this
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _not_read(message: str) -> dict:
+    hint = "constrained check has no such limit"
+    return {"findings": [{"code": "not-checked", "severity": NOTE, "message": message, "why": "there may be more to find",
+                          "fix": hint, "line": None, "column": None, "end_column": None}], "names": {}, "tokens": [], "loads": False}  # fmt: skip
+
+
+def span(document: TextDocument, line: int, first: int, last: int | None) -> types.Range:
+    """A place of ours as a range: from 0, and in the units that the editor counts in; to the line's end without `last`."""
+    lines, units = document.source.split("\n"), document.position_codec.client_num_units
+    number = min(line, len(lines)) - 1
+    text = lines[number].rstrip("\r")
+    ends = (units(text[: column - 1]) for column in (first, last or len(text) + 1))
+    return types.Range(*(types.Position(number, end) for end in ends))
+
+
+def diagnostic(finding: dict, document: TextDocument) -> types.Diagnostic:
+    """A finding in the protocol's terms; one about the file as a whole is on its first line."""
+    return types.Diagnostic(
+        span(document, finding["line"] or 1, finding["column"] or 1, finding["end_column"]),
+        f"{finding['message']}\n{finding['why']}\nfix: {finding['fix']}",
+        severity=_SEVERITIES[finding["severity"]],
+        code=finding["code"],
+        source=SOURCE,
+        tags=[types.DiagnosticTag.Unnecessary] if finding["code"] in _UNUSED else None,
+    )
+
+
+def name_at(document: TextDocument, position: types.Position) -> str:
+    """The name under the cursor; empty if there is none."""
+    lines = document.source.split("\n")
+    line = lines[position.line] if position.line < len(lines) else ""
+    codec = document.position_codec
+    for found in _WORD.finditer(line):
+        if codec.client_num_units(line[: found.start()]) <= position.character <= codec.client_num_units(line[: found.end()]):
+            return found[0]
+    return ""
+
+
+def make_server() -> Server:
+    """A server with all it can do; `start_io` serves the editor that started this process."""
+    server = Server()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(ls: Server, params) -> None:
+        document = ls.workspace.get_text_document(params.text_document.uri)
+        if document.language_id == "lark" or Path(document.path).suffix == ".lark":
+            ls.read_soon(document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
+        ls.forget(params.text_document.uri)
+        ls.tokens.pop(params.text_document.uri, None)
+        if ls.cards.pop(params.text_document.uri, None) is not None:
+            ls.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(ls: Server, params) -> None:
+        for uri in list(ls.readings):
+            ls.forget(uri)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
+        card = card_at(ls, params)
+        return card and types.Hover(types.MarkupContent(types.MarkupKind.Markdown, card["words"]))
+
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    def definition(ls: Server, params: types.DefinitionParams) -> types.Location | None:
+        card, uri = card_at(ls, params), params.text_document.uri
+        if not card:
+            return None
+        return types.Location(uri, span(ls.workspace.get_text_document(uri), card["line"], card["column"], card["end"]))
+
+    legend = types.SemanticTokensLegend(TYPES, MODIFIERS)
+
+    @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, types.SemanticTokensRegistrationOptions(legend, full=True))
+    async def tokens(ls: Server, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
+        uri = params.text_document.uri
+        while (reading := ls.readings.get(uri)) and not reading.done():  # else they would be those of an older text
+            await asyncio.wait([reading])
+        return types.SemanticTokens(ls.tokens[uri]) if uri in ls.tokens else None
+
+    return server
+
+
+def card_at(server: Server, params: types.HoverParams | types.DefinitionParams) -> dict | None:
+    """What was told of the name under the cursor, in a file that is open."""
+    uri = params.text_document.uri
+    if uri not in server.cards:
+        return None
+    return server.cards[uri].get(name_at(server.workspace.get_text_document(uri), params.position))

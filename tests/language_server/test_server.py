@@ -1,0 +1,260 @@
+"""The language server as an editor meets it: a process of its own, spoken to over standard input and output."""
+
+import asyncio
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("pygls", reason="needs pygls: pip install -c constraints.txt .[test]")
+
+from lsprotocol import types  # noqa: E402
+from pygls.lsp.client import LanguageClient  # noqa: E402
+
+from constrained.grammar.source import SHIPPED  # noqa: E402
+from constrained.knowledge.lint import check_file  # noqa: E402
+
+GOOD = SHIPPED / "template.lark"
+BROKEN = '%declare _STEP PLACE // where one can go\r\n// start: Größe\nstart: one\n// one: says 🙂 <b>*\none: "🙂é" two _STEP\n'
+
+
+class Editor:
+    """One editor with its server."""
+
+    def __init__(self, encodings=None):
+        self.client = LanguageClient("test", "1")
+        self.told = asyncio.Queue()
+        self.encodings = encodings
+
+        @self.client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        def told(params):
+            self.told.put_nowait(params)
+
+    async def __aenter__(self):
+        await self.client.start_io(sys.executable, "-m", "constrained", "lsp")
+        general = types.GeneralClientCapabilities(position_encodings=self.encodings)
+        capabilities = types.ClientCapabilities(general=general)
+        self.can = (await self.client.initialize_async(types.InitializeParams(capabilities))).capabilities
+        self.client.initialized(types.InitializedParams())
+        return self
+
+    async def __aexit__(self, *_):
+        await self.client.shutdown_async(None)
+        self.client.exit(None)
+        await asyncio.wait_for(self.client._server.wait(), 20)
+        self.code = self.client._server.returncode
+        await self.client.stop()
+
+    def open(self, text, uri="untitled:one", language="lark"):
+        self.client.text_document_did_open(
+            types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, language, 1, text))
+        )
+
+    def change(self, text, version, uri="untitled:one"):
+        self.client.text_document_did_change(
+            types.DidChangeTextDocumentParams(
+                types.VersionedTextDocumentIdentifier(version, uri), [types.TextDocumentContentChangeWholeDocument(text)]
+            )
+        )
+
+    async def diagnostics(self):
+        return await asyncio.wait_for(self.told.get(), 120)
+
+    async def coloured(self, text, uri="untitled:one"):
+        """Each name with what it is, in the file's order."""
+        asked = types.SemanticTokensParams(types.TextDocumentIdentifier(uri))
+        found = await self.client.text_document_semantic_tokens_full_async(asked)
+        legend, lines, line, column, out = self.can.semantic_tokens_provider.legend, text.split("\n"), 0, 0, []
+        for down, right, length, kind, defines in zip(*[iter(found.data)] * 5):
+            line, column = line + down, right if down else column + right
+            name = lines[line].encode("utf-16-le")[2 * column :][: 2 * length].decode("utf-16-le")
+            out.append((name, legend.token_types[kind], bool(defines)))
+        return out
+
+    async def hover(self, line, character, uri="untitled:one"):
+        asked = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(line, character))
+        found = await self.client.text_document_hover_async(asked)
+        return found and found.contents.value
+
+    async def definition(self, line, character, uri="untitled:one"):
+        asked = types.DefinitionParams(types.TextDocumentIdentifier(uri), types.Position(line, character))
+        found = await self.client.text_document_definition_async(asked)
+        return found and found.range
+
+
+def span(line, first, last):
+    return types.Range(types.Position(line, first), types.Position(line, last))
+
+
+def talk(session, **options):
+    """Run one editor's session; the server must end well after it."""
+
+    async def all_of_it():
+        editor = Editor(**options)
+        async with editor:
+            await session(editor)
+        assert editor.code == 0
+
+    asyncio.run(all_of_it())
+
+
+def test_findings_come_as_one_types_and_go_when_they_are_mended():
+    async def session(editor):
+        editor.open(BROKEN)
+        told = await editor.diagnostics()
+        by_code = {d.code: d for d in told.diagnostics}
+        assert set(by_code) == {f.code for f in check_file(BROKEN).findings} >= {"undefined-rule", "unused-slot"}
+        undefined, unused = by_code["undefined-rule"], by_code["unused-slot"]
+        assert undefined.range == span(4, 11, 14)  # 🙂 is two units of UTF-16
+        assert undefined.severity == types.DiagnosticSeverity.Error and undefined.source == "constrained"
+        assert "two" in undefined.message and "\nfix: " in undefined.message
+        assert unused.range == span(0, 15, 20) and list(unused.tags) == [types.DiagnosticTag.Unnecessary]
+        assert told.version == 1
+        editor.change(BROKEN.replace(" two", "").replace("PLACE", ""), 2)
+        told = await editor.diagnostics()
+        assert list(told.diagnostics) == [] and told.version == 2
+        editor.client.text_document_did_close(
+            types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("untitled:one"))
+        )
+        assert list((await editor.diagnostics()).diagnostics) == []
+
+    talk(session)
+
+
+@pytest.mark.parametrize("encoding, first", [(types.PositionEncodingKind.Utf8, 14), (types.PositionEncodingKind.Utf32, 10)])
+def test_columns_are_in_the_units_that_the_editor_counts_in(encoding, first):
+    async def session(editor):
+        assert editor.can.position_encoding == encoding
+        editor.open(BROKEN)
+        told = await editor.diagnostics()
+        assert next(d for d in told.diagnostics if d.code == "undefined-rule").range == span(4, first, first + 3)
+        assert await editor.hover(4, first + 30) is None
+
+    talk(session, encodings=[encoding])
+
+
+def test_names_have_cards_and_definitions():
+    async def session(editor):
+        text = GOOD.read_text(encoding="utf-8")
+        lines = text.split("\n")
+        editor.open(text, GOOD.as_uri())
+        assert list((await editor.diagnostics()).diagnostics) == []
+        line = next(n for n, words in enumerate(lines) if words.startswith("start:"))
+        card = await editor.hover(line, lines[line].index("search") + 2, GOOD.as_uri())
+        assert card.startswith("**search**: action\n\nsearch: search\\[words\\] lists the pages")
+        assert card.endswith("then: open, search, ask")
+        where = await editor.definition(line, lines[line].index("search") + 2, GOOD.as_uri())
+        defined = lines.index('search: "search[" WORDS "]" _STEP (open | search | ask)')
+        assert where == span(defined, 0, len("search"))
+        assert await editor.hover(line, lines[line].index(":") + 1, GOOD.as_uri()) is None
+        assert await editor.definition(9999, 5, GOOD.as_uri()) is None
+        # a mistake doesn't take the cards away
+        editor.change(text + "\n\nbroken: (", 2, GOOD.as_uri())
+        assert [d.severity for d in (await editor.diagnostics()).diagnostics][0] == types.DiagnosticSeverity.Error
+        assert await editor.hover(line, lines[line].index("search") + 2, GOOD.as_uri()) == card
+
+    talk(session)
+
+
+def test_names_are_coloured_by_what_they_are():
+    text = (
+        "%declare _STEP PLACE\n%import relations (another)\n"
+        'start: go{PLACE} | wait\nwait: WORD\ngo{r}: "🙂" r "at" _STEP at{r}\nat{r}: | go{another{PLACE, r}}\nWORD: "w"\n'
+    )
+
+    async def session(editor):
+        editor.open(text)
+        assert await editor.coloured(text) == [  # asked for before the file is read, it waits
+            ("_STEP", "keyword", True), ("PLACE", "variable", True), ("another", "macro", True),
+            ("start", "class", True), ("go", "function", False), ("PLACE", "variable", False), ("wait", "function", False),
+            ("wait", "function", True), ("WORD", "type", False), ("go", "function", True), ("r", "parameter", False), ("_STEP", "keyword", False), ("at", "class", False),
+            ("r", "parameter", False), ("at", "class", True), ("go", "function", False), ("another", "macro", False),
+            ("PLACE", "variable", False), ("r", "parameter", False), ("WORD", "type", True),
+        ]  # fmt: skip
+
+    talk(session)
+
+
+def test_other_files_are_left_alone_and_a_file_that_is_gone_is_no_trouble():
+    async def session(editor):
+        editor.open("start: nothing", "file:///somewhere/notes.txt", "plaintext")
+        editor.open("start: nothing", "file:///no/such/folder/mine.lark", "other")
+        told = await editor.diagnostics()
+        assert told.uri.endswith("mine.lark") and told.diagnostics[0].code == "undefined-rule"
+        assert await editor.hover(0, 8, "file:///somewhere/notes.txt") is None
+        assert await editor.hover(0, 8, "untitled:never") is None
+
+    talk(session)
+
+
+def test_relative_imports_start_where_the_file_is(tmp_path):
+    (tmp_path / "more.lark").write_text('WORD: "a"\n')
+    async def session(editor):
+        editor.open("%import .more.WORD\nstart: WORD\n", (tmp_path / "unsaved.lark").as_uri())
+        assert list((await editor.diagnostics()).diagnostics) == []
+        assert "imported from .more" in await editor.hover(1, 8, (tmp_path / "unsaved.lark").as_uri())
+
+    talk(session)
+
+
+def test_changes_that_follow_each_other_are_read_once():
+    async def session(editor):
+        editor.open("start: nothing")
+        for version in range(2, 40):
+            editor.change(f"start: nothing{version}", version)
+        told = await editor.diagnostics()
+        assert told.version == 39 and "nothing39" in told.diagnostics[0].message
+        assert editor.told.empty()
+
+    talk(session)
+
+
+SLOW = "start: " + "(" * 400 + '"a"' + "?)~0..9" * 400
+HUGE = "".join(f'rule{n}: "{"x" * 50}" rule{n + 1}\n' for n in range(40_000))
+
+
+@pytest.mark.parametrize("text", [SLOW, HUGE, "start: \"a\u2028\" \x00 nothing\x85\n" * 100, "\ufeff", "", "(" * 100_000])
+def test_what_is_large_or_hostile_holds_up_nothing_else(text):
+    async def session(editor):
+        editor.open(text, "untitled:hostile")
+        editor.open("start: nothing", "untitled:small")
+        begun = time.monotonic()
+        assert await editor.hover(0, 8, "untitled:small") is None
+        assert time.monotonic() - begun < 60
+        told = [await editor.diagnostics(), await editor.diagnostics()]
+        assert {one.uri for one in told} == {"untitled:hostile", "untitled:small"}
+        lines = text.split("\n")
+        for diagnostic in next(one for one in told if one.uri == "untitled:hostile").diagnostics:
+            end = diagnostic.range.end
+            assert end.line < len(lines) and end.character <= len(lines[end.line].encode("utf-16-le")) // 2 + 1
+
+    talk(session)
+
+
+def test_the_end_of_an_editor_ends_a_reading(tmp_path):
+    async def session(editor):
+        editor.open(HUGE)
+        await asyncio.sleep(1.0)
+
+    begun = time.monotonic()
+    talk(session)
+    assert time.monotonic() - begun < 60
+
+
+def test_what_a_folder_holds_is_not_run(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("open('taken', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    from constrained.language_server.server import read_apart
+    from pygls.workspace import TextDocument
+
+    found = asyncio.run(read_apart(TextDocument("untitled:one", "start: nothing", 1, "lark")))
+    assert found["findings"][0]["code"] == "undefined-rule" and not (tmp_path / "taken").exists()
+
+
+def test_a_reading_that_takes_too_long_is_given_up(monkeypatch):
+    from constrained.language_server import server
+    from pygls.workspace import TextDocument
+
+    monkeypatch.setattr(server, "SECONDS", 0.05)
+    found = asyncio.run(server.read_apart(TextDocument("untitled:one", HUGE, 1, "lark")))
+    assert [f["code"] for f in found["findings"]] == ["not-checked"] and "longer than 0.05" in found["findings"][0]["message"]
