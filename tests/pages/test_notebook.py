@@ -14,6 +14,7 @@ from constrained.agents.plan import Step
 from constrained.knowledge.lint import check_file
 from constrained.pages import notebook
 
+ROOT = Path(__file__).parents[2]
 HOSTILE = "<script>document.title = 'taken'</script> & \"q\" \u202e \x1b[31m \x00 \ud800 größe 🙂"
 BROKEN = '%declare _STEP\n// one: Größe <b>\nstart: one\none: "größe <x>" two _STEP\n'
 
@@ -147,18 +148,21 @@ CELLS = (
 )
 
 
+def run(written):
+    """Run a notebook with a real kernel."""
+    pytest.importorskip("ipykernel", reason="needs a kernel: pip install -c constraints.txt .[test]")
+    client = pytest.importorskip("nbclient", reason="needs nbclient: pip install -c constraints.txt .[test]")
+    here = {"metadata": {"path": str(ROOT)}}
+    client.NotebookClient(written, timeout=300, resources=here, kernel_name="python3").execute()
+    return written
+
+
 @pytest.fixture(scope="module")
 def executed():
     """A notebook that a real kernel has run."""
-    pytest.importorskip("ipykernel", reason="needs a kernel: pip install -c constraints.txt .[test]")
-    client = pytest.importorskip("nbclient", reason="needs nbclient: pip install -c constraints.txt .[test]")
-    nbformat = pytest.importorskip("nbformat")
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    cells = [nbformat.v4.new_code_cell(text) for text in CELLS]
-    written = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    here = {"metadata": {"path": str(Path(__file__).parents[2])}}
-    client.NotebookClient(written, timeout=120, resources=here, kernel_name="python3").execute()
-    nbformat.validate(written)
+    nbformat = pytest.importorskip("nbformat", reason="needs nbformat: pip install -c constraints.txt .[test]")
+    written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in CELLS])
+    nbformat.validate(run(written))
     return written
 
 
@@ -168,6 +172,20 @@ def test_a_real_kernel_gives_html_and_a_short_text(executed):
         assert output.output_type == "execute_result" and set(output.data) == {"text/html", "text/plain"}
         assert output.data["text/html"].startswith('<div class="constrained-output">')
         assert len(output.data["text/plain"]) < 500
+
+
+def shown_in(written) -> list[str]:
+    """What each cell shows as its result, times and shares left out, which hang on the machine."""
+    results = [o for cell in written.cells for o in cell.get("outputs", ()) if o.output_type == "execute_result"]
+    return [re.sub(r"\d+\.\d+( s\b|%)", "", read(o.data["text/html"])[0]) for o in results]
+
+
+def test_the_documents_notebook_shows_what_it_would_show_today():
+    nbformat = pytest.importorskip("nbformat", reason="needs nbformat: pip install -c constraints.txt .[test]")
+    committed = nbformat.read(ROOT / "docs" / "notebook.ipynb", as_version=4)
+    before = shown_in(committed)
+    assert len(before) == 4
+    assert shown_in(run(committed)) == before, "run: jupyter nbconvert --to notebook --execute --inplace docs/notebook.ipynb"
 
 
 def page_of(executed, theme):
