@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -88,7 +90,7 @@ def run(request: dict, say: Say) -> None:
     from constrained import generate_plan  # torch: only where something is run
 
     tqdm.set_lock(threading.RLock())  # its own is for several processes, and is left behind when this one is ended
-    knowledge = ActionKnowledge.from_lark(source_of(request)).bind(**request["values"])
+    knowledge = ActionKnowledge.from_lark(source_of(request), spots=True).bind(**request["values"])
     plan = generate_plan(
         request["task"],
         knowledge.bind(**stand_ins(knowledge.grammar)),
@@ -121,6 +123,7 @@ def serve(pipe: Connection, memory: int | None) -> None:
         Bytes that the jobs may take.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if memory is not None:
         limit_memory(memory)
     try:
@@ -131,6 +134,12 @@ def serve(pipe: Connection, memory: int | None) -> None:
             pipe.send(None)
     except (EOFError, BrokenPipeError):
         return
+
+
+def _end_with_parent() -> None:
+    """However the parent ends, no job outlives it."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 def _do(job: str, request: dict, say: Say) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import threading
 import webbrowser
@@ -78,7 +79,7 @@ def _listen(port: int | None) -> socket.socket:
             raise ConstrainedError(f"there is no port {one}", "use 1 to 65535") from None
         except OSError as error:
             if error.errno != errno.EADDRINUSE or port is not None:
-                raise ConstrainedError(f"can't listen on port {one}: {error.strerror}", "choose another with --port") from None
+                raise ConstrainedError(f"can't listen on port {one}: {os.strerror(error.errno)}", "choose another with --port") from None
     raise ConstrainedError(f"ports {PORT} to {PORT + PORTS - 1} are taken", "choose another with --port")
 
 

@@ -188,6 +188,25 @@ def test_a_draft_survives_a_reload_and_there_is_a_way_back(tab, rooms):
     expect(tab.locator(".cm-content")).not_to_contain_text("// a draft")
 
 
+def test_the_syntax_and_our_conventions_are_coloured(tab, address):
+    text = "%import relations (another)\n%declare _STEP PLACE\nstart: go{PLACE}\n"
+    text += 'go{p}: "go to " another{PLACE, p} NUMBER _STEP start // on\nNUMBER: /[0-9]/\nat{r}: r\n'
+    opened(tab, address, text)
+    for kind, words in {
+        "definition": ["start", "go", "NUMBER", "at"],
+        "slot": ["PLACE", "PLACE", "PLACE"],
+        "step": ["_STEP", "_STEP"],
+        "parameter": ["p", "p", "r", "r"],
+        "relation": ["another", "another"],
+        "terminal": ["NUMBER"],
+        "string": ['"go to "'],
+        "regexp": ["/[0-9]/"],
+        "comment": ["// on"],
+        "keyword": ["%import", "%declare"],
+    }.items():
+        expect(tab.locator(f".tok-{kind}")).to_have_text(words)
+
+
 def test_what_ships_opens_as_a_copy(tab, address):
     opened(tab, address)
     tab.get_by_label("What is edited").select_option("hotpotqa")

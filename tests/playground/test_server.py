@@ -4,8 +4,14 @@ import json
 import re
 import signal
 import socket
+import sys
+import time
 import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
+
+import pytest
 
 from constrained.cli import main
 from constrained.playground import guard
@@ -18,17 +24,38 @@ def token_of(address: str) -> str:
         return re.search(r'"token": "([^"]+)"', answer.read().decode())[1]
 
 
-def test_ctrl_c_ends_it_at_once_also_during_a_run():
+@contextmanager
+def running():
+    """A playground whose run is under way: its process, and those of its jobs."""
     with serving("--port", "0") as (address, process):
         data = json.dumps({**RUN, "text": LONG, "document": None}).encode()
         headers = {guard.TOKEN: token_of(address), "Content-Type": "application/json"}
         with urllib.request.urlopen(urllib.request.Request(f"{address}api/run", data, headers)) as answer:
             assert any(json.loads(line).get("step") for line in answer)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 0
-            assert process.stderr.read() == ""
+            lists = Path(f"/proc/{process.pid}/task").glob("*/children")
+            yield process, [job for one in lists for job in one.read_text().split()]
 
 
+def test_ctrl_c_ends_it_at_once_also_during_a_run():
+    with running() as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_no_job_outlives_it():
+    with running() as (process, jobs):
+        process.kill()
+        process.wait(20)
+        assert jobs
+        until = time.monotonic() + 30
+        while any(Path("/proc", job).exists() for job in jobs) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not [job for job in jobs if Path("/proc", job).exists()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_only_this_machine_can_reach_it():
     with serving("--port", "0") as (address, _):
         port = urlsplit(address).port

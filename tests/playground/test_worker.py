@@ -13,6 +13,7 @@ from constrained.playground.worker import Busy, Worker, WorkerError
 RUN = {
     "text": "", "source": None, "values": {}, "task": "go on", "strategy": "act", "masks": True, "seed": 1,
     "steps": 200, "model": None,
+    "trace": None,
 }  # fmt: skip
 
 LONG = "%declare _STEP\nstart: go0\n"

@@ -82,7 +82,7 @@ export class Documents {
     keep(this.name, { text, version: this.disk.version, ...this.more() });
     const file = this.name === FILE;
     const words = this.isChanged ? (file ? "not saved" : "changed copy") : file ? "saved" : "a copy";
-    byId("document-state").textContent = file && this.disk.text === null ? "new file" : words;
+    byId("document-state").textContent = file && this.disk.version === null ? "new file" : words;
     byId("save").disabled = file && !this.isChanged;
     if (!this.isChanged && !this.conflict) this.hush();
   }

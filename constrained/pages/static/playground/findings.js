@@ -3,10 +3,13 @@ import { button, byId, element } from "./dom.js";
 
 const SIGNS = { error: "✕", warning: "!", note: "i" };
 
+const rank = ({ severity }) => Object.keys(SIGNS).indexOf(severity);
+
 /** Show the findings of a check, and how many there are. */
 export function showFindings(answer, editor) {
   byId("summary").textContent = summary(answer);
-  byId("findings").replaceChildren(...answer.findings.map((finding) => item(finding, editor)));
+  const sorted = answer.findings.toSorted((one, other) => rank(one) - rank(other)); // else as they stand in the text
+  byId("findings").replaceChildren(...sorted.map((finding) => item(finding, editor)));
 }
 
 /** Show that there was no check, and why. */

@@ -27,7 +27,7 @@ function parts(answer, path, actions) {
   const append = (text) => actions.write(path + text);
   return [
     steps(answer),
-    answer.reason ? wrong(answer, path, actions) : following(answer, actions),
+    answer.reason ? wrong(answer, path, actions) : following(answer, actions, append),
     expected(answer, actions, append),
     forced(answer, append),
     bytes(answer.bytes, append),
@@ -64,11 +64,12 @@ function wrong({ reason, meant, said_by: spot }, path, actions) {
 
 const before = (path) => path.slice(0, path.lastIndexOf("->") < 0 ? 0 : path.lastIndexOf("->") + 2);
 
-function following({ follow, may_end: mayEnd, said_by: spot }, actions) {
+function following({ text, follow, may_end: mayEnd, said_by: spot }, actions, append) {
   if (follow === null) return null;
   const end = mayEnd ? (follow.length ? "; or the path may end" : "The path is over.") : "";
   const words = follow.length ? follow.join(", ") + end : end || "Nothing may follow, and the path may not end.";
-  return section("May follow", element("p", {}, words), spot && spotLink(spot, actions));
+  const goOn = text && follow.length ? button("Go on: ->", () => append("->")) : null;
+  return section("May follow", element("p", {}, words, " ", goOn), spot && spotLink(spot, actions));
 }
 
 function expected({ expected: items, expected_more: more }, actions, append) {
