@@ -8,7 +8,7 @@ from math import atan2, cos, hypot, pi, sin
 from constrained.knowledge.graph import START
 from constrained.knowledge.groups import groups
 from constrained.knowledge.matrix import matrix_svg
-from constrained.knowledge.svg import CHAR, head
+from constrained.knowledge.svg import CHAR, about, head
 
 _LINE = 16
 """Height of a line of names."""
@@ -90,16 +90,18 @@ def _row(knowledge, places: dict) -> str | None:
             curves.append(((start, y1 + side * 17), ((x1 + x2) / 2, peak + side * 20), (end, y2 + side * 18)))
             path = _curve(*curves[-1])
             x, first = (x1 + x2) / 2, peak - 8 - 16 * (len(actions) - 1) if side < 0 else peak + 16
-        parts.append(f'<path d="{path}">{tip}</path>')
+        ends = about(source=[source], target=[target])
+        parts.append(f'<path d="{path}"{ends}>{tip}</path>')
         labels += [(action, x, first + 16 * i) for i, action in enumerate(actions)]
-        parts += [_text(knowledge, action, x, first + 16 * i) for i, action in enumerate(actions)]
+        parts += [_text(knowledge, a, x, first + 16 * i, ends + about(action=[a])) for i, a in enumerate(actions)]
     crossed = (_touches(curve, (x, y - 4), (len(text) * CHAR / 2, 4)) for curve in curves for text, x, y in labels[len(names) :])
     if _overlap(labels) or any(crossed):
         return None
     for name in names:
         x, y = at[name]
-        parts.append(_box(x, y, half[name], 16, "start" if name == START else "action"))
-        parts.append(_text(knowledge, name, x, y + 4.5))
+        hook = about(place=[name])
+        parts.append(_box(x, y, half[name], 16, "start" if name == START else "action", hook))
+        parts.append(_text(knowledge, name, x, y + 4.5, hook))
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -139,15 +141,15 @@ def _circle(knowledge) -> str | None:
                     return None
                 path = _curve(*curve)
             tip = f"<title>{escape(', '.join(group))} -&gt; {escape(', '.join(other))}</title>"
-            parts.append(f'<path d="{path}">{tip}</path>')
+            parts.append(f'<path d="{path}"{about(source=group, target=other)}>{tip}</path>')
     for group in arrows:
         (x, y), (wide, tall) = at[group], half[group]
         kind = "start" if group == (START,) else "action"
-        parts.append(_box(x, y, wide, tall, kind))
+        parts.append(_box(x, y, wide, tall, kind, about(action=group)))
         if group[0] in knowledge.graph.may_end:
             parts.append(_box(x, y, wide - 4, tall - 4, kind))
         first = y - _LINE * (len(group) - 1) / 2 + 4.5
-        parts += [_text(knowledge, name, x, first + _LINE * i) for i, name in enumerate(group)]
+        parts += [_text(knowledge, name, x, first + _LINE * i, about(action=[name])) for i, name in enumerate(group)]
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -170,14 +172,14 @@ def _id(name: str) -> str:
     return f"{name}_" if name in _RESERVED else name
 
 
-def _text(knowledge, name: str, x: float, y: float) -> str:
+def _text(knowledge, name: str, x: float, y: float, hook: str) -> str:
     tip = f"<title>{escape(knowledge.comments.get(name) or name)}</title>"
-    return f'<text x="{x:.1f}" y="{y:.1f}">{escape(name)}{tip}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{hook}>{escape(name)}{tip}</text>'
 
 
-def _box(x: float, y: float, wide: float, tall: float, kind: str) -> str:
+def _box(x: float, y: float, wide: float, tall: float, kind: str, hook: str = "") -> str:
     place = f'x="{x - wide:.1f}" y="{y - tall:.1f}" width="{2 * wide:.1f}" height="{2 * tall:.1f}"'
-    return f'<rect class="{kind}" {place} rx="9"/>'
+    return f'<rect class="{kind}" {place} rx="9"{hook}/>'
 
 
 def _edge_of_box(at: Point, half: Point, towards: Point) -> Point:

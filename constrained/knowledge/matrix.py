@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from constrained.knowledge.graph import START
-from constrained.knowledge.svg import CHAR, head
+from constrained.knowledge.svg import CHAR, about, head
 
 _CELL = 20
 _END = "(end)"
@@ -24,12 +24,13 @@ def matrix_svg(knowledge) -> str:
         if i % 2 == 0:
             parts.append(f'<rect class="band" x="4" y="{y}" width="{width - 8}" height="{_CELL}"/>')
         tip = f"<title>{escape(comments.get(name) or name)}</title>"
-        parts.append(f'<text class="row" x="{left - 8}" y="{y + 14.5}">{escape(name)}{tip}</text>')
+        parts.append(f'<text class="row" x="{left - 8}" y="{y + 14.5}"{about(action=[name])}>{escape(name)}{tip}</text>')
     for j, name in enumerate(columns):
         x = left + _CELL * j + _CELL / 2
         tip = f"<title>{escape(comments.get(name) or name)}</title>"
+        hook = about(action=[name]) if name != _END else ""
         turned = f'transform="rotate(-90 {x} {top - 8})"'
-        parts.append(f'<text class="column" x="{x}" y="{top - 3.5}" {turned}>{escape(name)}{tip}</text>')
+        parts.append(f'<text class="column" x="{x}" y="{top - 3.5}" {turned}{hook}>{escape(name)}{tip}</text>')
         if j % 5 == 0 and j:
             parts.append(f'<path class="rule" d="M{x - _CELL / 2},{top} V{height - 16}"/>')
     for i, name in enumerate(rows):
@@ -38,5 +39,6 @@ def matrix_svg(knowledge) -> str:
                 kind = "end" if other == _END else "start" if name == START else "dot"
                 x, y = left + _CELL * j + _CELL / 2, top + _CELL * i + _CELL / 2
                 tip = f"<title>{escape(name)} -&gt; {escape(other)}</title>"
-                parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="5.5">{tip}</circle>')
+                ends = about(source=[name], target=[other])
+                parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="5.5"{ends}>{tip}</circle>')
     return "\n".join([*parts, "</svg>\n"])

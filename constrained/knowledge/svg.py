@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 CHAR = 7.9
@@ -30,3 +31,11 @@ _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}
 def head(width: float, height: float, name: str) -> str:
     """The picture's beginning, with its styles."""
     return _HEAD.format(width=round(width), height=round(height), name=escape(name))
+
+
+def about(
+    *, action: Sequence[str] = (), place: Sequence[str] = (), source: Sequence[str] = (), target: Sequence[str] = ()
+) -> str:
+    """Attributes that tell a page what an element stands for: names of rules, a blank between them."""
+    names = {"data-action": action, "data-place": place, "data-from": source, "data-to": target}
+    return "".join(f' {key}="{escape(" ".join(value))}"' for key, value in names.items() if value)
