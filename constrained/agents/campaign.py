@@ -18,7 +18,7 @@ from constrained.agents.asking import POLICY, Answer, Strategy
 from constrained.agents.drive import Player, drive
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan, Step
-from constrained.agents.record import Begun, RunFile, lines_since, summary
+from constrained.agents.record import Begun, RunFile, digest, lines_since, summary
 from constrained.agents.strategies import STRATEGIES
 from constrained.agents.trace import picture
 from constrained.environments.suite import Suite, Task
@@ -43,7 +43,7 @@ def header(
     known = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
     return {
         "suite": suite.name,
-        **{part: {"name": k.name, "digest": _digest(k.to_text())} for part, k in known.items()},
+        **{part: {"name": k.name, "digest": digest(k.to_text())} for part, k in known.items()},
         "settings": asdict(settings),
         **({"trace": picture(knowledge)} if settings.trace else {}),
         **writers(models),
@@ -64,7 +64,7 @@ def label(head: dict) -> str:
     masks = "on" if settings["constrained"] else "off"
     suite = head["suite"].replace("/", "-").replace(" ", "-")
     other = f"-{head['knowledge']['name']}" if "judge" in head else ""
-    return f"{suite}-{settings['strategy']}{other}-masks-{masks}-{_digest(json.dumps(head, sort_keys=True))[:10]}"
+    return f"{suite}-{settings['strategy']}{other}-masks-{masks}-{digest(json.dumps(head, sort_keys=True))[:10]}"
 
 
 def play_suite(
@@ -214,14 +214,10 @@ def _agrees(player: Player, earlier: Begun) -> bool:
 
 def weights_digest(loaded: LoadedModel) -> str:
     """A name for the weights: the same weights have the same."""
-    digest = hashlib.sha256()
+    hashed = hashlib.sha256()
     for name, value in sorted(loaded.model.state_dict().items()):
-        digest.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
+    return hashed.hexdigest()[:16]
 
 
 def _version(package: str) -> str | None:

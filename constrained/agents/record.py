@@ -8,6 +8,7 @@ the like, and strategies ask alike, the answers are all it takes to bring an unf
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -210,6 +211,11 @@ def _line(answer: Answer) -> dict:
     if answer.trace is None:
         del data["trace"]
     return data
+
+
+def digest(text: str) -> str:
+    """A short name for a text, such as that of action knowledge: the same texts have the same."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def summary(plan: Plan) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import os
 import sys
 
 from constrained import __version__
-from constrained.cli import bench, check, distill, explain, import_, lsp, new, plan, playground, plot, show, train
+from constrained.cli import bench, check, distill, explain, import_, lsp, new, plan, playground, plot, show, train, view
 from constrained.errors import ConstrainedError
 
-_COMMANDS = (plan, new, check, show, explain, playground, import_, distill, train, bench, plot, lsp)
+_COMMANDS = (plan, new, check, show, explain, view, playground, import_, distill, train, bench, plot, lsp)
 
 
 def make_parser() -> argparse.ArgumentParser:

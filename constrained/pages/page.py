@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256
@@ -11,6 +12,9 @@ from importlib.resources import files
 from typing import Any
 
 STATIC = files("constrained.pages") / "static"
+
+_IMPORT = re.compile(r'^import [^;]* from "\./[^"]*";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=const|let|function|async|class)", re.MULTILINE)
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -53,6 +57,7 @@ def page(
         HTML; what is in it from elsewhere must be escaped already.
     styles, scripts : iterable of str
         Names of files under ``static/``, in order, after ``base.css`` and before ``theme.js``, which every page has.
+        The scripts become one module (see `joined`).
     modules : iterable of str
         Addresses of scripts on the server that the page comes from, for pages that have one: these may import others
         from there.
@@ -66,7 +71,7 @@ def page(
     str
         The policy in its head lets the browser run these very scripts and no others, whatever `data` holds.
     """
-    texts, modules = [static(name) for name in (*scripts, "theme.js")], list(modules)
+    texts, modules = [*filter(None, [joined(scripts)]), static("theme.js")], list(modules)
     policy = [
         "default-src 'none'",
         "style-src 'unsafe-inline'",
@@ -76,7 +81,7 @@ def page(
         "base-uri 'none'",
         "form-action 'none'",
     ]
-    return _PAGE.format(
+    text = _PAGE.format(
         policy="; ".join(policy),
         title=escape(title),
         style="\n".join(static(name) for name in ("base.css", *styles)),
@@ -87,6 +92,16 @@ def page(
             + [f'<script type="module" src="{escape(module)}"></script>' for module in modules]
         ),
     )
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a character from somewhere stays \udc80
+
+
+def joined(names: Iterable[str]) -> str:
+    """Scripts as one module, each after those that it imports from: a page by itself has no files to load them from.
+
+    All of them share one scope, so no name may be given twice.
+    """
+    text = "\n".join(static(name) for name in names)
+    return _EXPORT.sub("", _IMPORT.sub("", text))
 
 
 def static(name: str) -> str:

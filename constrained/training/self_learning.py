@@ -22,7 +22,6 @@ last finished piece, and ends as an unbroken one does::
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +33,7 @@ from constrained.agents.asking import POLICY
 from constrained.agents.campaign import play_all, writers
 from constrained.agents.episode import Settings
 from constrained.agents.figures import summarise
-from constrained.agents.record import Begun, read_tasks
+from constrained.agents.record import Begun, digest, read_tasks
 from constrained.environments.data import read_json
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
@@ -204,12 +203,12 @@ def _see(course: Course, synthesis: Settings, tuning: Tuning) -> None:
 def _begin(run: _Run) -> None:
     """Write down what is run, or see that it is what was begun; more rounds may be run than at first."""
     suites = [
-        {"name": suite.name, "tasks": _digest("\n".join(task.name for task in suite.tasks))}
+        {"name": suite.name, "tasks": digest("\n".join(task.name for task in suite.tasks))}
         for suite in (run.train, *run.tests)
     ]
     course = {name: value for name, value in asdict(run.course).items() if name not in ("rounds", "epsilon")}
     head = {
-        "train": suites[0], "tests": suites[1:], "knowledge": _digest(run.knowledge.to_text()),
+        "train": suites[0], "tests": suites[1:], "knowledge": digest(run.knowledge.to_text()),
         "synthesis": asdict(run.synthesis), "test": asdict(run.test), "course": course, "tuning": asdict(run.tuning),
         **writers({POLICY: run.base}),
     }  # fmt: skip
@@ -326,7 +325,3 @@ def _nothing_kept(sifted: Sifted, number: int, path: Path) -> str:
 def _nothing_kept_hint(run: _Run) -> str:
     masks = "" if run.synthesis.constrained else "turn the masks on; "
     return f"{masks}give more or easier training tasks, more steps, or more samples at a higher temperature"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

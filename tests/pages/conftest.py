@@ -3,6 +3,19 @@
 import pytest
 
 from tests.browser import chromium, watched
+from tests.pages.traced import play
+
+
+@pytest.fixture(scope="session")
+def traced(tmp_path_factory):
+    """The file of a traced run, masks on."""
+    return play(tmp_path_factory.mktemp("traced"))
+
+
+@pytest.fixture(scope="session")
+def unmasked(tmp_path_factory):
+    """The file of a run without masks, nor traces, whose model writes invalid actions."""
+    return play(tmp_path_factory.mktemp("unmasked"), masks="off", games=4, trace=False)
 
 
 @pytest.fixture(scope="module")  # not longer: Playwright holds the thread's event loop while it runs

@@ -1,0 +1,25 @@
+"""The trace page: a run step by step, each token with what the masks took from it, in one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from constrained.pages.page import page, static
+from constrained.pages.run_data import run_data
+
+SCRIPTS = tuple(
+    f"trace/{name}.js" for name in ("dom", "run", "odds", "tokens", "graph", "inspector", "game", "lists", "keys", "main")
+)
+STYLES = ("trace/layout.css", "trace/game.css", "trace/graph.css")
+
+
+def trace_page(path: str | Path, **choice) -> str:
+    """The page of a run's file; `choice` as of :func:`~constrained.pages.run_data.run_data`."""
+    return render(run_data(path, **choice))
+
+
+def render(data: dict) -> str:
+    """The page of a run's data."""
+    knowledge = data["knowledge"] or {}
+    body = static("trace/body.html").replace("<!-- the action graph -->", knowledge.pop("svg", ""))
+    return page(f"{data['file']} · trace", body, styles=STYLES, scripts=SCRIPTS, data=data)
