@@ -6,6 +6,8 @@ import json
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
@@ -15,6 +17,7 @@ from constrained.agents.strategies import STRATEGIES
 from constrained.errors import ConstrainedError
 from constrained.grammar import shipped_names
 from constrained.pages.page import STATIC, page, static
+from constrained.pages.trace import trace_page
 from constrained.playground import bounds, guard, requests
 from constrained.playground.document import FILE, Document, path_of, shipped_text
 from constrained.playground.jobs import error_data
@@ -39,6 +42,8 @@ class Playground:
         What runs; None: the embedded model.
     token : str
         What requests of our own page carry.
+    trace : Path
+        The record of the last run, token by token.
     """
 
     port: int
@@ -50,11 +55,14 @@ class Playground:
     def __post_init__(self):
         self.checks, self.explanations = Worker(bounds.MEMORY), Worker(bounds.MEMORY)
         self.runs = Worker()
+        self._folder = TemporaryDirectory(prefix="constrained-playground-")
+        self.trace = Path(self._folder.name, "run.jsonl")
 
     def close(self) -> None:
-        """End what is under way."""
+        """End what is under way, and leave nothing behind."""
         for worker in (self.checks, self.explanations, self.runs):
             worker.close()
+        self._folder.cleanup()
 
     def page(self) -> str:
         """The page, as it opens."""
@@ -125,6 +133,12 @@ def _add_pages(app: Flask, playground: Playground) -> None:
     def index():
         return playground.page()
 
+    @app.get("/trace")
+    def trace():
+        if not playground.trace.exists():
+            return "There was no run yet.", 404
+        return trace_page(playground.trace)
+
     @app.get("/static/<any(playground, vendor):folder>/<name>")
     def script(folder: str, name: str):
         file = STATIC / folder / name
@@ -171,7 +185,7 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/run")
     def run():
         data = request.get_json()
-        asked = {**playground.text(data), **requests.run(data), "model": playground.model}
+        asked = {**playground.text(data), **requests.run(data), "model": playground.model, "trace": str(playground.trace)}
         return Response(_lines(playground.runs, asked), mimetype="application/x-ndjson")
 
     @app.post("/api/stop")

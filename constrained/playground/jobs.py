@@ -53,9 +53,18 @@ def _shown(checked: Checked) -> dict | None:
     return {
         "name": knowledge.name,
         "actions": len(knowledge.actions),
+        "played": _is_played(knowledge),
         "svg": None if many else knowledge.to_svg(),
         "text": knowledge.to_text(),
     }
+
+
+HOUSEHOLD = "household"
+
+
+def _is_played(knowledge: ActionKnowledge) -> bool:
+    """Whether there is an environment for it: its file goes by the household's name, and it asks for no other things."""
+    return knowledge.name == HOUSEHOLD and knowledge.slots <= ActionKnowledge.from_lark(HOUSEHOLD).slots
 
 
 @cache
@@ -90,7 +99,10 @@ def run(request: dict, say: Say) -> None:
     from constrained import generate_plan  # torch: only where something is run
 
     tqdm.set_lock(threading.RLock())  # its own is for several processes, and is left behind when this one is ended
-    knowledge = ActionKnowledge.from_lark(source_of(request), spots=True).bind(**request["values"])
+    knowledge = ActionKnowledge.from_lark(source_of(request), spots=True)
+    if knowledge.name == HOUSEHOLD and not _is_played(knowledge):
+        knowledge.name = "typed"  # what was typed into a copy of the household may be anything
+    knowledge = knowledge.bind(**request["values"])
     plan = generate_plan(
         request["task"],
         knowledge.bind(**stand_ins(knowledge.grammar)),
@@ -100,6 +112,7 @@ def run(request: dict, say: Say) -> None:
         max_new_tokens=bounds.RUN_TOKENS,
         seed=request["seed"],
         constrained=request["masks"],
+        trace=request["trace"],
         on_start=lambda plan: say({"start": _started(plan)}),
         on_step=lambda step: say({"step": asdict(step)}),
     )

@@ -13,6 +13,14 @@ class RequestError(ConstrainedError):
     """A request that is not of the form the page sends."""
 
 
+class NoText(ConstrainedError):
+    """Something typed that is no text."""
+
+
+class TooMuch(ConstrainedError):
+    """What was typed is beyond a bound."""
+
+
 def field(data: Any, name: str, kind: type | tuple[type, ...], most: int | None = None) -> Any:
     """One field of a request's JSON.
 
@@ -29,16 +37,18 @@ def field(data: Any, name: str, kind: type | tuple[type, ...], most: int | None 
     Raises
     ------
     RequestError
-        It is missing, of another kind, or beyond its bound.
+        It is missing, or of another kind.
+    TooMuch
+        It is beyond its bound.
     """
     value = data.get(name) if isinstance(data, dict) else None
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
         raise RequestError(f"the request has no {name!r} of the right kind", "reload the page")
     if most is not None and isinstance(value, str) and len(value) > most:
-        raise RequestError(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
+        raise TooMuch(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
     if most is not None and isinstance(value, int) and not 0 <= value <= most:
-        raise RequestError(f"{name} is {value}", f"use 0 to {most:,}")
+        raise TooMuch(f"{name} is {value}", f"use 0 to {most:,}")
     return value
 
 
@@ -80,5 +90,5 @@ def unicode(given: str) -> str:
     try:
         given.encode()
     except UnicodeEncodeError:
-        raise RequestError("the text has a lone surrogate, which is no character", "delete what can't be shown") from None
+        raise NoText("the text has a lone surrogate, which is no character", "delete what can't be shown") from None
     return given

@@ -125,20 +125,23 @@ def test_a_run_to_its_end(tab, address):
     expect(tab.locator("#run-state")).to_contain_text("Solved in")
     expect(tab.locator(".step").last).to_contain_text("put egg")
     expect(tab.locator("#figures")).to_contain_text("0 invalid")
+    with tab.expect_popup() as opening:
+        tab.get_by_role("link", name="Open as a trace page").click()
+    expect(opening.value).to_have_title(re.compile("trace"))
+    expect(opening.value.locator("body")).to_contain_text("put egg")
 
 
 def test_a_run_without_masks_shows_what_is_wrong(tab, address):
-    opened(tab, address, view="Run")
+    opened(tab, address, ROOMS, "Run")  # of which the embedded model knows nothing
+    expect(tab.locator("#picture svg")).to_contain_text("rest")
     tab.get_by_label("Masks").uncheck()
-    tab.get_by_label("Seed").fill("2")
-    tab.get_by_label("Steps").fill("12")
+    tab.get_by_label("Task").fill("rest")
+    tab.get_by_label("Steps").fill("3")
     tab.get_by_role("button", name="Run", exact=True).click()
-    expect(tab.locator("#run-state")).to_contain_text(re.compile("olved in"))
-    shown = tab.locator(".step").count()
-    expect(tab.locator("#figures")).to_contain_text(f"{shown} steps")
-    wrong = tab.locator(".step:not(.ok)").count()
-    expect(tab.locator("#figures")).to_contain_text(f"{tab.locator('.step.invalid').count()} invalid")
-    assert tab.locator(".step .reason").count() == wrong
+    expect(tab.locator("#run-state")).to_contain_text("Planned, nothing executed in 3 steps")
+    expect(tab.locator("#figures")).to_contain_text("3 invalid")
+    expect(tab.locator("#figures")).to_contain_text("no masks")
+    expect(tab.locator(".step.invalid .reason")).to_have_count(3)
 
 
 def test_a_run_is_stopped(tab, address):

@@ -49,6 +49,11 @@ def test_nothing_else_is_served(asking, path):
     assert asking.client.get(f"/static/{path}", headers=asking.headers).status_code == 404
 
 
+def test_before_a_run_there_is_no_trace(with_file):
+    page, _ = with_file("start:")
+    assert page.client.get("/trace", headers=page.headers).status_code == 404
+
+
 def test_every_start_has_a_token_of_its_own(asking, with_file):
     other, _ = with_file("start:")
     assert other.playground.token != asking.playground.token

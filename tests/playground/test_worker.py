@@ -83,6 +83,20 @@ def test_a_run_says_its_steps_and_its_end(asking):
     end = lines[-1]["end"]
     assert end["success"] is True and end["invalid"] == end["misordered"] == 0
     assert end["steps"] == len(lines) - 2 and all(line["step"]["verdict"] == "ok" for line in lines[1:-1])
+    page = asking.client.get("/trace", headers=asking.headers)
+    assert page.status_code == 200 and lines[-2]["step"]["action"] in page.text
+
+
+def test_a_copy_of_the_household_that_became_something_else_is_not_played(asking):
+    text = "%declare _STEP PLACE\nstart: goto{PLACE}\ngoto{p}: \"go to \" p\n"
+    assert not asking.check(text, "household")["knowledge"]["played"]
+    assert asking.check(read_source("household").text, "household")["knowledge"]["played"]
+    answer = asking.post(
+        "/api/run", text=text, document="household", values={"PLACE": ["desk 1"]}, task="go", strategy="act",
+        masks=True, seed=1, steps=None,
+    )  # fmt: skip
+    end = next(line["end"] for line in map(json.loads, answer.text.splitlines()) if "end" in line)
+    assert end["path"] == ["go to desk 1"] and "nothing was executed" in end["note"]
 
 
 def test_a_run_of_another_grammar_is_open_loop_and_says_so(asking):

@@ -3,18 +3,36 @@ import { byId } from "./dom.js";
 
 /** Show what a check found in the text; `null` knowledge leaves what was seen before. */
 export function showKnowledge(answer) {
-  const { knowledge } = answer;
-  const broken = answer.findings.some((finding) => finding.severity === "error");
-  const shown = byId("picture").childElementCount > 0 || byId("prose").textContent !== "";
-  if (knowledge) draw(knowledge);
-  const plain = knowledge === null && answer.slots !== null && !broken;
-  if (plain) {
-    byId("picture").replaceChildren();
-    byId("prose").textContent = "";
+  const { knowledge, slots, findings } = answer;
+  if (knowledge) {
+    draw(knowledge);
+    say(null);
+    markOld(false);
+  } else if (slots && !findings.some((finding) => finding.severity === "error")) {
+    clearKnowledge();
+    say("A grammar of texts: it has no actions, so no graph and no text for a model.");
+  } else {
+    showOld();
   }
-  say(plain ? "A grammar of texts: it has no actions, so no graph and no text for a model." : null);
-  if (!knowledge && !plain) say(shown ? "As it was before the errors." : "There will be something to see once the errors are mended.");
-  for (const id of ["picture", "prose"]) byId(id).classList.toggle("stale", !knowledge && !plain);
+}
+
+/** Show nothing: another document is opened. */
+export function clearKnowledge() {
+  byId("picture").replaceChildren();
+  byId("prose").textContent = "";
+  say(null);
+  markOld(false);
+}
+
+/** Show that what is seen is not of this text. */
+export function showOld() {
+  const shown = byId("picture").childElementCount > 0 || byId("prose").textContent !== "";
+  say(shown ? "As it was before the errors." : "There will be something to see once the errors are mended.");
+  markOld(true);
+}
+
+function markOld(old) {
+  for (const id of ["picture", "prose"]) byId(id).classList.toggle("stale", old);
 }
 
 function draw(knowledge) {
@@ -27,7 +45,7 @@ function draw(knowledge) {
   const parsed = new DOMParser().parseFromString(knowledge.svg, "image/svg+xml").documentElement;
   for (const style of parsed.querySelectorAll("style")) style.remove(); // it would colour the page; ours colours it
   const [, , width, height] = parsed.getAttribute("viewBox").split(" ").map(Number);
-  parsed.style.maxWidth = `${width * 1.25}px`;
+  parsed.style.maxWidth = `${width}px`;
   parsed.style.aspectRatio = `${width} / ${height}`;
   picture.replaceChildren(document.adoptNode(parsed));
 }

@@ -4,9 +4,9 @@ import { byId, debounced } from "./dom.js";
 import { Documents } from "./documents.js";
 import { Editor } from "./editor.js";
 import { showFindings, showNoCheck } from "./findings.js";
-import { showKnowledge } from "./knowledge.js";
+import { clearKnowledge, showKnowledge, showOld } from "./knowledge.js";
 import { showExplanation, showStale } from "./next.js";
-import { offerTask, openRun, toggleRun } from "./run.js";
+import { offerTask, openRun, sayWhatRuns, toggleRun } from "./run.js";
 import { keptSlots, openSlots, showSlots, slotValues } from "./slots.js";
 import { openKeys, openTabs } from "./tabs.js";
 
@@ -26,12 +26,13 @@ const given = () => ({ text: editor.text, document: documents.name, values: slot
 const checks = new Latest("check", (answer, question) => {
   if (question.text !== editor.text) return;
   if (answer.error) {
-    showNoCheck(answer.error);
+    notChecked(answer.error);
     return;
   }
   editor.show(answer.findings);
   showFindings(answer, editor);
   showKnowledge(answer);
+  if (answer.knowledge) sayWhatRuns(answer.knowledge.played);
   documents.seen(answer.version);
   broken = answer.slots === null;
   if (answer.slots) showSlots(answer.slots, typed);
@@ -46,7 +47,24 @@ const explanations = new Latest("explain", (answer, question) => {
   }
 });
 
-const check = () => checks.ask({ text: editor.text, document: documents.name });
+function check() {
+  const { text } = editor;
+  if (text.length > start.bounds.text) {
+    const most = start.bounds.text.toLocaleString("en");
+    notChecked({ message: `the text has ${text.length.toLocaleString("en")} characters`, hint: `the playground takes ${most}` });
+  } else {
+    checks.ask({ text, document: documents.name });
+  }
+}
+
+function notChecked(error) {
+  broken = true;
+  editor.show([]);
+  showNoCheck(error);
+  showOld();
+  showStale(true);
+}
+
 const soon = debounced(check, TYPING);
 const explainSoon = debounced(explain, TYPING / 2);
 
@@ -67,6 +85,7 @@ function typed() {
 }
 
 function opened(draft) {
+  clearKnowledge();
   openSlots(draft.slots ?? {});
   path.value = draft.path ?? "";
   offerTask(documents.title);

@@ -16,7 +16,10 @@ export function showExplanation(answer, path, actions) {
 
 /** Show that the text must be mended first. */
 export function showStale(stale) {
+  const shown = byId("explanation").childElementCount > 0;
   byId("explanation").classList.toggle("stale", stale);
+  byId("next-state").hidden = !stale;
+  byId("next-state").textContent = shown ? "As it was before the errors." : "There will be an answer once the errors are mended.";
 }
 
 function problem(error) {

@@ -32,7 +32,11 @@ export function openRun(given) {
 export function offerTask(name) {
   byId("task").value = TASKS[name] ?? "";
   byId("task").placeholder = "What is to be done";
-  byId("run-hint").textContent = `${name === "household" ? HINTS.household : HINTS.other} Model: ${start.model}.`;
+}
+
+/** Say what will be done with the plans of this grammar. */
+export function sayWhatRuns(played) {
+  byId("run-hint").textContent = `${played ? HINTS.household : HINTS.other} Model: ${start.model}.`;
 }
 
 /** Run, or stop the run. */
@@ -44,9 +48,9 @@ export function toggleRun() {
 async function run(given) {
   if (stopping) return;
   stopping = new AbortController();
-  counts = { steps: 0, invalid: 0, misordered: 0, pruned: 0, began: performance.now() };
+  counts = { steps: 0, invalid: 0, misordered: 0, pruned: 0, masks: byId("masks").checked, began: performance.now() };
   byId("run-steps").replaceChildren();
-  byId("figures").hidden = true;
+  byId("figures").hidden = byId("trace").hidden = true;
   working(true);
   say("Starting: the model is being loaded ...");
   const question = {
@@ -60,6 +64,7 @@ async function run(given) {
   const { signal } = stopping;
   await listen("run", question, take, signal);
   if (signal.aborted) say("Stopped.");
+  byId("trace").hidden = !counts.steps;
   stopping = null;
   working(false);
 }
@@ -123,7 +128,7 @@ function figures() {
     figure(steps, steps === 1 ? "step" : "steps"),
     figure(invalid, "invalid", invalid),
     figure(misordered, "misordered", misordered),
-    figure(percent(steps ? pruned / steps : 0), "outside the masks"),
+    counts.masks ? figure(percent(steps ? pruned / steps : 0), "outside the masks") : figure("no", "masks"),
   );
 }
 

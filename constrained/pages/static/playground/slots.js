@@ -38,6 +38,7 @@ export function openSlots(kept) {
   for (const [slot, text] of Object.entries(kept)) typed.set(slot, text);
   shown = [];
   byId("slots").replaceChildren();
+  byId("slots-box").hidden = true;
 }
 
 /** Show a field for each slot of the text. */
