@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.plots import FAINT, MARKS, SMALL, SOFT, caption, drawing, key, plain
+from benchmarks.plots import FAINT, MARKS, SMALL, SOFT, caption, cut, drawing, key, plain
+from constrained.errors import ConstrainedError
 
 _NAMES, _PANEL, _LINE, _INDENT = 2.25, 2.75, 0.2, 0.14
 """Inches: the names' column, a panel, a line's height, and how far names stand to the right of their heading."""
 
 _GAP = 0.4
 """Lines of room above a heading."""
+
+MOST_LINES = 200
+"""With more, nobody reads the picture."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,15 @@ def draw_dots(
     groups : sequence of Group
     source : str
         The caption.
+
+    Raises
+    ------
+    ConstrainedError
+        There are more than `MOST_LINES`.
     """
-    names = [line.name for group in groups for line in group.lines]
+    names = [cut(line.name, 40) for group in groups for line in group.lines]
+    if len(names) > MOST_LINES:
+        raise ConstrainedError(f"{len(names)} lines are too many for one picture", f"draw at most {MOST_LINES}")
     lines, headings, end = [], [], 0.0
     for group in groups:
         headings.append((end, group.heading))
@@ -112,7 +123,7 @@ def _names(axis, headings: Sequence[tuple[float, str]]) -> float:
     axis.patch.set_visible(False)
     for y, heading in headings:
         axis.annotate(
-            heading, (0, y), xycoords=axis.get_yaxis_transform(), xytext=(-72 * (beside + _INDENT), 0),
+            cut(heading, 90), (0, y), xycoords=axis.get_yaxis_transform(), xytext=(-72 * (beside + _INDENT), 0),
             textcoords="offset points", va="center", fontweight="bold", annotation_clip=False,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
@@ -132,7 +143,7 @@ def _panel(axis, panel: Panel, name: str, lines: Sequence[tuple[float, Line]]) -
     for y, line in lines:
         _marks(axis, y, line.points.get(name, {}), panel.words)
         if note := line.notes.get(name):
-            axis.text(0.02, y, note, transform=axis.get_yaxis_transform(), va="center", color=SOFT, fontsize=SMALL)
+            axis.text(0.02, y, cut(note, 40), transform=axis.get_yaxis_transform(), va="center", color=SOFT, fontsize=SMALL)
 
 
 def _limits(axis, panel: Panel, least: float, most: float) -> None:

@@ -54,14 +54,16 @@ def drawing(path: Path, title: str, width: float, height: float, **panels):
 
     style = {
         "svg.hashsalt": "constrained", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 9,
+        "text.parse_math": False,  # a name in a result may have a $ in it
         "axes.edgecolor": SOFT, "xtick.color": SOFT, "xtick.labelcolor": INK, "axes.labelcolor": INK, "text.color": INK,
     }  # fmt: skip
     with pyplot.rc_context(style):
         figure, axes = pyplot.subplots(figsize=(width, height), **panels)
         try:
             yield figure, axes
-            figure.text(0.1 / width, 1 - 0.1 / height, title, ha="left", va="top", fontsize=11, fontweight="bold")
-            _save(figure, path, title)
+            words = cut(title, 110)
+            figure.text(0.1 / width, 1 - 0.1 / height, words, ha="left", va="top", fontsize=11, fontweight="bold")
+            _save(figure, path, words)
         finally:
             pyplot.close(figure)
 
@@ -73,10 +75,16 @@ def _save(figure, path: Path, title: str) -> None:
     write_whole(path, picture.getvalue())
 
 
+def cut(text: str, most: int) -> str:
+    """A text in one line of so many characters at most."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
 def caption(figure, words: str) -> None:
     """Where the figures are from, at the lower left."""
     width, height = figure.get_size_inches()
-    figure.text(0.1 / width, 0.09 / height, words, ha="left", va="bottom", color=SOFT, fontsize=SMALL)
+    figure.text(0.1 / width, 0.09 / height, cut(words, 220), ha="left", va="bottom", color=SOFT, fontsize=SMALL)
 
 
 def key(figure, words: dict[str, str], top: float) -> None:

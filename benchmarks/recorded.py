@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,18 @@ class Kind:
     fits: Callable[[Any], bool]
 
 
+_MOST = 1e12
+"""What is larger was not measured, and can't be drawn."""
+
+
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _MOST
 
 
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-COUNT = Kind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0)
-FIGURE = Kind("a number of 0 or more", lambda value: _number(value) and value >= 0)
+COUNT = Kind("a whole number", lambda value: isinstance(value, int) and _number(value))
+FIGURE = Kind("a number from 0 to 1e12", _number)
 TIME = Kind("a time in seconds", lambda value: _number(value) and value > 0)
 
 

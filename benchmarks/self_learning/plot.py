@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import papers
-from benchmarks.plots import INK, SMALL, SOFT, caption, drawing, plain
+from benchmarks.plots import INK, SMALL, SOFT, caption, cut, drawing, plain
 from benchmarks.recorded import COUNT, FIGURE, TEXT, Maybe
 from benchmarks.self_learning.compare import SAME_GAMES
 from benchmarks.self_learning.rounds import PRUNED, suites
@@ -25,6 +25,11 @@ STYLES = (
     ("v", (0, (6, 2, 1, 2, 1, 2))), ("P", (0, (1, 3))), ("X", (0, (8, 3))), ("p", (0, (3, 1, 1, 1))),
 )  # fmt: skip
 """Marker and dash of each line, in order: told apart without colour. Every second marker is open."""
+
+MOST_SUITES = 12
+
+_NAME = 30
+"""Characters of a run's name."""
 
 _PANEL = 1.65
 """Inches: the width of a panel; what its lines are called stands to the right of it."""
@@ -52,7 +57,7 @@ def draw(result: Sequence[Mapping] | Mapping, path: Path) -> None:
     Raises
     ------
     ConstrainedError
-        No round was tested, or there are more runs than lines that can be told apart.
+        No round was tested, or there are more runs than lines that can be told apart, or more suites than `MOST_SUITES`.
     """
     runs = result["runs"] if isinstance(result, Mapping) else [{"name": "", "rounds": result}]
     tested = suites(runs)
@@ -60,8 +65,10 @@ def draw(result: Sequence[Mapping] | Mapping, path: Path) -> None:
         raise ConstrainedError("no round was tested yet, so there is nothing to draw", "let a round end first")
     if len(runs) > len(STYLES):
         raise ConstrainedError(f"{len(runs)} runs are too many for one picture", f"draw at most {len(STYLES)}")
-    words = [f"{run['name']}: {run['words']}" for run in runs if run.get("words")]
-    beside = 0.35 + 0.06 * (max(len(run["name"]) for run in runs) + 5)
+    if len(tested) > MOST_SUITES:
+        raise ConstrainedError(f"{len(tested)} suites are too many for one picture", f"draw at most {MOST_SUITES}")
+    words = [cut(f"{run['name']}: {run['words']}", 150) for run in runs if run.get("words")]
+    beside = 0.35 + 0.06 * (max(len(cut(run["name"], _NAME)) for run in runs) + 5)
     above, width = 1.1 + 0.16 * len(words), 0.5 + len(PANELS) * (_PANEL + beside)
     height = above + 2.65 * len(tested)
     with drawing(
@@ -85,7 +92,7 @@ def _row(axes: Sequence, suite: str, runs: Sequence[Mapping]) -> None:
     counts = {report["test"].get(suite, {}).get("tasks") for run in runs for report in run["rounds"]} - {None}
     words = f"{suite}, {max(counts)} tasks" if counts else suite
     axes[0].annotate(
-        words, (0, 1), xycoords="axes fraction", xytext=(-29, 36), textcoords="offset points", fontweight="bold",
+        cut(words, 90), (0, 1), xycoords="axes fraction", xytext=(-29, 36), textcoords="offset points", fontweight="bold",
         annotation_clip=False,
     )  # fmt: skip
     for axis, (key, title) in zip(axes, PANELS.items()):
@@ -122,7 +129,7 @@ def _names(axis, lines: Mapping[str, Mapping[int, float]]) -> None:
     for name, value in sorted(ends.items(), key=lambda end: end[1]):
         lowest = max(lowest + room, value)
         axis.annotate(
-            f"{name} {value:.3g}".strip(), (1, lowest), xycoords=axis.get_yaxis_transform(), xytext=(2, 0),
+            f"{cut(name, _NAME)} {value:.3g}".strip(), (1, lowest), xycoords=axis.get_yaxis_transform(), xytext=(2, 0),
             textcoords="offset points", va="center", fontsize=SMALL, annotation_clip=False,
         )  # fmt: skip
 

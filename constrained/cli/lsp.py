@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from constrained.errors import ConstrainedError
 
 
@@ -23,5 +25,7 @@ def run(arguments) -> int:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         raise ConstrainedError("the language server needs pygls", "pip install 'constrained[lsp]'") from None
+    if sys.stdin.isatty():
+        print("waiting for an editor on standard input; Ctrl-C ends it", file=sys.stderr)
     make_server().start_io()
     return 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from constrained.grammar import STEP
 from constrained.grammar.source import Source
 from constrained.knowledge.comments import rule_comments
+from constrained.knowledge.graph import START
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint import check_file
 from constrained.knowledge.lint.outline import IMPORT, SLOT, Definition, read_outline
@@ -27,6 +28,9 @@ MEMORY = 1 << 30
 
 MOST_FINDINGS = 200
 """Findings that an editor is told of at once."""
+
+MOST_WORDS = 1000
+"""Characters of each part of a card."""
 
 _DECLARED = re.compile(r"(?m)^[ \t]*%declare[ \t]+([^/\n]*)//[ \t]*(.*)$")
 
@@ -83,12 +87,13 @@ def _card(definition: Definition, words: str, knowledge: ActionKnowledge | None)
     if words:
         parts.append(_plain(words))
     if graph is not None and (action or name == graph.start):
-        parts.append(f"{'then' if action else 'first'}: {following(graph, name if action else 'start')}")
+        parts.append(f"{'then' if action else 'first'}: {_plain(following(graph, name if action else START))}")
     return "\n\n".join(parts)
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown takes for text."""
+    """Text that Markdown takes for text, and no more of it than a card holds."""
+    text = text if len(text) <= MOST_WORDS else text[:MOST_WORDS] + "…"
     return re.sub(r"([\\`*_{}\[\]()#+!|<>~-])", r"\\\1", text)
 
 

@@ -79,11 +79,14 @@ async def read_apart(document: TextDocument) -> dict:
     """As `reading.read`, in a process of its own; one finding that says so if it takes too long or too much."""
     path = document.path if document.uri.startswith("file:") else None
     asked = json.dumps({"text": document.source, "name": document.filename or document.uri, "path": path})
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "constrained.language_server.reading",
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        cwd=_ROOT,
-    )  # fmt: skip
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "constrained.language_server.reading",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            cwd=_ROOT,
+        )  # fmt: skip
+    except OSError as error:
+        return _not_read(f"no process could be started to read it: {error}")
     try:
         answer, _ = await asyncio.wait_for(process.communicate(asked.encode()), SECONDS)
         return json.loads(answer)
