@@ -143,7 +143,8 @@ def _panel(axis, panel: Panel, name: str, lines: Sequence[tuple[float, Line]]) -
     for y, line in lines:
         _marks(axis, y, line.points.get(name, {}), panel.words)
         if note := line.notes.get(name):
-            axis.text(0.02, y, cut(note, 40), transform=axis.get_yaxis_transform(), va="center", color=SOFT, fontsize=SMALL)
+            across = axis.get_yaxis_transform()
+            axis.text(0.02, y, cut(note, 40), transform=across, va="center", color=SOFT, fontsize=SMALL)
 
 
 def _limits(axis, panel: Panel, least: float, most: float) -> None:

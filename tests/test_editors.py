@@ -39,11 +39,13 @@ def test_every_part_is_used_and_every_expression_can_be_read():
 def test_every_definition_of_every_shipped_grammar_is_seen(file):
     text = file.read_text(encoding="utf-8")
     lines = text.split("\n")
-    defined = [d for d in read_outline(Source(text, file.name, file)).definitions if d.kind == RULE and d.how == "define"]
-    for definition in defined:
+    for definition in read_outline(Source(text, file.name, file)).definitions:
+        if definition.kind != RULE or definition.how != "define":
+            continue
         assert re.search(PARTS["definition"]["match"], lines[definition.span.line - 1])[1] == definition.name
     told = filter(None, (re.search(PARTS["definition-comment"]["match"], line) for line in lines))
-    assert {name for name, words in rule_comments(text).items() if words.startswith(f"{name}: ")} <= {t[2] for t in told}
+    defining = {name for name, words in rule_comments(text).items() if words.startswith(f"{name}: ")}
+    assert defining <= {comment[2] for comment in told}
 
 
 @pytest.mark.parametrize(

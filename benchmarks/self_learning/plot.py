@@ -57,7 +57,7 @@ def draw(result: Sequence[Mapping] | Mapping, path: Path) -> None:
     Raises
     ------
     ConstrainedError
-        No round was tested, or there are more runs than lines that can be told apart, or more suites than `MOST_SUITES`.
+        No round was tested, there are more runs than lines that can be told apart, or more suites than `MOST_SUITES`.
     """
     runs = result["runs"] if isinstance(result, Mapping) else [{"name": "", "rounds": result}]
     tested = suites(runs)
@@ -92,8 +92,8 @@ def _row(axes: Sequence, suite: str, runs: Sequence[Mapping]) -> None:
     counts = {report["test"].get(suite, {}).get("tasks") for run in runs for report in run["rounds"]} - {None}
     words = f"{suite}, {max(counts)} tasks" if counts else suite
     axes[0].annotate(
-        cut(words, 90), (0, 1), xycoords="axes fraction", xytext=(-29, 36), textcoords="offset points", fontweight="bold",
-        annotation_clip=False,
+        cut(words, 90), (0, 1), xycoords="axes fraction", xytext=(-29, 36), textcoords="offset points",
+        fontweight="bold", annotation_clip=False,
     )  # fmt: skip
     for axis, (key, title) in zip(axes, PANELS.items()):
         lines = {run["name"]: _points(run["rounds"], suite, key) for run in runs}

@@ -12,8 +12,8 @@ def add_parser(commands) -> None:
         "lsp",
         help="serve an editor: what `constrained check` finds, as you type",
         description="A language server for .lark files, spoken to over standard input and output: what `constrained "
-        "check` finds as you type, what an action is and what may follow it, and where a name is defined. Editors start "
-        "it themselves; docs/notebooks_editors.md has their settings.",
+        "check` finds as you type, what an action is and what may follow it, and where a name is defined. Editors "
+        "start it themselves; docs/notebooks_editors.md has their settings.",
     )
     parser.set_defaults(run=run)
 

@@ -79,11 +79,15 @@ def _card(definition: Definition, words: str, knowledge: ActionKnowledge | None)
     """What a name is, its comment, and of an action what may follow."""
     name, graph = definition.name, knowledge.graph if knowledge else None
     action = graph is not None and name in graph.actions
-    kind = definition.kind if definition.kind != SLOT else "slot, bound at run time" if name != STEP else "end of an action"
-    if definition.kind == IMPORT:
+    kind = definition.kind
+    if action:
+        kind = "action"
+    elif kind == SLOT:
+        kind = "end of an action" if name == STEP else "slot, bound at run time"
+    elif kind == IMPORT:
         kind = f"imported from {definition.library.rpartition('.')[0]}"
-    parts = [f"**{name}**{'{' + ', '.join(definition.params) + '}' if definition.params else ''}: "
-             + ("action" if action else kind)]  # fmt: skip
+    parameters = f"{{{', '.join(definition.params)}}}" if definition.params else ""
+    parts = [f"**{name}**{_plain(parameters)}: {kind}"]
     if words:
         parts.append(_plain(words))
     if graph is not None and (action or name == graph.start):

@@ -62,7 +62,7 @@ def encode(found: Sequence[Token], lines: Sequence[str], units: Callable[[str], 
     before = first = 0
     for line, column, length, kind, modifiers in found:
         text = lines[line - 1]
-        at = units(text[: column - 1])
-        data += [line - 1 - before, at - first if line - 1 == before else at, units(text[column - 1 :][:length]), kind, modifiers]
+        down, at = line - 1 - before, units(text[: column - 1])
+        data += [down, at if down else at - first, units(text[column - 1 :][:length]), kind, modifiers]
         before, first = line - 1, at
     return data

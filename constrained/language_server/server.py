@@ -65,7 +65,8 @@ class Server(LanguageServer):
         async with self.turns:
             found = await read_apart(document)
         self.cards[uri] = found["names"] if found["loads"] else _kept(self.cards.get(uri, {}), found["names"])
-        self.tokens[uri] = encode(found["tokens"], document.source.split("\n"), document.position_codec.client_num_units)
+        units = document.position_codec.client_num_units
+        self.tokens[uri] = encode(found["tokens"], document.source.split("\n"), units)
         told = [diagnostic(finding, document) for finding in found["findings"]]
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, told, document.version))
 
@@ -101,13 +102,14 @@ async def read_apart(document: TextDocument) -> dict:
 
 
 def _not_read(message: str) -> dict:
-    hint = "constrained check has no such limit"
-    return {"findings": [{"code": "not-checked", "severity": NOTE, "message": message, "why": "there may be more to find",
-                          "fix": hint, "line": None, "column": None, "end_column": None}], "names": {}, "tokens": [], "loads": False}  # fmt: skip
+    place = {"line": None, "column": None, "end_column": None}
+    words = {"message": message, "why": "there may be more to find", "fix": "constrained check has no such limit"}
+    finding = {"code": "not-checked", "severity": NOTE, **words, **place}
+    return {"findings": [finding], "names": {}, "tokens": [], "loads": False}
 
 
 def span(document: TextDocument, line: int, first: int, last: int | None) -> types.Range:
-    """A place of ours as a range: from 0, and in the units that the editor counts in; to the line's end without `last`."""
+    """A place of ours as a range, from 0 and in the units that the editor counts in; to the line's end if None."""
     lines, units = document.source.split("\n"), document.position_codec.client_num_units
     number = min(line, len(lines)) - 1
     text = lines[number].rstrip("\r")
@@ -131,11 +133,9 @@ def name_at(document: TextDocument, position: types.Position) -> str:
     """The name under the cursor; empty if there is none."""
     lines = document.source.split("\n")
     line = lines[position.line] if position.line < len(lines) else ""
-    codec = document.position_codec
-    for found in _WORD.finditer(line):
-        if codec.client_num_units(line[: found.start()]) <= position.character <= codec.client_num_units(line[: found.end()]):
-            return found[0]
-    return ""
+    units = document.position_codec.client_num_units
+    words = _WORD.finditer(line)
+    return next((w[0] for w in words if units(line[: w.start()]) <= position.character <= units(line[: w.end()])), "")
 
 
 def make_server() -> Server:
@@ -173,9 +173,9 @@ def make_server() -> Server:
             return None
         return types.Location(uri, span(ls.workspace.get_text_document(uri), card["line"], card["column"], card["end"]))
 
-    legend = types.SemanticTokensLegend(TYPES, MODIFIERS)
+    coloured = types.SemanticTokensRegistrationOptions(types.SemanticTokensLegend(TYPES, MODIFIERS), full=True)
 
-    @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, types.SemanticTokensRegistrationOptions(legend, full=True))
+    @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, coloured)
     async def tokens(ls: Server, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
         uri = params.text_document.uri
         while (reading := ls.readings.get(uri)) and not reading.done():  # else they would be those of an older text

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from constrained.knowledge.report import Judgement, Report
 
 MOST_ROWS = 100
-"""Rows of a table: of more, the first four fifths and the last fifth are shown. Notebooks keep outputs in their file."""
+"""Rows of a table; of more, the first four fifths and the last fifth are shown, as notebooks keep outputs in a file."""
 
 MOST_CHARACTERS = 600
 """Of one text in a table."""
@@ -75,13 +75,15 @@ def knowledge_html(knowledge: ActionKnowledge) -> str:
 def plan_html(plan: Plan) -> str:
     """The task, what came of it, and every step with its verdict, the world's answer and the mass that masks took."""
     usage = plan.usage
-    wrong = f"{plan.invalid} invalid, {plan.misordered} misordered"
-    outcome = ", ".join(f"{name} {value:g}" for name, value in plan.outcome.items() if name != "success")
+    wrong = f"{plan.invalid} invalid, {plan.misordered} misordered actions"
+    came = f"{counted(len(plan.steps), 'step')}, {plan.came_to}: {wrong}"
+    measured = [f"{name} {value:g}" for name, value in plan.outcome.items() if name != "success"]
     masks = "masks on" if plan.constrained else "masks off"
-    by = [plan.strategy, plan.model and f"model {plan.model}", f"knowledge {plan.knowledge}", masks, f"seed {plan.seed}"]
+    model = f"model {plan.model}" if plan.model else ""
+    by = [plan.strategy, model, f"knowledge {plan.knowledge}", masks, f"seed {plan.seed}"]
     facts = [
         f"<strong>{shown(plan.task)}</strong>",
-        f"{counted(len(plan.steps), 'step')}, {plan.came_to}: {wrong} actions" + (f"; {shown(outcome)}" if outcome else ""),
+        "; ".join([came, *map(shown, measured)]),
         _faint(shown(", ".join(filter(None, by)))),
         f"Note: {shown(plan.note)}" if plan.note else "",
     ]

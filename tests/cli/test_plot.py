@@ -111,6 +111,7 @@ def replaced(data, value, *path):
 
 
 AGENTS, ENGINE, ROUNDS = recorded("agents"), recorded("engine"), recorded("self-learning")
+MANY = [{**AGENTS["rows"][0], "strategy": str(number)} for number in range(300)]
 MEASURED = next(n for n, r in enumerate(ENGINE["measurements"]) if r["workload"] and r["status"] == "measured")
 
 
@@ -130,7 +131,7 @@ MEASURED = next(n for n, r in enumerate(ENGINE["measurements"]) if r["workload"]
         ("agents", replaced(AGENTS, float("nan"), "rows", 0, "invalid %"), "is not a number"),
         ("agents", replaced(AGENTS, 1, "rows", 0, "masks"), "['rows'][0]['masks'] is not true or false"),
         ("agents", replaced(AGENTS, 1e300, "rows", 0, "invalid %"), "is not a number"),
-        ("agents", replaced(AGENTS, [{**AGENTS["rows"][0], "strategy": str(n)} for n in range(300)], "rows"), "too many"),
+        ("agents", replaced(AGENTS, MANY, "rows"), "318 lines are too many"),
         ("engine", replaced(ENGINE, [], "measurements"), "nothing was measured"),
         ("engine", replaced(ENGINE, -1.0, "measurements", MEASURED, "p50"), f"[{MEASURED}]['p50'] is not a time"),
         ("engine", replaced(ENGINE, 7, "measurements"), "['measurements'] is not a list"),
@@ -154,7 +155,7 @@ def test_damaged_and_foreign_results_are_told_with_their_place(tmp_path, capsys,
 def test_names_may_be_anything(tmp_path, name):
     rows = [{**row, "strategy": name, "model": name} for row in AGENTS["rows"][:2]]
     text = drawn(tmp_path, "agents", written(tmp_path, {**AGENTS, "suite": name, "rows": rows}))
-    assert len(text) < 200_000 and "100.0" in text or "99.3" in text
+    assert len(text) < 200_000 and "99.3" in words(text)
     runs = [{**run, "name": name, "words": name} for run in ROUNDS["runs"][:1]]
     assert len(drawn(tmp_path, "self-learning", written(tmp_path, {"runs": runs}))) < 250_000
 

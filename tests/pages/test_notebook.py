@@ -72,8 +72,8 @@ def test_knowledge_on_a_path_says_where_it_is_and_what_is_bound():
 def test_a_plan_shows_each_step_with_its_verdict():
     given = [
         Step(1, "", "Search[x]", "ok", observation="found\nmuch", pruned_mass=0.125, phase="try 1"),
-        Step(1, "", "Fly[y]", "invalid", "no action begins with 'F'", pruned_mass=0.5, phase="try 2", subgoal="Subgoal 1: go"),
-    ]  # fmt: skip
+        Step(1, "", "Fly[y]", "invalid", "no action begins with 'F'", phase="try 2", subgoal="Subgoal 1: go"),
+    ]
     said, tags = read(plan(given, note="cut short", outcome={"success": 1.0, "f1": 0.5})._repr_html_())
     for words in ("2 steps, solved: 1 invalid, 0 misordered actions; f1 0.5", "Note: cut short", "✗ invalid", "12.5%",
                   "no action begins with 'F'", "try 1", "try 2: Subgoal 1: go"):  # fmt: skip
@@ -126,7 +126,8 @@ def test_short_forms_are_short_where_a_notebook_keeps_them_as_text():
     pretty = pytest.importorskip("IPython.lib.pretty")
     assert pretty.pretty(plan(steps(5000))) == "Plan('a task': solved, 5000 steps)"
     assert pretty.pretty(check_file(BROKEN)) == "Checked('<string>': 1 error)"
-    assert pretty.pretty(ActionKnowledge.from_lark("hotpotqa").check(["Search[x]"])).endswith("the path is not finished")
+    report = ActionKnowledge.from_lark("hotpotqa").check(["Search[x]"])
+    assert pretty.pretty(report).endswith("the path is not finished")
 
 
 def test_nothing_heavy_is_imported_to_show():
@@ -143,7 +144,7 @@ CELLS = (
     "from constrained import ActionKnowledge, Plan\nfrom constrained.agents.plan import Step\n"
     "knowledge = ActionKnowledge.from_lark('hotpotqa')\nknowledge",
     "knowledge.check(['Search[Milhouse]', 'Lookup[a]', 'Fly[b]'])",
-    "Plan('t', 'hotpotqa', 'react', 'm', True, 7, [Step(1, 'why', 'Search[x]', 'ok', observation='seen')], success=True)",
+    "Plan('t', 'hotpotqa', 'react', 'm', True, 7, [Step(1, 'why', 'Search[x]', 'ok', observation='seen')])",
     f"from constrained.knowledge.lint import check_file\ncheck_file({BROKEN!r})",
 )
 
@@ -185,7 +186,8 @@ def test_the_documents_notebook_shows_what_it_would_show_today():
     committed = nbformat.read(ROOT / "docs" / "notebook.ipynb", as_version=4)
     before = shown_in(committed)
     assert len(before) == 4
-    assert shown_in(run(committed)) == before, "run: jupyter nbconvert --to notebook --execute --inplace docs/notebook.ipynb"
+    again = "run: jupyter nbconvert --to notebook --execute --inplace docs/notebook.ipynb"
+    assert shown_in(run(committed)) == before, again
 
 
 def page_of(executed, theme):
@@ -209,8 +211,8 @@ def test_it_has_the_notebooks_theme_and_not_the_systems(executed, tab, tmp_path,
     tab.goto(file.as_uri())
     cells = tab.locator(".constrained-output td")
     assert cells.count() > 20
-    for words in (cells.first, tab.locator(".constrained-output .invalid").first, tab.locator(".constrained-output .ok").first):
-        bright = words.evaluate(f"element => ({BRIGHTNESS})([element, 'color'])")
+    for words in (cells, tab.locator(".constrained-output .invalid"), tab.locator(".constrained-output .ok")):
+        bright = words.first.evaluate(f"element => ({BRIGHTNESS})([element, 'color'])")
         assert bright > 0.5 if theme == "dark" else bright < 0.4
     assert cells.first.evaluate("element => getComputedStyle(element).textAlign") == "left"
     picture = tab.locator(".constrained-output img")
