@@ -48,7 +48,9 @@ Each open task also holds its environment, which may be a process of its own.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench agents`."""
-    parser.add_argument("--environment", choices=tuple(SUITES), default="alfworld", help="default: alfworld")
+    parser.add_argument("--environment", metavar="NAME|FILE.py:FUNCTION", default="alfworld",
+                        help=f"what is played: {', '.join(SUITES)}; or a function of your own that returns a Suite "
+                        "(default: alfworld)")
     parser.add_argument("--split", help="of the environment's data (default: the one that the papers report)")
     parser.add_argument("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
     parser.add_argument("--masks", choices=("on", "off", "both"), default="both", help="default: both")

@@ -28,8 +28,8 @@ def add_parser(commands) -> None:
         "keeps what is correct and breaks no rule of the action knowledge, merges it with the rounds before (of each "
         "task the shorter path), tunes a LoRA adapter on it and tests it. Everything is kept in --output; started again "
         "with the same arguments, a run goes on where it was.",
-        epilog=f"example: {EXAMPLE}. Tasks: NAME or NAME/SPLIT, with :N behind it N tasks drawn evenly from all kinds, "
-        "with :M-N those from position M up to N. Where positions would overlap, training and test tasks must not.",
+        epilog=f"example: {EXAMPLE}. Tasks: NAME, NAME/SPLIT, or FILE.py:FUNCTION for a suite of your own; with :N behind "
+        "it N tasks drawn evenly from all kinds, with :M-N those from position M up to N. Where positions would overlap, training and test tasks must not.",
     )
     add = parser.add_argument
     add("--train", required=True, metavar="TASKS", help="what to learn from, e.g. alfworld/practice:510")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 from constrained.environments.base import TextEnvironment
 from constrained.errors import DataError
@@ -77,7 +80,7 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
     Parameters
     ----------
     name : str
-        A key of `SUITES`.
+        A key of `SUITES`; or ``FILE.py:FUNCTION``, a function of your own that takes `split`, `limit` and `seed` by name.
     split : str, optional
         Which part of its data, where it has several; default: the one that its papers report.
     limit : int, optional
@@ -88,18 +91,49 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
     Raises
     ------
     DataError
-        No such suite or split, or its data isn't there.
+        No such suite or split, or its data isn't there; a file of your own can't be run, or has no such function.
     """
-    if name not in SUITES:
-        raise DataError(f"no environment {name!r}", f"there are: {', '.join(SUITES)}")
-    module, function = SUITES[name].split(":")
-    made = getattr(import_module(module), function)(split=split, limit=limit, seed=seed)
+    if name in SUITES:
+        module, function = SUITES[name].split(":")
+        make = getattr(import_module(module), function)
+    elif ".py:" in name:
+        make = _of_file(*name.rsplit(":", 1))
+    else:
+        raise DataError(f"no environment {name!r}", f"there are: {', '.join(SUITES)}; or name your own, FILE.py:FUNCTION")
+    made = make(split=split, limit=limit, seed=seed)
+    if not isinstance(made, Suite):
+        raise DataError(f"{name} gives {made!r:.60}, no suite", "return a constrained.environments.suite.Suite")
     if not made.tasks:
         raise DataError(f"{made.name} has no tasks", "raise the limit, or give another split")
     return made
 
 
-_CHOICE = re.compile(r"(?P<name>[\w-]+)(?:/(?P<split>[\w-]+))?(?::(?:(?P<first>\d+)-)?(?P<last>\d+))?")
+def _of_file(file: str, function: str) -> Callable[..., Suite]:
+    """A function of somebody's own file, which is run for it, its folder on the path as `python FILE` has it."""
+    path = Path(file).resolve()
+    if not path.is_file():
+        raise DataError(f"no file {file}", "write FILE.py:FUNCTION, the file as seen from here")
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    spec = spec_from_file_location(path.stem, path)
+    module, known = module_from_spec(spec), sys.modules.get(path.stem)
+    sys.modules[path.stem] = module  # dataclasses look for themselves there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever somebody's file does wrong
+        raise DataError(f"{file} can't be run: {type(error).__name__}: {error}", f"try: python {file}") from error
+    finally:
+        # Not left there: what other machines can't import is sent to them whole.
+        del sys.modules[path.stem]
+        if known is not None:
+            sys.modules[path.stem] = known
+    made = getattr(module, function, None)
+    if not callable(made):
+        raise DataError(f"{file} has no function {function!r}", "its arguments are: split, limit, seed")
+    return made
+
+
+_CHOICE = re.compile(r"(?P<name>[\w-]+|[^:]+\.py:\w+)(?:/(?P<split>[\w-]+))?(?::(?:(?P<first>\d+)-)?(?P<last>\d+))?")
 
 
 def choose_suite(text: str, seed: int = 0) -> Suite:
@@ -108,7 +142,7 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
     Parameters
     ----------
     text : str
-        ``NAME``, ``NAME/SPLIT``; with ``:N`` behind it so many tasks, drawn evenly from all kinds; with ``:M-N``
+        ``NAME``, ``NAME/SPLIT``, ``FILE.py:FUNCTION``; with ``:N`` behind it so many tasks, drawn evenly from all kinds; with ``:M-N``
         those from position M up to N, N itself left out, from 0.
     seed : int
         Of tasks that are made, or drawn.
@@ -120,7 +154,7 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
     """
     choice = _CHOICE.fullmatch(text)
     if choice is None:
-        raise DataError(f"can't read {text!r}", "write NAME, NAME/SPLIT, NAME:200 or NAME:100-300")
+        raise DataError(f"can't read {text!r}", "write NAME, NAME/SPLIT, NAME:200, NAME:100-300 or FILE.py:FUNCTION:0-40")
     first, last = choice["first"], choice["last"]
     # What is made from a seed is made in the number asked for; what is drawn, out of all.
     suite = open_suite(choice["name"], split=choice["split"], limit=int(last) if first else None, seed=seed)

@@ -1,10 +1,11 @@
 """Suites and choices of their tasks, as a command line names them."""
 
+import sys
 from collections import Counter
 
 import pytest
 
-from constrained.environments.suite import Task, choose_suite, drawn
+from constrained.environments.suite import Task, choose_suite, drawn, open_suite
 from constrained.errors import DataError
 from tests.data import shared
 
@@ -41,6 +42,53 @@ def test_positions_choose_what_stands_there():
     ],
 )
 def test_what_is_not_there_is_refused(text, words):
+    with pytest.raises(DataError, match=words):
+        choose_suite(text)
+
+
+OWN = """from __future__ import annotations
+from dataclasses import dataclass
+from constrained.environments.suite import Suite, Task
+
+@dataclass
+class Room:
+    number: int
+    task: str = "rest"
+
+def rooms(split, limit, seed):
+    return Suite("rooms", "household", [Task(f"room {n}", "room", lambda n=n: Room(seed + n)) for n in range(limit or 5)])
+
+def nothing(split, limit, seed):
+    return 3
+"""
+
+
+def test_a_file_of_ones_own_is_a_suite_like_any_other(tmp_path, monkeypatch):
+    (tmp_path / "rooms 1.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    assert [task.name for task in open_suite("rooms 1.py:rooms", limit=2).tasks] == ["room 0", "room 1"]
+    chosen = choose_suite(f"{tmp_path}/rooms 1.py:rooms:2-4", seed=7)
+    assert [task.make().number for task in chosen.tasks] == [9, 10] and chosen.name == "rooms:2-4"
+    assert "rooms 1" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("rooms.py:none", "has no function 'none'"),
+        ("rooms.py:nothing", "gives 3, no suite"),
+        ("none.py:rooms", "no file none.py"),
+        ("wrong.py:rooms", "can't be run: SyntaxError"),
+        ("raising.py:rooms", "can't be run: ZeroDivisionError: division by zero"),
+        ("rooms.py", "can't read"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, monkeypatch, text, words):
+    for name, source in {"rooms": OWN, "wrong": "def (", "raising": "1 / 0"}.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
     with pytest.raises(DataError, match=words):
         choose_suite(text)
 
