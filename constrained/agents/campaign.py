@@ -190,7 +190,8 @@ def _opened(task: Task, episode: Episode) -> Strategy:
         episode.plan.task = environment.task
         yield from STRATEGIES[episode.settings.strategy](episode)
     finally:
-        environment.close()
+        if hasattr(environment, "close"):
+            environment.close()
 
 
 def lost(task: Task, begun: Begun, reason: str) -> dict:

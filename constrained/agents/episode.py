@@ -359,7 +359,7 @@ class Episode:
             self.memory.update(step.action, step.observation)
         self.add(step)
         outcome = getattr(environment, "outcome", None)
-        self.plan.outcome = outcome() if outcome else {"success": float(done)}
+        self.plan.outcome = outcome() if outcome else {"success": float(done and reward > 0)}
         self.plan.success = self.plan.outcome["success"] == 1.0
         if done:
             self.over = True

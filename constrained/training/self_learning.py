@@ -273,7 +273,8 @@ def _practise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     earlier = list(read_practice(run.at(number - 1) / "merged.jsonl")) if number > 1 else []
     merged = merge([trajectory for trajectory, _ in earlier], sifted.kept)
     if not merged:
-        raise TrainingError(_nothing_kept(sifted, number, path), _nothing_kept_hint(run))
+        broken = [end["failure"] for _, end in played.values() if "failure" in end]
+        raise TrainingError(_nothing_kept(sifted, number, path, broken), _nothing_kept_hint(run))
     tasks = {task.name: task for task in suite.tasks}
     texts = {trajectory.source: written for trajectory, written in earlier}
     for trajectory in merged:
@@ -317,8 +318,10 @@ def _dropped(trajectory: Trajectory, reason: str) -> dict:
     }
 
 
-def _nothing_kept(sifted: Sifted, number: int, path: Path) -> str:
+def _nothing_kept(sifted: Sifted, number: int, path: Path, broken: Sequence[str]) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in sifted.reasons.items())
+    if broken:
+        reasons += f"; {len(broken)} were broken off, the first by {broken[0]}"
     return f"round {number}: none of {len(sifted.dropped)} trajectories can be learned from ({reasons}); they are in {path}"
 
 

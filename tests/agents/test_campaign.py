@@ -183,3 +183,25 @@ def test_a_traced_run_goes_on_with_its_traces(tmp_path):
         run(tmp_path / "broken.jsonl", settings=settings, stop_after=6)
     run(tmp_path / "broken.jsonl", settings=settings)
     assert tokens(tmp_path / "broken.jsonl") == tokens(tmp_path / "whole.jsonl")
+
+
+class Bare:
+    """An environment that has nothing but what it must; it is over at once, with the reward it is told to give."""
+
+    task = "look"
+
+    def __init__(self, reward):
+        self.reward = reward
+
+    def reset(self):
+        return "You see nothing."
+
+    def step(self, action):
+        return "So be it.", self.reward, True
+
+
+def test_an_environment_needs_no_more_than_reset_and_step_and_wins_by_a_reward(tmp_path):
+    suite = Suite("bare", "household", [Task(f"worth {reward}", "bare", partial(Bare, reward)) for reward in (0.0, 0.5)])
+    ends = run(tmp_path / "bare.jsonl", suite)
+    assert {name: end["success"] for name, end in ends.items()} == {"worth 0.0": False, "worth 0.5": True}
+    assert not any("failure" in end for end in ends.values())

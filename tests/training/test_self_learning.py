@@ -1,6 +1,7 @@
 """Self-learning: Algorithm 1, piece by piece on disk; broken off anywhere, it ends as if it had not been."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -162,6 +163,15 @@ def test_no_correct_trajectory_is_said_with_the_reasons_and_nothing_is_lost(tmp_
         learn(tmp_path, synthesis=short, model=(random.model, random.tokenizer))
     assert len(read_tasks(tmp_path / "round-1" / "synthesis.jsonl")) == 4
     assert len(json.loads((tmp_path / "round-1" / "dropped.json").read_text())) == 4
+
+
+def test_where_every_environment_breaks_down_the_error_says_how(tmp_path):
+    def broken():
+        raise OSError("no such room")
+
+    rooms = replace(TRAIN, tasks=[replace(task, make=broken) for task in TRAIN.tasks])
+    with pytest.raises(TrainingError, match="4 not correct; 4 were broken off, the first by OSError: no such room"):
+        self_learning(rooms, [TEST], tmp_path, synthesis=SYNTHESIS, course=COURSE, tuning=TUNING)
 
 
 def test_another_run_in_the_same_folder_is_refused(whole):
