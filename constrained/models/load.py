@@ -104,7 +104,7 @@ def load(
     ----------
     model : optional
         None: the small model that ships with the project. A path: a folder as ``save_pretrained`` writes it, or a
-        ``.gguf`` file (needs the extra ``gguf``). Another string: a name on the Hugging Face Hub. A pair
+        ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. Another string: a name on the Hugging Face Hub. A pair
         ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A `LoadedModel`:
         returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
@@ -181,6 +181,10 @@ def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype |
         folder, options = str(path.parent), {"gguf_file": path.name}
     elif path.is_dir():
         folder = str(path)
+        if tokenizer is None and _adapts_embedded(path):
+            from constrained.models.adapters import load_adapters  # which is made of `load`
+
+            return load_adapters(_embedded(dtype), {path.name: path})[path.name]
         if not (path / "config.json").is_file() and not (path / "adapter_config.json").is_file():
             raise ModelError(f"no config.json in {path}", "give the folder that save_pretrained wrote")
     elif path.exists():
@@ -203,6 +207,16 @@ def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype |
                 "download or save it again: configuration and weights must belong together",
             )
     return LoadedModel(model.eval(), tokenizer, name, model.device, _reads_memory(model))
+
+
+def _adapts_embedded(folder: Path) -> bool:
+    """Whether it holds an adapter that was tuned from the embedded model, and no model of its own."""
+    try:
+        adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    tuned_from = adapter.get("base_model_name_or_path") if isinstance(adapter, dict) else None
+    return tuned_from == "embedded" and not (folder / "config.json").is_file()
 
 
 def _reads_memory(model: Any) -> bool:

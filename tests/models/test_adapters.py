@@ -85,6 +85,15 @@ def test_the_base_weights_are_held_once_and_stay_as_they_were(folders):
     assert all(weight.requires_grad for weight in base.model.parameters())
 
 
+def test_the_folder_of_an_adapter_of_the_embedded_model_is_a_model(folders, tmp_path):
+    folder = shutil.copytree(folders[0]["planner"], tmp_path / "planner")
+    config = json.loads((folder / "adapter_config.json").read_text())
+    (folder / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": "embedded"}))
+    whole, apart = load(folder), load_adapters(None, {"planner": folder})["planner"]
+    assert whole.is_embedded and whole.name == "embedded+planner"
+    assert all(torch.equal(*pair) for pair in zip(whole.model.parameters(), apart.model.parameters(), strict=True))
+
+
 def test_a_cache_passed_from_one_adapter_to_the_other_is_not_believed(folders):
     planner, grounder, _ = load_adapters(None, folders[0]).values()
     grammar, cache = Grammar.from_regex("[a-z ]{1,40}"), PrefixCache()
