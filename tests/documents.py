@@ -2,10 +2,11 @@
 
 - `lark`: loads, as action knowledge where it has `_STEP`, else as a grammar.
 - `lark error`: is refused; the `text` block after it is the exact message.
-- `python`: runs; all of a page in one namespace.
-- `console`: each line `$ constrained ...` prints exactly the lines after it, where `...` stands for any lines.
+- `python`: runs; all of a page in one namespace. With a file name it is a program, which `$ python FILE` runs.
+- `console`: each line `$ constrained ...` or `$ python FILE` prints exactly the lines after it, where `...` stands for
+  any lines, and `…` for any text within a line.
 
-A file name after the language (`lark kitchen.lark`) also writes the block into the folder. Blocks that begin with
+A file name after the language (`lark kitchen.lark`) writes the block into the folder. Blocks that begin with
 `# needs` are for elsewhere, and other languages are left alone.
 """
 
@@ -14,7 +15,9 @@ from __future__ import annotations
 import io
 import os
 import re
+import runpy
 import shlex
+import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +94,7 @@ def run_page(page: Path, folder: Path, given: dict | None = None) -> dict:
                 continue
             if block.language == "lark":
                 _run_lark(block, after)
-            elif block.language == "python":
+            elif block.language == "python" and not block.file:
                 exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
             elif block.language == "console":
                 _run_console(block)
@@ -100,13 +103,17 @@ def run_page(page: Path, folder: Path, given: dict | None = None) -> dict:
 
 @contextmanager
 def _inside(folder: Path):
-    before, columns = Path.cwd(), os.environ.get("COLUMNS")
+    before, columns, paths, modules = Path.cwd(), os.environ.get("COLUMNS"), [*sys.path], set(sys.modules)
     os.chdir(folder)
     os.environ["COLUMNS"] = "80"  # what argparse wraps its help to
+    sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         os.chdir(before)
+        sys.path[:] = paths
+        for name in {path.stem for path in folder.glob("*.py")} - modules:
+            sys.modules.pop(name, None)  # another page may have another file of that name
         os.environ.pop("COLUMNS")
         if columns is not None:
             os.environ["COLUMNS"] = columns
@@ -139,22 +146,26 @@ def _run_console(block: Block) -> None:
 
 
 def printed_by(command: str) -> str:
-    """What a `constrained` command prints, standard error included."""
+    """What a command prints, standard error included."""
     program, *arguments = shlex.split(command)
-    assert program == "constrained", f"only `constrained` is run, not {command!r}"
+    assert program in ("constrained", "python"), f"only `constrained` and `python` are run, not {command!r}"
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(out):
         try:
-            main(arguments)
+            if program == "python":
+                (file,) = arguments
+                runpy.run_path(file, run_name="__main__")
+            else:
+                main(arguments)
         except SystemExit:  # --help, or a usage error
             pass
     return out.getvalue()
 
 
 def matches_lines(printed: str, expected: str) -> bool:
-    """Whether the lines are the same, blanks at their ends aside; a line `...` stands for any lines."""
+    """Whether the lines are the same, blanks at their ends aside; `...` stands for any lines, `…` for any text."""
     pattern = "".join(
-        r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()) + "\n"
+        r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line.rstrip()).replace("…", ".*?") + "\n"
         for line in expected.rstrip().splitlines()
     )
     lines = [line.rstrip() for line in printed.rstrip().splitlines()]
