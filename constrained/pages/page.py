@@ -13,7 +13,7 @@ from typing import Any
 
 STATIC = files("constrained.pages") / "static"
 
-_IMPORT = re.compile(r'^import [^;]* from "\./[^"]*";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import [^;]* from "\.{1,2}/[^"]*";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const|let|function|async|class)", re.MULTILINE)
 
 _PAGE = """<!doctype html>

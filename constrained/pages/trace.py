@@ -7,9 +7,9 @@ from pathlib import Path
 from constrained.pages.page import page, static
 from constrained.pages.run_data import run_data
 
-SCRIPTS = tuple(
-    f"trace/{name}.js" for name in ("dom", "run", "odds", "tokens", "graph", "inspector", "game", "lists", "keys", "main")
-)
+SCRIPTS = (
+    "dom.js", *(f"trace/{name}.js" for name in ("run", "odds", "tokens", "graph", "inspector", "game", "lists", "keys", "main")),
+)  # fmt: skip
 STYLES = ("trace/layout.css", "trace/game.css", "trace/graph.css")
 
 

@@ -81,7 +81,7 @@ class Playground:
         return page(
             title,
             static("playground/body.html"),
-            styles=["playground/layout.css", "playground/editor.css", "playground/panels.css", "playground/graph.css"],
+            styles=["playground/layout.css", "playground/editor.css", "playground/panels.css", "graph.css"],
             modules=["static/playground/main.js"],
             data=data,
             connect=True,
@@ -127,7 +127,8 @@ def create_app(playground: Playground) -> Flask:
 
 
 def _add_pages(app: Flask, playground: Playground) -> None:
-    kinds = {".js": "text/javascript", ".LICENSE": "text/plain"}
+    served = {name: "text/javascript" for name in ("dom.js", *_files("playground", ".js"), *_files("vendor", ".js"))}
+    served |= {name: "text/plain" for name in _files("vendor", ".LICENSE")}
 
     @app.get("/")
     def index():
@@ -139,13 +140,15 @@ def _add_pages(app: Flask, playground: Playground) -> None:
             return "There was no run yet.", 404
         return trace_page(playground.trace)
 
-    @app.get("/static/<any(playground, vendor):folder>/<name>")
-    def script(folder: str, name: str):
-        file = STATIC / folder / name
-        kind = next((kind for end, kind in kinds.items() if name.endswith(end)), None)
-        if kind is None or name not in {one.name for one in (STATIC / folder).iterdir()}:
+    @app.get("/static/<path:name>")
+    def script(name: str):
+        if name not in served:
             return jsonify(error={"message": "there is no such file", "hint": None}), 404
-        return Response(file.read_bytes(), mimetype=kind)
+        return Response((STATIC / name).read_bytes(), mimetype=served[name])
+
+
+def _files(folder: str, end: str) -> list[str]:
+    return [f"{folder}/{one.name}" for one in (STATIC / folder).iterdir() if one.name.endswith(end)]
 
 
 def _add_documents(app: Flask, playground: Playground) -> None:

@@ -39,7 +39,7 @@ def test_the_page_is_given_to_this_machine(asking):
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize("path", ["playground/main.js", "vendor/codemirror.js", "vendor/codemirror.LICENSE"])
+@pytest.mark.parametrize("path", ["playground/main.js", "vendor/codemirror.js", "vendor/codemirror.LICENSE", "dom.js"])
 def test_scripts_are_served(asking, path):
     assert asking.client.get(f"/static/{path}", headers=asking.headers).status_code == 200
 

@@ -1,6 +1,6 @@
 // What is edited: a file, or a copy of what ships; drafts kept in this browser; saving.
 import { ask, start } from "./api.js";
-import { button, byId } from "./dom.js";
+import { button, byId } from "../dom.js";
 
 const FILE = "file";
 const key = (name) => `constrained.playground:${name === FILE ? start.file.path : name}`;

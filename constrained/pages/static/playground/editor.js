@@ -5,7 +5,7 @@ import {
   highlightSelectionMatches, highlightSpecialChars, history, historyKeymap, ifNotIn, keymap, lineNumbers, lintGutter,
   lintKeymap, search, searchKeymap, setDiagnostics, syntaxHighlighting,
 } from "../vendor/codemirror.js";
-import { element } from "./dom.js";
+import { el } from "../dom.js";
 import { classes, lark } from "./lark_mode.js";
 
 const SEVERITY = { error: "error", warning: "warning", note: "info" };
@@ -97,11 +97,11 @@ export class Editor {
 }
 
 function words(finding) {
-  return element(
+  return el(
     "div",
-    { class: "finding-words" },
-    element("strong", {}, `${finding.severity}: ${finding.message}`),
-    finding.why && element("span", {}, finding.why),
-    finding.fix && element("span", {}, `Fix: ${finding.fix}`),
+    { className: "finding-words" },
+    el("strong", {}, `${finding.severity}: ${finding.message}`),
+    finding.why && el("span", {}, finding.why),
+    finding.fix && el("span", {}, `Fix: ${finding.fix}`),
   );
 }

@@ -1,5 +1,5 @@
 // The findings as a list below the editor; each leads to its place.
-import { button, byId, element } from "./dom.js";
+import { button, byId, el, plural } from "../dom.js";
 
 const SIGNS = { error: "✕", warning: "!", note: "i" };
 
@@ -23,25 +23,25 @@ function summary({ findings, more }) {
   const counts = Object.keys(SIGNS)
     .map((severity) => [findings.filter((one) => one.severity === severity).length, severity])
     .filter(([count]) => count)
-    .map(([count, severity]) => `${count} ${severity}${count === 1 ? "" : "s"}`);
+    .map(([count, severity]) => plural(count, severity));
   return counts.join(", ") + (more ? `, and ${more} more that are not shown` : "");
 }
 
 function item(finding, editor) {
   const where = finding.line ? `${finding.line}:${finding.column}` : "";
-  const head = button("", () => editor.goTo(finding.line ?? 1, finding.column ?? 1), { class: "place" });
+  const head = button("", () => editor.goTo(finding.line ?? 1, finding.column ?? 1), { className: "place" });
   head.append(
-    element("span", { class: `sign ${finding.severity}`, aria: { hidden: true } }, SIGNS[finding.severity]),
-    element("span", { class: "visually-hidden" }, finding.severity),
-    element("span", { class: "where" }, where),
-    element("span", { class: "message" }, finding.message),
-    element("code", { class: "code" }, finding.code),
+    el("span", { className: `sign ${finding.severity}`, "aria-hidden": "true" }, SIGNS[finding.severity]),
+    el("span", { className: "visually-hidden" }, finding.severity),
+    el("span", { className: "where" }, where),
+    el("span", { className: "message" }, finding.message),
+    el("code", { className: "code" }, finding.code),
   );
-  return element(
+  return el(
     "li",
     {},
     head,
-    element("p", { class: "why" }, finding.why),
-    finding.fix && element("p", { class: "fix" }, element("b", {}, "Fix "), finding.fix),
+    el("p", { className: "why" }, finding.why),
+    finding.fix && el("p", { className: "fix" }, el("b", {}, "Fix "), finding.fix),
   );
 }

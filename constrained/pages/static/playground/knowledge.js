@@ -1,5 +1,5 @@
 // The graph, and the text that models read: of the last text that could be read, marked as old while this one can't.
-import { byId } from "./dom.js";
+import { byId } from "../dom.js";
 
 /** Show what a check found in the text; `null` knowledge leaves what was seen before. */
 export function showKnowledge(answer) {

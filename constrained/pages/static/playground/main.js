@@ -1,6 +1,6 @@
 // The playground: an editor, and beside it everything that its text says, anew as one types.
 import { Latest, start } from "./api.js";
-import { byId, debounced } from "./dom.js";
+import { byId } from "../dom.js";
 import { Documents } from "./documents.js";
 import { Editor } from "./editor.js";
 import { showFindings, showNoCheck } from "./findings.js";
@@ -101,6 +101,15 @@ openTabs(explain);
 openKeys({ save: () => documents.save(), run: toggleRun, focus: () => editor.focus(), chosen: explain });
 openRun(given);
 documents.open(start.begin);
+
+/** Call `action` once nobody has called for `milliseconds`. */
+function debounced(action, milliseconds) {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, milliseconds);
+  };
+}
 
 /** A tokenizer by its folder, where it is a file. */
 function label(name) {

@@ -1,5 +1,5 @@
 // What may come next after a path: verdicts, expected pieces with their rules, bytes, tokens, and what must come.
-import { button, byId, element } from "./dom.js";
+import { button, byId, el, plural, visible } from "../dom.js";
 
 const SIGN = { ok: "✓", complete: "✓", unfinished: "...", invalid: "✕", misordered: "✕" };
 const BYTES_AT_ONCE = 3; // from so many in a row on, they are shown as a range
@@ -16,14 +16,14 @@ export function showExplanation(answer, path, actions) {
 
 /** Show that the text must be mended first. */
 export function showStale(stale) {
-  const shown = byId("explanation").childElementCount > 0;
+  const answered = byId("explanation").childElementCount > 0;
   byId("explanation").classList.toggle("stale", stale);
   byId("next-state").hidden = !stale;
-  byId("next-state").textContent = shown ? "As it was before the errors." : "There will be an answer once the errors are mended.";
+  byId("next-state").textContent = answered ? "As it was before the errors." : "There will be an answer once the errors are mended.";
 }
 
 function problem(error) {
-  return element("p", { class: "problem" }, error.message, error.hint ? ` (${error.hint})` : "");
+  return el("p", { className: "problem" }, error.message, error.hint ? ` (${error.hint})` : "");
 }
 
 function parts(answer, path, actions) {
@@ -36,7 +36,7 @@ function parts(answer, path, actions) {
     bytes(answer.bytes, append),
     tokens(answer.tokens, append),
     answer.unbound.length
-      ? element("p", { class: "hint" }, `Without values, so each stands for itself: ${answer.unbound.join(", ")}.`)
+      ? el("p", { className: "hint" }, `Without values, so each stands for itself: ${answer.unbound.join(", ")}.`)
       : null,
   ].filter(Boolean);
 }
@@ -44,23 +44,23 @@ function parts(answer, path, actions) {
 function steps({ path, text, verdict }) {
   const all = [...path.map((step) => ["ok", step.text]), ...(text || !path.length ? [[verdict, text]] : [])];
   const rows = all.map(([said, words]) =>
-    element(
+    el(
       "li",
-      { class: said },
-      element("span", { class: "sign", aria: { hidden: true } }, SIGN[said]),
-      element("code", {}, visible(words) || "the start"),
-      element("span", { class: "verdict" }, said),
+      { className: said },
+      el("span", { className: "sign", "aria-hidden": "true" }, SIGN[said]),
+      el("code", {}, shown(words) || "the start"),
+      el("span", { className: "verdict" }, said),
     ),
   );
-  return element("ol", { class: "verdicts", aria: { label: "Path, action by action" } }, ...rows);
+  return el("ol", { className: "verdicts", "aria-label": "Path, action by action" }, ...rows);
 }
 
 function wrong({ reason, meant, said_by: spot }, path, actions) {
-  const offers = meant.map((text) => button(visible(text), () => actions.write(before(path) + text), { class: "chip" }));
+  const offers = meant.map((text) => button(shown(text), () => actions.write(before(path) + text), { className: "chip" }));
   return section(
     "Why not",
-    element("p", {}, reason),
-    offers.length ? element("p", {}, "Did you mean ", ...offers, "?") : null,
+    el("p", {}, reason),
+    offers.length ? el("p", {}, "Did you mean ", ...offers, "?") : null,
     spot && spotLink(spot, actions),
   );
 }
@@ -72,23 +72,23 @@ function following({ text, follow, may_end: mayEnd, said_by: spot }, actions, ap
   const end = mayEnd ? (follow.length ? "; or the path may end" : "The path is over.") : "";
   const words = follow.length ? follow.join(", ") + end : end || "Nothing may follow, and the path may not end.";
   const goOn = text && follow.length ? button("Go on: ->", () => append("->")) : null;
-  return section("May follow", element("p", {}, words, " ", goOn), spot && spotLink(spot, actions));
+  return section("May follow", el("p", {}, words, " ", goOn), spot && spotLink(spot, actions));
 }
 
 function expected({ expected: items, expected_more: more }, actions, append) {
   if (!items.length || items.every((item) => item.kind === "end")) return null;
   const rows = items.map((item) =>
-    element(
+    el(
       "li",
       {},
-      element("span", { class: `kind ${item.kind}` }, item.kind),
-      element("code", {}, item.slot ? `${item.slot}: ${item.text}` : item.text),
-      item.count > 1 ? element("span", { class: "hint" }, `${item.count} values`) : null,
+      el("span", { className: `kind ${item.kind}` }, item.kind),
+      el("code", {}, item.slot ? `${item.slot}: ${item.text}` : item.text),
+      item.count > 1 ? el("span", { className: "hint" }, plural(item.count, "value")) : null,
       item.spot && spotLink(item.spot, actions),
     ),
   );
-  const left = more ? element("p", { class: "hint" }, `and ${more} more`) : null;
-  return section("Expected", element("ul", { class: "expected" }, ...rows), left);
+  const left = more ? el("p", { className: "hint" }, `and ${more} more`) : null;
+  return section("Expected", el("ul", { className: "expected" }, ...rows), left);
 }
 
 /** Where a rule says so: a button that goes there, if it is in this text. */
@@ -97,27 +97,27 @@ function spotLink(spot, actions) {
   if (spot.rule && spot.rule !== spot.definition) where.push(`in rule ${spot.rule}`);
   if (spot.line) where.push(`line ${spot.line}`);
   const words = where.filter(Boolean).join(", ");
-  if (!spot.line || !actions.isHere(spot)) return element("span", { class: "spot" }, `${words} (${spot.source})`);
-  return button(words, () => actions.goTo(spot.line, spot.column), { class: "spot", title: "Go there" });
+  if (!spot.line || !actions.isHere(spot)) return el("span", { className: "spot" }, `${words} (${spot.source})`);
+  return button(words, () => actions.goTo(spot.line, spot.column), { className: "spot", title: "Go there" });
 }
 
 function forced({ forced: text }, append) {
   if (!text) return null;
   return section(
     "Must come",
-    element("p", { class: "hint" }, "Whatever the model would say, the next text is this; it need not be asked:"),
-    element("p", {}, element("code", { class: "forced" }, visible(text)), " ", button("Write it", () => append(text))),
+    el("p", { className: "hint" }, "Whatever the model would say, the next text is this; it need not be asked:"),
+    el("p", {}, el("code", { className: "forced" }, shown(text)), " ", button("Write it", () => append(text))),
   );
 }
 
 function bytes(values, append) {
-  const shown = runs(values).map(([low, high]) => {
-    if (low !== high) return element("span", { class: "chip" }, `${byteName(low)} - ${byteName(high)}`);
+  const chips = runs(values).map(([low, high]) => {
+    if (low !== high) return el("span", { className: "chip" }, `${byteName(low)} - ${byteName(high)}`);
     return low < 0x80
-      ? button(byteName(low), () => append(String.fromCharCode(low)), { class: "chip" })
-      : element("span", { class: "chip" }, byteName(low));
+      ? button(byteName(low), () => append(String.fromCharCode(low)), { className: "chip" })
+      : el("span", { className: "chip" }, byteName(low));
   });
-  return section(`Next byte: ${values.length} of 256`, shown.length ? element("p", { class: "chips" }, ...shown) : null);
+  return section(`Next byte: ${values.length} of 256`, chips.length ? el("p", { className: "chips" }, ...chips) : null);
 }
 
 /** Values in a row as pairs of first and last. */
@@ -143,22 +143,20 @@ function byteName(value) {
 function tokens({ size, allowed, first }, append) {
   const chips = first.map(({ id, text }) => {
     const title = `token ${id}`;
-    if (text === null) return element("span", { class: "chip end", title }, "end of text");
-    return button(visible(text), () => append(text), { class: "chip", title });
+    if (text === null) return el("span", { className: "chip end", title }, "end of text");
+    return button(shown(text), () => append(text), { className: "chip", title });
   });
   const left = allowed - first.length;
   return section(
     `Next token: ${allowed.toLocaleString("en")} of ${size.toLocaleString("en")}`,
-    chips.length ? element("p", { class: "chips" }, ...chips) : null,
-    left > 0 ? element("p", { class: "hint" }, `and ${left.toLocaleString("en")} more`) : null,
+    chips.length ? el("p", { className: "chips" }, ...chips) : null,
+    left > 0 ? el("p", { className: "hint" }, `and ${left.toLocaleString("en")} more`) : null,
   );
 }
 
-/** Blanks at the ends of a text, and what has no shape, made visible. */
-function visible(text) {
-  return text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replace(/^ +| +$/g, (found) => "␣".repeat(found.length));
-}
+/** A text whose blanks at the ends can be seen, too. */
+const shown = (text) => visible(text).replace(/^ +| +$/g, (found) => "␣".repeat(found.length));
 
 function section(title, ...children) {
-  return element("section", {}, element("h2", {}, title), ...children);
+  return el("section", {}, el("h2", {}, title), ...children);
 }

@@ -1,6 +1,6 @@
 // A run of the model with the knowledge in the editor: its steps as they come, and what they cost.
 import { ask, listen, start } from "./api.js";
-import { byId, element } from "./dom.js";
+import { byId, el, percent } from "../dom.js";
 
 const TASKS = {
   household: "heat an egg and put it in the fridge",
@@ -89,9 +89,9 @@ function take(message) {
 
 function begin({ observation, note }) {
   say("Running ...");
-  if (note) byId("run-steps").append(element("li", { class: "note" }, note));
+  if (note) byId("run-steps").append(el("li", { className: "note" }, note));
   const room = observation.split("\n\n").filter((part) => part && !/^(-=|Your task)/.test(part)).join("\n");
-  if (room) byId("run-steps").append(element("li", { class: "note" }, details("What is seen first", room)));
+  if (room) byId("run-steps").append(el("li", { className: "note" }, details("What is seen first", room)));
 }
 
 function add(step) {
@@ -100,22 +100,22 @@ function add(step) {
   counts.misordered += step.verdict === "misordered";
   counts.pruned += step.pruned_mass;
   const mass = step.max_pruned_mass;
-  const verdict = step.verdict === "ok" ? null : element("strong", { class: "verdict", title: step.reason }, step.verdict);
+  const verdict = step.verdict === "ok" ? null : el("strong", { className: "verdict", title: step.reason }, step.verdict);
   byId("run-steps").append(
-    element(
+    el(
       "li",
-      { class: `step ${step.verdict}` },
-      element("span", { class: "number" }, String(step.n)),
-      element(
+      { className: `step ${step.verdict}` },
+      el("span", { className: "number" }, String(step.n)),
+      el(
         "div",
         {},
-        step.phase && element("p", { class: "hint" }, step.phase),
-        step.thought && element("p", { class: "thought" }, step.thought),
-        element("p", { class: "action" }, element("code", {}, step.action), " ", verdict),
-        step.verdict === "ok" ? null : element("p", { class: "reason" }, step.reason),
-        step.observation && element("p", { class: "observation" }, step.observation),
+        step.phase && el("p", { className: "hint" }, step.phase),
+        step.thought && el("p", { className: "thought" }, step.thought),
+        el("p", { className: "action" }, el("code", {}, step.action), " ", verdict),
+        step.verdict === "ok" ? null : el("p", { className: "reason" }, step.reason),
+        step.observation && el("p", { className: "observation" }, step.observation),
       ),
-      mass >= 0.0005 ? element("span", { class: "mass", title: "most probability outside the masks at one token" }, percent(mass)) : null,
+      mass >= 0.0005 ? el("span", { className: "mass", title: "most probability outside the masks at one token" }, percent(mass)) : null,
     ),
   );
   figures();
@@ -132,12 +132,10 @@ function figures() {
   );
 }
 
-const details = (title, text) => element("details", {}, element("summary", {}, title), text);
-
-const percent = (share) => `${(100 * share).toFixed(share && share < 0.1 ? 2 : 1)} %`;
+const details = (title, text) => el("details", {}, el("summary", {}, title), text);
 
 function figure(value, label, bad = false) {
-  return element("span", { class: bad ? "figure bad" : "figure" }, element("b", {}, String(value)), ` ${label}`);
+  return el("span", { className: bad ? "figure bad" : "figure" }, el("b", {}, String(value)), ` ${label}`);
 }
 
 function end({ success, steps, note, usage }) {

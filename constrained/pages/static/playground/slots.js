@@ -1,5 +1,5 @@
 // The values of slots, as lines or as JSON.
-import { byId, element } from "./dom.js";
+import { byId, el } from "../dom.js";
 
 const typed = new Map(); // slot -> what stands in its field, kept while a slot is gone from the text
 let shown = [];
@@ -51,9 +51,10 @@ export function showSlots(slots, changed) {
 
 function field(slot, changed) {
   const id = `slot-${slot}`;
-  const problem = element("p", { class: "problem", id: `${id}-problem`, hidden: true });
-  const area = element("textarea", { id, rows: 2, spellcheck: false, value: typed.get(slot) ?? "", placeholder: slot });
+  const problem = el("p", { className: "problem", id: `${id}-problem`, hidden: true });
+  const area = el("textarea", { id, rows: 2, value: typed.get(slot) ?? "", placeholder: slot });
   area.setAttribute("aria-describedby", problem.id);
+  area.setAttribute("spellcheck", "false");
   const read = () => {
     typed.set(slot, area.value);
     area.rows = Math.min(8, Math.max(2, area.value.split("\n").length));
@@ -70,5 +71,5 @@ function field(slot, changed) {
     read();
     changed();
   });
-  return element("div", { class: "field slot" }, element("label", { htmlFor: id }, slot), area, problem);
+  return el("div", { className: "field slot" }, el("label", { htmlFor: id }, slot), area, problem);
 }

@@ -1,5 +1,5 @@
 // The views beside the editor, one at a time, and the list of keys.
-import { byId } from "./dom.js";
+import { byId } from "../dom.js";
 
 const NAMES = ["graph", "text", "next", "run"];
 

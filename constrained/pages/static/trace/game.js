@@ -1,5 +1,5 @@
 // The game, step by step: a row for each step, the current one with all that is known of it.
-import { byId, el, percent, plural } from "./dom.js";
+import { byId, el, percent, plural } from "../dom.js";
 import { actionAnswer, data, mostRemoved, promptOf, textAt } from "./run.js";
 import { TOLD, tokenLine } from "./tokens.js";
 

@@ -1,5 +1,5 @@
 // The action graph: where the game stands, what was open, and which way it went.
-import { byId, el } from "./dom.js";
+import { byId, el } from "../dom.js";
 import { data } from "./run.js";
 
 const drawing = document.querySelector(".graph svg");

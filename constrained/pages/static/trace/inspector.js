@@ -1,5 +1,5 @@
 // One token: where the model's probability went, and which rule took what of it.
-import { byId, el, percent, plural, visible } from "./dom.js";
+import { byId, el, percent, plural, visible } from "../dom.js";
 import { data, kindOf, stillOpen, textAt, tokensOf } from "./run.js";
 import { KINDS } from "./odds.js";
 import { runs } from "./tokens.js";

@@ -1,5 +1,5 @@
 // The keyboard, and the page of help that lists it.
-import { byId, el } from "./dom.js";
+import { byId, el } from "../dom.js";
 
 const READING = [
   ["sure", "word", "thin grey line below: at least 90 % of what was allowed went to this token"],

@@ -1,5 +1,5 @@
 // The two lists at the side: the tasks, and the places where model and knowledge were most at odds; with their filters.
-import { byId, el, fillSelect, percent, plural, visible } from "./dom.js";
+import { byId, el, fillSelect, percent, plural, visible } from "../dom.js";
 import { outcomeMark } from "./game.js";
 import { KINDS, byMass, counted, filtered } from "./odds.js";
 import { data, tasks, written } from "./run.js";

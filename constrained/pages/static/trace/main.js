@@ -1,5 +1,5 @@
 // The trace page: one place of the run is shown, { task, step, token }; everything else follows from it.
-import { byId, plural } from "./dom.js";
+import { byId, plural } from "../dom.js";
 import { showStep, showTask, showToken } from "./game.js";
 import { markGraph } from "./graph.js";
 import { inspect } from "./inspector.js";

@@ -1,5 +1,5 @@
 // The run: what the page was given, and what is reckoned from it.
-import { byId } from "./dom.js";
+import { byId } from "../dom.js";
 
 export const data = JSON.parse(byId("data").textContent);
 export const tasks = data.tasks;

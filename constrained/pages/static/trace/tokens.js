@@ -1,5 +1,5 @@
 // The tokens of an answer as a line of small marks: how sure the model was, what the mask took, what was forced.
-import { el, percent, visible } from "./dom.js";
+import { el, percent, visible } from "../dom.js";
 
 const SURE = 0.9;
 const LIKELY = 0.5;

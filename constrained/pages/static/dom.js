@@ -1,4 +1,4 @@
-// Making elements. Whatever comes from a run goes in as text, never as markup.
+// Making elements. Whatever comes from a run or a file goes in as text, never as markup.
 
 /**
  * An element.
@@ -20,6 +20,9 @@ export function el(tag, properties = {}, ...children) {
 }
 
 export const byId = (id) => document.getElementById(id);
+
+/** A button that does one thing. */
+export const button = (label, onclick, properties = {}) => el("button", { type: "button", onclick, ...properties }, label);
 
 /** Fill a <select> with (value, label) pairs. */
 export function fillSelect(select, pairs) {
