@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 from lsprotocol import types
@@ -15,16 +12,11 @@ from pygls.workspace import TextDocument
 
 from constrained import __version__
 from constrained.knowledge.lint import ERROR, NOTE, WARNING
+from constrained.language_server.apart import Reader
 from constrained.language_server.semantic import MODIFIERS, TYPES, encode
 
 DELAY = 0.25
 """Seconds without a change before a file is read."""
-
-SECONDS = 10.0
-"""After which reading a file is given up."""
-
-AT_ONCE = 2
-"""Files that are read at the same time."""
 
 SOURCE = "constrained"
 _SEVERITIES = {
@@ -33,8 +25,6 @@ _SEVERITIES = {
     NOTE: types.DiagnosticSeverity.Information,
 }
 _UNUSED = {"unused-rule", "unused-slot", "unused-parameter", "unreachable-action"}
-_ROOT = Path(__file__).parents[2]
-"""Where a reading runs: Python imports from there first, and must not from the folder that somebody opened."""
 _WORD = re.compile(r"\w+")
 
 
@@ -47,7 +37,7 @@ class Server(LanguageServer):
         self.cards: dict[str, dict[str, dict]] = {}
         self.tokens: dict[str, list[int]] = {}
         self.readings: dict[str, asyncio.Task] = {}
-        self.turns = asyncio.Semaphore(AT_ONCE)
+        self.reader = Reader()
 
     def read_soon(self, uri: str) -> None:
         """Read a file once nobody has changed it for a moment; an older reading of it is given up."""
@@ -62,8 +52,8 @@ class Server(LanguageServer):
     async def _read(self, uri: str) -> None:
         await asyncio.sleep(DELAY)
         document = self.workspace.get_text_document(uri)
-        async with self.turns:
-            found = await read_apart(document)
+        path = document.path if document.uri.startswith("file:") else None
+        found = await self.reader.read(document.source, document.filename or uri, path)
         self.cards[uri] = found["names"] if found["loads"] else _kept(self.cards.get(uri, {}), found["names"])
         units = document.position_codec.client_num_units
         self.tokens[uri] = encode(found["tokens"], document.source.split("\n"), units)
@@ -74,38 +64,6 @@ class Server(LanguageServer):
 def _kept(earlier: dict[str, dict], names: dict[str, dict]) -> dict[str, dict]:
     """Cards of a file that can't be loaded as it is: what was last told, at today's places."""
     return earlier | {name: {**card, "words": earlier.get(name, card)["words"]} for name, card in names.items()}
-
-
-async def read_apart(document: TextDocument) -> dict:
-    """As `reading.read`, in a process of its own; one finding that says so if it takes too long or too much."""
-    path = document.path if document.uri.startswith("file:") else None
-    asked = json.dumps({"text": document.source, "name": document.filename or document.uri, "path": path})
-    try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "constrained.language_server.reading",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-            cwd=_ROOT,
-        )  # fmt: skip
-    except OSError as error:
-        return _not_read(f"no process could be started to read it: {error}")
-    try:
-        answer, _ = await asyncio.wait_for(process.communicate(asked.encode()), SECONDS)
-        return json.loads(answer)
-    except asyncio.TimeoutError:
-        return _not_read(f"reading it took longer than {SECONDS:g} seconds")
-    except ValueError:
-        return _not_read("reading it failed; it may have taken more memory than there is for it")
-    finally:  # another change, or the end of the editor, may have cancelled this
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
-
-def _not_read(message: str) -> dict:
-    place = {"line": None, "column": None, "end_column": None}
-    words = {"message": message, "why": "there may be more to find", "fix": "constrained check has no such limit"}
-    finding = {"code": "not-checked", "severity": NOTE, **words, **place}
-    return {"findings": [finding], "names": {}, "tokens": [], "loads": False}
 
 
 def span(document: TextDocument, line: int, first: int, last: int | None) -> types.Range:
@@ -157,9 +115,11 @@ def make_server() -> Server:
             ls.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, []))
 
     @server.feature(types.SHUTDOWN)
-    def shutdown(ls: Server, params) -> None:
-        for uri in list(ls.readings):
-            ls.forget(uri)
+    async def shutdown(ls: Server, params) -> None:
+        for reading in ls.readings.values():
+            reading.cancel()
+        await asyncio.gather(*ls.readings.values(), return_exceptions=True)
+        await ls.reader.close()
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:

@@ -10,11 +10,10 @@ pytest.importorskip("pygls", reason="needs pygls: pip install -c constraints.txt
 
 from lsprotocol import types  # noqa: E402
 from pygls.lsp.client import LanguageClient  # noqa: E402
-from pygls.workspace import TextDocument  # noqa: E402
 
 from constrained.grammar.source import SHIPPED  # noqa: E402
 from constrained.knowledge.lint import check_file  # noqa: E402
-from constrained.language_server import server  # noqa: E402
+from constrained.language_server import apart  # noqa: E402
 
 GOOD = SHIPPED / "template.lark"
 BROKEN = (
@@ -248,26 +247,47 @@ def test_a_reading_that_nobody_waits_for_is_ended(monkeypatch):
 
     async def give_up():
         monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-        reading = asyncio.ensure_future(server.read_apart(TextDocument("untitled:one", HUGE, 1, "lark")))
+        reader = apart.Reader()
+        reading = asyncio.ensure_future(reader.read(HUGE, "huge", None))
         while not started:
             await asyncio.sleep(0.01)
         reading.cancel()
         await asyncio.wait([reading])
         assert reading.cancelled() and started[0].returncode is not None
+        assert len(started) == 2 and started[1].returncode is None  # the next is ready
+        assert (await reader.read("start: nothing", "one", None))["findings"] and started[1].returncode is not None
+        await reader.close()
+        assert len(started) == 3 and started[2].returncode is not None
 
     asyncio.run(give_up())
+
+
+def read_once(text) -> dict:
+    async def reading():
+        reader = apart.Reader()
+        try:
+            return await reader.read(text, "one", None)
+        finally:
+            await reader.close()
+
+    return asyncio.run(reading())
 
 
 def test_what_a_folder_holds_is_not_run(tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("open('taken', 'w').close()\n")
     monkeypatch.chdir(tmp_path)
-
-    found = asyncio.run(server.read_apart(TextDocument("untitled:one", "start: nothing", 1, "lark")))
-    assert found["findings"][0]["code"] == "undefined-rule" and not (tmp_path / "taken").exists()
+    assert read_once("start: nothing")["findings"][0]["code"] == "undefined-rule"
+    assert not (tmp_path / "taken").exists()
 
 
 def test_a_reading_that_takes_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr(server, "SECONDS", 0.05)
-    found = asyncio.run(server.read_apart(TextDocument("untitled:one", HUGE, 1, "lark")))
-    (finding,) = found["findings"]
+    monkeypatch.setattr(apart, "SECONDS", 0.05)
+    (finding,) = read_once(HUGE)["findings"]
     assert finding["code"] == "not-checked" and "longer than 0.05" in finding["message"]
+
+
+def test_a_reading_that_fails_or_cant_begin_says_so(monkeypatch):
+    monkeypatch.setattr(apart.sys, "executable", "/no/such/python")
+    assert "no process could be started" in read_once("start: nothing")["findings"][0]["message"]
+    monkeypatch.setattr(apart.sys, "executable", "/bin/true")
+    assert "reading it failed" in read_once("start: nothing")["findings"][0]["message"]
