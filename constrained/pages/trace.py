@@ -10,7 +10,9 @@ from constrained.pages.run_data import run_data
 SCRIPTS = (
     "dom.js", *(f"trace/{name}.js" for name in ("run", "odds", "tokens", "graph", "inspector", "game", "lists", "keys", "main")),
 )  # fmt: skip
-STYLES = ("trace/layout.css", "trace/game.css", "trace/graph.css")
+STYLES = (
+    "graph.css", *(f"trace/{name}.css" for name in ("layout", "lists", "game", "tokens", "inspector", "graph", "help")),
+)  # fmt: skip
 
 
 def trace_page(path: str | Path, **choice) -> str:

@@ -97,6 +97,20 @@ def test_every_action_has_its_definition_as_a_tip(knowledge, picture):
     assert {action: tips[action] for action in knowledge.actions} == {a: d or a for a, d in knowledge.actions.items()}
 
 
+def test_every_mark_says_for_pages_what_it_stands_for(knowledge, picture):
+    for mark in [*picture.iter(SPACE + "path"), *picture.iter(SPACE + "circle")]:
+        tip = mark.findtext(SPACE + "title")
+        if tip:  # not the arrowhead, nor a rule of a table
+            ends = [mark.get(name).replace(" ", ", ") for name in ("data-from", "data-to")]
+            assert " -> ".join(ends) == tip
+    for text in picture.iter(SPACE + "text"):
+        if text.text != "(end)":
+            assert text.text in (text.get("data-action"), text.get("data-place"))
+    named = [box for box in picture.iter(SPACE + "rect") if box.get("class") != "band" and (box.get("data-action") or box.get("data-place"))]
+    shown = {name for box in named for name in (box.get("data-action") or box.get("data-place")).split()}
+    assert not named or shown == set(knowledge.rules) or shown == {name for pair in knowledge.graph.places() for name in pair}
+
+
 def test_actions_that_may_be_the_last_are_marked(knowledge, picture):
     ends = {c.findtext(SPACE + "title").split(" -> ")[0] for c in picture.iter(SPACE + "circle") if c.get("class") == "end"}
     if list(picture.iter(SPACE + "circle")):

@@ -93,7 +93,7 @@ function stepBody(task, step, index, choose) {
   const body = el("div", { className: "step-body" });
   let first = 0;
   for (const answer of step.answers) {
-    if (step.answers.length > 1 || answer.role !== "policy") body.append(el("h4", {}, answer.role));
+    if (step.answers.length > 1 || answer.role !== "policy") body.append(el("h3", {}, answer.role));
     if (answer.tokens) {
       body.append(tokenLine(answer, first, (token) => choose(index, token)));
       first += answer.tokens.length;
@@ -101,7 +101,7 @@ function stepBody(task, step, index, choose) {
   }
   if (!step.answers.length && step.thought) body.append(el("p", {}, step.thought));
   if (step.reason) body.append(el("p", { className: `reason ${step.verdict}` }, el("strong", {}, "The knowledge: "), step.reason));
-  if (step.observation !== undefined) body.append(el("h4", {}, "The environment answered"), el("p", { className: "observation" }, step.observation));
+  if (step.observation !== undefined) body.append(el("h3", {}, "The environment answered"), el("p", { className: "observation" }, step.observation));
   body.append(...openThen(step), ...promptRead(task, step));
   return body;
 }
@@ -111,7 +111,7 @@ function openThen(step) {
   const answer = actionAnswer(step);
   const names = step.open.map((name) => el("li", { className: name === step.took ? "took" : "", title: data.knowledge?.definitions[name] ?? "" }, name));
   const parts = [
-    el("h4", {}, step.place === "start" ? "Open at the start" : `Open after ${step.place}`),
+    el("h3", {}, step.place === "start" ? "Open at the start" : `Open after ${step.place}`),
     names.length ? el("ul", { className: "names" }, ...names) : el("p", { className: "faint" }, "Nothing."),
   ];
   if (!answer) return [...parts, el("p", { className: "faint" }, "By the rules alone; the record doesn't say what was in view.")];

@@ -90,7 +90,7 @@ function forbidden(other) {
     el("h3", {}, "Why not ", el("code", {}, other.end ? "end of text" : visible(other.t)), `? ${KINDS[kind] ?? kind}`),
     el("p", {}, textAt(other.reason)),
     ...(other.rule === undefined ? [] : [el("p", {}, "Rule ", el("code", {}, textAt(other.rule)), " at ", el("code", {}, textAt(other.at)))]),
-    ...(other.line === undefined ? [] : [el("pre", { className: "source", tabIndex: 0, "aria-label": "The line of the rule" }, textAt(other.line))]),
+    ...(other.line === undefined ? [] : [el("pre", { className: "source", tabIndex: 0 }, textAt(other.line))]),
   ];
 }
 

@@ -9,6 +9,8 @@ const READING = [
   ["forced", "word", "in a dashed frame: forced; the model was not asked. The small figure counts its tokens"],
 ];
 
+const FIGURES = { lost: { figure: 40 }, forced: { figure: 3 } };
+
 /** Listen for keys: `keys` is a list of [names, what they do, function]. */
 export function startKeys(keys) {
   const byKey = new Map(keys.flatMap(([names, , act]) => names.map((name) => [name, act])));
@@ -37,7 +39,7 @@ function fillHelp(keys) {
   byId("keys").tBodies[0].replaceChildren(...rows);
   byId("reading").replaceChildren(
     ...READING.flatMap(([name, text, words]) => [
-      el("dt", {}, el("span", { className: `token ${name}`, style: { "--lost": "40%" } }, text, name === "lost" ? el("sup", {}, "40") : null, name === "forced" ? el("sub", {}, "3") : null)),
+      el("dt", {}, el("span", { className: `token ${name}`, style: { "--lost": "40%" }, data: FIGURES[name] ?? {} }, text)),
       el("dd", {}, words),
     ]),
   );

@@ -46,22 +46,25 @@ function forcedMark({ tokens }) {
   const label = `${text}: ${tokens.length === 1 ? "forced" : `${tokens.length} tokens forced`}`;
   return el(
     "button",
-    { type: "button", className: "token forced", tabIndex: -1, "aria-label": label, title: label },
+    {
+      type: "button", className: "token forced", tabIndex: -1, "aria-label": label, title: label,
+      data: tokens.length > 1 ? { figure: tokens.length } : {},
+    },
     text,
-    tokens.length > 1 ? el("sub", { "aria-hidden": "true" }, String(tokens.length)) : null,
   );
 }
 
 function askedMark(token) {
   const sure = token.p >= SURE ? "sure" : token.p >= LIKELY ? "likely" : "unsure";
-  const label = `${token.end ? "end of text" : visible(token.t)}: probability ${percent(token.p)}, removed ${percent(token.pruned)}`;
+  const lost = Math.round(token.pruned * 100);
+  const label = `${token.end ? "■, the end of the text" : visible(token.t)}: probability ${percent(token.p)}, removed ${percent(token.pruned)}`;
   return el(
     "button",
     {
       type: "button", className: `token ${sure}${token.pruned >= TOLD ? " lost" : ""}`, tabIndex: -1, "aria-label": label, title: label,
-      style: { "--lost": `${Math.round(token.pruned * 100)}%` },
+      style: { "--lost": `${lost}%` },
+      data: token.pruned >= TOLD ? { figure: lost } : {},
     },
     shownText(token),
-    token.pruned >= TOLD ? el("sup", { "aria-hidden": "true" }, String(Math.round(token.pruned * 100))) : null,
   );
 }
