@@ -6,11 +6,15 @@ One function a picture; each writes ``docs/NAME.png``. Needs Chromium and playwr
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from constrained.pages.trace import trace_page
 from tests.browser import chromium, watched
 from tests.documents import blocks
+from tests.pages.traced import play
 from tests.playground.serving import serving
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -35,7 +39,27 @@ def playground(browser, picture: Path) -> None:
             tab.screenshot(path=picture)
 
 
-PICTURES = (playground,)
+def trace(browser, picture: Path, theme: str = "light") -> None:
+    """The first token of a run at which the mask took much: what the model would have written had just been looked at."""
+    with TemporaryDirectory() as folder:
+        with redirect_stdout(StringIO()):
+            run = play(Path(folder), games=4)
+        file = Path(folder, "trace.html")
+        file.write_text(trace_page(run), encoding="utf-8")
+        with watched(browser, viewport={"width": 1340, "height": 880}, color_scheme=theme) as tab:
+            tab.goto(file.as_uri())
+            tab.get_by_role("tab", name="At odds").click()
+            tab.keyboard.press("n")
+            tab.locator("#inspector .source").wait_for()
+            tab.screenshot(path=picture)
+
+
+def trace_dark(browser, picture: Path) -> None:
+    """The same in dark colours."""
+    trace(browser, picture, "dark")
+
+
+PICTURES = (playground, trace, trace_dark)
 
 
 def main(names: list[str]) -> None:

@@ -218,7 +218,7 @@ def test_what_a_run_holds_stays_text(open_run, traced, tmp_path):
     assert tab.locator(".graph rect").count() > 0
     tab.locator(".token").first.click()
     tab.locator("summary").last.click()
-    assert HOSTILE in tab.locator(".prompt").inner_text()
+    expect(tab.locator(".prompt")).to_contain_text(HOSTILE)
 
 
 def test_a_run_that_has_just_begun_and_one_under_way(open_run, traced, tmp_path):

@@ -143,9 +143,9 @@ function whyWords({ why, mass }) {
   return `${why.at(-1) === why[0] ? KINDS[why[0]] ?? why[0] : why.at(-1)} · `;
 }
 
-/** What was written, with what stood before it. */
+/** What was written, with what stood before it in its line. */
 function context(place) {
-  const before = written(place.answer, place.at);
+  const before = written(place.answer, place.at).split("\n").at(-1);
   const token = place.answer.tokens[place.at];
   const start = before.length > AROUND ? "…" : "";
   return el("code", {}, start, visible(before.slice(-AROUND)), el("mark", {}, token.end ? "■" : visible(token.t)));

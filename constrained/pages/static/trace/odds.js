@@ -1,5 +1,5 @@
 // Where the model was most at odds with the knowledge: tokens whose mask took much, and actions judged wrong.
-import { kindOf, tasks, textAt } from "./run.js";
+import { data, kindOf, tasks, textAt } from "./run.js";
 
 /** Less than so much removed from the model at a token is never listed. */
 const NOTHING = 0.001;
@@ -22,7 +22,7 @@ function ofStep(task, step, index) {
     }
   }
   const whole = { task: task.index, step: index, token: null, answer: null };
-  if (!number && step.max_pruned >= NOTHING) {
+  if (!data.traced && step.max_pruned >= NOTHING) {
     found.push({ ...whole, mass: step.max_pruned, kind: "step", why: [], said: step.action ?? "" });
   }
   if (step.verdict !== "ok") {

@@ -21,11 +21,10 @@ function stateOf(task) {
   return task.steps.some((step) => step.observation !== undefined) || !task.steps.length ? "lost" : "planned";
 }
 
-/** The most that the masks took from the model at one token of a step. */
+/** The most that the masks took from the model at one token of a step. A text for many steps counts where it stands. */
 export function mostRemoved(step) {
-  let most = step.max_pruned;
-  for (const { token } of tokensOf(step)) most = Math.max(most, token.pruned ?? 0);
-  return most;
+  if (!data.traced) return step.max_pruned;
+  return tokensOf(step).reduce((most, { token }) => Math.max(most, token.pruned ?? 0), 0);
 }
 
 /**
