@@ -1,6 +1,7 @@
 """The embedded model's training: expert play, examples, tokenizer, and runs that resume."""
 
 import random
+from functools import partial
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from constrained.agents.steps import step_prompt
 from constrained.environments.household import Game, HouseholdEnv, make_game
 from constrained.errors import DataError
+from constrained.training import embedded
 from constrained.training.batches import IGNORED, batches, encode, pad
 from constrained.training.embedded import main, make_examples, make_tokenizer, save_model, training_games
 from constrained.training.examples import Example, play
@@ -145,7 +147,8 @@ def test_without_data_it_makes_its_own_games_but_not_where_data_was_named(monkey
 
 def test_command_trains_saves_and_describes_a_model(monkeypatch, tmp_path):
     monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
-    sizes = "--hidden 32 --layers 1 --heads 2 --inner 64 --entries 400 --tokens 3000 --batch 512 --made 4"
+    monkeypatch.setattr(embedded, "play_games", partial(play_games, limit=4))  # it writes at random, and on and on
+    sizes = "--hidden 32 --layers 1 --heads 2 --inner 64 --entries 400 --tokens 3000 --batch 512 --made 4 --threads 1"
     main([*sizes.split(), "--out", str(tmp_path / "model"), "--work", str(tmp_path / "work"), "--precision", "fp32"])
     assert {path.name for path in (tmp_path / "model").iterdir()} >= {
         "README.md", "config.json", "generation_config.json", "model.safetensors",
