@@ -126,14 +126,14 @@ def _parts(steps: Sequence[Step]) -> dict[int, str]:
 
 def report_html(report: Report) -> str:
     """A row an action: its verdict, the rule it is an instance of, and the reason."""
-    rows = [[n, _code(j.text), *judgement_cells(j)] for n, j in enumerate(report.steps, 1)]
+    rows = [[n, _code(j.text), *_judged(j)] for n, j in enumerate(report.steps, 1)]
     wrong = ", ".join(f"{count} {kind}" for kind, count in ((INVALID, report.invalid), (MISORDERED, report.misordered)))
     ends = "the path may end here" if report.finished else "the path is not finished"
     words = f"{counted(len(report), 'action')}: {'all ok' if report.ok else wrong}; {ends}"
     return _output(_table(["", "action", "verdict", "rule", "reason"], rows), _paragraph(words))
 
 
-def judgement_cells(judgement: Judgement) -> list[str]:
+def _judged(judgement: Judgement) -> list[str]:
     """Verdict, rule and reason."""
     return [_verdict(judgement.verdict), _code(judgement.action or ""), shown(judgement.reason)]
 
