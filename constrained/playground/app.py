@@ -81,7 +81,7 @@ class Playground:
         return page(
             title,
             static("playground/body.html"),
-            styles=["playground/layout.css", "playground/editor.css", "playground/panels.css", "graph.css"],
+            styles=["graph.css", *(f"playground/{name}.css" for name in ("layout", "editor", "panels", "run"))],
             modules=["static/playground/main.js"],
             data=data,
             connect=True,

@@ -210,6 +210,14 @@ def test_the_syntax_and_our_conventions_are_coloured(tab, address):
         expect(tab.locator(f".tok-{kind}")).to_have_text(words)
 
 
+def test_names_are_completed(tab, address):
+    opened(tab, address, ROOMS + "\nfoo: go")
+    tab.keyboard.type("t")
+    expect(tab.locator(".cm-tooltip-autocomplete li")).to_have_text(["goto"])
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".cm-line").last).to_have_text("foo: goto")
+
+
 def test_what_ships_opens_as_a_copy(tab, address):
     opened(tab, address)
     tab.get_by_label("What is edited").select_option("hotpotqa")

@@ -1,5 +1,5 @@
 // What the playground uses of CodeMirror 6; `make editor` bundles it. Our own code about it is in static/playground/.
-export { autocompletion, closeBrackets, closeBracketsKeymap, completeAnyWord, completionKeymap, ifNotIn } from "@codemirror/autocomplete";
+export { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, ifNotIn } from "@codemirror/autocomplete";
 export { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 export { HighlightStyle, StreamLanguage, bracketMatching, syntaxHighlighting } from "@codemirror/language";
 export { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";

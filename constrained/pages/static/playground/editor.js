@@ -1,12 +1,12 @@
 // The editor: CodeMirror with Lark's colours, and findings shown where they are.
 import {
   EditorState, EditorView, HighlightStyle, autocompletion, bracketMatching, closeBrackets, closeBracketsKeymap,
-  completeAnyWord, completionKeymap, defaultKeymap, drawSelection, highlightActiveLine, highlightActiveLineGutter,
+  completionKeymap, defaultKeymap, drawSelection, highlightActiveLine, highlightActiveLineGutter,
   highlightSelectionMatches, highlightSpecialChars, history, historyKeymap, ifNotIn, keymap, lineNumbers, lintGutter,
   lintKeymap, search, searchKeymap, setDiagnostics, syntaxHighlighting,
 } from "../vendor/codemirror.js";
 import { el } from "../dom.js";
-import { classes, lark } from "./lark_mode.js";
+import { classes, completions, lark } from "./lark_mode.js";
 
 const SEVERITY = { error: "error", warning: "warning", note: "info" };
 
@@ -22,13 +22,13 @@ export class Editor {
   }
 
   begun(text) {
-    const words = lark.data.of({ autocomplete: ifNotIn(["comment", "string", "regexp"], completeAnyWord) });
+    const names = lark.data.of({ autocomplete: ifNotIn(["comment", "string", "regexp"], completions) });
     return EditorState.create({
       doc: text,
       extensions: [
         lineNumbers(), lintGutter(), highlightSpecialChars(), history(), drawSelection(), bracketMatching(),
         closeBrackets(), autocompletion(), highlightActiveLine(), highlightActiveLineGutter(),
-        highlightSelectionMatches(), search({ top: true }), lark, words, EditorView.lineWrapping,
+        highlightSelectionMatches(), search({ top: true }), lark, names, EditorView.lineWrapping,
         syntaxHighlighting(HighlightStyle.define(classes)),
         keymap.of([
           ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap,

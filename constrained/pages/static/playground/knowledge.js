@@ -1,6 +1,8 @@
 // The graph, and the text that models read: of the last text that could be read, marked as old while this one can't.
 import { byId } from "../dom.js";
 
+const READABLE = 560; // pixels: a narrow screen scrolls rather than show a wider picture smaller than this
+
 /** Show what a check found in the text; `null` knowledge leaves what was seen before. */
 export function showKnowledge(answer) {
   const { knowledge, slots, findings } = answer;
@@ -46,6 +48,7 @@ function draw(knowledge) {
   for (const style of parsed.querySelectorAll("style")) style.remove(); // it would colour the page; ours colours it
   const [, , width, height] = parsed.getAttribute("viewBox").split(" ").map(Number);
   parsed.style.maxWidth = `${width}px`;
+  parsed.style.minWidth = `${Math.min(width, READABLE)}px`;
   parsed.style.aspectRatio = `${width} / ${height}`;
   picture.replaceChildren(document.adoptNode(parsed));
 }

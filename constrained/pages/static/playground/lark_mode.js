@@ -92,6 +92,20 @@ export const lark = StreamLanguage.define({
   },
 });
 
+/** Names to offer where one is begun: those that the text defines or declares. */
+export function completions(context) {
+  const begun = context.matchBefore(/\w+/);
+  if (!begun && !context.explicit) return null;
+  const text = context.state.doc.toString();
+  const defined = [...text.matchAll(/^[?!]*(\w+)\s*[{.:]/gm)].map((found) => found[1]);
+  const declared = [...text.matchAll(/^\s*%(?:declare|import)\s+([^/\n]*)/gm)].flatMap((found) => found[1].match(/\w+/g) ?? []);
+  const options = [...new Set([...defined, ...declared])].map((label) => ({
+    label,
+    type: /^_*[A-Z]/.test(label) ? "constant" : "function",
+  }));
+  return { from: begun?.from ?? context.pos, options, validFor: /^\w*$/ };
+}
+
 /** Tag -> class, which the style sheet colours. */
 export const classes = [
   [tags.comment, "tok-comment"],
