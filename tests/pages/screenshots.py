@@ -26,7 +26,7 @@ def playground(browser, picture: Path) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder, "rooms.lark")
         file.write_text(text + '\n// wait: wait a moment.\nwait: "wait" _STEP rest\n', encoding="utf-8")
-        with serving("--port", "0", str(file)) as (address, _), watched(browser, viewport={"width": 1280, "height": 760}) as tab:
+        with serving("--port", "0", str(file)) as (address, _), watched(browser, viewport={"width": 1280, "height": 800}) as tab:
             tab.goto(address)
             tab.get_by_role("tab", name="What may come next").click()
             tab.get_by_text("Values of the slots").click()
