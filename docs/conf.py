@@ -40,6 +40,7 @@ html_theme = "furo"
 html_title = "constrained"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = [("copy.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_search_summary = False  # would be fetched, which a browser refuses where pages are opened as files
 html_show_copyright = False
