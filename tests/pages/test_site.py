@@ -94,3 +94,14 @@ def test_the_search_finds_a_page(site, browser):
         page.goto((site / "search.html").as_uri() + "?q=pruned")
         page.wait_for_selector("ul.search li a")
         assert page.locator("ul.search li a").count() > 1
+
+
+def test_a_block_is_copied_as_it_would_be_typed(site, browser):
+    with watched(browser, permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.goto((site / "tutorial.html").as_uri())
+        block = page.locator(".highlight-console").filter(has_text="--temperature 2")
+        block.get_by_role("button", name="Copy").click()
+        block.get_by_role("button", name="Copied").wait_for()
+        typed = page.evaluate("navigator.clipboard.readText()")
+    assert typed.startswith("constrained train self-learning --train library.py:games:0-40 ")
+    assert typed.endswith("--batch 8 --dropout 0 --output learned\n") and typed.count("\n") == 3
