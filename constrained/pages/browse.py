@@ -179,7 +179,7 @@ def problem_page(name: str, error: ConstrainedError) -> str:
 
 def _row(run: Listed) -> str:
     name = f'<th scope="row"><a href="/run/{quote(run.name)}">{escape(run.name)}</a></th>'
-    size, age = f"{run.size / 1e6:.1f} MB", _age(time() - run.changed)
+    size, age = f"{run.size / 1e3:,.0f} kB", _age(time() - run.changed)
     if run.problem:
         return f'<tr>{name}<td colspan="4" class="problem">{escape(run.problem)}</td><td>{size}</td><td>{age}</td></tr>'
     going = f", {run.tasks - run.over} under way" if run.tasks > run.over else ""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from constrained.agents.record import digest
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar, shipped_names
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.graph import START
+from constrained.knowledge.knowledge import action_bytes
+from constrained.knowledge.report import INVALID
 from constrained.pages.picture import safe_svg
 
 ANY = r"[^\n]+"
@@ -30,6 +34,7 @@ class Walk:
     def __init__(self, shown: dict | None, knowledge: ActionKnowledge | None):
         self.shown = shown
         self._knowledge = knowledge
+        self._instances = knowledge and Anywhere(knowledge.grammar, knowledge.graph)
 
     @classmethod
     def of(cls, header: Mapping[str, Any]) -> Walk:
@@ -55,39 +60,51 @@ class Walk:
     def place(self, steps: list[dict]) -> None:
         """Give each step its ``place`` (the action before it), ``open`` (what might follow) and ``took`` (its action).
 
-        Recorded ones count; where there are none, the rules alone say what was open.
+        What is recorded counts. Where it isn't, the rules say what was open, as long as it is sure which actions were
+        taken; a step of which nothing is known is given nothing.
         """
-        begin = 0
-        while begin < len(steps):
-            phase = steps[begin].get("phase")
-            end = next((i for i in range(begin, len(steps)) if steps[i].get("phase") != phase), len(steps))
-            self._place_phase(steps[begin:end])
-            begin = end
+        for _, phase in groupby(steps, key=lambda step: step.get("phase")):
+            self._place_phase(list(phase))
 
     def _place_phase(self, steps: list[dict]) -> None:
-        names = self._names([step.get("action", "") for step in steps])
-        before = START
-        for step, name, after in zip(steps, names, [*steps[1:], None]):
-            asked = asked_for_action(step)
+        path = self._knowledge  # as far as it has come; None where that isn't known any more
+        for step, after in zip(steps, [*steps[1:], None]):
+            action, asked, following = step.get("action", ""), asked_for_action(step), asked_for_action(after)
             if asked:
                 step["place"], step["open"] = asked["place"], asked["open"]
-                following = asked_for_action(after) if after else None
-                name = name or (following["place"] if following and step["verdict"] == "ok" else None)
-            elif self._knowledge:
-                step["place"], step["open"] = before, list(self._knowledge.rules.get(before, ()))
-            if name:
-                step["took"] = name
-            before = name if name and step["verdict"] != "invalid" else before
+            elif path:
+                step["place"], step["open"] = path.last, list(path.rules[path.last])
+            took = following["place"] if following and moved(step) else self._name(action, step.get("open", ()), path)
+            if took:
+                step["took"] = took
+            if path and not asked and moved(step):
+                path = path.after(action) if took and path.judge(action) else None
 
-    def _names(self, actions: list[str]) -> list[str | None]:
-        """The rule of each action; None for what is none."""
-        if self._knowledge is None:
-            return [None] * len(actions)
-        return [judged.action if judged.verdict != "invalid" else None for judged in self._knowledge.check(actions)]
+    def _name(self, action: str, open_: Sequence[str], path: ActionKnowledge | None) -> str | None:
+        """The rule that `action` is an instance of; None if that can't be told."""
+        if self._instances is None:
+            return None
+        try:
+            data = action_bytes(action)
+        except KnowledgeError:  # half a character
+            return None
+        names = self._instances.names(data)
+        names = [name for name in names if name in open_] or names
+        if len(names) > 1 and path:
+            begun = ((name, path.begin(name)) for name in names)
+            names = [name for name, state in begun if state and (end := state.read(data)) and end.accepting]
+        return names[0] if len(names) == 1 else None
 
 
-def asked_for_action(step: Mapping[str, Any]) -> dict | None:
+def moved(step: Mapping[str, Any]) -> bool:
+    """Whether the place changed with a step."""
+    return step.get("verdict") != INVALID and not step["no_effect"]
+
+
+def asked_for_action(step: Mapping[str, Any] | None) -> dict | None:
     """The traced answer of a step that holds its action; else the last that is traced."""
+    if step is None:
+        return None
     traced = [answer for answer in step["answers"] if "tokens" in answer]
     return next((a for a in reversed(traced) if a["action_at"] is not None), traced[-1] if traced else None)
 

@@ -4,9 +4,13 @@ import json
 
 import pytest
 
+from constrained import ActionKnowledge
+from constrained.agents.record import digest
 from constrained.errors import DataError
 from constrained.pages import run_data as module
 from constrained.pages.run_data import run_data
+from constrained.pages.trace import trace_page
+from constrained.pages.walk import Walk
 from tests.pages.traced import lines_of, rewritten
 
 
@@ -77,6 +81,17 @@ def test_a_run_without_traces_walks_the_graph_by_the_rules(unmasked):
         assert step["verdict"] == "ok" or step["reason"]
         assert step["open"] == data["knowledge"]["rules"][step["place"]]
         assert "took" not in step or step["took"] in data["knowledge"]["rules"]
+
+
+def test_an_action_that_several_rules_could_write_is_not_named():
+    """With free slots ScienceWorld's "wait" could be any text, `take cup` among them."""
+    knowledge = ActionKnowledge.from_lark("scienceworld")
+    walk = Walk.of({"knowledge": {"name": "scienceworld", "digest": digest(knowledge.to_text())}})
+    step = {"action": "take cup", "verdict": "ok", "no_effect": False, "answers": []}
+    steps = [dict(step), dict(step)]
+    walk.place(steps)
+    assert steps[0]["place"] == "start" and "took" not in steps[0]
+    assert "place" not in steps[1]
 
 
 def test_knowledge_that_has_changed_since_is_not_taken_for_the_same(unmasked, tmp_path):
@@ -170,12 +185,10 @@ def test_a_missing_file_is_refused(tmp_path):
         run_data(tmp_path / "none.jsonl")
 
 
-def test_half_a_character_in_a_run_can_be_written(traced, tmp_path):
-    from constrained.pages.trace import trace_page
-
+def test_half_a_character_in_a_run_can_be_written(unmasked, tmp_path):
     def half(lines):
-        next(line for line in lines if "step" in line)["step"]["observation"] = "\udce4"
+        next(line for line in lines if "step" in line)["step"] |= {"observation": "\udce4", "action": "\udce4"}
         return lines
 
-    page = trace_page(rewritten(traced, tmp_path / "half.jsonl", half))
+    page = trace_page(rewritten(unmasked, tmp_path / "half.jsonl", half))
     assert "\\udce4" in page and page.encode("utf-8")

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from constrained import ActionKnowledge, generate_plan
+from constrained.pages.run_data import run_data
 from constrained.pages.trace import trace_page
 from tests.browser import watched
 from tests.pages.traced import rewritten
@@ -67,6 +69,36 @@ def test_the_graph_shows_where_the_game_stands_and_what_was_open(open_run, trace
     assert tab.locator(".graph rect.here").get_attribute("data-place") == "at"
     assert sorted(marked(tab, "text.open")) == sorted(tab.locator("#steps .names li").all_inner_texts()) != []
     assert tab.locator("#graph-said").inner_text().startswith("After goto, open: ")
+
+
+@pytest.fixture(scope="module")
+def open_loop(tmp_path_factory):
+    """The file of a plan that was not executed, of knowledge whose actions follow each other directly."""
+    run = tmp_path_factory.mktemp("plan") / "plan.jsonl"
+    generate_plan("Who was Milhouse named after?", "hotpotqa", max_steps=2, trace=run)
+    return run
+
+
+def test_a_graph_of_boxes_marks_boxes_and_arrows(open_run, open_loop):
+    tab = open_run(open_loop)
+    assert marked(tab, "rect.here") == ["start"] and marked(tab, "text.here") == ["start"]
+    assert tab.locator(".graph path.took").count() == 1
+    [step] = run_data(open_loop)["tasks"][0]["steps"][:1]
+    assert sorted(marked(tab, "text.open")) == sorted(step["open"]) and marked(tab, "text.took") == [step["took"]]
+    assert "planned" in tab.locator("#task-about").inner_text()
+
+
+def test_a_graph_as_a_table_marks_its_dots(open_run, open_loop, tmp_path):
+    def table(lines):
+        lines[0]["run"]["trace"]["svg"] = ActionKnowledge.from_lark("hotpotqa").to_svg(matrix=True)
+        return lines
+
+    tab = open_run(rewritten(open_loop, tmp_path / "table.jsonl", table))
+    [step] = run_data(open_loop)["tasks"][0]["steps"][:1]
+    dots = [(dot.get_attribute("data-from"), dot.get_attribute("data-to")) for dot in tab.locator(".graph circle.open").all()]
+    assert sorted(dots) == sorted(("start", name) for name in step["open"])
+    assert tab.locator(".graph circle.took").get_attribute("data-to") == step["took"]
+    assert marked(tab, "text.row.here") == ["start"]
 
 
 def test_a_token_tells_its_probability_what_was_removed_and_the_rule(open_run, traced):

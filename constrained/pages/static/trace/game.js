@@ -14,6 +14,7 @@ export function outcomeMark(task) {
 /** Show a task: its head, its profile and a row for each step; `choose(step, token)` goes to one. */
 export function showTask(task, choose) {
   byId("task-name").textContent = task.title;
+  byId("task-name").title = task.title;
   byId("task-id").textContent = task.title === task.name ? "" : task.name;
   byId("task-about").replaceChildren(outcomeMark(task), ` ${taskWords(task)}`);
   byId("profile").replaceChildren(...task.steps.map((step, index) => profileBar(step, index, choose)));

@@ -25,6 +25,15 @@ export function inspect(step, number, close) {
     el("p", { className: "faint" }, where),
     ...(token.forced ? forced(answer, step, at) : asked(token, answer, step, at)),
   );
+  bringUp(box);
+}
+
+/** Scroll the side until the token is seen, whole if there is room. */
+function bringUp(box) {
+  const margin = 12;
+  const side = box.closest(".side");
+  const least = box.offsetTop + box.offsetHeight - side.clientHeight + margin;
+  side.scrollTop = Math.max(0, Math.min(least, box.offsetTop - margin));
 }
 
 function invitation() {
