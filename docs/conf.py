@@ -30,7 +30,7 @@ default_role = "name"
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list like that of parameters
 napoleon_use_param = napoleon_use_rtype = False  # types are words here, not names to link
-autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings have them in words
 autodoc_preserve_defaults = True
 add_module_names = False
@@ -56,12 +56,18 @@ def setup(app):
     app.add_role("name", _name)
     # What a property's or constant's docstring says before a colon is no type, as napoleon would have it.
     app.connect("autodoc-process-docstring", _sentence, priority=400)
+    app.connect("autodoc-process-signature", _unsigned)
     return {"parallel_read_safe": True}
 
 
 def _sentence(app, what, name, obj, options, lines):
     if what in ("property", "attribute", "data"):
         lines.insert(0, "")
+
+
+def _unsigned(app, what, name, obj, options, signature, returned):
+    # What others are to write has no constructor of ours.
+    return ("", None) if getattr(obj, "_is_protocol", False) else None
 
 
 def _name(role, rawtext, text, line, inliner, options=None, content=()):

@@ -143,6 +143,17 @@ class Matcher:
         The text so far is in the language.
     is_terminated : bool
         An EOS token has been read.
+
+    Methods
+    -------
+    advance(token_id)
+        Read a token and say whether it was allowed; if not, nothing has changed.
+    rollback(tokens=1)
+        Take back the last `tokens` tokens; ValueError if more than have been read.
+    copy()
+        An independent matcher at the same place.
+    reset()
+        Go back to the beginning, without a budget.
     """
 
     __slots__ = ()
