@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from constrained.agents.strategies import STRATEGIES
@@ -18,25 +17,25 @@ def add_parser(commands) -> None:
         help="plan a task, step by step, every action admitted by the action knowledge",
         description="Plan a task. A household task is staged as a game from the seed and played; "
         "any other is planned without being executed.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         epilog="Tasks read like ALFWorld's: 'put two mugs in the cabinet', 'heat an egg and put it in the "
         "fridge', 'look at the book under the desklamp'.",
     )
     parser.add_argument("task", nargs="?", help="what is to be done, as a sentence")
     parser.add_argument("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl); it has its own task")
-    parser.add_argument("--knowledge", default="household", help="shipped name or path of a .lark file")
+    parser.add_argument("--knowledge", default="household", help="shipped name or path of a .lark file (default: household)")
     parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON",
                         help="bind a slot, e.g. PAGE='[\"fees\"]' (a JSON list, or an object of lists)")  # fmt: skip
-    parser.add_argument("--strategy", default="knowagent", choices=tuple(STRATEGIES), help="who plans how: see docs/agents.md")
+    parser.add_argument("--strategy", default="knowagent", choices=tuple(STRATEGIES),
+                        help="who plans how: see docs/agents.md (default: knowagent)")  # fmt: skip
     parser.add_argument("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
     for role, of in {"planner": "Lumos and ReWOO", "grounder": "Lumos", "explorer": "WESE"}.items():
         words = f"a model for this role of {of}, or the folder of an adapter of --model (default: --model writes)"
         parser.add_argument(f"--{role}", metavar="MODEL", help=words)
     parser.add_argument("--device", default=None, help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
     parser.add_argument("--max-steps", type=int, default=None, help="default: 50 played, 12 not executed")
-    parser.add_argument("--max-new-tokens", type=int, default=None, help="tokens of the whole plan")
-    parser.add_argument("--temperature", type=float, default=0.0, help="0: always the likeliest token")
-    parser.add_argument("--seed", type=int, default=0, help="of the staged game and of sampling")
+    parser.add_argument("--max-new-tokens", type=int, default=None, help="tokens of the whole plan (default: no limit)")
+    parser.add_argument("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
+    parser.add_argument("--seed", type=int, default=0, help="of the staged game and of sampling (default: 0)")
     parser.add_argument("--no-masks", action="store_true", help="let the model write what it likes, to compare")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON and nothing else")
     parser.add_argument("--output", default=None, metavar="FILE", help="also write the plan as JSON to FILE")

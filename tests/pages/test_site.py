@@ -7,6 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import constrained.decoding
+import constrained.models
 from tests.browser import watched
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -78,6 +80,14 @@ def test_the_page_of_commands_has_every_command_and_option(site):
     text = (site / "commands.html").read_text(encoding="utf-8")
     for said in ("constrained train self-learning", "constrained bench agents", "--test-masks", "what is to be done"):
         assert said in text, said
+
+
+def test_every_name_that_is_exported_has_its_place_in_the_api(site):
+    places = set().union(*(References(page).places for page in (site / "api").glob("*.html")))
+    for module in (constrained, constrained.decoding, constrained.models):
+        for name in module.__all__:
+            shown = {place for place in places if place.startswith("constrained") and place.endswith(f".{name}")}
+            assert shown, f"{module.__name__}.{name}"
 
 
 @pytest.mark.parametrize("scheme, width", [("light", 1280), ("dark", 390)])
