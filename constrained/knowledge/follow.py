@@ -104,18 +104,28 @@ class FollowSets:
 
     def _place(self, node: Node, rule: str, behind: dict[str, None], within: Unit) -> None:
         """Note that `behind` follows `node`; `within` ends with it, or is "" if something must follow."""
+        stack = [self._placing(node, rule, behind, within)]  # a chain of actions may be longer than Python's own stack
+        while stack:
+            deeper = next(stack[-1], None)
+            if deeper is None:
+                stack.pop()
+            else:
+                stack.append(deeper)
+
+    def _placing(self, node: Node, rule: str, behind: dict[str, None], within: Unit) -> Iterator[Iterator]:
+        """The steps of `_place`: each is to be done before the next is asked for."""
         if isinstance(node, n.Seq):
             for item in reversed(node.items):
-                self._place(item, rule, behind, within)
+                yield self._placing(item, rule, behind, within)
                 actions, empty = self.first(item, rule)
                 behind = {**dict.fromkeys(actions), **behind} if empty else dict.fromkeys(actions)
                 within = within if empty else ""
         elif isinstance(node, n.Alt):
             for item in node.items:
-                self._place(item, rule, behind, within)
+                yield self._placing(item, rule, behind, within)
         elif isinstance(node, n.Repeat):
             again = self.first(node.item, rule)[0] if node.high != 1 else ()
-            self._place(node.item, rule, {**dict.fromkeys(again), **behind}, within)
+            yield self._placing(node.item, rule, {**dict.fromkeys(again), **behind}, within)
         elif isinstance(node, (n.Call, n.Var)):
             unit = node.rule if isinstance(node, n.Call) else (rule, node.name)
             self._after.setdefault(unit, {}).update(behind)
@@ -124,7 +134,7 @@ class FollowSets:
             if unit not in self._walked:
                 self._walked.add(unit)
                 for standing, piece in self._pieces(unit):
-                    self._place(piece, standing, {}, unit)
+                    yield self._placing(piece, standing, {}, unit)
 
     def _pieces(self, unit: Unit) -> Iterator[tuple[str, Node]]:
         """(rule, node) that a unit consists of, an action's text aside."""

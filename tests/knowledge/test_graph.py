@@ -129,3 +129,11 @@ def test_only_actions_that_are_there_can_be_left():
         knowledge.only(["lookup"], "x")
     with pytest.raises(KnowledgeError):
         knowledge.only([], "x")
+
+
+def test_a_chain_of_actions_may_be_longer_than_the_interpreter_s_stack():
+    rules = "".join(f'a{i}: "x{i}" _STEP a{i + 1}\n' for i in range(1500))
+    knowledge = ActionKnowledge.from_lark(f'%declare _STEP\nstart: a0\n{rules}a1500: "end"\n')
+    assert knowledge.actions == {f"a{i}": "" for i in range(1501)}
+    assert knowledge.rules["a700"] == ("a701",)
+    assert knowledge.check(["x0", "x1", "x3"]).verdicts == ["ok", "ok", "misordered"]
