@@ -51,7 +51,7 @@ def play(
     """
     document = Document.open(file) if file else None
     listening = _listen(port)
-    found = [EMBEDDED, *(one for name in tokenizers for one in _tokenizers(name))]
+    found = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
     playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(found)), model)
     app = create_app(playground)
     server = make_server(ADDRESS, playground.port, app, threaded=True, request_handler=_Quiet, fd=listening.fileno())
@@ -83,7 +83,7 @@ def _listen(port: int | None) -> socket.socket:
     raise ConstrainedError(f"ports {PORT} to {PORT + PORTS - 1} are taken", "choose another with --port")
 
 
-def _tokenizers(name: str) -> list[str]:
+def tokenizers_at(name: str) -> list[str]:
     """The tokenizers at a name: those in a folder, or its subfolders; else itself."""
     folder = Path(name).expanduser()
     if not folder.is_dir():

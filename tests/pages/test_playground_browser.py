@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.browser import watched
-from tests.data import shared
 from tests.playground.serving import serving
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs playwright").expect
@@ -27,8 +27,15 @@ rest: "rest"
 
 
 @pytest.fixture(scope="module")
-def address():
-    with serving("--port", "0", "--tokenizer", str(shared("tokenizers/gpt2"))) as (found, _):
+def address(tmp_path_factory):
+    """A playground without a file, with a tokenizer of single bytes beside the embedded one."""
+    folder = tmp_path_factory.mktemp("tokenizers") / "single"
+    folder.mkdir()
+    single = Tokenizer(models.BPE({sign: i for i, sign in enumerate(pre_tokenizers.ByteLevel.alphabet())}, []))
+    single.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    single.decoder = decoders.ByteLevel()
+    single.save(str(folder / "tokenizer.json"))
+    with serving("--port", "0", "--tokenizer", str(folder.parent)) as (found, _):
         yield found
 
 
@@ -95,8 +102,8 @@ def test_what_may_come_next_in_bytes_and_tokens(tab, address):
     expect(explanation).to_contain_text("Next byte: 1 of 256")
     expect(explanation).to_contain_text("Next token: 2 of 801")
     expect(explanation.get_by_text("end of text")).to_be_visible()
-    tab.get_by_label("Tokens of").select_option(label="gpt2")
-    expect(explanation).to_contain_text("Next token: 2 of 50,257")
+    tab.get_by_label("Tokens of").select_option(label="single")
+    expect(explanation).to_contain_text("Next token: 2 of 257")
     explanation.get_by_role("button", name="0", exact=True).last.click()
     expect(tab.get_by_label("Path so far")).to_have_value("go to desk 10")
     tab.get_by_label("Path so far").fill("go to desk 10->re")

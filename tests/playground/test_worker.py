@@ -8,7 +8,9 @@ import pytest
 
 from constrained.grammar import read_source
 from constrained.playground import bounds
+from constrained.playground.server import tokenizers_at
 from constrained.playground.worker import Busy, Worker, WorkerError
+from tests.data import shared
 
 RUN = {
     "text": "", "source": None, "values": {}, "task": "go on", "strategy": "act", "masks": True, "seed": 1,
@@ -62,6 +64,14 @@ def test_hostile_grammars_end_in_time(asking, text):
         assert "findings" in said or "bytes" in said or said["error"]["message"]
     assert time.monotonic() - began < 2 * (bounds.CHECK_SECONDS + bounds.START_SECONDS)
     assert asking.check('start: "a"\n')["findings"] == []
+
+
+@pytest.mark.parametrize("name, allowed", [("qwen2.5", 151_665), ("gpt2", 50_257), ("phi3-mini", 32_011)])
+def test_tokens_of_real_tokenizers(worker, name, allowed):
+    (file,) = tokenizers_at(str(shared(f"tokenizers/{name}")))
+    jobs = [(job, {**asked('start: "go to " /[a-z]{1,9}/'), "path": "go ", "tokenizer": file}, 120) for job in ("tokenizer", "explain")]
+    tokens = worker.answer(*jobs)["tokens"]
+    assert tokens["size"] == allowed and {"t", "to"} <= {token["text"] for token in tokens["first"]}
 
 
 def test_a_process_that_dies_is_told_of_and_started_anew(worker):
