@@ -179,7 +179,7 @@ def parsed(path: str | Path, number: int, text: bytes) -> dict:
         if isinstance(line, dict) and ("run" in line if number == 1 else "task" in line):
             return line
         problem = "not a line of a run"
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, a number without end, brackets without end
         problem = f"damaged: {error}"
     raise DataError(f"{path}, line {number}: {problem}", "move the file away to play its tasks again")
 

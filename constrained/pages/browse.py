@@ -64,11 +64,15 @@ def runs_in(folder: str | Path) -> list[Listed]:
     found = []
     for path in _files(folder):
         file = inside(folder, path.relative_to(folder).as_posix())
-        if file is not None:
-            found.append((file.stat().st_mtime_ns, path))
-    listed = []
-    for changed, path in sorted(found, reverse=True):
-        run = _listed(folder, path, changed, path.stat().st_size)
+        try:
+            known = file.stat() if file else None
+        except OSError:  # gone meanwhile
+            known = None
+        if known is not None:
+            found.append((known.st_mtime_ns, known.st_size, path))
+    listed: list[Listed] = []
+    for changed, size, path in sorted(found, reverse=True):
+        run = _listed(folder, path, changed, size)
         if run is not None:
             listed.append(run)
         if len(listed) == MOST_RUNS:
@@ -93,14 +97,16 @@ def _files(folder: Path) -> Iterator[Path]:
 def _listed(folder: Path, path: Path, changed: int, size: int) -> Listed | None:
     """What the list says of a file as it was at `changed`; None if it is no run's record."""
     name, moment = path.relative_to(folder).as_posix(), changed / 1e9
-    with path.open("rb") as file:
-        first = file.readline(200).lstrip()
-    if not first.startswith(b'{"run"') and first:
-        return None
     try:
+        with path.open("rb") as file:
+            first = file.readline(200).lstrip()
+        if not first.startswith(b'{"run"') and first:
+            return None
         header, recorded = read_record(path)
     except ConstrainedError as error:
         return Listed(name, {}, 0, 0, 0, size, moment, error.message)
+    except OSError as error:
+        return Listed(name, {}, 0, 0, 0, size, moment, f"can't be read: {error.strerror}")
     ends = [task.end for task in recorded.values() if task.end is not None]
     won = sum(end.get("success") is True for end in ends)
     return Listed(name, describe(header), len(recorded), len(ends), won, size, moment)

@@ -166,7 +166,7 @@ def _task(path, name: str, recorded: Recorded, walk: Walk, texts: Texts) -> dict
         try:
             step = _step(Step(**line["step"]))
             answers = [_answer(answer, step.get("action", ""), texts) for answer in line["answers"]]
-        except (TypeError, KeyError, ValueError, AttributeError, IndexError) as error:
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
             raise _damaged(path, number, f"{type(error).__name__}: {error}") from None
         for answer, raw in zip(answers, line["answers"]):
             if "prompt" in answer:  # most of it is what the one before has read, too

@@ -26,7 +26,7 @@ class Walk:
     Parameters
     ----------
     shown : dict or None
-        What a page shows of it: ``name``, ``svg``, ``text``, ``rules``, ``definitions``, ``may_end``.
+        What a page shows of it: ``name``, ``svg``, ``text``, ``definitions``.
     knowledge : ActionKnowledge or None
         The same knowledge, where it ships with this version, with slots that hold any text.
     """
@@ -50,9 +50,7 @@ class Walk:
                 "name": knowledge.name,
                 "svg": safe_svg(knowledge.to_svg()),
                 "text": knowledge.to_text(),
-                "rules": {name: list(after) for name, after in knowledge.rules.items()},
                 "definitions": dict(knowledge.actions),
-                "may_end": sorted(knowledge.graph.may_end),
             },
             knowledge,
         )
@@ -125,12 +123,10 @@ def shipped_knowledge(header: Mapping[str, Any]) -> ActionKnowledge | None:
 
 def _checked(recorded: Mapping[str, Any]) -> dict:
     """The knowledge in a header, with nothing of another form than the page expects."""
-    rules, definitions = (recorded.get(key) if isinstance(recorded.get(key), Mapping) else {} for key in ("rules", "definitions"))
+    definitions = recorded.get("definitions")
     return {
         "name": str(recorded.get("knowledge") or ""),
         "svg": safe_svg(str(recorded.get("svg") or "")),
         "text": str(recorded.get("text") or ""),
-        "rules": {str(name): [str(other) for other in after] for name, after in rules.items() if isinstance(after, list)},
-        "definitions": {str(name): str(words) for name, words in definitions.items()},
-        "may_end": [str(name) for name in recorded.get("may_end") or ()],
+        "definitions": {name: str(words) for name, words in definitions.items()} if isinstance(definitions, Mapping) else {},
     }

@@ -249,8 +249,8 @@ def test_what_a_run_holds_stays_text(open_run, traced, tmp_path):
     assert tab.locator("main img, .graph script, .graph style, .graph a, .graph [onclick], .graph [style*=fill]").count() == 0
     assert tab.locator(".graph rect").count() > 0
     tab.locator(".token").first.click()
-    tab.locator("summary").last.click()
-    expect(tab.locator(".prompt")).to_contain_text(HOSTILE)
+    tab.locator("main summary").last.click()
+    expect(tab.locator("main .prompt")).to_contain_text(HOSTILE)
 
 
 def test_a_run_that_has_just_begun_and_one_under_way(open_run, traced, tmp_path):

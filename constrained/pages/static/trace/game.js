@@ -4,7 +4,7 @@ import { actionAnswer, data, mostRemoved, promptOf, textAt } from "./run.js";
 import { TOLD, tokenLine } from "./tokens.js";
 
 const SIGNS = { won: "✓", lost: "✗", failed: "⚠", planned: "◇", "under way": "…" };
-const VERDICTS = { ok: "✓ ok", invalid: "✗ invalid", misordered: "⇄ misordered" };
+const VERDICTS = new Map([["ok", "✓ ok"], ["invalid", "✗ invalid"], ["misordered", "⇄ misordered"]]);
 
 /** The outcome of a task, as a sign and a word. */
 export function outcomeMark(task) {
@@ -40,6 +40,9 @@ function taskWords(task) {
   for (const [name, value] of Object.entries(task.end?.outcome ?? {})) {
     if (name !== "success") words.push(`${name} ${Number(value.toPrecision(3))}`);
   }
+  const usage = Object.values(task.end?.usage ?? {});
+  const total = (what) => usage.reduce((sum, cost) => sum + (cost[what] ?? 0), 0);
+  if (usage.length) words.push(`${plural(total("completion_tokens"), "token")} written, ${total("forced_tokens")} forced`);
   const note = task.end?.failure || task.end?.note;
   if (note) words.push(note);
   return `· ${words.join(" · ")}`;
@@ -66,7 +69,7 @@ function stepRow(step, index, choose) {
     el("code", { className: "action" }, step.action || "(no action)"),
     most >= TOLD ? el("span", { className: "most" }, percent(most)) : null,
     step.no_effect ? el("span", { className: "verdict none" }, "∅ no effect") : null,
-    el("span", { className: `verdict ${step.verdict}` }, VERDICTS[step.verdict] ?? step.verdict ?? ""),
+    el("span", { className: `verdict ${step.verdict}` }, VERDICTS.get(step.verdict) ?? step.verdict ?? ""),
   );
   row.addEventListener("click", () => choose(index, null));
   return el("li", { className: "step", data: { step: index } }, row);
@@ -110,7 +113,7 @@ function stepBody(task, step, index, choose) {
 function openThen(step) {
   if (!step.place) return [];
   const answer = actionAnswer(step);
-  const names = step.open.map((name) => el("li", { className: name === step.took ? "took" : "", title: data.knowledge?.definitions[name] ?? "" }, name));
+  const names = step.open.map((name) => el("li", { className: name === step.took ? "took" : "", title: definition(name) }, name));
   const parts = [
     el("h3", {}, step.place === "start" ? "Open at the start" : `Open after ${step.place}`),
     names.length ? el("ul", { className: "names" }, ...names) : el("p", { className: "faint" }, "Nothing."),
@@ -129,6 +132,11 @@ function openThen(step) {
     );
   }
   return parts;
+}
+
+function definition(name) {
+  const known = data.knowledge?.definitions ?? {};
+  return Object.hasOwn(known, name) ? known[name] : name;
 }
 
 function promptRead(task, step) {

@@ -13,6 +13,11 @@ if (drawing) {
   byId("graph-said").textContent = "This run's record doesn't hold its knowledge, and none that ships is the same.";
 }
 
+if (data.knowledge?.text) {
+  byId("knowledge-text").textContent = data.knowledge.text;
+  byId("knowledge").hidden = false;
+}
+
 /** Show no more than what is drawn, so that it is as large as it can be, within reason. */
 function crop() {
   const margin = 6;

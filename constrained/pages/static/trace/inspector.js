@@ -1,7 +1,7 @@
 // One token: where the model's probability went, and which rule took what of it.
 import { byId, el, percent, plural, visible } from "../dom.js";
 import { data, kindOf, stillOpen, textAt, tokensOf } from "./run.js";
-import { KINDS } from "./odds.js";
+import { inWords } from "./odds.js";
 import { runs } from "./tokens.js";
 
 const MOST_LISTED = 12;
@@ -94,9 +94,8 @@ function shareTable(shares) {
 
 function forbidden(other) {
   if (other.reason === undefined) return [];
-  const kind = textAt(other.kind);
   return [
-    el("h3", {}, "Why not ", el("code", {}, other.end ? "end of text" : visible(other.t)), `? ${KINDS[kind] ?? kind}`),
+    el("h3", {}, "Why not ", el("code", {}, other.end ? "end of text" : visible(other.t)), `? ${inWords(textAt(other.kind))}`),
     el("p", {}, textAt(other.reason)),
     ...(other.rule === undefined ? [] : [el("p", {}, "Rule ", el("code", {}, textAt(other.rule)), " at ", el("code", {}, textAt(other.at)))]),
     ...(other.line === undefined ? [] : [el("pre", { className: "source", tabIndex: 0 }, textAt(other.line))]),

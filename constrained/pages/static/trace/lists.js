@@ -1,7 +1,7 @@
 // The two lists at the side: the tasks, and the places where model and knowledge were most at odds; with their filters.
 import { byId, el, fillSelect, percent, plural, visible } from "../dom.js";
 import { outcomeMark } from "./game.js";
-import { KINDS, byMass, counted, filtered } from "./odds.js";
+import { byMass, counted, filtered, inWords } from "./odds.js";
 import { data, tasks, written } from "./run.js";
 
 const PAGE = 100;
@@ -51,7 +51,7 @@ export function startLists(choose) {
   const states = [...new Set(tasks.map((task) => task.state))];
   fillSelect(byId("outcome"), [["", "any"], ...(states.length > 1 ? [["not won", "not won"]] : []), ...states.map((state) => [state, state])]);
   fillSelect(byId("order"), Object.entries(ORDERS).map(([value, [label]]) => [value, label]));
-  fillSelect(byId("why"), [["", "any"], ...counted((place) => place.why).map(([why, count]) => [why, `${KINDS[why] ?? why} (${count})`])]);
+  fillSelect(byId("why"), [["", "any"], ...counted((place) => place.why).map(([why, count]) => [why, `${inWords(why)} (${count})`])]);
   fillSelect(byId("kind"), [["", "anywhere"], ...counted((place) => [place.kind]).map(([kind, count]) => [kind, `${kind} (${count})`])]);
   byId("least").value = "5";
   for (const id of ["search", "least", "outcome", "only-odds", "only-wrong", "order", "why", "kind", "this-task"]) {
@@ -140,7 +140,7 @@ function placeItem(place) {
 
 function whyWords({ why, mass }) {
   if (mass === null || !why.length) return "";
-  return `${why.at(-1) === why[0] ? KINDS[why[0]] ?? why[0] : why.at(-1)} · `;
+  return `${inWords(why.at(-1))} · `;
 }
 
 /** What was written, with what stood before it in its line. */

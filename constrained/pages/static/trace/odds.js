@@ -42,16 +42,18 @@ function ruleOf(other) {
   return other.rule === undefined ? "" : `${textAt(other.rule)}, ${textAt(other.at)}`;
 }
 
-/** What kinds of reasons there are, in words. */
-export const KINDS = {
-  form: "the form of the step",
-  invalid: "no such action or argument",
-  misordered: "not admitted at this place",
-  unfinished: "the action was not whole",
-  "done before": "done before, nothing has changed",
-  "of no use": "of no use, by what is remembered",
-  "too long": "too few tokens were left",
-};
+const KINDS = new Map([
+  ["form", "the form of the step"],
+  ["invalid", "no such action or argument"],
+  ["misordered", "not admitted at this place"],
+  ["unfinished", "the action was not whole"],
+  ["done before", "done before, nothing has changed"],
+  ["of no use", "of no use, by what is remembered"],
+  ["too long", "too few tokens were left"],
+]);
+
+/** A kind of reason in words; a rule as it is. */
+export const inWords = (why) => KINDS.get(why) ?? why;
 
 /** The places that a choice of filters leaves, in the run's order. */
 export function filtered({ least, why, kind, task, words }) {
