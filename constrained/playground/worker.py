@@ -67,7 +67,7 @@ class Worker:
         WorkerError
             The job took too long or too much, or was stopped.
         """
-        if not self._turn.acquire(blocking=False):
+        if not self._turn.acquire(timeout=2 * BEAT):  # one that was just stopped, or left, is over by then
             raise Busy("a run is under way", "stop it, or wait for its end")
         try:
             yield from self._said(job, request, seconds)

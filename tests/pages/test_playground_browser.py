@@ -162,7 +162,10 @@ def test_a_run_is_stopped(tab, address):
     expect(tab.locator(".step").first).to_be_visible()
     tab.get_by_role("button", name="Stop").click()
     expect(tab.locator("#run-state")).to_have_text("Stopped.")
-    expect(tab.get_by_role("button", name="Run", exact=True)).to_be_visible()
+    tab.get_by_role("button", name="Run", exact=True).click()
+    expect(tab.locator(".step").first).to_be_visible()
+    tab.keyboard.press("Control+Enter")
+    expect(tab.locator("#run-state")).to_have_text("Stopped.")
 
 
 def test_a_file_is_saved_and_not_written_over_unseen(tab, rooms):

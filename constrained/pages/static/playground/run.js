@@ -48,7 +48,7 @@ export function toggleRun() {
 async function run(given) {
   if (stopping) return;
   stopping = new AbortController();
-  counts = { steps: 0, invalid: 0, misordered: 0, pruned: 0, masks: byId("masks").checked, began: performance.now() };
+  counts = { steps: 0, invalid: 0, misordered: 0, pruned: 0, phase: "", masks: byId("masks").checked, began: performance.now() };
   byId("run-steps").replaceChildren();
   byId("figures").hidden = byId("trace").hidden = true;
   working(true);
@@ -100,6 +100,8 @@ function add(step) {
   counts.misordered += step.verdict === "misordered";
   counts.pruned += step.pruned_mass;
   const mass = step.max_pruned_mass;
+  const phase = step.phase === counts.phase ? "" : step.phase;
+  counts.phase = step.phase;
   const verdict = step.verdict === "ok" ? null : el("strong", { className: "verdict", title: step.reason }, step.verdict);
   byId("run-steps").append(
     el(
@@ -109,13 +111,13 @@ function add(step) {
       el(
         "div",
         {},
-        step.phase && el("p", { className: "hint" }, step.phase),
+        phase && el("p", { className: "hint" }, phase),
         step.thought && el("p", { className: "thought" }, step.thought),
         el("p", { className: "action" }, el("code", {}, step.action), " ", verdict),
         step.verdict === "ok" ? null : el("p", { className: "reason" }, step.reason),
         step.observation && el("p", { className: "observation" }, step.observation),
       ),
-      mass >= 0.0005 ? el("span", { className: "mass", title: "most probability outside the masks at one token" }, percent(mass)) : null,
+      mass >= 0.0005 ? el("span", { className: "mass", title: "most probability outside the masks at one token" }, `${percent(mass)} outside`) : null,
     ),
   );
   figures();
