@@ -26,13 +26,13 @@ def safe_svg(text: str) -> str:
         return ""
     try:
         root = ElementTree.fromstring(text)
-    except ElementTree.ParseError:
+        if root.tag != f"{{{_SVG}}}svg":
+            return ""
+        drawn = _kept(root)
+        drawn.set("xmlns", _SVG)
+        return ElementTree.tostring(drawn, encoding="unicode")
+    except (ElementTree.ParseError, UnicodeError, RecursionError):
         return ""
-    if root.tag != f"{{{_SVG}}}svg":
-        return ""
-    drawn = _kept(root)
-    drawn.set("xmlns", _SVG)
-    return ElementTree.tostring(drawn, encoding="unicode")
 
 
 def _kept(element: ElementTree.Element) -> ElementTree.Element:

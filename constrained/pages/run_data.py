@@ -117,7 +117,9 @@ def chosen(recorded: Mapping[str, Recorded], patterns: list[str], path: str | Pa
     for pattern in patterns:
         if not any(_fits(name, pattern) for name in recorded):
             some = ", ".join(list(recorded)[:5]) or "none"
-            raise DataError(f"{path} has no task {pattern!r}", f"it has {len(recorded)}: {some} ...; * stands for any text")
+            raise DataError(
+                f"{path} has no task {pattern!r}", f"it has {len(recorded)}: {some} ...; * stands for any text"
+            )
     return [name for name in recorded if not patterns or any(_fits(name, pattern) for pattern in patterns)]
 
 
@@ -168,10 +170,9 @@ def _task(path, name: str, recorded: Recorded, walk: Walk, texts: Texts) -> dict
             answers = [_answer(answer, step.get("action", ""), texts) for answer in line["answers"]]
         except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
             raise _damaged(path, number, f"{type(error).__name__}: {error}") from None
-        for answer, raw in zip(answers, line["answers"]):
+        for answer in answers:
             if "prompt" in answer:  # most of it is what the one before has read, too
-                answer["prompt"] = _since(before, answer["prompt"])
-                before = raw["trace"]["prompt"]
+                before, answer["prompt"] = answer["prompt"], _since(before, answer["prompt"])
         steps.append({**step, "answers": answers})
     walk.place(steps)
     prompts = (answer["prompt"][1] for step in steps for answer in step["answers"] if "prompt" in answer)

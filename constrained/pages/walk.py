@@ -128,5 +128,7 @@ def _checked(recorded: Mapping[str, Any]) -> dict:
         "name": str(recorded.get("knowledge") or ""),
         "svg": safe_svg(str(recorded.get("svg") or "")),
         "text": str(recorded.get("text") or ""),
-        "definitions": {name: str(words) for name, words in definitions.items()} if isinstance(definitions, Mapping) else {},
+        "definitions": {name: str(words) for name, words in definitions.items()}
+        if isinstance(definitions, Mapping)
+        else {},
     }

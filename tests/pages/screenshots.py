@@ -26,7 +26,10 @@ def playground(browser, picture: Path) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder, "rooms.lark")
         file.write_text(text + '\n// wait: wait a moment.\nwait: "wait" _STEP rest\n', encoding="utf-8")
-        with serving("--port", "0", str(file)) as (address, _), watched(browser, viewport={"width": 1280, "height": 800}) as tab:
+        with (
+            serving("--port", "0", str(file)) as (address, _),
+            watched(browser, viewport={"width": 1280, "height": 800}) as tab,
+        ):
             tab.goto(address)
             tab.get_by_role("tab", name="What may come next").click()
             tab.get_by_text("Values of the slots").click()
@@ -46,7 +49,7 @@ def trace(browser, picture: Path, theme: str = "light") -> None:
             run = play(Path(folder), games=4)
         file = Path(folder, "trace.html")
         file.write_text(trace_page(run), encoding="utf-8")
-        with watched(browser, viewport={"width": 1340, "height": 880}, color_scheme=theme) as tab:
+        with watched(browser, viewport={"width": 1340, "height": 920}, color_scheme=theme) as tab:
             tab.goto(file.as_uri())
             tab.get_by_role("tab", name="At odds").click()
             tab.keyboard.press("n")

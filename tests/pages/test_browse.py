@@ -46,7 +46,15 @@ def get(client, path, host="127.0.0.1:8765"):
 def test_the_list_names_each_run_and_what_came_of_it(client):
     text = get(client, "/").text
     assert text.count("<tr>") == 1 + 4  # its head; other.jsonl is no run, the links lead out
-    for words in ("ü &lt;b&gt;.jsonl", "knowagent", "1 under way", "empty.jsonl", "is empty", "broken.jsonl", "line 2: damaged"):
+    for words in (
+        "ü &lt;b&gt;.jsonl",
+        "knowagent",
+        "1 under way",
+        "empty.jsonl",
+        "is empty",
+        "broken.jsonl",
+        "line 2: damaged",
+    ):
         assert words in text
     for words in ("secret", "out.jsonl", "other.jsonl", "notes.txt"):
         assert words not in text
@@ -87,7 +95,13 @@ def test_nothing_else_can_be_reached(client, path):
 
 @pytest.mark.parametrize(
     "host, code",
-    [("localhost:8765", 200), ("127.0.0.1:80", 403), ("evil.example", 403), ("127.0.0.1.evil.example:8765", 403), ("", 403)],
+    [
+        ("localhost:8765", 200),
+        ("127.0.0.1:80", 403),
+        ("evil.example", 403),
+        ("127.0.0.1.evil.example:8765", 403),
+        ("", 403),
+    ],
 )
 def test_only_who_asks_for_this_machine_is_answered(client, host, code):
     assert get(client, "/", host).status_code == code
@@ -98,7 +112,9 @@ def served(folder):
     """The address of the real command, serving the folder."""
     command = [sys.executable, "-m", "constrained", "view", "--serve", str(folder), "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as process:
         try:
             yield process.stdout.readline().split(" at ")[1].split()[0]
         finally:

@@ -177,7 +177,14 @@ def test_a_damaged_run_is_refused_with_its_place(traced, tmp_path, damage):
 
 @pytest.mark.parametrize(
     "text, problem",
-    [("", "is empty"), ("{}\n", "line 1: not a line of a run"), ("{\"run\": {}}\n[1]\n", "line 2"), ("\x00\n", "line 1"), ("[" * 200_000 + "\n", "line 1"), ("1" * 5_000 + "\n", "line 1")],
+    [
+        ("", "is empty"),
+        ("{}\n", "line 1: not a line of a run"),
+        ('{"run": {}}\n[1]\n', "line 2"),
+        ("\x00\n", "line 1"),
+        ("[" * 200_000 + "\n", "line 1"),
+        ("1" * 5_000 + "\n", "line 1"),
+    ],
     ids=["empty", "no run", "no line of one", "bytes", "brackets", "digits"],
 )
 def test_a_file_of_something_else_is_refused(tmp_path, text, problem):

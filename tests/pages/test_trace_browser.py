@@ -12,7 +12,9 @@ from constrained.pages.trace import trace_page
 from tests.browser import watched
 from tests.pages.traced import rewritten
 
-expect = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install -c constraints.txt .[test]").expect
+expect = pytest.importorskip(
+    "playwright.sync_api", reason="needs playwright: pip install -c constraints.txt .[test]"
+).expect
 
 HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
 
@@ -95,7 +97,10 @@ def test_a_graph_as_a_table_marks_its_dots(open_run, open_loop, tmp_path):
 
     tab = open_run(rewritten(open_loop, tmp_path / "table.jsonl", table))
     [step] = run_data(open_loop)["tasks"][0]["steps"][:1]
-    dots = [(dot.get_attribute("data-from"), dot.get_attribute("data-to")) for dot in tab.locator(".graph circle.open").all()]
+    dots = [
+        (dot.get_attribute("data-from"), dot.get_attribute("data-to"))
+        for dot in tab.locator(".graph circle.open").all()
+    ]
     assert sorted(dots) == sorted(("start", name) for name in step["open"])
     assert tab.locator(".graph circle.took").get_attribute("data-to") == step["took"]
     assert marked(tab, "text.row.here") == ["start"]
@@ -149,7 +154,10 @@ def test_tasks_are_searched_sorted_and_filtered(open_run, unmasked):
     names = tab.locator("#tasks .name")
     assert names.count() == 4
     tab.locator("#order").select_option("wrong")
-    wrong = [int(found[1]) if (found := re.search(r"(\d+) wrong", text)) else 0 for text in tab.locator("#tasks .item").all_inner_texts()]
+    wrong = [
+        int(found[1]) if (found := re.search(r"(\d+) wrong", text)) else 0
+        for text in tab.locator("#tasks .item").all_inner_texts()
+    ]
     assert wrong == sorted(wrong, reverse=True) and wrong[0] > 0
     tab.locator("#only-wrong").check()
     assert names.count() == sum(count > 0 for count in wrong)
@@ -236,8 +244,12 @@ def hostile(lines):
     lines[0]["run"]["suite"] = HOSTILE
     picture = lines[0]["run"]["trace"]
     picture["knowledge"] = HOSTILE
-    picture["svg"] = picture["svg"].replace("<style>", "<script>document.title = 'taken'</script><a href='x'><style>", 1)
-    picture["svg"] = picture["svg"].replace("</style>", "</style></a>").replace("<rect ", "<rect onclick='x()' style='fill: red' ")
+    picture["svg"] = picture["svg"].replace(
+        "<style>", "<script>document.title = 'taken'</script><a href='x'><style>", 1
+    )
+    picture["svg"] = (
+        picture["svg"].replace("</style>", "</style></a>").replace("<rect ", "<rect onclick='x()' style='fill: red' ")
+    )
     return lines
 
 
@@ -246,7 +258,10 @@ def test_what_a_run_holds_stays_text(open_run, traced, tmp_path):
     assert tab.locator(".observation").inner_text() == HOSTILE
     assert tab.locator(".names li").inner_text() == HOSTILE
     assert tab.title() == "hostile.jsonl · trace"
-    assert tab.locator("main img, .graph script, .graph style, .graph a, .graph [onclick], .graph [style*=fill]").count() == 0
+    assert (
+        tab.locator("main img, .graph script, .graph style, .graph a, .graph [onclick], .graph [style*=fill]").count()
+        == 0
+    )
     assert tab.locator(".graph rect").count() > 0
     tab.locator(".token").first.click()
     tab.locator("main summary").last.click()
@@ -266,7 +281,9 @@ def test_a_run_that_has_just_begun_and_one_under_way(open_run, traced, tmp_path)
 def test_a_run_whose_knowledge_cannot_be_drawn(open_run, traced, tmp_path, change):
     def without(lines):
         lines[0]["run"]["knowledge"] = {"name": "mine", "digest": ""}
-        lines[0]["run"]["trace"]["svg"] = "" if change == "no picture" else "<!DOCTYPE svg [<!ENTITY a 'a'>]><svg>&a;</svg>"
+        lines[0]["run"]["trace"]["svg"] = (
+            "" if change == "no picture" else "<!DOCTYPE svg [<!ENTITY a 'a'>]><svg>&a;</svg>"
+        )
         return lines
 
     tab = open_run(rewritten(traced, tmp_path / "plain.jsonl", without))

@@ -4,7 +4,11 @@ import { actionAnswer, data, mostRemoved, promptOf, textAt } from "./run.js";
 import { TOLD, tokenLine } from "./tokens.js";
 
 const SIGNS = { won: "✓", lost: "✗", failed: "⚠", planned: "◇", "under way": "…" };
-const VERDICTS = new Map([["ok", "✓ ok"], ["invalid", "✗ invalid"], ["misordered", "⇄ misordered"]]);
+const VERDICTS = new Map([
+  ["ok", "✓ ok"],
+  ["invalid", "✗ invalid"],
+  ["misordered", "⇄ misordered"],
+]);
 
 /** The outcome of a task, as a sign and a word. */
 export function outcomeMark(task) {
@@ -42,7 +46,8 @@ function taskWords(task) {
   }
   const usage = Object.values(task.end?.usage ?? {});
   const total = (what) => usage.reduce((sum, cost) => sum + (cost[what] ?? 0), 0);
-  if (usage.length) words.push(`${plural(total("completion_tokens"), "token")} written, ${total("forced_tokens")} forced`);
+  if (usage.length)
+    words.push(`${plural(total("completion_tokens"), "token")} written, ${total("forced_tokens")} forced`);
   const note = task.end?.failure || task.end?.note;
   if (note) words.push(note);
   return `· ${words.join(" · ")}`;
@@ -104,8 +109,10 @@ function stepBody(task, step, index, choose) {
     } else body.append(el("pre", { className: "said" }, answer.text));
   }
   if (!step.answers.length && step.thought) body.append(el("p", {}, step.thought));
-  if (step.reason) body.append(el("p", { className: `reason ${step.verdict}` }, el("strong", {}, "The knowledge: "), step.reason));
-  if (step.observation !== undefined) body.append(el("h3", {}, "The environment answered"), el("p", { className: "observation" }, step.observation));
+  if (step.reason)
+    body.append(el("p", { className: `reason ${step.verdict}` }, el("strong", {}, "The knowledge: "), step.reason));
+  if (step.observation !== undefined)
+    body.append(el("h3", {}, "The environment answered"), el("p", { className: "observation" }, step.observation));
   body.append(...openThen(step), ...promptRead(task, step));
   return body;
 }
@@ -113,21 +120,42 @@ function stepBody(task, step, index, choose) {
 function openThen(step) {
   if (!step.place) return [];
   const answer = actionAnswer(step);
-  const names = step.open.map((name) => el("li", { className: name === step.took ? "took" : "", title: definition(name) }, name));
+  const names = step.open.map((name) =>
+    el("li", { className: name === step.took ? "took" : "", title: definition(name) }, name),
+  );
   const parts = [
     el("h3", {}, step.place === "start" ? "Open at the start" : `Open after ${step.place}`),
     names.length ? el("ul", { className: "names" }, ...names) : el("p", { className: "faint" }, "Nothing."),
   ];
-  if (!answer) return [...parts, el("p", { className: "faint" }, "By the rules alone; the record doesn't say what was in view.")];
-  if (answer.left_out) parts.push(el("p", { className: "faint" }, `${plural(answer.left_out, "action")} more would be admitted by the rules, but had been done in the same situation, or could be of no use.`));
+  if (!answer)
+    return [...parts, el("p", { className: "faint" }, "By the rules alone; the record doesn't say what was in view.")];
+  if (answer.left_out)
+    parts.push(
+      el(
+        "p",
+        { className: "faint" },
+        `${plural(answer.left_out, "action")} more would be admitted by the rules, but had been done in the same situation, or could be of no use.`,
+      ),
+    );
   if (answer.some.length) {
     const rest = (answer.choices ?? 0) - answer.some.length;
     parts.push(
       el(
         "details",
         {},
-        el("summary", {}, `${answer.choices === null ? "Some of the" : answer.choices.toLocaleString("en")} concrete actions`),
-        el("ul", { className: "choices" }, ...answer.some.map((at) => el("li", { className: textAt(at) === step.action ? "took" : "" }, el("code", {}, textAt(at)))), rest > 0 ? el("li", { className: "faint" }, `and ${rest} more`) : null),
+        el(
+          "summary",
+          {},
+          `${answer.choices === null ? "Some of the" : answer.choices.toLocaleString("en")} concrete actions`,
+        ),
+        el(
+          "ul",
+          { className: "choices" },
+          ...answer.some.map((at) =>
+            el("li", { className: textAt(at) === step.action ? "took" : "" }, el("code", {}, textAt(at))),
+          ),
+          rest > 0 ? el("li", { className: "faint" }, `and ${rest} more`) : null,
+        ),
       ),
     );
   }

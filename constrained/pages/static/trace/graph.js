@@ -75,7 +75,9 @@ const isPlaces = Boolean(drawing?.querySelector("[data-place]"));
 function onArrow(arrow) {
   const { from, to } = arrow.dataset;
   const labels = drawing.querySelectorAll(`text[data-action]`);
-  return [...labels].filter((label) => label.dataset.from === from && label.dataset.to === to).map((label) => label.dataset.action);
+  return [...labels]
+    .filter((label) => label.dataset.from === from && label.dataset.to === to)
+    .map((label) => label.dataset.action);
 }
 
 /** The box or row that the game stands at: the last action itself, or the place it led to, as what is open tells. */
@@ -84,7 +86,8 @@ function standsAt(step, open) {
   const labels = [...drawing.querySelectorAll("text[data-from]")];
   const reached = labels.filter((label) => label.dataset.action === step.place).map((label) => label.dataset.to);
   const candidates = step.place === "start" ? ["start"] : [...new Set(reached)];
-  const leaving = (place) => labels.filter((label) => label.dataset.from === place).map((label) => label.dataset.action);
+  const leaving = (place) =>
+    labels.filter((label) => label.dataset.from === place).map((label) => label.dataset.action);
   const fits = (place) => {
     const out = leaving(place);
     const missing = [...open].filter((name) => !out.includes(name)).length;

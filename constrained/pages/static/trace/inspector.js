@@ -21,7 +21,13 @@ export function inspect(step, number, close) {
   shut.addEventListener("click", close);
   const where = `token ${at + 1} of ${answer.tokens.length} · ${kindOf(answer, at)} · ${answer.role}, ${answer.model}`;
   box.replaceChildren(
-    el("div", { className: "inspector-head" }, head, el("code", { className: "big" }, token.end ? "end of text" : visible(token.t)), shut),
+    el(
+      "div",
+      { className: "inspector-head" },
+      head,
+      el("code", { className: "big" }, token.end ? "end of text" : visible(token.t)),
+      shut,
+    ),
     el("p", { className: "faint" }, where),
     ...(token.forced ? forced(answer, step, at) : asked(token, answer, step, at)),
   );
@@ -37,7 +43,8 @@ function bringUp(box) {
 }
 
 function invitation() {
-  if (!data.traced) return "This run holds no tokens. Run it again with --trace to see each one, and what the masks took.";
+  if (!data.traced)
+    return "This run holds no tokens. Run it again with --trace to see each one, and what the masks took.";
   const next = data.run.masks ? "one where the mask took much" : "action that the knowledge judges wrong";
   return `Choose a token: click it, or press n for the next ${next}.`;
 }
@@ -53,7 +60,12 @@ function forced(answer, step, at) {
         ? `all ${open.length} actions that still fit go on so`
         : "the form of the step and the knowledge leave one way on";
   return [
-    el("p", {}, el("strong", {}, "Forced. "), `The model was not asked for ${plural(run.tokens.length, "token")}: ${why}.`),
+    el(
+      "p",
+      {},
+      el("strong", {}, "Forced. "),
+      `The model was not asked for ${plural(run.tokens.length, "token")}: ${why}.`,
+    ),
     el("pre", { className: "source" }, text),
     ...openList(open),
   ];
@@ -81,23 +93,44 @@ function sharesOf(token) {
 }
 
 function bar(shares) {
-  const parts = shares.map(([name, , share]) => el("span", { className: `share ${name}`, style: { "flex-grow": String(share) } }));
+  const parts = shares.map(([name, , share]) =>
+    el("span", { className: `share ${name}`, style: { "flex-grow": String(share) } }),
+  );
   return el("div", { className: "bar", "aria-hidden": "true" }, ...parts);
 }
 
 function shareTable(shares) {
   const rows = shares.map(([name, label, share]) =>
-    el("tr", {}, el("td", {}, el("span", { className: `share key ${name}` })), el("th", { scope: "row" }, label), el("td", { className: "figure" }, percent(share))),
+    el(
+      "tr",
+      {},
+      el("td", {}, el("span", { className: `share key ${name}` })),
+      el("th", { scope: "row" }, label),
+      el("td", { className: "figure" }, percent(share)),
+    ),
   );
-  return el("table", { className: "shares" }, el("caption", { className: "visually-hidden" }, "Where the model's probability went"), el("tbody", {}, ...rows));
+  return el(
+    "table",
+    { className: "shares" },
+    el("caption", { className: "visually-hidden" }, "Where the model's probability went"),
+    el("tbody", {}, ...rows),
+  );
 }
 
 function forbidden(other) {
   if (other.reason === undefined) return [];
   return [
-    el("h3", {}, "Why not ", el("code", {}, other.end ? "end of text" : visible(other.t)), `? ${inWords(textAt(other.kind))}`),
+    el(
+      "h3",
+      {},
+      "Why not ",
+      el("code", {}, other.end ? "end of text" : visible(other.t)),
+      `? ${inWords(textAt(other.kind))}`,
+    ),
     el("p", {}, textAt(other.reason)),
-    ...(other.rule === undefined ? [] : [el("p", {}, "Rule ", el("code", {}, textAt(other.rule)), " at ", el("code", {}, textAt(other.at)))]),
+    ...(other.rule === undefined
+      ? []
+      : [el("p", {}, "Rule ", el("code", {}, textAt(other.rule)), " at ", el("code", {}, textAt(other.at)))]),
     ...(other.line === undefined ? [] : [el("pre", { className: "source", tabIndex: 0 }, textAt(other.line))]),
   ];
 }
@@ -106,7 +139,11 @@ function openList(open) {
   if (!open?.length) return [];
   const more = open.length - MOST_LISTED;
   return [
-    el("h3", {}, `${plural(open.length, "action")} still fit what is written`.replace("1 action still fit", "1 action still fits")),
+    el(
+      "h3",
+      {},
+      `${plural(open.length, "action")} still fit what is written`.replace("1 action still fit", "1 action still fits"),
+    ),
     el(
       "ul",
       { className: "choices" },

@@ -5,7 +5,11 @@ const READING = [
   ["sure", "word", "thin grey line below: at least 90 % of what was allowed went to this token"],
   ["likely", "word", "thick line: at least 50 %"],
   ["unsure", "word", "dotted line: less: the model could well have written something else"],
-  ["lost", "word", "filled from below, with a figure: so much of the model's probability (in %) was outside the mask and was removed"],
+  [
+    "lost",
+    "word",
+    "filled from below, with a figure: so much of the model's probability (in %) was outside the mask and was removed",
+  ],
   ["forced", "word", "in a dashed frame: forced; the model was not asked. The small figure counts its tokens"],
 ];
 
@@ -39,7 +43,11 @@ function fillHelp(keys) {
   byId("keys").tBodies[0].replaceChildren(...rows);
   byId("reading").replaceChildren(
     ...READING.flatMap(([name, text, words]) => [
-      el("dt", {}, el("span", { className: `token ${name}`, style: { "--lost": "40%" }, data: FIGURES[name] ?? {} }, text)),
+      el(
+        "dt",
+        {},
+        el("span", { className: `token ${name}`, style: { "--lost": "40%" }, data: FIGURES[name] ?? {} }, text),
+      ),
       el("dd", {}, words),
     ]),
   );

@@ -41,7 +41,9 @@ export function tasksNow() {
 }
 
 function searched(task) {
-  task.searched ??= [task.name, task.task, ...task.steps.flatMap((step) => [step.action ?? "", step.thought ?? ""])].join("\n").toLowerCase();
+  task.searched ??= [task.name, task.task, ...task.steps.flatMap((step) => [step.action ?? "", step.thought ?? ""])]
+    .join("\n")
+    .toLowerCase();
   return task.searched;
 }
 
@@ -49,10 +51,23 @@ function searched(task) {
 export function startLists(choose) {
   goTo = choose;
   const states = [...new Set(tasks.map((task) => task.state))];
-  fillSelect(byId("outcome"), [["", "any"], ...(states.length > 1 ? [["not won", "not won"]] : []), ...states.map((state) => [state, state])]);
-  fillSelect(byId("order"), Object.entries(ORDERS).map(([value, [label]]) => [value, label]));
-  fillSelect(byId("why"), [["", "any"], ...counted((place) => place.why).map(([why, count]) => [why, `${inWords(why)} (${count})`])]);
-  fillSelect(byId("kind"), [["", "anywhere"], ...counted((place) => [place.kind]).map(([kind, count]) => [kind, `${kind} (${count})`])]);
+  fillSelect(byId("outcome"), [
+    ["", "any"],
+    ...(states.length > 1 ? [["not won", "not won"]] : []),
+    ...states.map((state) => [state, state]),
+  ]);
+  fillSelect(
+    byId("order"),
+    Object.entries(ORDERS).map(([value, [label]]) => [value, label]),
+  );
+  fillSelect(byId("why"), [
+    ["", "any"],
+    ...counted((place) => place.why).map(([why, count]) => [why, `${inWords(why)} (${count})`]),
+  ]);
+  fillSelect(byId("kind"), [
+    ["", "anywhere"],
+    ...counted((place) => [place.kind]).map(([kind, count]) => [kind, `${kind} (${count})`]),
+  ]);
   byId("least").value = "5";
   for (const id of ["search", "least", "outcome", "only-odds", "only-wrong", "order", "why", "kind", "this-task"]) {
     byId(id).addEventListener("input", refilter);
@@ -98,7 +113,8 @@ function refilter() {
 
 function showTasks() {
   const left = tasksNow();
-  byId("tasks-count").textContent = left.length === tasks.length ? plural(left.length, "task") : `${left.length} of ${plural(tasks.length, "task")}`;
+  byId("tasks-count").textContent =
+    left.length === tasks.length ? plural(left.length, "task") : `${left.length} of ${plural(tasks.length, "task")}`;
   byId("tasks").replaceChildren(...left.map(taskItem));
   markTask();
 }
@@ -108,7 +124,14 @@ function taskItem(task) {
     "button",
     { type: "button", className: "item", data: { task: task.index } },
     el("span", { className: "name" }, task.title),
-    el("span", { className: "facts" }, outcomeMark(task), ` ${plural(task.steps.length, "step")}`, task.wrong ? ` · ${task.wrong} wrong` : "", data.run.masks ? ` · ${percent(task.most)}` : ""),
+    el(
+      "span",
+      { className: "facts" },
+      outcomeMark(task),
+      ` ${plural(task.steps.length, "step")}`,
+      task.wrong ? ` · ${task.wrong} wrong` : "",
+      data.run.masks ? ` · ${percent(task.most)}` : "",
+    ),
   );
   button.addEventListener("click", () => goTo({ task: task.index, step: 0, token: null }));
   return el("li", {}, button);
@@ -129,8 +152,22 @@ function placeItem(place) {
   const button = el(
     "button",
     { type: "button", className: "item", data: { place: `${place.task}/${place.step}/${place.token ?? ""}` } },
-    el("span", { className: "name" }, el("strong", {}, mass), " ", place.answer ? context(place) : el("code", {}, place.said)),
-    wanted ? el("span", { className: "facts" }, "wanted ", el("code", {}, wanted.end ? "end of text" : visible(wanted.t)), ` ${percent(wanted.p)}`) : null,
+    el(
+      "span",
+      { className: "name" },
+      el("strong", {}, mass),
+      " ",
+      place.answer ? context(place) : el("code", {}, place.said),
+    ),
+    wanted
+      ? el(
+          "span",
+          { className: "facts" },
+          "wanted ",
+          el("code", {}, wanted.end ? "end of text" : visible(wanted.t)),
+          ` ${percent(wanted.p)}`,
+        )
+      : null,
     el("span", { className: "facts" }, whyWords(place), `step ${place.step + 1}`),
     el("span", { className: "facts of" }, task.title),
   );

@@ -106,19 +106,37 @@ function showHead() {
   byId("file").textContent = data.file;
   const won = tasks.filter((task) => task.state === "won").length;
   const models = [...new Set(Object.values(run.models))].filter(Boolean).join(", ");
-  const parts = [run.suite, run.strategy, run.masks ? "masks on" : "masks off", models && `model ${models}`, run.knowledge && `knowledge ${run.knowledge}`, `${won} of ${plural(tasks.length, "task")} won`];
+  const parts = [
+    run.suite,
+    run.strategy,
+    run.masks ? "masks on" : "masks off",
+    models && `model ${models}`,
+    run.knowledge && `knowledge ${run.knowledge}`,
+    `${won} of ${plural(tasks.length, "task")} won`,
+  ];
   byId("about").textContent = parts.filter(Boolean).join(" · ");
   const notes = [];
-  if (data.left_out) notes.push(`${plural(data.left_out, "task")} of the file not on this page${data.too_large ? ", which is as large as a page may be" : ""}: choose with --task NAME or --most N.`);
-  if (!data.traced && tasks.length) notes.push("Tokens were not recorded: constrained bench agents --trace, or constrained plan TASK --trace FILE.jsonl, records them.");
-  if (tasks.some((task) => task.state === "under way")) notes.push("Tasks under way have no end in the record: the run goes on, or was broken off.");
+  if (data.left_out)
+    notes.push(
+      `${plural(data.left_out, "task")} of the file not on this page${data.too_large ? ", which is as large as a page may be" : ""}: choose with --task NAME or --most N.`,
+    );
+  if (!data.traced && tasks.length)
+    notes.push(
+      "Tokens were not recorded: constrained bench agents --trace, or constrained plan TASK --trace FILE.jsonl, records them.",
+    );
+  if (tasks.some((task) => task.state === "under way"))
+    notes.push("Tasks under way have no end in the record: the run goes on, or was broken off.");
   byId("notes").textContent = notes.join(" ");
   byId("notes").hidden = !notes.length;
 }
 
 const KEYS = [
   [["j", "ArrowRight"], "next step; on a token: next token", (event) => (event.key === "j" ? stepBy(1) : arrow(1))],
-  [["k", "ArrowLeft"], "step before; on a token: token before", (event) => (event.key === "k" ? stepBy(-1) : arrow(-1))],
+  [
+    ["k", "ArrowLeft"],
+    "step before; on a token: token before",
+    (event) => (event.key === "k" ? stepBy(-1) : arrow(-1)),
+  ],
   [["n"], "next place at odds, by the filters", () => oddsBy(1)],
   [["p"], "place at odds before", () => oddsBy(-1)],
   [["]"], "next task of the list", () => taskBy(1)],
@@ -138,7 +156,13 @@ function focusSearch() {
 showHead();
 startLists((place) => go(place, { focus: place.token !== null }));
 startKeys(KEYS);
-for (const [id, act] of [["step-back", () => stepBy(-1)], ["step-on", () => stepBy(1)], ["play", play], ["odds-back", () => oddsBy(-1)], ["odds-on", () => oddsBy(1)]]) {
+for (const [id, act] of [
+  ["step-back", () => stepBy(-1)],
+  ["step-on", () => stepBy(1)],
+  ["play", play],
+  ["odds-back", () => oddsBy(-1)],
+  ["odds-on", () => oddsBy(1)],
+]) {
   byId(id).addEventListener("click", act);
 }
 addEventListener("hashchange", () => go(placeOfFragment(), { keep: true }));

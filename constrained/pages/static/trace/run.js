@@ -58,7 +58,10 @@ export function stillOpen(answer, step, at) {
 
 /** The text of an answer's tokens up to `end`. */
 export function written(answer, end = answer.tokens.length) {
-  return answer.tokens.slice(0, end).map((token) => (token.end ? "" : token.t)).join("");
+  return answer.tokens
+    .slice(0, end)
+    .map((token) => (token.end ? "" : token.t))
+    .join("");
 }
 
 /** What a model had read before it wrote an answer: kept as its difference from the prompt before. */

@@ -15,7 +15,8 @@ export const TOLD = 0.05;
 export function tokenLine(answer, first, choose) {
   const line = el("div", { className: "tokens", role: "group", "aria-label": `Tokens of ${answer.role}` });
   const begun = answer.begun.split("\n").at(-1);
-  if (begun) line.append(el("span", { className: "begun", title: "The prompt ends with this already" }, visible(begun)));
+  if (begun)
+    line.append(el("span", { className: "begun", title: "The prompt ends with this already" }, visible(begun)));
   for (const run of runs(answer.tokens)) {
     const mark = run.forced ? forcedMark(run) : askedMark(run.tokens[0]);
     mark.dataset.token = first + run.at;
@@ -47,7 +48,11 @@ function forcedMark({ tokens }) {
   return el(
     "button",
     {
-      type: "button", className: "token forced", tabIndex: -1, "aria-label": label, title: label,
+      type: "button",
+      className: "token forced",
+      tabIndex: -1,
+      "aria-label": label,
+      title: label,
       data: tokens.length > 1 ? { figure: tokens.length } : {},
     },
     text,
@@ -61,7 +66,11 @@ function askedMark(token) {
   return el(
     "button",
     {
-      type: "button", className: `token ${sure}${token.pruned >= TOLD ? " lost" : ""}`, tabIndex: -1, "aria-label": label, title: label,
+      type: "button",
+      className: `token ${sure}${token.pruned >= TOLD ? " lost" : ""}`,
+      tabIndex: -1,
+      "aria-label": label,
+      title: label,
       style: { "--lost": `${lost}%` },
       data: token.pruned >= TOLD ? { figure: lost } : {},
     },
