@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,15 +12,13 @@ from time import time
 from urllib.parse import quote
 
 from flask import Flask, Response, abort, request
-from werkzeug.serving import make_server
 
 from constrained.errors import ConstrainedError, DataError
+from constrained.pages import loopback
 from constrained.pages.page import page
 from constrained.pages.run_data import describe, read_record
 from constrained.pages.trace import trace_page
-from constrained.playground import guard
 
-HOST = "127.0.0.1"
 MOST_RUNS = 500
 """Runs in a list; the newest come first."""
 
@@ -133,12 +130,12 @@ def make_app(folder: str | Path, port: int) -> Flask:
 
     @app.before_request
     def only_from_here():
-        why = guard.refused(request.headers, port, None)
+        why = loopback.refused(request.headers, port, None)
         return (f"refused: {why}", 403) if why else None
 
     @app.after_request
     def with_headers(response: Response) -> Response:
-        response.headers.extend(guard.HEADERS)
+        response.headers.extend(loopback.HEADERS)
         return response
 
     @app.get("/")
@@ -220,15 +217,8 @@ def serve(folder: str | Path, port: int, ready: Callable[[str], None]) -> None:
 
     Raises
     ------
-    DataError
+    ConstrainedError
         There is no such folder, or the port is taken, or none.
     """
-    try:
-        listening = socket.create_server((HOST, port))
-    except (OSError, OverflowError) as error:
-        raise DataError(f"can't listen at {HOST}, port {port}: {error}", "choose another one: --port 0") from None
-    with listening:
-        port = listening.getsockname()[1]
-        server = make_server(HOST, port, make_app(folder, port), threaded=True, fd=listening.fileno())
-        ready(f"http://{HOST}:{port}/")
-        server.serve_forever()
+    listening = loopback.listen([port])
+    loopback.serve(make_app(folder, listening.getsockname()[1]), listening, ready)

@@ -11,7 +11,6 @@ from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar, shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.anywhere import Anywhere
-from constrained.knowledge.graph import START
 from constrained.knowledge.knowledge import action_bytes
 from constrained.knowledge.report import INVALID
 from constrained.pages.picture import safe_svg

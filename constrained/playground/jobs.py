@@ -26,7 +26,6 @@ from constrained.playground import bounds
 from constrained.playground.document import source_of
 from constrained.process_limits import limit_memory
 
-
 Say = Callable[[dict], None]
 """Gives an answer, or one more part of it, to whoever asked."""
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import socket
 import threading
 import webbrowser
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from constrained.automaton.tokenizer_files import EMBEDDED
 from constrained.errors import ConstrainedError
+from constrained.pages import loopback
 from constrained.playground.app import Playground, create_app
 from constrained.playground.bounds import PORT, PORTS
 from constrained.playground.document import Document
-
-ADDRESS = "127.0.0.1"
 
 
 def play(
@@ -50,37 +45,19 @@ def play(
         The file can't be read, or the port is taken.
     """
     document = Document.open(file) if file else None
-    listening = _listen(port)
+    listening = loopback.listen(range(PORT, PORT + PORTS) if port is None else [port])
     found = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
     playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(found)), model)
-    app = create_app(playground)
-    server = make_server(ADDRESS, playground.port, app, threaded=True, request_handler=_Quiet, fd=listening.fileno())
-    address = f"http://{ADDRESS}:{playground.port}/"
+    try:
+        loopback.serve(create_app(playground), listening, partial(_ready, browser=browser))
+    finally:
+        playground.close()
+
+
+def _ready(address: str, browser: bool) -> None:
     print(f"playground: {address}\nonly this machine can reach it; Ctrl-C ends it", flush=True)
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    try:
-        server.serve_forever()
-    finally:
-        playground.close()
-        listening.close()
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_request(self, code="-", size="-") -> None:
-        """Nothing: what is asked for as one types is of no interest."""
-
-
-def _listen(port: int | None) -> socket.socket:
-    for one in range(PORT, PORT + PORTS) if port is None else [port]:
-        try:
-            return socket.create_server((ADDRESS, one))
-        except OverflowError:
-            raise ConstrainedError(f"there is no port {one}", "use 1 to 65535") from None
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or port is not None:
-                raise ConstrainedError(f"can't listen on port {one}: {os.strerror(error.errno)}", "choose another with --port") from None
-    raise ConstrainedError(f"ports {PORT} to {PORT + PORTS - 1} are taken", "choose another with --port")
 
 
 def tokenizers_at(name: str) -> list[str]:

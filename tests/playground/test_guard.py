@@ -2,7 +2,7 @@
 
 import pytest
 
-from constrained.playground import guard
+from constrained.pages import loopback
 
 
 @pytest.mark.parametrize(
@@ -15,9 +15,9 @@ from constrained.playground import guard
         {"Origin": "http://127.0.0.1:8000"},
         {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"},
-        {guard.TOKEN: "guessed"},
-        {guard.TOKEN: ""},
-        {guard.TOKEN: "é"},
+        {loopback.TOKEN: "guessed"},
+        {loopback.TOKEN: ""},
+        {loopback.TOKEN: "é"},
     ],
 )
 def test_foreign_requests_are_refused(asking, headers):
