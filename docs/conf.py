@@ -57,6 +57,7 @@ def setup(app):
     # What a property's or constant's docstring says before a colon is no type, as napoleon would have it.
     app.connect("autodoc-process-docstring", _sentence, priority=400)
     app.connect("autodoc-process-signature", _unsigned)
+    app.connect("doctree-read", _units)
     return {"parallel_read_safe": True}
 
 
@@ -68,6 +69,14 @@ def _sentence(app, what, name, obj, options, lines):
 def _unsigned(app, what, name, obj, options, signature, returned):
     # What others are to write has no constructor of ours.
     return ("", None) if getattr(obj, "_is_protocol", False) else None
+
+
+def _units(app, doctree):
+    # A figure and its unit stay on one line: in narrow columns of tables they would be parted.
+    for text in list(doctree.findall(nodes.Text)):
+        if not isinstance(text.parent, (nodes.literal, nodes.literal_block)):
+            kept = re.sub(r"(?<=\d) (?=(?:%|ns|µs|ms|s|B|kB|MB)(?:\W|$))", "\N{NO-BREAK SPACE}", text)
+            text.parent.replace(text, nodes.Text(kept))
 
 
 def _name(role, rawtext, text, line, inliner, options=None, content=()):
