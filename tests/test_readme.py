@@ -32,7 +32,7 @@ def test_the_check_shown_is_ok():
 
 def test_every_file_and_command_named_is_there():
     root = Path(__file__).parent.parent
-    for name in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
+    for name in re.findall(r"(?:\]\(|src(?:set)?=\")(?!https?:)([^)\"]+)", README):
         assert (root / name).exists(), name
     for folder in re.findall(r"`((?:grammars|constrained)/[\w/.]+)`", README):
         assert (root / folder).exists(), folder

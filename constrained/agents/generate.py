@@ -93,7 +93,8 @@ def generate_plan(
         Show a progress bar on standard error.
     trace : str or Path, optional
         Write the run to this file as it goes, with every token and what the masks took from the model, for
-        ``constrained view``; it takes the place of an earlier run's file, of nothing else.
+        ``constrained view``; it takes the place of an earlier run's file, of nothing else. Reasons name rules and lines
+        where `knowledge` is a name, a path or a text, or was read with ``spots=True``.
     on_start : callable, optional
         Called with the still empty `Plan` once everything is loaded.
     on_step : callable, optional
