@@ -5,7 +5,8 @@ from pathlib import Path
 
 import lark
 
-from constrained import ActionKnowledge
+from constrained import ActionKnowledge, Grammar, compile_grammar
+from constrained.models.load import load
 from tests.documents import blocks
 
 PAGE = Path(__file__).parent.parent / "README.md"
@@ -21,6 +22,22 @@ def test_the_knowledge_shown_loads_here_and_in_lark():
     report = bound.check(["go to desk 1", "take mug 1 from desk 1", "put mug 1 on desk 10"])
     assert report.ok and report.finished
     assert bound.check(["go to desk 10", "take mug 1 from desk 1"]).verdicts[1] != "ok"
+
+
+def test_the_python_shown_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    loaded = load()
+    grammar = Grammar.from_choices(["go to desk 1", "go to desk 10"])
+    compiled = compile_grammar(grammar, loaded.vocabulary)
+    names = {
+        "tokenizer": loaded.tokenizer, "model": loaded.model, "inputs": loaded.tokenizer("Action 1: ", return_tensors="pt"),
+        "grammar": grammar, "compiled": compiled, "other": compiled,
+        "token": int(compiled.matcher().allowed_token_ids()[0]),
+    }  # fmt: skip
+    for block in blocks(PAGE):
+        if block.language == "python":
+            exec(compile("\n" * (block.line - 1) + block.text, str(PAGE), "exec"), names)
+    assert names["plan"].success and "misordered" not in capsys.readouterr().out
 
 
 def test_the_check_shown_is_ok():
