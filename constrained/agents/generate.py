@@ -17,7 +17,7 @@ from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan, Step
 from constrained.agents.record import lines_since, new_run
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
-from constrained.environments.household import HouseholdEnv, make_game, stage
+from constrained.environments.household import HouseholdEnv, make_game, plays, stage
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
@@ -117,7 +117,7 @@ def generate_plan(
         knowledge = ActionKnowledge.from_lark(knowledge, spots=trace is not None)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     imagined, note = None, ""
-    if environment is None and knowledge.name == "household":
+    if environment is None and plays(knowledge):
         try:
             environment = HouseholdEnv(stage(task, seed=seed))
         except GameError as error:

@@ -7,6 +7,7 @@ record of a run with the answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from constrained.agents.asking import Ask
@@ -141,7 +142,7 @@ class _Asked:
 
         Where a rule says so, also the "rule", "at" which place it is written, and that "line".
         """
-        place, begin = self.episode.knowledge, self._begin_of_action()
+        place, begin = self.episode.knowledge, self._begin
         if begin is None or len(so_far) < begin or place.written is None:
             return {"kind": "form", "reason": f"expected {self._expected(so_far)}"}
         text = so_far[begin:] if ends else so_far[begin:] + token
@@ -153,7 +154,8 @@ class _Asked:
             return {"kind": kind, "reason": LEFT_OUT[kind]}
         return {"kind": found.verdict, "reason": found.reason, **_rule(found)}
 
-    def _begin_of_action(self) -> int | None:
+    @cached_property
+    def _begin(self) -> int | None:
         """Where the action begins, in bytes: where first all that is left is one."""
         if self.action is None:
             return None

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from constrained.agents.plan import Plan
 from constrained.automaton import Vocabulary
 from constrained.automaton.tokenizer_files import open_vocabulary
+from constrained.environments.household import plays
 from constrained.errors import ConstrainedError
 from constrained.grammar import STEP
 from constrained.grammar.relations import stand_ins
@@ -52,18 +53,10 @@ def _shown(checked: Checked) -> dict | None:
     return {
         "name": knowledge.name,
         "actions": len(knowledge.actions),
-        "played": _is_played(knowledge),
+        "played": plays(knowledge),
         "svg": None if many else knowledge.to_svg(),
         "text": knowledge.to_text(),
     }
-
-
-HOUSEHOLD = "household"
-
-
-def _is_played(knowledge: ActionKnowledge) -> bool:
-    """Whether there is an environment for it: its file goes by the household's name, and it asks for no other things."""
-    return knowledge.name == HOUSEHOLD and knowledge.slots <= ActionKnowledge.from_lark(HOUSEHOLD).slots
 
 
 @cache
@@ -98,10 +91,7 @@ def run(request: dict, say: Say) -> None:
     from constrained import generate_plan  # torch: only where something is run
 
     tqdm.set_lock(threading.RLock())  # its own is for several processes, and is left behind when this one is ended
-    knowledge = ActionKnowledge.from_lark(source_of(request), spots=True)
-    if knowledge.name == HOUSEHOLD and not _is_played(knowledge):
-        knowledge.name = "typed"  # what was typed into a copy of the household may be anything
-    knowledge = knowledge.bind(**request["values"])
+    knowledge = ActionKnowledge.from_lark(source_of(request), spots=True).bind(**request["values"])
     plan = generate_plan(
         request["task"],
         knowledge.bind(**stand_ins(knowledge.grammar)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import random
 import re
+from functools import cache
 from typing import Collection
 
 from constrained.environments.household import aim as aims
@@ -17,8 +18,12 @@ from constrained.environments.household.aim import Aim
 from constrained.environments.household.game import Game
 from constrained.environments.household.make import build_game
 from constrained.errors import GameError
+from constrained.knowledge import ActionKnowledge
 
 MAX_CHARACTERS = 500
+
+KNOWLEDGE = "household"
+"""The shipped action knowledge of these games."""
 
 _VERBS = {
     "clean": ("clean", "cleaned", "wash", "washed", "rinse", "rinsed"),
@@ -149,3 +154,13 @@ def _rooms(aim: Aim) -> list[str]:
 
     least = min(lacking(room) for room in catalogue.ROOMS.values())
     return [name for name, room in catalogue.ROOMS.items() if lacking(room) == least]
+
+
+def plays(knowledge: ActionKnowledge) -> bool:
+    """Whether a household can be played with `knowledge`: it goes by that name, and has no slots that no game binds."""
+    return knowledge.name == KNOWLEDGE and knowledge.slots <= _slots()
+
+
+@cache
+def _slots() -> frozenset[str]:
+    return ActionKnowledge.from_lark(KNOWLEDGE).slots
