@@ -24,7 +24,7 @@ EXTRAS = {
     "tantivy": ["tantivy>=0.25"],
     "triton": ['triton>=3.1; platform_system == "Linux" and platform_machine == "x86_64"'],
 }
-EXTRAS["test"] = ["pytest>=8", "hypothesis>=6.100", "jsonschema>=4.18", "playwright>=1.40"]
+EXTRAS["test"] = ["pytest>=8", "pytest-xdist>=3.5", "hypothesis>=6.100", "jsonschema>=4.18", "playwright>=1.40"]
 EXTRAS["test"] += EXTRAS["gguf"] + EXTRAS["plot"] + EXTRAS["mistral"] + EXTRAS["tantivy"] + EXTRAS["triton"]
 EXTRAS["test"] += EXTRAS["scienceworld"] + EXTRAS["docs"] + EXTRAS["lsp"]
 EXTRAS["test"] += ["ipykernel>=6.29", "nbclient>=0.10", "nbconvert>=7.16"]  # what notebooks show

@@ -37,8 +37,10 @@ def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits 
     """
     return CompiledGrammar(grammar if limits is None else grammar.with_limits(limits), vocabulary)
 
+
 _PREPARED = 64
-"""Constructs of a grammar that nests whose beginnings are worked out ahead: some 15 microseconds each, out of the first masks."""
+"""Constructs of a grammar that nests whose beginnings are worked out ahead, out of the first masks: some 15 microseconds
+each."""
 
 
 class CompiledGrammar:

@@ -29,7 +29,8 @@ def add_parser(commands) -> None:
         "task the shorter path), tunes a LoRA adapter on it and tests it. Everything is kept in --output; started again "
         "with the same arguments, a run goes on where it was.",
         epilog=f"example: {EXAMPLE}. Tasks: NAME, NAME/SPLIT, or FILE.py:FUNCTION for a suite of your own; with :N behind "
-        "it N tasks drawn evenly from all kinds, with :M-N those from position M up to N. Where positions would overlap, training and test tasks must not.",
+        "it N tasks drawn evenly from all kinds, with :M-N those from position M up to N. Training and test tasks must "
+        "not overlap.",
     )
     add = parser.add_argument
     add("--train", required=True, metavar="TASKS", help="what to learn from, e.g. alfworld/practice:510")

@@ -142,8 +142,8 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
     Parameters
     ----------
     text : str
-        ``NAME``, ``NAME/SPLIT``, ``FILE.py:FUNCTION``; with ``:N`` behind it so many tasks, drawn evenly from all kinds; with ``:M-N``
-        those from position M up to N, N itself left out, from 0.
+        ``NAME``, ``NAME/SPLIT``, ``FILE.py:FUNCTION``; with ``:N`` behind it so many tasks, drawn evenly from all
+        kinds; with ``:M-N`` those from position M up to N, N itself left out, from 0.
     seed : int
         Of tasks that are made, or drawn.
 
