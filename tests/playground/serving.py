@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 
 @contextmanager
@@ -16,7 +17,10 @@ def serving(*arguments: str) -> Iterator[tuple[str, subprocess.Popen]]:
     """`constrained playground` with these arguments: its address and process. It is interrupted at last."""
     process = subprocess.Popen(
         [sys.executable, "-m", "constrained", "playground", "--no-browser", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        # What a shell runs in the background ignores it, and hands that on.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         first = process.stdout.readline()
