@@ -100,14 +100,19 @@ def _tokens(written: Generation, asked: _Asked, vocabulary: Vocabulary):
             other, probability = token.forbidden
             data["forbidden"] = {**_shown(other, vocabulary), "p": _short(probability)}
             if probability >= WORTH_A_REASON:
-                data["forbidden"] |= asked.why_not(so_far, vocabulary.tokens[other], other in vocabulary.eos_token_ids)
+                data["forbidden"] |= asked.why_not(so_far, _bytes(other, vocabulary), other in vocabulary.eos_token_ids)
         yield data
         so_far += vocabulary.tokens[token.id]
 
 
+def _bytes(token: int, vocabulary: Vocabulary) -> bytes:
+    """A token's text; empty for an id that models have columns for, but tokenizers no token."""
+    return vocabulary.tokens[token] if token < len(vocabulary.tokens) else b""
+
+
 def _shown(token: int, vocabulary: Vocabulary) -> dict[str, Any]:
     """A token's text, that of a part of a character as its bytes; whether it ends the text."""
-    text = vocabulary.tokens[token].decode("utf-8", "backslashreplace") or f"<token {token}>"
+    text = _bytes(token, vocabulary).decode("utf-8", "backslashreplace") or f"<token {token}>"
     return {"text": text, "end": True} if token in vocabulary.eos_token_ids else {"text": text}
 
 

@@ -167,6 +167,18 @@ def test_an_earlier_run_is_replaced_and_nothing_else_is(tmp_path):
     assert path.read_text() == "my notes\n"
 
 
+def test_columns_without_a_token_are_shown_by_their_numbers(tmp_path, monkeypatch):
+    """Models may be padded to more columns than their tokenizers have tokens, and may want one of these most."""
+    monkeypatch.setattr(trace, "WORTH_A_REASON", 0.0)
+    wide = tiny(context=4096, padding=300)
+    _, lines = traced(
+        tmp_path / "run.jsonl", (wide.model, wide.tokenizer),
+        strategy="act", seed=3, max_steps=2, temperature=1.0,
+    )  # fmt: skip
+    tokens = [token for _, answer in answers(lines) for token in answer["trace"]["tokens"]]
+    assert any(token["forbidden"]["text"].startswith("<token ") for token in tokens if "forbidden" in token)
+
+
 def test_tokens_of_parts_of_characters_are_json(tmp_path):
     loaded = load((RANDOM.model, RANDOM.tokenizer))
     shown = [trace._shown(i, loaded.vocabulary) for i in range(len(loaded.vocabulary.tokens))]
