@@ -46,8 +46,12 @@ class Step:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench binding`."""
-    parser.add_argument("--environment", choices=("household", "alfworld", "scienceworld"), default="household",
-                        help="games made from seeds (default), ALFWorld's seen ones, or ScienceWorld's tasks")
+    parser.add_argument(
+        "--environment",
+        choices=("household", "alfworld", "scienceworld"),
+        default="household",
+        help="games made from seeds (default), ALFWorld's seen ones, or ScienceWorld's tasks",
+    )
     parser.add_argument("--games", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--vocabulary", choices=vocabularies.BY_SIZE, default="tekken")
     parser.add_argument("--repeats", type=int, default=9, help="of each step (default: 9)")

@@ -14,8 +14,8 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Iterator
 
 from tqdm import tqdm
 

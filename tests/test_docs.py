@@ -121,8 +121,8 @@ def test_a_page_that_is_so(tmp_path):
     "wrong",
     [
         "```lark\nstart: nothing\n```\n",
-        "```lark\n%declare _STEP\nstart: \"a\"\n```\n",
-        "```lark error\nstart: \"a\"\n```\n```text\nx\n```\n",
+        '```lark\n%declare _STEP\nstart: "a"\n```\n',
+        '```lark error\nstart: "a"\n```\n```text\nx\n```\n',
         "```lark error\nstart: nothing\n```\n```text\nx\n```\n",
         "```lark error\nstart: nothing\n```\n",
         "```python\nassert False\n```\n",

@@ -48,40 +48,71 @@ Each open task also holds its environment, which may be a process of its own.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench agents`."""
-    parser.add_argument("--environment", metavar="NAME|FILE.py:FUNCTION", default="alfworld",
-                        help=f"what is played: {', '.join(SUITES)}; or a function of your own that returns a Suite "
-                        "(default: alfworld)")
+    parser.add_argument(
+        "--environment",
+        metavar="NAME|FILE.py:FUNCTION",
+        default="alfworld",
+        help=f"what is played: {', '.join(SUITES)}; or a function of your own that returns a Suite (default: alfworld)",
+    )
     parser.add_argument("--split", help="of the environment's data (default: the one that the papers report)")
     parser.add_argument("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
     parser.add_argument("--masks", choices=("on", "off", "both"), default="both", help="default: both")
     parser.add_argument("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
-    parser.add_argument("--knowledge", metavar="NAME|FILE",
-                        help="hold agents to this action knowledge, to compare; the environment's own still judges. "
-                        f"{DOMAIN}: imported from ALFWorld's planning domain, slots bound to the game's state")
-    parser.add_argument("--role", action="append", default=[], metavar="ROLE=MODEL",
-                        help="another model for a role, or the folder of an adapter of --model; the roles: "
-                        f"{', '.join(ROLES)}")
+    parser.add_argument(
+        "--knowledge",
+        metavar="NAME|FILE",
+        help="hold agents to this action knowledge, to compare; the environment's own still judges. "
+        f"{DOMAIN}: imported from ALFWorld's planning domain, slots bound to the game's state",
+    )
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="ROLE=MODEL",
+        help=f"another model for a role, or the folder of an adapter of --model; the roles: {', '.join(ROLES)}",
+    )
     parser.add_argument("--device", default=None)
     parser.add_argument("--games", type=int, default=None, help="only the first so many tasks")
     parser.add_argument("--max-steps", type=int, default=None, help="default: the environment's published limit")
-    parser.add_argument("--repeats", action="store_true",
-                        help="masks admit again what was done before in the same situation, to compare")
-    parser.add_argument("--detours", action="store_true",
-                        help="masks admit moves that are known to lead nowhere of use, too, to compare")
-    parser.add_argument("--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)")
-    parser.add_argument("--price", action="append", default=[], metavar="ROLE=IN/OUT",
-                        help="dollars for a million tokens read and written by a role's model, such as policy=2.5/10; "
-                        "a role without a price has the one of the model that serves it")
+    parser.add_argument(
+        "--repeats",
+        action="store_true",
+        help="masks admit again what was done before in the same situation, to compare",
+    )
+    parser.add_argument(
+        "--detours",
+        action="store_true",
+        help="masks admit moves that are known to lead nowhere of use, too, to compare",
+    )
+    parser.add_argument(
+        "--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)"
+    )
+    parser.add_argument(
+        "--price",
+        action="append",
+        default=[],
+        metavar="ROLE=IN/OUT",
+        help="dollars for a million tokens read and written by a role's model, such as policy=2.5/10; "
+        "a role without a price has the one of the model that serves it",
+    )
     parser.add_argument("--trials", type=int, default=3, help="of Reflexion, at most (default: 3)")
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=BATCH, help=f"tasks played side by side (default {BATCH})")
-    parser.add_argument("--workers", type=int, metavar="N",
-                        help="play in so many processes, here or on the cluster of RAY_ADDRESS (default: in this one)")
-    parser.add_argument("--output", type=Path, default=Path("runs/agents"),
-                        help="folder of the runs (default: runs/agents)")
-    parser.add_argument("--trace", action="store_true",
-                        help="keep every token with what the mask took from the model, for `constrained view RUN.jsonl`")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="play in so many processes, here or on the cluster of RAY_ADDRESS (default: in this one)",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("runs/agents"), help="folder of the runs (default: runs/agents)"
+    )
+    parser.add_argument(
+        "--trace",
+        action="store_true",
+        help="keep every token with what the mask took from the model, for `constrained view RUN.jsonl`",
+    )
     parser.add_argument("--json", type=Path, help="write the figures as JSON to this file")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures: .svg, .png or .pdf")
 

@@ -34,16 +34,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workload", action="append", choices=tuple(WORKLOADS), help="repeatable; default: all")
     parser.add_argument("--engine", action="append", choices=engines.NAMES, help="repeatable; default: all")
     parser.add_argument("--repeats", type=int, default=usual.repeats, help=f"at most (default: {usual.repeats})")
-    parser.add_argument("--seconds", type=float, default=usual.seconds,
-                        help=f"spent on the repeats of one measurement (default: {usual.seconds:g})")
-    parser.add_argument("--limit", type=float, default=usual.limit,
-                        help=f"seconds after which an engine is stopped (default: {usual.limit:g})")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=usual.seconds,
+        help=f"spent on the repeats of one measurement (default: {usual.seconds:g})",
+    )
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=usual.limit,
+        help=f"seconds after which an engine is stopped (default: {usual.limit:g})",
+    )
     parser.add_argument("--output", type=Path, default=Path("runs/engine"), help="folder of the runs")
     parser.add_argument("--fresh", action="store_true", help="measure again what is finished")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
-    parser.add_argument("--exact", action="store_true",
-                        help="no times: counts that don't depend on the machine, beside those on record")
+    parser.add_argument(
+        "--exact", action="store_true", help="no times: counts that don't depend on the machine, beside those on record"
+    )
     parser.add_argument("--update", action="store_true", help="with --exact: record the counts")
 
 

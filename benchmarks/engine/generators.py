@@ -157,6 +157,7 @@ KINDS: dict[str, type[Ours]] = {
     "lmformatenforcer": LMFormatEnforcer,
 }
 
+
 class Generator:
     """A model and what keeps it inside a grammar, or nothing; lives in its own process (see `worker`)."""
 

@@ -51,7 +51,7 @@ def _read(data: bytes) -> bool | None:
     """True: an object. False: the beginning of one. None: neither."""
     if not data.startswith(b"{"):
         return None if data else False
-    closing, at, awaited = [b"}"], 1, "key or end"
+    closing, at, awaited, after_space = [b"}"], 1, "key or end", ""
     while closing:
         if at == len(data):
             return False

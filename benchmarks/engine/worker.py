@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from benchmarks.engine import engines
 from constrained.errors import ConstrainedError
 
-ONE_THREAD = {
-    name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
-} | {"TOKENIZERS_PARALLELISM": "false"}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1") | {
+    "TOKENIZERS_PARALLELISM": "false"
+}
 START_SECONDS = 120.0
 """Longest that an engine may take to be imported and to prepare a vocabulary."""
 

@@ -195,7 +195,9 @@ def calculator() -> Workload:
         "Calculator(((12.50-3)*(7+4/2))/((1+(2*(3-(4/5))))-0.25))",
         "Calculator(((((((1))))))+((2-(3*(4+(5/(6-7)))))*100)-(((8))))",
     )
-    return Workload("calculator", "nested calculator expressions", (_nested_case(rules, texts, begins_calculation, is_calculation),))
+    return Workload(
+        "calculator", "nested calculator expressions", (_nested_case(rules, texts, begins_calculation, is_calculation),)
+    )
 
 
 def json() -> Workload:

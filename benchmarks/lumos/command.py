@@ -38,14 +38,24 @@ BATCH = 32
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench lumos`."""
     parser.add_argument("--quick", action="store_true", help="very small, to see it run through in a minute or two")
-    parser.add_argument("--problems", type=int, default=None, metavar="N",
-                        help=f"held-out problems to play of each data set (default: {PROBLEMS}; with --quick 3)")
+    parser.add_argument(
+        "--problems",
+        type=int,
+        default=None,
+        metavar="N",
+        help=f"held-out problems to play of each data set (default: {PROBLEMS}; with --quick 3)",
+    )
     for part in fields(Recipe):
         kind = int if part.name == "rows" else type(part.default)
-        parser.add_argument(f"--{part.name.replace('_', '-')}", type=kind, metavar="N",
-                            help="of the recipe" if part.default is None else f"default: {part.default:g}")
-    parser.add_argument("--output", type=Path, default=Path("runs/lumos"),
-                        help="folder of the runs (default: runs/lumos)")
+        parser.add_argument(
+            f"--{part.name.replace('_', '-')}",
+            type=kind,
+            metavar="N",
+            help="of the recipe" if part.default is None else f"default: {part.default:g}",
+        )
+    parser.add_argument(
+        "--output", type=Path, default=Path("runs/lumos"), help="folder of the runs (default: runs/lumos)"
+    )
     parser.add_argument("--json", type=Path, help="write the figures as JSON to this file")
 
 

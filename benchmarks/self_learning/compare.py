@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks import papers
-from benchmarks.self_learning.rounds import MISSING, markdown, shown
+from benchmarks.self_learning.rounds import markdown, shown
 
 SEEN, UNSEEN = "ALFWorld seen", "ALFWorld unseen"
 SAME_GAMES = {"alfworld/valid_seen": SEEN, "alfworld/valid_unseen": UNSEEN}

@@ -7,17 +7,14 @@ one has its form, and the expert's plays of one training game in `HELD_OUT`, non
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
-
-from constrained.output import to_json, write_whole
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game
 from constrained.errors import DataError
+from constrained.output import to_json, write_whole
 from constrained.training.embedded import FIRST_SEED, HELD_OUT, make_examples, make_tokenizer, save_model
 from constrained.training.pretraining import Recipe, Run, show_progress
 

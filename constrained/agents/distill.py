@@ -163,7 +163,11 @@ def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted:
     prompt = so_far
     for instruction, lines in [(asked, so_far), (_INSTRUCTION, so_far), *(("", tail) for tail in (so_far, *tails))]:
         prompt = _asked(loaded, instruction, lines) if instruction else lines
-        left = None if loaded.max_context is None else loaded.max_context - len(loaded.tokenizer.encode(prompt, verbose=False))
+        left = (
+            None
+            if loaded.max_context is None
+            else loaded.max_context - len(loaded.tokenizer.encode(prompt, verbose=False))
+        )
         if left is None or left >= wanted or (not instruction and left >= fewest + 1):
             break
     return prompt

@@ -139,9 +139,10 @@ def generate_plan(
     record = nullcontext()
     if trace is not None:
         record = new_run(trace, header(Suite("plan", knowledge.name, ()), knowledge, models, settings))
-    with record as file, tqdm(
-        total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False
-    ) as bar:
+    with (
+        record as file,
+        tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar,
+    ):
 
         def report(step: Step) -> None:
             bar.update()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from constrained.agents.steps import FORMATS, UNNUMBERED, action_path
 from constrained.errors import ConstrainedError
@@ -22,7 +22,7 @@ class StepText:
     action: str
 
 
-@lru_cache(maxsize=None)
+@cache
 def step_format(name: str) -> Grammar:
     """The grammar of one step, its slots unbound (`grammars/steps/`).
 
@@ -49,7 +49,7 @@ def thought_grammar(n: int) -> Grammar:
     return _thought().bind(N=str(n))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _thought() -> Grammar:
     return Grammar.from_lark("steps/thought")
 

@@ -110,7 +110,13 @@ class Automaton(Templates):
                 work.pop()
                 continue
             opening = self.opening(top)
-            below = list(self._living(top.ways)) if isinstance(top, p.Fork) else [top.next] if opening and opening.through else []
+            below = (
+                list(self._living(top.ways))
+                if isinstance(top, p.Fork)
+                else [top.next]
+                if opening and opening.through
+                else []
+            )
             missing = [b for b in below if b is not None and b.closure is None]
             if missing:
                 work += missing
@@ -309,7 +315,9 @@ class Automaton(Templates):
         elif value:
             self._enter_values(frame, value if isinstance(value, Grammar) else p.Unbound(value), frame.next, out, work)
 
-    def _enter_values(self, frame: p.Frame, values: p.Unbound | Grammar, rest: p.Frame | None, out: dict, work: list) -> None:
+    def _enter_values(
+        self, frame: p.Frame, values: p.Unbound | Grammar, rest: p.Frame | None, out: dict, work: list
+    ) -> None:
         if not isinstance(values, Grammar):
             if values.values:
                 self._choose(frame, values.values, None, rest, out, work)

@@ -130,10 +130,7 @@ class BatchMatcher:
         """
         if len(token_ids) != len(self._rows):
             raise ValueError(f"{len(token_ids)} tokens for {len(self._rows)} rows")
-        return [
-            token is None or token < 0 or matcher.advance(token)
-            for matcher, token in zip(self._rows, token_ids)
-        ]
+        return [token is None or token < 0 or matcher.advance(token) for matcher, token in zip(self._rows, token_ids)]
 
     def rollback(self, tokens: int | Sequence[int]) -> None:
         """Take back the last `tokens` tokens of every row, or so many of each."""

@@ -70,7 +70,7 @@ class Bridge:
         """The frame after a choice that gives `parameter` its value."""
         return self.automaton.rebind(rest, rest.env, parameter, value)
 
-    def join(self, first: p.Frame | None, second: p.Frame | None) -> p.Frame | None | bool:
+    def join(self, first: p.Frame | None, second: p.Frame | None) -> p.Frame | bool | None:
         """The frame after which comes what comes after either; False where parameters in one are still open."""
         return False if is_open(first) or is_open(second) else self.automaton.join((first, second))
 

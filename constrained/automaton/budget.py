@@ -46,7 +46,7 @@ class Budget:
     def needed(self) -> bool:
         """Some byte of the grammar is no token by itself, so every step must be checked."""
         single = self._vocabulary.single_bytes
-        return not _UTF8 <= single and not _bytes_of(self._automaton.grammar) <= single
+        return not single >= _UTF8 and not _bytes_of(self._automaton.grammar) <= single
 
     def horizon(self, state: State) -> float:
         """A budget above this many tokens rules nothing out at `state`."""

@@ -17,7 +17,9 @@ def expected_text(q: p.Position) -> str:
     if isinstance(q, p.InLiteral):
         return _quoted(q.data[q.at :])
     if isinstance(q, p.InChoices):
-        return few([_quoted(value[q.depth :]) for value in q.values[q.low : min(q.high, q.low + SHOWN)]], q.high - q.low)
+        return few(
+            [_quoted(value[q.depth :]) for value in q.values[q.low : min(q.high, q.low + SHOWN)]], q.high - q.low
+        )
     if isinstance(q, p.InText):
         inside = "the rest of a character, then " if q.inside is not None else ""
         return f"{inside}/{class_text(q.chars)}{_times(q)}/"

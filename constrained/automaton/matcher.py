@@ -213,9 +213,7 @@ class Matcher:
             mask = mask.numpy()
         words = self.compiled.vocabulary.words
         if mask.dtype != np.int32 or mask.ndim != 2 or mask.shape[1] < words:
-            raise VocabularyError(
-                f"mask of shape {mask.shape} and dtype {mask.dtype}; needs int32 [rows, {words}]"
-            )
+            raise VocabularyError(f"mask of shape {mask.shape} and dtype {mask.dtype}; needs int32 [rows, {words}]")
         self._fill_row(mask[row])
 
     def _fill_row(self, target: np.ndarray) -> None:
@@ -278,7 +276,7 @@ def _no_such_text(begun: bytes) -> GrammarError:
 class PythonMatcher(Matcher):
     """The matcher without the C kernel."""
 
-    __slots__ = ("compiled", "state", "is_terminated", "_start", "_left", "_history")
+    __slots__ = ("_history", "_left", "_start", "compiled", "is_terminated", "state")
 
     def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
         self.compiled = compiled

@@ -12,6 +12,6 @@ import sys
 kernel = None
 if os.environ.get("CONSTRAINED_KERNEL", "") != "python" and sys.byteorder == "little":
     try:
-        from constrained.automaton import _kernel as kernel
+        from constrained.automaton import _kernel as kernel  # noqa: F401
     except ImportError:  # not built: no C compiler at hand
         pass

@@ -24,7 +24,7 @@ class Opening:
         Nothing in it depends on the stack: no template parameters, whose values may be tied to what is below.
     """
 
-    __slots__ = ("frames", "positions", "through", "is_plain")
+    __slots__ = ("frames", "is_plain", "positions", "through")
 
     def __init__(self, entered, through: p.Accept):
         self.frames: list[tuple[Node, p.Env, int]] = []

@@ -30,7 +30,7 @@ class Env:
         (No more than that, so that calls at different depths of a stack share what they can.)
     """
 
-    __slots__ = ("grammar", "values", "level")
+    __slots__ = ("grammar", "level", "values")
 
     def __init__(self, grammar, values: dict, level: int):
         self.grammar, self.values, self.level = grammar, values, level
@@ -39,7 +39,7 @@ class Env:
 class Thunk:
     """A template argument that is a piece of grammar, with the parameters it may use."""
 
-    __slots__ = ("node", "env")
+    __slots__ = ("env", "node")
 
     def __init__(self, node: Node, env: Env):
         self.node, self.env = node, env
@@ -72,7 +72,7 @@ class Unbound:
 class Frame:
     """What is still to be read once the current construct is done; None ends the text."""
 
-    __slots__ = ("node", "env", "next", "number", "closure", "depth")
+    __slots__ = ("closure", "depth", "env", "next", "node", "number")
 
     def __init__(self, node: Node, env: Env, next: Frame | None, number: int):
         self.node, self.env, self.next, self.number = node, env, next, number
@@ -105,7 +105,7 @@ class Bottom(Frame):
 class Position:
     """Base: `number` orders positions, `step(byte)` gives the positions after it."""
 
-    __slots__ = ("number", "rest", "_steps")
+    __slots__ = ("_steps", "number", "rest")
 
     def reads(self) -> tuple:
         """Equal for positions that read the same and differ in their frames alone."""
@@ -149,7 +149,7 @@ class StepEnd(Position):
 class InLiteral(Position):
     """Before `data[at]`."""
 
-    __slots__ = ("data", "at")
+    __slots__ = ("at", "data")
 
     def reads(self):
         return InLiteral, self.data, self.at
@@ -174,7 +174,7 @@ class InChoices(Position):
     `bind` names the template parameter that the finished choice gives a value, if any.
     """
 
-    __slots__ = ("values", "low", "high", "depth", "bind")
+    __slots__ = ("bind", "depth", "high", "low", "values")
 
     def reads(self):
         return InChoices, id(self.values), self.low, self.high, self.depth, self.bind
@@ -206,9 +206,7 @@ class InChoices(Position):
         if low == self.high or self.values[low][self.depth] != byte:
             return ()
         high = self._after(byte, low)
-        return automaton.into_choices(
-            self.values, low, high, self.depth + 1, self.bind, self.rest
-        )
+        return automaton.into_choices(self.values, low, high, self.depth + 1, self.bind, self.rest)
 
 
 class InText(Position):
@@ -217,7 +215,7 @@ class InText(Position):
     `inside` is the state within a character, None before one. `high` None: without end.
     """
 
-    __slots__ = ("chars", "inside", "low", "high")
+    __slots__ = ("chars", "high", "inside", "low")
 
     chars: CharSet
 

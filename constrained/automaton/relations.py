@@ -32,7 +32,7 @@ class Listing(p.Unbound):
         Sorted.
     """
 
-    __slots__ = ("count", "_each", "_intern", "_given", "_values", "_places")
+    __slots__ = ("_each", "_given", "_intern", "_places", "_values", "count")
 
     def __init__(self, count: int, each: Callable[[], Iterator[bytes]], intern: Callable[[Texts], Texts]):
         self.count, self._each, self._intern = count, each, intern

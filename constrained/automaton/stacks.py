@@ -44,7 +44,11 @@ class Stacks(Interning):
             if ways in self._joined or len(ways) == 1:
                 work.pop()
                 continue
-            below = {head: self._counted(alternatives(w.next for w in same)) for head, same in self._by_head(ways).items() if len(same) > 1}
+            below = {
+                head: self._counted(alternatives(w.next for w in same))
+                for head, same in self._by_head(ways).items()
+                if len(same) > 1
+            }
             missing = [b for b in below.values() if len(b) > 1 and b not in self._joined]
             work += missing
             if not missing:

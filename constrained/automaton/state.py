@@ -19,7 +19,7 @@ class State:
         The text, or (where an action ends) the action, is complete.
     """
 
-    __slots__ = ("positions", "accepting", "_steps", "automaton")
+    __slots__ = ("_steps", "accepting", "automaton", "positions")
 
     def __init__(self, automaton, positions: tuple):
         self.automaton = automaton

@@ -87,9 +87,7 @@ class Vocabulary:
         self = cls.__new__(cls)
         self.all_lengths, self.all_flat = arrays["all_lengths"], arrays["all_flat"]
         self.sorted_ids, self.lengths, self.flat = arrays["sorted_ids"], arrays["lengths"], arrays["flat"]
-        self._set_ids(
-            len(self.all_lengths), arrays["eos_token_ids"], arrays["special_ids"], int(arrays["size"])
-        )
+        self._set_ids(len(self.all_lengths), arrays["eos_token_ids"], arrays["special_ids"], int(arrays["size"]))
         return self
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="constrained",
         description="Language-model agents that cannot write an invalid plan.",
-        epilog="Start with: constrained plan \"put a clean mug in the coffeemachine\"",
+        epilog='Start with: constrained plan "put a clean mug in the coffeemachine"',
     )
     parser.add_argument("--version", action="version", version=f"constrained {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -31,14 +31,29 @@ def add_parser(commands) -> None:
     parser.add_argument("knowledge", metavar="FILE", help="shipped name or path of a .lark file")
     parser.add_argument("action", nargs="*", help="more .lark files, or the actions of a path, in order")
     parser.add_argument("--strict", action="store_true", help="warnings count as errors")
-    parser.add_argument("--ignore", action="append", default=[], metavar="CODE", choices=sorted(CODES),
-                        help="leave findings of this code out, e.g. endless-text")
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="CODE",
+        choices=sorted(CODES),
+        help="leave findings of this code out, e.g. endless-text",
+    )
     parser.add_argument("--start", default="start", metavar="RULE", help="the rule that texts begin with")
-    parser.add_argument("--tokenizer", metavar="NAME", help="also tell what this tokenizer can't write: a "
-                        "tokenizer.json, the folder it is in, 'embedded', or a name of the Hugging Face Hub")
+    parser.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        help="also tell what this tokenizer can't write: a "
+        "tokenizer.json, the folder it is in, 'embedded', or a name of the Hugging Face Hub",
+    )
     parser.add_argument("--file", metavar="FILE", help="take the actions from FILE, one a line ('-': standard input)")
-    parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON",
-                        help="bind a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists)")
+    parser.add_argument(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="SLOT=JSON",
+        help="bind a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists)",
+    )
     parser.add_argument("--runs", action="append", default=[], metavar="FILE", help="a .jsonl(.gz) file of runs")
     parser.add_argument("--limit", type=int, default=None, help="only the first so many runs")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -21,7 +21,9 @@ def add_parser(commands) -> None:
     parser.add_argument("task", help="what is to be done, in a sentence or a few")
     parser.add_argument("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
     parser.add_argument("--device", default=None, help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
-    parser.add_argument("--actions", type=int, default=None, help="exactly so many, 1 to 10 (default: the model decides)")
+    parser.add_argument(
+        "--actions", type=int, default=None, help="exactly so many, 1 to 10 (default: the model decides)"
+    )
     parser.add_argument("--temperature", type=float, default=0.0, help="0: always the likeliest token (default)")
     parser.add_argument("--seed", type=int, default=0, help="of sampling (default: 0)")
     add_output(parser)

@@ -109,7 +109,9 @@ def _spot(spot: Spot) -> str:
 def _bytes_and_tokens(data: dict) -> str:
     tokens = data["tokens"]
     lines = [f"next byte:   {_bytes(data['bytes'])}"]
-    named = [f"{one['id']} " + ("(end of text)" if one["text"] is None else repr(one["text"])) for one in tokens["first"]]
+    named = [
+        f"{one['id']} " + ("(end of text)" if one["text"] is None else repr(one["text"])) for one in tokens["first"]
+    ]
     more = ["..."] if tokens["allowed"] > len(named) else []
     count = f"{tokens['allowed']:,} of {tokens['size']:,} ({tokens['tokenizer']})"
     lines.append(f"next token:  {count}" + (f": {', '.join(named + more)}" if named else ""))
@@ -120,7 +122,9 @@ def _bytes_and_tokens(data: dict) -> str:
 
 def _bytes(values: list[int]) -> str:
     ascii_ = [b for b in values if b < 0x80]
-    parts = [repr(chr(ascii_[0])) if len(ascii_) == 1 else class_text(charset((b, b) for b in ascii_))] if ascii_ else []
+    parts = (
+        [repr(chr(ascii_[0])) if len(ascii_) == 1 else class_text(charset((b, b) for b in ascii_))] if ascii_ else []
+    )
     if len(values) > len(ascii_):
         parts.append(f"{len(values) - len(ascii_)} of those above 0x7f")
     return " and ".join(parts) or "none"

@@ -95,7 +95,9 @@ def summary(checked: Checked) -> str:
         after = "any of them" if len(ends) == len(graph.actions) else ", ".join(ends)
         parts.append(f"the plan may end after {after}" if ends else "the plan may end only before any action")
         if slots:
-            parts.append(f"{counted(len(slots), 'slot')}: {', '.join(slots)}" + (" (bound at run time)" if unbound else ""))
+            parts.append(
+                f"{counted(len(slots), 'slot')}: {', '.join(slots)}" + (" (bound at run time)" if unbound else "")
+            )
         places = {name for pair in graph.places() or () for name in pair}
         if places:
             parts.append(f"{counted(len(places), 'place')}: {', '.join(sorted(places))}")

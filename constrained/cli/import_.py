@@ -39,16 +39,39 @@ def _add_pddl(kinds) -> None:
         epilog="example: constrained import pddl alfred.pddl --texts alfred.twl2 -o alfred.lark",
     )
     parser.add_argument("domain", metavar="DOMAIN.pddl")
-    parser.add_argument("--problem", metavar="FILE", help="a problem of the domain: its initial state tells what is "
-                        "true of one thing at a time, so that nothing has to be taken for granted")
-    parser.add_argument("--texts", metavar="FILE", help="how actions are written: lines NAME = TEXT with {parameters}, "
-                        "or TextWorld's .twl2 (default: the action's name and its parameters)")
-    parser.add_argument("--text", action="append", default=[], metavar="NAME=TEXT",
-                        help="how one action is written, e.g. GotoLocation='go to {r}'")
-    parser.add_argument("--one", action="append", default=[], metavar="NAME",
-                        help="a type with one object, or a predicate true of one thing at a time, e.g. at-robot")
-    parser.add_argument("--several", action="append", default=[], metavar="NAME",
-                        help="a type or predicate of which that must not be taken for granted")
+    parser.add_argument(
+        "--problem",
+        metavar="FILE",
+        help="a problem of the domain: its initial state tells what is "
+        "true of one thing at a time, so that nothing has to be taken for granted",
+    )
+    parser.add_argument(
+        "--texts",
+        metavar="FILE",
+        help="how actions are written: lines NAME = TEXT with {parameters}, "
+        "or TextWorld's .twl2 (default: the action's name and its parameters)",
+    )
+    parser.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="how one action is written, e.g. GotoLocation='go to {r}'",
+    )
+    parser.add_argument(
+        "--one",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a type with one object, or a predicate true of one thing at a time, e.g. at-robot",
+    )
+    parser.add_argument(
+        "--several",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a type or predicate of which that must not be taken for granted",
+    )
     add_output(parser)
     parser.set_defaults(run=run_pddl)
 
@@ -67,9 +90,7 @@ def run_pddl(arguments) -> int:
         source=Path(arguments.domain).name,
     )
     notes = [f"taken for granted: {line}" for line in imported.assumed]
-    notes += [
-        f"could be followed, too, if it is true of one thing at a time: --one {name}" for name in imported.offers
-    ]
+    notes += [f"could be followed, too, if it is true of one thing at a time: --one {name}" for name in imported.offers]
     give_knowledge(arguments, imported.text, imported.knowledge(), notes)
     return 0
 

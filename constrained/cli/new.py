@@ -20,7 +20,9 @@ def add_parser(commands) -> None:
         epilog="example: constrained new kitchen && constrained show kitchen.lark",
     )
     parser.add_argument("name", metavar="NAME", help="the file, with or without .lark")
-    parser.add_argument("--from", dest="source", default=TEMPLATE, metavar="SHIPPED", help=f"start from a copy of: {names}")
+    parser.add_argument(
+        "--from", dest="source", default=TEMPLATE, metavar="SHIPPED", help=f"start from a copy of: {names}"
+    )
     parser.set_defaults(run=run)
 
 

@@ -21,8 +21,12 @@ def add_parser(commands) -> None:
         "fridge', 'look at the book under the desklamp'.",
     )
     parser.add_argument("task", nargs="?", help="what is to be done, as a sentence")
-    parser.add_argument("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl); it has its own task")
-    parser.add_argument("--knowledge", default="household", help="shipped name or path of a .lark file (default: household)")
+    parser.add_argument(
+        "--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl); it has its own task"
+    )
+    parser.add_argument(
+        "--knowledge", default="household", help="shipped name or path of a .lark file (default: household)"
+    )
     parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON",
                         help="bind a slot, e.g. PAGE='[\"fees\"]' (a JSON list, or an object of lists)")  # fmt: skip
     parser.add_argument("--strategy", default="knowagent", choices=tuple(STRATEGIES),
@@ -54,7 +58,9 @@ def run(arguments) -> int:
     shown = None if arguments.json else _Shown()
     plan = generate_plan(
         environment.task if arguments.task is None else arguments.task,
-        ActionKnowledge.from_lark(arguments.knowledge, spots=bool(arguments.trace)).bind(**dict(map(binding, arguments.bind))),
+        ActionKnowledge.from_lark(arguments.knowledge, spots=bool(arguments.trace)).bind(
+            **dict(map(binding, arguments.bind))
+        ),
         environment=environment,
         strategy=arguments.strategy,
         model=arguments.model,

@@ -22,11 +22,20 @@ def add_parser(commands) -> None:
         epilog="examples: constrained plot agents; constrained plot self-learning rounds.json --output rounds.png",
     )
     parser.add_argument("kind", choices=tuple(RECORDED), help="what is drawn")
-    parser.add_argument("path", nargs="?", default="", metavar="RESULT",
-                        help="what `constrained bench` of that name wrote with --json (default: the documents' own)")
-    parser.add_argument("--output", type=Path, metavar="FILE",
-                        help="a picture: .svg, .png or .pdf (default: the kind's name with .svg, here; without "
-                        "RESULT in a checkout: in its docs/)")
+    parser.add_argument(
+        "path",
+        nargs="?",
+        default="",
+        metavar="RESULT",
+        help="what `constrained bench` of that name wrote with --json (default: the documents' own)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="a picture: .svg, .png or .pdf (default: the kind's name with .svg, here; without "
+        "RESULT in a checkout: in its docs/)",
+    )
     parser.set_defaults(run=run)
 
 

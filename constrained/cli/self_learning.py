@@ -52,7 +52,12 @@ def add_parser(commands) -> None:
     add("--rule", choices=RULES, default="paper", help="what is dropped: what isn't correct or breaks the knowledge "
         "(paper, the default), or as the paper's program does, which never looks at the knowledge (released)")  # fmt: skip
     add("--play-batch", type=int, default=32, help="tasks played side by side (default: 32)")
-    add("--output", type=Path, default=Path("runs/self-learning"), help="folder of the run (default: runs/self-learning)")
+    add(
+        "--output",
+        type=Path,
+        default=Path("runs/self-learning"),
+        help="folder of the run (default: runs/self-learning)",
+    )
     add("--plot", type=Path, metavar="FILE", help="draw the rounds: .svg, .png or .pdf")
     add("--json", type=Path, metavar="FILE", help="write the reports of all rounds to this file, too")
     add_tuning(parser)
@@ -91,7 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
         on_round=lambda report: print(round_line(report), flush=True),
     )
     chosen = best(tests[0].name, reports, tests[0].measures[0])
-    where = f"its adapter is {arguments.output / f'round-{chosen}' / 'adapter'}" if chosen else "the model as it was given"
+    where = (
+        f"its adapter is {arguments.output / f'round-{chosen}' / 'adapter'}" if chosen else "the model as it was given"
+    )
     print(f"Best on {tests[0].name}: round {chosen}; {where}.")
     if arguments.json:
         write_whole(arguments.json, to_json(reports))

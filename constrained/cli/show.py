@@ -23,7 +23,9 @@ def add_parser(commands) -> None:
     parser.add_argument("knowledge", nargs="?", help="shipped name or path of a .lark file; none: list what ships")
     parser.add_argument("--output", metavar="FILE", help="write FILE: .svg for a picture, .mmd or .md for Mermaid")
     parser.add_argument("--mermaid", action="store_true", help="print Mermaid text")
-    parser.add_argument("--matrix", action="store_true", help="let the picture be a table, however few actions there are")
+    parser.add_argument(
+        "--matrix", action="store_true", help="let the picture be a table, however few actions there are"
+    )
     parser.add_argument("--text", action="store_true", help="print the knowledge as the model reads it")
     parser.set_defaults(run=run)
 

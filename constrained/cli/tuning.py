@@ -19,9 +19,14 @@ def add_tuning(parser: argparse.ArgumentParser) -> None:
         more.setdefault("type", type(default))
         group.add_argument(f"--{name.replace('_', '-')}", default=None, help=f"{words} (knowagent: {shown})", **more)
 
-    group.add_argument("--preset", choices=tuple(PRESETS), default="knowagent", help="a paper's settings: knowagent "
-                       "(LoRA on two layers of a kind) or lumos (all weights, 128 texts a step); or small, for models "
-                       "of a few million weights (LoRA on every layer, a higher rate) (default: %(default)s)")
+    group.add_argument(
+        "--preset",
+        choices=tuple(PRESETS),
+        default="knowagent",
+        help="a paper's settings: knowagent "
+        "(LoRA on two layers of a kind) or lumos (all weights, 128 texts a step); or small, for models "
+        "of a few million weights (LoRA on every layer, a higher rate) (default: %(default)s)",
+    )
     add("rank", "width of the adapter's matrices: a wider one can learn more, and takes more memory", metavar="N")
     add("alpha", "how strongly the adapter counts: by alpha / rank", metavar="N")
     add("dropout", "share of the adapter's inputs that are left out at random, against learning by heart", metavar="P")

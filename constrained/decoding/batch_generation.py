@@ -105,9 +105,7 @@ def generate_batch(
         )
         for r in requests
     ]  # fmt: skip
-    samplers = {
-        t: Sampler(temperature, top_k, top_p, r.generator, r.show_forbidden) for t, r in zip(texts, requests)
-    }
+    samplers = {t: Sampler(temperature, top_k, top_p, r.generator, r.show_forbidden) for t, r in zip(texts, requests)}
 
     def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Choice]:
         return [samplers[text].choose(row, text.row) for text, row in zip(asked, logits)]

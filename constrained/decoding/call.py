@@ -121,7 +121,9 @@ class Call:
                 "use num_beams=1, without device tables",
             )
         if getattr(self.past, "_is_user_defined", False):
-            raise ConstrainedError("past_key_values for several rows isn't supported", "give one prompt, or leave it out")
+            raise ConstrainedError(
+                "past_key_values for several rows isn't supported", "give one prompt, or leave it out"
+            )
         if config.cache_implementation not in (None, "dynamic", "static"):
             raise ConstrainedError(
                 f"cache_implementation={config.cache_implementation!r} works with one prompt only",
@@ -228,7 +230,8 @@ def _prompts(input_ids: torch.Tensor, mask: torch.Tensor | None) -> list[list[in
         mask = mask.bool()
         if bool((mask[:, :-1] & ~mask[:, 1:]).any()) or not bool(mask[:, -1].all()):
             raise ConstrainedError(
-                "a prompt has padding elsewhere than on its left", "tokenizer.padding_side = 'left', and no empty prompt"
+                "a prompt has padding elsewhere than on its left",
+                "tokenizer.padding_side = 'left', and no empty prompt",
             )
         rows = [row[pads:] for row, pads in zip(rows, (~mask).sum(1).tolist())]
     return rows

@@ -67,7 +67,9 @@ def grammar_numbers(tables: DeviceTables, prompts: int, copies: int) -> list[int
     """Each row's grammar in `tables`: one for all, or one a prompt."""
     known = len(tables.start)
     if known not in (1, prompts):
-        raise ConstrainedError(f"tables of {known} grammars for {prompts} prompts", "build them of one, or one a prompt")
+        raise ConstrainedError(
+            f"tables of {known} grammars for {prompts} prompts", "build them of one, or one a prompt"
+        )
     return [0 if known == 1 else prompt for prompt in range(prompts) for _ in range(copies)]
 
 
@@ -145,7 +147,9 @@ def generate_on_device(call: Call, grammar: Any) -> torch.Tensor | ConstrainedOu
     }
     for name, asked in unsupported.items():
         if asked:
-            raise ConstrainedError(f"{name} would wait for the device at every token", "pass a compiled grammar instead")
+            raise ConstrainedError(
+                f"{name} would wait for the device at every token", "pass a compiled grammar instead"
+            )
     tables = device_tables(grammar, call.model.device)
     pad = call.pad(tables.eos_token_ids)
     numbers = grammar_numbers(tables, len(call.prompts) // call.copies, call.copies)

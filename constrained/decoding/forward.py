@@ -113,7 +113,6 @@ class Forward:
             _PRODUCTS[head] = _is_product(model, head)
         return _PRODUCTS[head]
 
-
     @cached_property
     def screen(self) -> Screen | None:
         """For the largest logits, where `narrows` says so and it pays; looked up once, so not while weights change."""

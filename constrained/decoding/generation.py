@@ -70,9 +70,7 @@ def generate(
         If a number is out of range, the prompt doesn't fit in the model's context, or the shortest text of the
         grammar doesn't fit in the tokens allowed.
     """
-    text = begin(
-        loaded, prompt, grammar, max_new_tokens=max_new_tokens, stop=stop, min_forced=min_forced, begun=begun
-    )
+    text = begin(loaded, prompt, grammar, max_new_tokens=max_new_tokens, stop=stop, min_forced=min_forced, begun=begun)
     sampler = Sampler(temperature, top_k, top_p, generator)
     reader = PrefixReader(loaded.model, PrefixCache() if cache is None else cache)
     with threads_for(loaded):

@@ -39,7 +39,12 @@ def custom_generate(
     synced_gpus: bool = False,
     streamer: BaseStreamer | None = None,
     *,
-    grammar: CompiledGrammar | Grammar | Matcher | Sequence[CompiledGrammar | Grammar | Matcher] | DeviceTables | None = None,
+    grammar: CompiledGrammar
+    | Grammar
+    | Matcher
+    | Sequence[CompiledGrammar | Grammar | Matcher]
+    | DeviceTables
+    | None = None,
     vocabulary: Vocabulary | None = None,
     tokenizer: Any = None,
     assistant_model: Any = None,
@@ -100,7 +105,12 @@ def custom_generate(
         An encoder-decoder model, or logits that are no numbers.
     """
     # Named ones count: other versions of transformers may hand them over.
-    named = {"streamer": streamer, "tokenizer": tokenizer, "assistant_model": assistant_model, "synced_gpus": synced_gpus}
+    named = {
+        "streamer": streamer,
+        "tokenizer": tokenizer,
+        "assistant_model": assistant_model,
+        "synced_gpus": synced_gpus,
+    }
     keywords = dropped_keywords() | {k: v for k, v in named.items() if v is not None and v is not False}
     call = read_call(
         model, input_ids, generation_config, logits_processor, stopping_criteria, keywords, model_kwargs, generator,

@@ -81,7 +81,9 @@ class Processed:
                 raise ConstrainedError(REFUSED[type(processor)], "leave it out where a grammar guides the text")
         self.processors, self.prompts = processors, prompts
         self.sample, self.generator, self.measure = sample, generator, measure
-        self.scores: dict[GuidedText, dict[int, torch.Tensor]] | None = {t: {} for t in prompts} if keep_scores else None
+        self.scores: dict[GuidedText, dict[int, torch.Tensor]] | None = (
+            {t: {} for t in prompts} if keep_scores else None
+        )
         self._by_scores = all(type(processor) in BY_SCORES for processor in processors)
         self.need = self._need() if self._by_scores and not measure and not keep_scores else ALL
 
@@ -98,9 +100,7 @@ class Processed:
         ours = self.generator is None or self.generator.device.type == "cpu"
         return Need(True, temperature=temperature, generator=self.generator) if self.sample and ours else Need(True)
 
-    def __call__(
-        self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None
-    ) -> list[Choice]:
+    def __call__(self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None) -> list[Choice]:
         """One choice for each text; `logits` and `columns` as `constrained.decoding.loop.Reader.read` returns them."""
         found = None
         if self.need.best == 1 and not self.sample and columns is None:

@@ -8,7 +8,8 @@ take right now.
 
 from __future__ import annotations
 
-from typing import Mapping, Protocol, Sequence, Union, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Protocol, Union, runtime_checkable
 
 # One slot's values now: a list, or for a slot that depends on another slot's
 # value, a list for each of those values.

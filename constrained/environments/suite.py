@@ -99,7 +99,9 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
     elif ".py:" in name:
         make = _of_file(*name.rsplit(":", 1))
     else:
-        raise DataError(f"no environment {name!r}", f"there are: {', '.join(SUITES)}; or name your own, FILE.py:FUNCTION")
+        raise DataError(
+            f"no environment {name!r}", f"there are: {', '.join(SUITES)}; or name your own, FILE.py:FUNCTION"
+        )
     made = make(split=split, limit=limit, seed=seed)
     if not isinstance(made, Suite):
         raise DataError(f"{name} gives {made!r:.60}, no suite", "return a constrained.environments.suite.Suite")
@@ -154,7 +156,9 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
     """
     choice = _CHOICE.fullmatch(text)
     if choice is None:
-        raise DataError(f"can't read {text!r}", "write NAME, NAME/SPLIT, NAME:200, NAME:100-300 or FILE.py:FUNCTION:0-40")
+        raise DataError(
+            f"can't read {text!r}", "write NAME, NAME/SPLIT, NAME:200, NAME:100-300 or FILE.py:FUNCTION:0-40"
+        )
     first, last = choice["first"], choice["last"]
     # What is made from a seed is made in the number asked for; what is drawn, out of all.
     suite = open_suite(choice["name"], split=choice["split"], limit=int(last) if first else None, seed=seed)

@@ -132,5 +132,3 @@ def one_char(node: Node) -> CharSet | None:
 
 def _common(chars: CharSet, seen: CharSet, holds: bool) -> CharSet:
     return chars & (seen if holds else seen.complement())
-
-

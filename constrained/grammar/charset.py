@@ -36,7 +36,7 @@ class CharSet:
         Disjoint, ascending, inclusive code point ranges; never surrogates.
     """
 
-    __slots__ = ("ranges", "_starts", "_ends", "_edges", "_folded")
+    __slots__ = ("_edges", "_ends", "_folded", "_starts", "ranges")
 
     def __init__(self, ranges: tuple[tuple[int, int], ...]):
         self.ranges = ranges
@@ -97,9 +97,7 @@ class CharSet:
         return self._folded
 
     def _fold_case(self) -> CharSet:
-        inside = "".join(
-            f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in self.ranges
-        )
+        inside = "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in self.ranges)
         found = re.findall(f"[{inside}]", _cased_characters(), re.IGNORECASE)
         return charset([*self.ranges, *((ord(c), ord(c)) for c in found)])
 
@@ -140,7 +138,7 @@ class CharSet:
     def _continue(self, left: int, low: int, high: int) -> dict[int, tuple]:
         rest = left - 1
         if low < 0:
-            return {b: DONE if not rest else (rest, -1, -1) for b in range(0x80, 0xC0)}
+            return dict.fromkeys(range(128, 192), DONE if not rest else (rest, -1, -1))
         edges: dict[int, tuple] = {}
         width = 1 << (6 * rest)
         base = low - low % (width << 6)
@@ -204,9 +202,7 @@ def matching(pattern: str, flags: int = 0) -> CharSet:
     text = "".join(map(chr, range(_SURROGATES[0])))
     text += "\x00" * (_SURROGATES[1] - _SURROGATES[0] + 1)  # keeps index == code point
     text += "".join(map(chr, range(_SURROGATES[1] + 1, MAX_CODE_POINT + 1)))
-    return charset(
-        (m.start(), m.end() - 1) for m in re.finditer(f"(?:{pattern})+", text, flags)
-    )
+    return charset((m.start(), m.end() - 1) for m in re.finditer(f"(?:{pattern})+", text, flags))
 
 
 @lru_cache(maxsize=1)

@@ -50,7 +50,13 @@ class Grammar:
     left_out: tuple[str, ...] = ()
 
     def __init__(
-        self, rules: dict[str, Rule], start: Node, slots=frozenset(), bindings=None, limits: Limits = DEFAULT, orders=None
+        self,
+        rules: dict[str, Rule],
+        start: Node,
+        slots=frozenset(),
+        bindings=None,
+        limits: Limits = DEFAULT,
+        orders=None,
     ):
         self.rules = rules
         self.start = start
@@ -79,9 +85,7 @@ class Grammar:
         return cls.from_rules(rules, slots, start, source, limits)
 
     @classmethod
-    def from_rules(
-        cls, rules: dict[str, Rule], slots, start: str, source: Source, limits: Limits = DEFAULT
-    ) -> Grammar:
+    def from_rules(cls, rules: dict[str, Rule], slots, start: str, source: Source, limits: Limits = DEFAULT) -> Grammar:
         """A grammar of rules already read; checks what :meth:`from_lark` promises."""
         if start not in rules:
             known = sorted(name for name in rules if "$" not in name)

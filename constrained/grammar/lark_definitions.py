@@ -211,7 +211,6 @@ def load(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Definition
 
 
 class _Loader:
-
     def __init__(self, limits: Limits):
         self.limits = limits
         self.ignored: list[Definition] = []
@@ -252,7 +251,11 @@ class _Loader:
         kind = "terminal" if terminal else "rule"
         body = Body(statement.options, scope)
         if statement.kind == "define" and known:
-            where = f"in line {known.place.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+            where = (
+                f"in line {known.place.line}"
+                if known.scope is scope
+                else f"by an import from {known.scope.source.name}"
+            )
             what = "declared" if known.declared else "defined"
             hint = "keep one, or write `%override` or `%extend` before the other"
             hint = "a slot's values are bound at run time: leave one of both out" if known.declared else hint
@@ -276,9 +279,17 @@ class _Loader:
             name, place = scope.full(declared.text), scope.place(declared.at)
             known = scope.definitions.get(name)
             if known and not (name == STEP and known.scope is not scope):
-                where = f"in line {known.place.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+                where = (
+                    f"in line {known.place.line}"
+                    if known.scope is scope
+                    else f"by an import from {known.scope.source.name}"
+                )
                 what = "declared" if known.declared else "defined"
-                hint = "declare it once" if known.declared else "a slot's values are bound at run time: leave one of both out"
+                hint = (
+                    "declare it once"
+                    if known.declared
+                    else "a slot's values are bound at run time: leave one of both out"
+                )
                 raise place.error(f"'{declared.text}' is {what} already, {where}", hint)
             scope.definitions[name] = Definition(name, declared.text.isupper(), (), [], True, declared.at, scope)
 
@@ -398,12 +409,21 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
     if statement.relative:
         if any((f / file).exists() for f in (SHIPPED, _lark_folder())):
             return f"that is one that ships: write `%import {name}...`, without the first dot"
-        known = [".".join(p.relative_to(_beside(scope.source)).with_suffix("").parts) for p in _beside(scope.source).glob("*.lark")]
-        return nearest(name, known) or "`%import .name` looks beside the file that imports, or of text, beside the running script"
+        known = [
+            ".".join(p.relative_to(_beside(scope.source)).with_suffix("").parts)
+            for p in _beside(scope.source).glob("*.lark")
+        ]
+        return (
+            nearest(name, known)
+            or "`%import .name` looks beside the file that imports, or of text, beside the running script"
+        )
     if (_beside(scope.source) / file).exists():
         return f"a file of your own is imported with a dot before it: `%import .{name}...`"
     known = [n.replace("/", ".") for n in shipped_names()] + sorted(p.stem for p in _lark_folder().glob("*.lark"))
-    return nearest(name, known) or f"there are: {', '.join(known)}; a file of your own has a dot before it: `%import .{name}...`"
+    return (
+        nearest(name, known)
+        or f"there are: {', '.join(known)}; a file of your own has a dot before it: `%import .{name}...`"
+    )
 
 
 def at(place: Mark) -> dict:
@@ -426,7 +446,9 @@ def undefined(item: Name, body: Body, known) -> str:
     if item.at and text[item.at - 1] in '/"' and len(word) < 4:
         return "flags of a regular expression are i, m, s, u and x; a string has only i"
     if word != item.text:
-        return f"'{word}' is several names: rules are lower case ({word.lower()}), terminals upper case ({word.upper()})"
+        return (
+            f"'{word}' is several names: rules are lower case ({word.lower()}), terminals upper case ({word.upper()})"
+        )
     found = nearest(item.text, known)
     if found or not item.text.isupper():
         return found or f"define it: `{item.text}: ...`"

@@ -52,7 +52,9 @@ def parts(literal: Quoted) -> tuple[str, str]:
         hint = 'an empty alternative needs no text: `rule: | "a"`'
         raise Fault(f"an empty literal ({literal.text}) matches nothing there is", 0, hint)
     if quote == "/" and "\n" in written and "x" not in flags:
-        hint = "a regular expression ends on its line; close it with `/`, or write it over lines with the flag x: `/.../x`"
+        hint = (
+            "a regular expression ends on its line; close it with `/`, or write it over lines with the flag x: `/.../x`"
+        )
         raise Fault("this regular expression goes on over the line's end", 0, hint)
     return unescape(written, quote == "/"), flags
 
@@ -74,7 +76,11 @@ def _character(found: re.Match, regex: bool) -> str:
         return _CONTROL[other]
     if other in ("x", "u", "U"):
         digits = {"x": "two", "u": "four", "U": "eight"}[other]
-        raise Fault(f"\\{other} needs {digits} hexadecimal digits after it", found.start() + 1, "as in \\x41, \\u00e9 and \\U0001f600")
+        raise Fault(
+            f"\\{other} needs {digits} hexadecimal digits after it",
+            found.start() + 1,
+            "as in \\x41, \\u00e9 and \\U0001f600",
+        )
     if other == '"':
         return '"'
     if other == '\\"':
@@ -118,7 +124,9 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
     for letter in flags:
         if letter == "l":
             hint = "leave it out: \\w and its like are Unicode's, or ASCII's in (?a:...)"
-            raise Fault("the flag l is for patterns over bytes, and Python refuses it for text", len(literal.text) - 1, hint)
+            raise Fault(
+                "the flag l is for patterns over bytes, and Python refuses it for text", len(literal.text) - 1, hint
+            )
         number |= _FLAGS[letter]
     try:
         return regex_node(_unescaped_quotes_end(text, "s" in flags), number, limits, whole=False)

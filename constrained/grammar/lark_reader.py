@@ -174,7 +174,11 @@ class _Reader:
                 found = self.find(arg)
                 if found.params:
                     return found.name
-        raise self.error("a template expected here, as the parameter is used with arguments", arg.at, "name a template, without arguments")
+        raise self.error(
+            "a template expected here, as the parameter is used with arguments",
+            arg.at,
+            "name a template, without arguments",
+        )
 
     def find(self, item: Name) -> Definition:
         found = self.definitions.get(self.body.scope.full(item.text))

@@ -34,8 +34,8 @@ _WORD = re.compile(r"\w+")
 _SPACE = "a space parts `?` from the name after it: `x? y`"
 # of what other notations, and slips, look like here: (pattern, message, hint)
 _SLIPS = (
-    (r"'[^'\n]*'", "strings stand in double quotes", 'write "..." for \'...\''),
-    (r"'", "strings stand in double quotes", 'write "..." for \'...\''),
+    (r"'[^'\n]*'", "strings stand in double quotes", "write \"...\" for '...'"),
+    (r"'", "strings stand in double quotes", "write \"...\" for '...'"),
     (r'"', "this string is never closed", 'close it with `"` on the same line; a quote inside is written `\\"`'),
     (r"/", "this regular expression is never closed", "close it with `/`; a slash inside is written `\\/`"),
     (r";", "unexpected `;`", "a definition ends with its line: leave `;` out"),
@@ -102,7 +102,12 @@ class Tokens:
     def place(self, index: int) -> dict:
         """A token's place, as :class:`GrammarError` takes it."""
         line, column = self.source.place(self.starts[index])
-        return {"line": line, "column": column, "context": self.source.context(line, column), "source": self.source.name}
+        return {
+            "line": line,
+            "column": column,
+            "context": self.source.context(line, column),
+            "source": self.source.name,
+        }
 
     def named(self, index: int) -> str:
         """A token's place in words."""
@@ -135,7 +140,11 @@ class Tokens:
         """Of a token that no alternative can go on with."""
         kind, before = self.kinds[index], self.kinds[index - 1]
         hint = None
-        if kind in ("modifiers", "operator") and self.texts[index] == "?" and self.kinds[index + 1] in ("rule", "terminal"):
+        if (
+            kind in ("modifiers", "operator")
+            and self.texts[index] == "?"
+            and self.kinds[index + 1] in ("rule", "terminal")
+        ):
             hint = _SPACE
         elif kind == "modifiers":
             hint = "`!` stands only before the name of the rule that is defined"

@@ -78,7 +78,8 @@ class Settled:
             self.made[key], rules = _States(self.owner, before, after).rules(name)
         except RecursionError:
             raise GrammarError(
-                "too much may be empty in a row beside lookaround", hint="write it as rules, or with fewer optional parts"
+                "too much may be empty in a row beside lookaround",
+                hint="write it as rules, or with fewer optional parts",
             ) from None
         for rule in rules.values():
             nodes.placed(rule.body, self.place)
@@ -218,7 +219,7 @@ class _States:
         def lead(at: int) -> Node:
             items = []
             while inline(at) and self.plain[at] is None and self.ways[at]:
-                (target, chars), = self.ways[at].items()
+                ((target, chars),) = self.ways[at].items()
                 items.append(_reading(chars))
                 at = target
             if self.plain[at] is not None:
@@ -231,7 +232,9 @@ class _States:
 
         def body(at: int) -> Node:
             again = self.ways[at].get(at)
-            ways = [nodes.seq([_reading(chars), lead(target)]) for target, chars in self.ways[at].items() if target != at]
+            ways = [
+                nodes.seq([_reading(chars), lead(target)]) for target, chars in self.ways[at].items() if target != at
+            ]
             here = nodes.alt([*ways, EMPTY] if self.accepts[at] else ways)
             return nodes.seq([nodes.repeat(_reading(again), 0, None), here]) if again else here
 

@@ -142,7 +142,9 @@ class Scoped(Node):
 
     def texts(self) -> list[bytes]:
         """Every text among the values."""
-        return [t for v in self.values.values() if not isinstance(v, Node) for t in ((v,) if isinstance(v, bytes) else v)]
+        return [
+            t for v in self.values.values() if not isinstance(v, Node) for t in ((v,) if isinstance(v, bytes) else v)
+        ]
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,11 @@ def _free_text(item: Alt, low: int) -> Node:
     others = alt([i for i in item.items if not isinstance(i, Chars)])
     if not chars or others is NEVER:
         return Repeat(item, low, None)
-    one = chars[0] if len(chars) == 1 else Chars(charset([r for c in chars for r in c.chars.ranges]), place=chars[0].place)
+    one = (
+        chars[0]
+        if len(chars) == 1
+        else Chars(charset([r for c in chars for r in c.chars.ranges]), place=chars[0].place)
+    )
     run = Repeat(one, 0, None)
     every = seq([run, Repeat(seq([others, run]), 0, None)])
     return seq([item, every]) if low else every

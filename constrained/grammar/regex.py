@@ -63,7 +63,9 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     if not isinstance(pattern, str):
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
     limits.check("characters", len(pattern), f"a regular expression of {len(pattern):,} characters")
-    if not _MORE_THAN_WORDS.search(pattern) and not flags & ~(re.UNICODE | re.MULTILINE | re.DOTALL):  # read 100 times faster
+    if not _MORE_THAN_WORDS.search(pattern) and not flags & ~(
+        re.UNICODE | re.MULTILINE | re.DOTALL
+    ):  # read 100 times faster
         return _words(pattern)
     limits.check("pattern", len(pattern), f"a regular expression of {len(pattern):,} characters")
     try:
@@ -168,7 +170,9 @@ class _Reader:
         cases += [(EMPTY, False)] if optional else []
         self.cases *= max(len(cases), 1)
         if self.cases > _MOST_CASES:
-            self.refuse(f"a pattern whose groups have more than {_MOST_CASES} texts together", _REFERENCE[C.GROUPREF][1])
+            self.refuse(
+                f"a pattern whose groups have more than {_MOST_CASES} texts together", _REFERENCE[C.GROUPREF][1]
+            )
         out = []
         for before, self.taken[group] in cases:
             out.append(seq([before, self.sequence(later, flags, False, last)]))
@@ -271,9 +275,7 @@ class _Reader:
         if not flags & re.IGNORECASE:
             return chars
         if flags & re.ASCII:
-            extra = [
-                (c ^ 32, c ^ 32) for c in (*range(65, 91), *range(97, 123)) if c in chars
-            ]
+            extra = [(c ^ 32, c ^ 32) for c in (*range(65, 91), *range(97, 123)) if c in chars]
             return charset([*chars.ranges, *extra])
         return chars.fold_case()
 

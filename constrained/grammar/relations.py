@@ -57,4 +57,4 @@ def stand_ins(grammar, form: str = "{}") -> dict:
     every = [text for values in texts.values() for text in values]
     every_node = (node for rule in grammar.rules.values() for node in walk(rule.body))
     by_key = {node.slot.name for node in every_node if isinstance(node, Related) and node.relation == AT}
-    return {name: {key: values for key in every} if name in by_key else values for name, values in texts.items()}
+    return {name: dict.fromkeys(every, values) if name in by_key else values for name, values in texts.items()}

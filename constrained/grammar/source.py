@@ -12,9 +12,7 @@ from constrained.errors import GrammarError
 from constrained.limits import DEFAULT, Limits
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-SHIPPED = next(
-    (f for f in (_PACKAGE / "grammars", _PACKAGE.parent / "grammars") if f.is_dir()), _PACKAGE / "grammars"
-)
+SHIPPED = next((f for f in (_PACKAGE / "grammars", _PACKAGE.parent / "grammars") if f.is_dir()), _PACKAGE / "grammars")
 """The grammars that ship: inside the package in a wheel, beside it in a checkout."""
 
 LIBRARIES = frozenset({"relations"})

@@ -21,7 +21,9 @@ from constrained.limits import Limits
 Unit = "str | tuple[str, str]"  # a rule, or a (rule, parameter)
 
 _NONE = Seen(), Seen()
-_HINT = "let what stands beside the token always decide it, or take the lookaround out and write what it asks for as text"
+_HINT = (
+    "let what stands beside the token always decide it, or take the lookaround out and write what it asks for as text"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +95,13 @@ def _check_parts(token: Token) -> None:
     """GrammarError if some of the token's texts are known elsewhere only."""
     for part in nodes.walk(token.node):
         if isinstance(part, Slot):
-            raise token.error("a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal")
+            raise token.error(
+                "a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal"
+            )
         if isinstance(part, Call):
-            raise token.error("a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it")
+            raise token.error(
+                "a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it"
+            )
 
 
 class _Surroundings:

@@ -51,9 +51,11 @@ class TemplateArguments:
                     handed_on.setdefault((definition.name, arg.text), []).append(into)
                     if item.text not in definition.params:
                         handed_from.setdefault(into, []).append((definition.name, arg.text))
-                elif isinstance(arg, (Quoted, Range)) or (arg.args is None and arg.text.isupper()):
-                    self._tokens.add(into)
-                elif body.scope.full(arg.text) in self.relations:
+                elif (
+                    isinstance(arg, (Quoted, Range))
+                    or (arg.args is None and arg.text.isupper())
+                    or body.scope.full(arg.text) in self.relations
+                ):
                     self._tokens.add(into)
 
     def is_token(self, template: str, param: str) -> bool:

@@ -27,10 +27,7 @@ def productive_rules(rules: dict[str, Rule]) -> set[str]:
 
 def trim(rules: dict[str, Rule], good: set[str]) -> dict[str, Rule]:
     """`rules` without alternatives that no text completes; `good`: their `productive_rules`."""
-    return {
-        n: Rule(n, _prune(r.body, good), r.params, r.line) if n in good else r
-        for n, r in rules.items()
-    }
+    return {n: Rule(n, _prune(r.body, good), r.params, r.line) if n in good else r for n, r in rules.items()}
 
 
 def _productive(node: Node, good: set[str]) -> bool:

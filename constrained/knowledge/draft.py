@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from itertools import combinations
 
 from constrained.errors import ConstrainedError
@@ -49,7 +49,7 @@ class DraftAction:
 
     @property
     def command(self) -> str:
-        """"Search[topic]"."""
+        """ "Search[topic]"."""
         return f"{self.name}[{', '.join(self.arguments)}]" if self.arguments else self.name
 
 
@@ -87,7 +87,14 @@ class Draft:
         for action in self.actions:
             rules.append(f"// {action.rule}: {action.command}. {action.definition}\n{self._rule(action)}")
         ends = [f"{a.upper()}: {TERMINALS[kind]}" for a, kind in self.kinds.items() if kind != "thing"]
-        return "\n".join(head) + "\n\n" + "\n\n".join(rules) + "\n" + "".join(f"\n{end}" for end in ends) + "\n" * bool(ends)
+        return (
+            "\n".join(head)
+            + "\n\n"
+            + "\n\n".join(rules)
+            + "\n"
+            + "".join(f"\n{end}" for end in ends)
+            + "\n" * bool(ends)
+        )
 
     def _rule(self, action: DraftAction) -> str:
         text = f'"{action.name}"'
@@ -194,7 +201,7 @@ def _reaches_all(actions: dict[str, DraftAction], first: tuple[str, ...]) -> boo
     return len(seen) == len(actions)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _line_grammar(rule: str) -> Grammar:
     return Grammar.from_lark("knowledge/draft", start=rule)
 

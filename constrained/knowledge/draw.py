@@ -94,7 +94,11 @@ def _row(knowledge, places: dict) -> str | None:
         parts.append(f'<path d="{path}"{ends}>{tip}</path>')
         labels += [(action, x, first + 16 * i) for i, action in enumerate(actions)]
         parts += [_text(knowledge, a, x, first + 16 * i, ends + about(action=[a])) for i, a in enumerate(actions)]
-    crossed = (_touches(curve, (x, y - 4), (len(text) * CHAR / 2, 4)) for curve in curves for text, x, y in labels[len(names) :])
+    crossed = (
+        _touches(curve, (x, y - 4), (len(text) * CHAR / 2, 4))
+        for curve in curves
+        for text, x, y in labels[len(names) :]
+    )
     if _overlap(labels) or any(crossed):
         return None
     for name in names:
@@ -162,7 +166,8 @@ def _crowded(at: dict, half: dict) -> bool:
     """Whether two boxes are closer than an arrow needs."""
     names = list(at)
     return any(
-        abs(at[a][0] - at[b][0]) < half[a][0] + half[b][0] + 36 and abs(at[a][1] - at[b][1]) < half[a][1] + half[b][1] + 36
+        abs(at[a][0] - at[b][0]) < half[a][0] + half[b][0] + 36
+        and abs(at[a][1] - at[b][1]) < half[a][1] + half[b][1] + 36
         for i, a in enumerate(names)
         for b in names[:i]
     )

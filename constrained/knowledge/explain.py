@@ -213,7 +213,9 @@ def _say_why(out: Explanation, place: ActionKnowledge, data: bytes) -> None:
         if elsewhere:  # an action begun that may not come here
             out.verdict = "misordered"
             what = " or ".join(elsewhere)
-            out.reason = f"this is how {what} begins, which is not admitted here; may follow: {_names(place.may_follow)}"
+            out.reason = (
+                f"this is how {what} begins, which is not admitted here; may follow: {_names(place.may_follow)}"
+            )
         else:
             out.meant = _meant(out, begins)
 
@@ -234,7 +236,10 @@ def _expected(trace: Trace, written: Written) -> list[Expected]:
     for q, frames in trace.at.items():
         for frame in frames:
             found[_one(q, frame, written)] = None
-    return sorted(found, key=lambda e: (e.kind == "end", e.spot is None, e.spot and (e.spot.line or 0, e.spot.column or 0), e.text))
+    return sorted(
+        found,
+        key=lambda e: (e.kind == "end", e.spot is None, e.spot and (e.spot.line or 0, e.spot.column or 0), e.text),
+    )
 
 
 def _one(q: p.Position, frame: p.Frame | None, written: Written) -> Expected:

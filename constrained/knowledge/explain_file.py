@@ -55,7 +55,9 @@ def explain_file(
         unbound = knowledge.grammar.unbound()
         return explain_path(knowledge.bind(**stand_ins(knowledge.grammar)), path, text), unbound
     if text is not None and path:
-        raise GrammarError("give a text or --text, one of the two", hint="this grammar has no actions to make a path of")
+        raise GrammarError(
+            "give a text or --text, one of the two", hint="this grammar has no actions to make a path of"
+        )
     written = Written(source, rules)
     grammar = Grammar.from_rules(written.rules, slots, start, source).bind(**values or {})
     unbound = grammar.unbound()

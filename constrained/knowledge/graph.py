@@ -107,7 +107,7 @@ class ActionGraph:
                 yield from self._calls(item)
 
     def _distances(self) -> dict[str, int]:
-        found = {a: 1 for a in self.may_end}
+        found = dict.fromkeys(self.may_end, 1)
         while True:
             new = {
                 a: 1 + min(found[b] for b in after if b in found)

@@ -22,4 +22,6 @@ def groups(graph: ActionGraph) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
         key = name == START, frozenset(after), frozenset(before[name]), name in graph.may_end
         alike.setdefault(key, []).append(name)
     of = {name: tuple(names) for names in alike.values() for name in names}
-    return {group: list(dict.fromkeys(of[other] for other in graph.rules[group[0]])) for group in dict.fromkeys(of.values())}
+    return {
+        group: list(dict.fromkeys(of[other] for other in graph.rules[group[0]])) for group in dict.fromkeys(of.values())
+    }

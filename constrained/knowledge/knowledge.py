@@ -402,4 +402,4 @@ def action_bytes(action: str) -> bytes:
     try:
         return action.encode()
     except UnicodeEncodeError:
-        raise KnowledgeError(f"the action {ascii(action)} has a lone surrogate, which is not text") from None
+        raise KnowledgeError(f"the action {action!a} has a lone surrogate, which is not text") from None

@@ -24,7 +24,9 @@ def matrix_svg(knowledge) -> str:
         if i % 2 == 0:
             parts.append(f'<rect class="band" x="4" y="{y}" width="{width - 8}" height="{_CELL}"/>')
         tip = f"<title>{escape(comments.get(name) or name)}</title>"
-        parts.append(f'<text class="row" x="{left - 8}" y="{y + 14.5}"{about(action=[name])}>{escape(name)}{tip}</text>')
+        parts.append(
+            f'<text class="row" x="{left - 8}" y="{y + 14.5}"{about(action=[name])}>{escape(name)}{tip}</text>'
+        )
     for j, name in enumerate(columns):
         x = left + _CELL * j + _CELL / 2
         tip = f"<title>{escape(comments.get(name) or name)}</title>"

@@ -28,7 +28,7 @@ def tokens(outline: Outline, knowledge: ActionKnowledge | None) -> list[Token]:
 def _tokens(outline: Outline, knowledge: ActionKnowledge | None) -> Iterator[Token]:
     actions = frozenset(knowledge.graph.actions) if knowledge else frozenset()
     for definition in outline.definitions:
-        place, name = definition.span, definition.name
+        place = definition.span
         yield place.line, place.column, (place.end or 0) - place.column, _type(definition, actions), 1
         for used in names_in(definition.options):
             line, column = outline.source.place(used.at)

@@ -172,7 +172,9 @@ def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype |
     """Read model and tokenizer from a folder, a ``.gguf`` file or the Hub."""
     name = os.fspath(source)
     if not name.strip():
-        raise ModelError("the name of the model is empty", "name a folder, a .gguf file or a model of the Hugging Face Hub")
+        raise ModelError(
+            "the name of the model is empty", "name a folder, a .gguf file or a model of the Hugging Face Hub"
+        )
     folder, options = name, {}
     path = Path(name).expanduser()
     if path.suffix == ".gguf":

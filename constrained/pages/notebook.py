@@ -219,7 +219,7 @@ def _verdict(verdict: str, reason: str = "") -> str:
 def _code(text: str) -> str:
     if not text:
         return ""
-    return f'<code{_WHOLE if len(text) <= _SHORT else ""}>{shown(text)}</code>'
+    return f"<code{_WHOLE if len(text) <= _SHORT else ''}>{shown(text)}</code>"
 
 
 def _faint(html: str) -> str:

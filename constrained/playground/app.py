@@ -128,8 +128,8 @@ def create_app(playground: Playground) -> Flask:
 
 
 def _add_pages(app: Flask, playground: Playground) -> None:
-    served = {name: "text/javascript" for name in ("dom.js", *_files("playground", ".js"), *_files("vendor", ".js"))}
-    served |= {name: "text/plain" for name in _files("vendor", ".LICENSE")}
+    served = dict.fromkeys(("dom.js", *_files("playground", ".js"), *_files("vendor", ".js")), "text/javascript")
+    served |= dict.fromkeys(_files("vendor", ".LICENSE"), "text/plain")
 
     @app.get("/")
     def index():
@@ -181,7 +181,9 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
         data = request.get_json()
         asked = {**playground.text(data), **requests.explain(data)}
         if asked["tokenizer"] not in playground.tokenizers:
-            raise requests.RequestError(f"no tokenizer {asked['tokenizer']!r} was named at the start", "reload the page")
+            raise requests.RequestError(
+                f"no tokenizer {asked['tokenizer']!r} was named at the start", "reload the page"
+            )
         return playground.explanations.answer(
             ("tokenizer", asked, bounds.TOKENIZER_SECONDS), ("explain", asked, bounds.CHECK_SECONDS)
         )
@@ -189,7 +191,12 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/run")
     def run():
         data = request.get_json()
-        asked = {**playground.text(data), **requests.run(data), "model": playground.model, "trace": str(playground.trace)}
+        asked = {
+            **playground.text(data),
+            **requests.run(data),
+            "model": playground.model,
+            "trace": str(playground.trace),
+        }
         return Response(_lines(playground.runs, asked), mimetype="application/x-ndjson")
 
     @app.post("/api/stop")

@@ -94,7 +94,9 @@ class Document:
         try:
             write_whole(self.path, text)
         except OSError as error:
-            raise DataError(f"can't write {self.path}: {error.strerror}", "see whether the folder can be written to") from None
+            raise DataError(
+                f"can't write {self.path}: {error.strerror}", "see whether the folder can be written to"
+            ) from None
         return {"saved": True, "version": self.read()["version"]}
 
 

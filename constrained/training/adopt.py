@@ -97,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m constrained.training.adopt", description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path, help="folder of the run of self-learning")
     parser.add_argument("--round", type=int, help="default: the best on the first test suite")
-    parser.add_argument("--base", type=Path, default=EMBEDDED, help="what the run began with (default: the embedded model)")
+    parser.add_argument(
+        "--base", type=Path, default=EMBEDDED, help="what the run began with (default: the embedded model)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the model")
     parser.add_argument("--command", required=True, help="the command line of the run, for the card")
     options = parser.parse_args(arguments)

@@ -43,10 +43,7 @@ def encode(tokenizer, texts: Sequence[tuple[str, str, str]]) -> list[tuple[list[
     pieces = tokenizer([piece for parts in texts for piece in parts], add_special_tokens=False)
     pieces = pieces["input_ids"] if pieces else []
     end = tokenizer.eos_token_id
-    return [
-        (pieces[i] + pieces[i + 1] + pieces[i + 2] + [end], len(pieces[i]))
-        for i in range(0, len(pieces), 3)
-    ]
+    return [(pieces[i] + pieces[i + 1] + pieces[i + 2] + [end], len(pieces[i])) for i in range(0, len(pieces), 3)]
 
 
 def pad(rows: Sequence[tuple[list[int], int]], filler: int) -> Batch:

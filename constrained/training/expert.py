@@ -82,9 +82,7 @@ def _fetch(memory: Memory, prior: Prior) -> Move:
     found = {name: at for name, at in memory.find(kind).items() if name not in done}
     if not found:
         return _search(memory, prior, kind)
-    name, receptacle = min(
-        found.items(), key=lambda pair: (pair[1] not in here, bool(memory.shut.get(pair[1])))
-    )
+    name, receptacle = min(found.items(), key=lambda pair: (pair[1] not in here, bool(memory.shut.get(pair[1]))))
     return _reach(memory, receptacle, f"{name} is at {receptacle}.") or Move(
         f"I see {name}. I take it.", f"take {name} from {receptacle}"
     )

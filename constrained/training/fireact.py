@@ -68,7 +68,5 @@ def texts_of(loaded: LoadedModel, task: str, steps: list[Step]) -> list[Training
     made = []
     for number, step in enumerate(steps):
         prompt = build_prompt(loaded, "", task, FORMAT, "", steps[:number])
-        made.append(
-            TrainingText((Span(prompt + head, False), Span(f" {step.thought}\nAction: {step.action}", True)))
-        )
+        made.append(TrainingText((Span(prompt + head, False), Span(f" {step.thought}\nAction: {step.action}", True))))
     return made

@@ -109,9 +109,9 @@ def check_apart(model: Any, texts: list[Encoded], device: torch.device) -> None:
     model.eval()
     with torch.no_grad():
         packed, alone = (
-            model(
-                **{key: batch[key].to(device) for key in ("input_ids", "position_ids")}, use_cache=False
-            ).logits[0, -len(pair[1].ids) :]
+            model(**{key: batch[key].to(device) for key in ("input_ids", "position_ids")}, use_cache=False).logits[
+                0, -len(pair[1].ids) :
+            ]
             for batch in (collate([pair], True), collate([pair[1:]], True))
         )
     model.train(training)

@@ -116,9 +116,7 @@ class Run:
         if checkpoint and checkpoint.exists():
             self._load()
 
-    def go_on(
-        self, *, steps: int | None = None, minutes: float | None = None, bf16: bool = False, show=None
-    ) -> None:
+    def go_on(self, *, steps: int | None = None, minutes: float | None = None, bf16: bool = False, show=None) -> None:
         """Train to the end of the recipe, or for a number of steps.
 
         Parameters
@@ -134,8 +132,11 @@ class Run:
             Called with this run after each step.
         """
         order = batches(
-            self.examples, self.tokenizer,
-            tokens=self.recipe.batch, seed=self.recipe.seed, position=self.position,
+            self.examples,
+            self.tokenizer,
+            tokens=self.recipe.batch,
+            seed=self.recipe.seed,
+            position=self.position,
         )
         self.model.train()
         saved = time.monotonic()
@@ -176,8 +177,10 @@ class Run:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "position": asdict(self.position),
-            "steps": self.steps, "tokens": self.tokens,
-            "seconds": self.seconds, "losses": self.losses,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "losses": self.losses,
         }
         partial = self.checkpoint.with_suffix(".partial")
         torch.save(state, partial)
@@ -209,5 +212,7 @@ def show_progress(run: Run, minutes: float | None = None, every: int = 20) -> No
         print(
             f"{done:6.1%}  step {run.steps}  loss {loss:.4f}  "
             f"{run.tokens / run.seconds:,.0f} tokens/s  {left / 60:.1f} min left ",
-            end=ending, file=sys.stderr, flush=True,
+            end=ending,
+            file=sys.stderr,
+            flush=True,
         )

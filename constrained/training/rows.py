@@ -25,9 +25,7 @@ Step = list[Row]
 """The rows between two updates of the weights, over all processes."""
 
 
-def steps_of(
-    lengths: Sequence[int], *, rows: int, epochs: float, seed: int, packed: int | None = None
-) -> list[Step]:
+def steps_of(lengths: Sequence[int], *, rows: int, epochs: float, seed: int, packed: int | None = None) -> list[Step]:
     """The steps of a whole run.
 
     Parameters

@@ -232,7 +232,9 @@ def _finished(run: _Run, number: int) -> dict | None:
         return None
     report = read_json(path)
     if not isinstance(report, dict) or report.get("round") != number:
-        raise DataError(f"{path} is no report of round {number}", "delete it: it is made again from what lies beside it")
+        raise DataError(
+            f"{path} is no report of round {number}", "delete it: it is made again from what lies beside it"
+        )
     return report
 
 

@@ -96,9 +96,7 @@ class Tuning:
 
 PRESETS = {
     "knowagent": Tuning(),
-    "lumos": Tuning(
-        whole=True, epochs=2.0, rate=2e-5, schedule="linear", batch=4, accumulation=32, max_length=1024
-    ),
+    "lumos": Tuning(whole=True, epochs=2.0, rate=2e-5, schedule="linear", batch=4, accumulation=32, max_length=1024),
     "small": Tuning(rank=16, alpha=32, targets=EVERY_LINEAR, rate=3e-4, epochs=2.0, batch=16),
 }
 """The papers' own settings; Lumos's (its appendix C) tune all weights, 128 texts at a time. And ours for a model of a few

@@ -43,7 +43,9 @@ def section(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
 
 def _call(action: argparse.Action) -> str:
     """How it is written: `--seed N`."""
-    value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper())
+    value = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+    )
     if not action.option_strings:
         return str(action.metavar or action.dest)
     return ", ".join(action.option_strings) + ("" if action.nargs == 0 else f" {value}")

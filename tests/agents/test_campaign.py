@@ -102,9 +102,8 @@ def test_a_line_cut_short_is_played_again(whole, tmp_path):
 
 def test_one_process_writes_at_a_time(tmp_path):
     head = header(SUITE, KNOWLEDGE, MODELS, SETTINGS)
-    with RunFile(tmp_path / "run.jsonl", head):
-        with pytest.raises(DataError, match="another run is writing"):
-            run(tmp_path / "run.jsonl")
+    with RunFile(tmp_path / "run.jsonl", head), pytest.raises(DataError, match="another run is writing"):
+        run(tmp_path / "run.jsonl")
     run(tmp_path / "run.jsonl")
 
 
@@ -201,7 +200,9 @@ class Bare:
 
 
 def test_an_environment_needs_no_more_than_reset_and_step_and_wins_by_a_reward(tmp_path):
-    suite = Suite("bare", "household", [Task(f"worth {reward}", "bare", partial(Bare, reward)) for reward in (0.0, 0.5)])
+    suite = Suite(
+        "bare", "household", [Task(f"worth {reward}", "bare", partial(Bare, reward)) for reward in (0.0, 0.5)]
+    )
     ends = run(tmp_path / "bare.jsonl", suite)
     assert {name: end["success"] for name, end in ends.items()} == {"worth 0.0": False, "worth 0.5": True}
     assert not any("failure" in end for end in ends.values())

@@ -21,7 +21,9 @@ def test_each_role_has_its_price_the_extractor_the_explorers_and_others_the_poli
     assert cost({}, prices) == 0
 
 
-@pytest.mark.parametrize("text", ["policy", "policy=1", "policy=1/", "policy=-1/2", "policy=1/2/3", "butler=1/2", "=1/2", ""])
+@pytest.mark.parametrize(
+    "text", ["policy", "policy=1", "policy=1/", "policy=-1/2", "policy=1/2/3", "butler=1/2", "=1/2", ""]
+)
 def test_what_is_no_price_is_named(text):
     with pytest.raises(ConstrainedError, match="not ROLE=IN/OUT"):
         read_prices([text])

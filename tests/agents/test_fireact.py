@@ -1,6 +1,5 @@
 """FireAct: the task in Alpaca's form, steps as its data writes them; with the embedded model, ReAct."""
 
-
 from constrained.agents.drive import drive
 from constrained.models.load import load
 from tests.agents.baselines import house, may_say, question, resumed_anywhere, says

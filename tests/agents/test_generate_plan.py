@@ -304,7 +304,9 @@ def test_the_embedded_model_wins_games():
 
 def test_a_file_of_the_household_name_that_asks_for_other_things_is_not_played_as_one(tmp_path):
     file = tmp_path / "household.lark"
-    file.write_text('%declare _STEP\n%declare CUP\nstart: pour{CUP}\npour{c}: "pour " c _STEP drink{c}\ndrink{c}: "drink " c\n')
+    file.write_text(
+        '%declare _STEP\n%declare CUP\nstart: pour{CUP}\npour{c}: "pour " c _STEP drink{c}\ndrink{c}: "drink " c\n'
+    )
     plan = random_plan("have a cup", ActionKnowledge.from_lark(file).bind(CUP=["cup 1", "cup 10"]), strategy="act")
     assert plan.open_loop and plan.success is None and "no environment" in plan.note
     assert len(plan.path) == 2 and plan.path[1] == plan.path[0].replace("pour", "drink")

@@ -68,7 +68,9 @@ def test_form_only_admits_all_that_is_possible_with_what_was_shown(seed):
     for _ in range(12):
         place = place.bind_view(memory.slots())
         shown = {*memory.receptacles, *memory.origins}
-        possible = [action for action in env.admissible() if shown.issuperset(re.findall(NAME, action.partition(" ")[2]))]
+        possible = [
+            action for action in env.admissible() if shown.issuperset(re.findall(NAME, action.partition(" ")[2]))
+        ]
         assert all(place.judge(action) for action in possible)
         action = rng.choice(possible)
         memory.update(action, env.step(action)[0])

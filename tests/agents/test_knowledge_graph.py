@@ -10,7 +10,9 @@ TRIPLES = st.lists(st.tuples(NAMES, st.sampled_from(["in/on", "beside"]), NAMES)
 
 
 def test_entities_are_nodes_and_every_relation_is_kept():
-    graph = knowledge_graph([("mug 1", "in/on", "desk 1"), ("mug 1", "beside", "desk 1"), ("desk 1", "can be", "opened")])
+    graph = knowledge_graph(
+        [("mug 1", "in/on", "desk 1"), ("mug 1", "beside", "desk 1"), ("desk 1", "can be", "opened")]
+    )
     assert list(graph.nodes) == ["mug 1", "desk 1", "opened"]
     assert {(h, r, t) for h, t, r in graph.edges(keys=True)} == {
         ("mug 1", "in/on", "desk 1"), ("mug 1", "beside", "desk 1"), ("desk 1", "can be", "opened"),
@@ -18,7 +20,9 @@ def test_entities_are_nodes_and_every_relation_is_kept():
 
 
 def test_neighbours_stand_on_either_side_of_a_relation():
-    graph = knowledge_graph([("Wendy Schaal", "voices", "Francine"), ("Francine", "is in", "American Dad"), ("a", "b", "c")])
+    graph = knowledge_graph(
+        [("Wendy Schaal", "voices", "Francine"), ("Francine", "is in", "American Dad"), ("a", "b", "c")]
+    )
     found = one_hop(graph, ["Francine"])
     assert list(map(str, found)) == ["Francine | is in | American Dad", "Wendy Schaal | voices | Francine"]
 

@@ -50,7 +50,10 @@ def test_exploring_comes_first_and_acting_begins_anew_with_what_was_found():
     assert plan.success and plan.note == "" and len(plan.last_phase) == 5
     assert plan.path == [action.strip() for action in DOING] and plan.invalid == plan.misordered == 0
     assert "[explore]" in plan.trajectory and "[exploit]" in plan.trajectory
-    assert {role: usage["completion_tokens"] for role, usage in plan.usage_by_role.items()} == {"explorer": 20, "policy": 25}
+    assert {role: usage["completion_tokens"] for role, usage in plan.usage_by_role.items()} == {
+        "explorer": 20,
+        "policy": 25,
+    }
 
 
 def test_exploring_changes_nothing_that_acting_finds():
@@ -102,7 +105,9 @@ def test_without_masks_the_same_strategy_runs_with_nothing_held_back():
 def test_what_the_strong_model_explores_is_counted_as_its_own():
     weak = tiny(seed=1, context=4096)
     models = {"policy": MODEL, "explorer": weak}
-    plan = answer_with(house(strategy="sese", models=models, explore_steps=2), " go to shelf 1", " go to fridge 1", *DOING)
+    plan = answer_with(
+        house(strategy="sese", models=models, explore_steps=2), " go to shelf 1", " go to fridge 1", *DOING
+    )
     assert list(plan.usage_by_role) == ["policy"] and plan.success
 
 
@@ -255,4 +260,6 @@ def test_a_tight_budget_of_tokens_stops_reading_before_acting():
 def test_the_grammars_are_the_ones_that_ship():
     triples = Grammar.from_lark("steps/triples").bind(NAME=["a", "b"])
     line = "a | is | b"
-    assert triples.matches("\n".join([line] * MOST_TRIPLES)) and not triples.matches("\n".join([line] * (MOST_TRIPLES + 1)))
+    assert triples.matches("\n".join([line] * MOST_TRIPLES)) and not triples.matches(
+        "\n".join([line] * (MOST_TRIPLES + 1))
+    )

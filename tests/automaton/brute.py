@@ -183,7 +183,9 @@ def finishing(texts: set[bytes], vocabulary: Vocabulary) -> dict[bytes, int]:
     return fewest
 
 
-def expected_mask(begun: bytes, texts: set[bytes], fewest: dict[bytes, int], vocabulary: Vocabulary, left=None) -> list[int]:
+def expected_mask(
+    begun: bytes, texts: set[bytes], fewest: dict[bytes, int], vocabulary: Vocabulary, left=None
+) -> list[int]:
     """Ids allowed after `begun`: tokens after which the text can be finished (in `left` - 1 more), and EOS."""
     out = [
         i

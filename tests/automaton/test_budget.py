@@ -10,7 +10,23 @@ from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.errors import VocabularyError
 from tests.data import shared
 
-WORDS = ["the", " end", "ab", "LONG", "q0q1", " zz", "\nAction: ", "0123", "xyz", "go to", " desk 1", "é", "ing", "tion", ", "]
+WORDS = [
+    "the",
+    " end",
+    "ab",
+    "LONG",
+    "q0q1",
+    " zz",
+    "\nAction: ",
+    "0123",
+    "xyz",
+    "go to",
+    " desk 1",
+    "é",
+    "ing",
+    "tion",
+    ", ",
+]
 LARGE = Vocabulary([*(bytes((b,)) for b in range(256)), *(w.encode() for w in WORDS), b""], [256 + len(WORDS)])
 """Too large for free text to be searched out, so that bounds take the search's place."""
 
@@ -75,7 +91,9 @@ def test_every_text_is_whole_within_its_budget(name):
 @pytest.mark.parametrize("tokenizer", ["gpt2", "phi3-mini"])
 def test_every_text_is_whole_within_its_budget_with_a_real_vocabulary(tokenizer):
     transformers = pytest.importorskip("transformers")
-    vocabulary = Vocabulary.from_tokenizer(transformers.AutoTokenizer.from_pretrained(shared(f"tokenizers/{tokenizer}")))
+    vocabulary = Vocabulary.from_tokenizer(
+        transformers.AutoTokenizer.from_pretrained(shared(f"tokenizers/{tokenizer}"))
+    )
     for name, grammar in GRAMMARS.items():
         rnd = random.Random(name + tokenizer)
         least = compile_grammar(grammar, vocabulary).budget.fewest(grammar.automaton.start)

@@ -19,7 +19,9 @@ from tests.automaton.test_real_tokenizers import CASES
 from tests.automaton.test_small_vocabularies import GRAMMARS, vocabularies
 from tests.automaton.tokenizers import NAMES, vocabulary
 
-pytestmark = pytest.mark.skipif(native.kernel is None, reason="the C kernel is not built: no C compiler, or CONSTRAINED_KERNEL=python")
+pytestmark = pytest.mark.skipif(
+    native.kernel is None, reason="the C kernel is not built: no C compiler, or CONSTRAINED_KERNEL=python"
+)
 
 
 def both(grammar: Grammar, vocab: Vocabulary):
@@ -193,7 +195,12 @@ def test_a_matcher_that_never_began_is_refused():
 def test_a_mask_of_another_kind_is_refused():
     vocab = Vocabulary([bytes((b,)) for b in range(64)], [64])
     matcher = compile_grammar(Grammar.from_choices(["!"]), vocab).matcher()
-    for wrong in (np.zeros((1, 1), np.int32), np.zeros((1, 3), np.int64), np.zeros((1, 3), np.float32), np.zeros(3, np.int32)):
+    for wrong in (
+        np.zeros((1, 1), np.int32),
+        np.zeros((1, 3), np.int64),
+        np.zeros((1, 3), np.float32),
+        np.zeros(3, np.int32),
+    ):
         with pytest.raises(VocabularyError, match=r"needs int32 \[rows, 3\]"):
             matcher.fill_bitmask(wrong)
     with pytest.raises(IndexError):

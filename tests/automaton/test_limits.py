@@ -29,7 +29,9 @@ def lark(text: str, **limits) -> Grammar:
 
 
 def doubling(count: int, last: str) -> Grammar:
-    return Grammar.from_lark("\n".join(["start: r0", *(f"r{i}: r{i + 1} r{i + 1}" for i in range(count)), f"r{count}: {last}"]))
+    return Grammar.from_lark(
+        "\n".join(["start: r0", *(f"r{i}: r{i + 1} r{i + 1}" for i in range(count)), f"r{count}: {last}"])
+    )
 
 
 # name: (limit passed, what passes it)
@@ -113,7 +115,10 @@ def test_what_is_only_large_is_let_through():
     write(Grammar.from_regex("(a|a)*(a*)*(a+a+)+b"), b"a" * 200)
     write(Grammar.from_lark("start: " + "[" * 60 + '"a"' + "]" * 60), b"a")
     write(Grammar.from_lark('start: ("a" "b"?)~1..1000000000'), b"abab")
-    write(Grammar.from_regex("[" + "".join(chr(0x1000 + 2 * i) for i in range(20_000)) + "]{1,5000}"), "\u1000\u1002".encode())
+    write(
+        Grammar.from_regex("[" + "".join(chr(0x1000 + 2 * i) for i in range(20_000)) + "]{1,5000}"),
+        "\u1000\u1002".encode(),
+    )
     slot = Grammar.from_lark('%declare S\nstart: S "," S').bind(S=[f"value {i}" for i in range(200_000)])
     write(slot, b"value 77,value 199999")
     matcher = compile_grammar(Grammar.from_regex("a{20000,}b"), VOCABULARY).matcher()

@@ -20,9 +20,9 @@ GRAMMARS = [
     Grammar.from_choices(["go to desk 1", "go to desk 10", "go", ""]),
     Grammar.from_regex("[^\\n]{1,6}(\n[abé]{0,2}){0,2}"),
     Grammar.from_lark('%declare S\nstart: t{S} start | "."\nt{x}: x "-" x ","\n').bind(S=["a", "ab", "é"]),
-    Grammar.from_lark('%declare P T _STEP\nstart: at{P}\nat{p}: p ":" take{T, p} _STEP (at{P} | "!")\ntake{t, p}: t p\n').bind(
-        P=["a", "ab", "b"], T={"a": ["x"], "ab": ["x", "xy"]}, _STEP="\n"
-    ),
+    Grammar.from_lark(
+        '%declare P T _STEP\nstart: at{P}\nat{p}: p ":" take{T, p} _STEP (at{P} | "!")\ntake{t, p}: t p\n'
+    ).bind(P=["a", "ab", "b"], T={"a": ["x"], "ab": ["x", "xy"]}, _STEP="\n"),
 ]
 
 
@@ -135,7 +135,8 @@ def test_a_torch_tensor_is_filled_in_place():
 
 
 @pytest.mark.parametrize(
-    "mask", [np.zeros((1, 9), np.int32), np.zeros((1, 10), np.int64), np.zeros(10, np.int32), np.zeros((1, 10), np.uint32)]
+    "mask",
+    [np.zeros((1, 9), np.int32), np.zeros((1, 10), np.int64), np.zeros(10, np.int32), np.zeros((1, 10), np.uint32)],
 )
 def test_a_mask_of_another_shape_or_type_is_an_error(mask):
     with pytest.raises(VocabularyError, match=r"needs int32 \[rows, 10\]"):
@@ -210,7 +211,10 @@ def test_forced_text_ends_where_there_is_a_choice():
     assert forced(Grammar.from_regex("(ab){2}c|ababd")) == b"abab"
     assert forced(Grammar.from_lark('start: "a" start | "a" "b"')) == b"a"
     assert forced(Grammar.from_regex("x{3}|x{3}y")) == b"xxx"
-    assert forced(Grammar.from_lark('%declare S\nstart: t{S}\nt{x}: x ": " x "!"\n').bind(S=["ab", "abc"]), "abc") == b": abc!"
+    assert (
+        forced(Grammar.from_lark('%declare S\nstart: t{S}\nt{x}: x ": " x "!"\n').bind(S=["ab", "abc"]), "abc")
+        == b": abc!"
+    )
     assert forced(GRAMMARS[0]) == b"", "a text that is complete may end"
     assert forced(Grammar.from_regex("a{5000}")) == b"a" * 4096, "so far it is looked ahead"
 

@@ -12,7 +12,26 @@ from constrained import Grammar, GrammarError, Limits, Vocabulary, compile_gramm
 from constrained.automaton.nesting import nesting_calls
 from tests.grammar.test_recursion import CALCULATOR, GRAMMARS, tangled
 
-WORDS = [b"((", b"(((((", b"))", b")+", b"+(", b"[[", b"{\"", b"\":", b"ab", b"aab", b"aaaa", b"ii", b"1+1", b"xx", b"(1", b"1)", b"[1,[", b"]]]"]
+WORDS = [
+    b"((",
+    b"(((((",
+    b"))",
+    b")+",
+    b"+(",
+    b"[[",
+    b'{"',
+    b'":',
+    b"ab",
+    b"aab",
+    b"aaaa",
+    b"ii",
+    b"1+1",
+    b"xx",
+    b"(1",
+    b"1)",
+    b"[1,[",
+    b"]]]",
+]
 VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(128)), *WORDS, b""], [128 + len(WORDS)])
 
 STEP = """
@@ -75,7 +94,10 @@ def test_the_same_for_random_recursion(text):
         assume(False)
 
 
-@pytest.mark.parametrize("text", [CALCULATOR, STEP, GRAMMARS["json"][0], GRAMMARS["an operator on both sides"][0], GRAMMARS["even palindromes"][0]])
+@pytest.mark.parametrize(
+    "text",
+    [CALCULATOR, STEP, GRAMMARS["json"][0], GRAMMARS["an operator on both sides"][0], GRAMMARS["even palindromes"][0]],
+)
 def test_within_a_budget_every_text_is_finished(text):
     grammar = Grammar.from_lark(text)
     compiled = compile_grammar(grammar, VOCABULARY)

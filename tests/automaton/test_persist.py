@@ -15,7 +15,20 @@ from constrained.automaton import positions as p
 from constrained.automaton.masks import Masks
 from constrained.errors import ConstrainedError, DataError, VocabularyError
 
-WORDS = [b"go to ", b"take ", b" from ", b"shelf", b"aa", b"ab", b"a,b", b"((", b"))", b" 1", "é".encode(), "日本".encode()]
+WORDS = [
+    b"go to ",
+    b"take ",
+    b" from ",
+    b"shelf",
+    b"aa",
+    b"ab",
+    b"a,b",
+    b"((",
+    b"))",
+    b" 1",
+    "é".encode(),
+    "日本".encode(),
+]
 VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(256)), *WORDS, b"<eos>"], [256 + len(WORDS)])
 
 HOUSE = ActionKnowledge.from_lark("household").bind_view(
@@ -198,13 +211,17 @@ def spoil(value, rnd: random.Random):
 def spoil_array(array: np.ndarray, rnd: random.Random) -> np.ndarray:
     out = array.copy()
     if not out.size or rnd.random() < 0.2:
-        return out.reshape(-1)[: out.size // 2] if rnd.random() < 0.5 else np.append(out.reshape(-1), out.reshape(-1)[:1])
+        return (
+            out.reshape(-1)[: out.size // 2] if rnd.random() < 0.5 else np.append(out.reshape(-1), out.reshape(-1)[:1])
+        )
     top = 255 if out.dtype == np.uint8 else 2**31 - 1
     out.reshape(-1)[rnd.randrange(out.size)] = rnd.choice([0, 1, 2, top] if top == 255 else [-1, 0, 1, 2, top, -top])
     return out
 
 
-@pytest.mark.parametrize("name", ["values tied", "nested brackets", "a house later", "a slot that is a grammar", "free text"])
+@pytest.mark.parametrize(
+    "name", ["values tied", "nested brackets", "a house later", "a slot that is a grammar", "free text"]
+)
 def test_a_file_made_to_harm_is_an_error_or_a_grammar(name, tmp_path):
     """With its checksums right, any entry can be anything: never another error than ours, never a mask of ids that aren't there."""
     path = tmp_path / "c"

@@ -11,7 +11,14 @@ from tests.grammar.oracles import completion
 
 LONGEST = 13
 
-STARTS = ["goto{PLACE}", 'at{"a"}', '"w"', 'take{THING, "ab"}', '"x" near{SPOT, PLACE}', '("y" _STEP | "z") take{THING, "b"}']
+STARTS = [
+    "goto{PLACE}",
+    'at{"a"}',
+    '"w"',
+    'take{THING, "ab"}',
+    '"x" near{SPOT, PLACE}',
+    '("y" _STEP | "z") take{THING, "b"}',
+]
 AT = [
     '"."', "take{THING, p}", "fetch{THING, SPOT, p}", "goto{PLACE}", "open{SPOT, p, at{p}}", '"l" _STEP at{p}',
     "near{SPOT, p}", '"?" (take{THING, p} | fetch{THING, SPOT, p}) p', '("+" use{TOOL, p})~0..2 "!"', "pass{p, PLACE}",

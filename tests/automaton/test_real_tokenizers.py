@@ -66,9 +66,16 @@ def readable(grammar: Grammar, text: bytes, words: list[bytes]) -> list[bool]:
 
 
 # all of them on the smallest, shared out on the others
-SHARED_OUT = [("gpt2", case) for case in CASES] + [
-    (name, case) for i, case in enumerate(CASES) for j, name in enumerate(NAMES) if name != "gpt2" and (i + j) % 3 == 0
-] + [(name, "a step") for name in NAMES if name != "gpt2"]
+SHARED_OUT = (
+    [("gpt2", case) for case in CASES]
+    + [
+        (name, case)
+        for i, case in enumerate(CASES)
+        for j, name in enumerate(NAMES)
+        if name != "gpt2" and (i + j) % 3 == 0
+    ]
+    + [(name, "a step") for name in NAMES if name != "gpt2"]
+)
 
 
 @pytest.mark.parametrize(("name", "case"), dict.fromkeys(SHARED_OUT))

@@ -36,22 +36,32 @@ def test_next_and_before_go_by_the_order_of_binding():
 
 
 def test_first_is_the_one_listed_first():
-    assert texts("start: first{S} | \"(\" t{first{S}} \")\"\nt{x}: x x\n", S=["c", "a"]) == {b"c", b"(cc)"}
+    assert texts('start: first{S} | "(" t{first{S}} ")"\nt{x}: x x\n', S=["c", "a"]) == {b"c", b"(cc)"}
 
 
 def test_at_is_the_values_at_a_key():
     bound = {"a": ["y", "x"], "b": ["z"], "c": []}
-    assert texts('start: t{P}\nt{p}: p at{S, p}\n', "S P", P=["a", "b", "c"], S=bound) == {b"ax", b"ay", b"bz"}
+    assert texts("start: t{P}\nt{p}: p at{S, p}\n", "S P", P=["a", "b", "c"], S=bound) == {b"ax", b"ay", b"bz"}
     assert texts('start: at{S, "a"}\n', S=bound) == {b"x", b"y"}
 
 
 def test_relations_of_relations():
     rules = 'start: t{P}\nt{p}: p u{at{S, p}, p}\nu{o, p}: o another{at{S, p}, o} before{another{at{S, p}, "m"}, o}\n'
-    assert texts(rules, "S P", P=["a"], S={"a": ["n", "m", "l", "k"]}) == {b"alkn", b"almn", b"alnn", b"akln", b"akll", b"akmn", b"akml", b"aknn", b"aknl"}
+    assert texts(rules, "S P", P=["a"], S={"a": ["n", "m", "l", "k"]}) == {
+        b"alkn",
+        b"almn",
+        b"alnn",
+        b"akln",
+        b"akll",
+        b"akmn",
+        b"akml",
+        b"aknn",
+        b"aknl",
+    }
 
 
 def test_as_an_argument_a_relation_has_one_value_everywhere():
-    assert texts('start: t{S}\nt{x}: x u{another{S, x}}\nu{y}: y y\n', S=["1", "2", "3"]) == {
+    assert texts("start: t{S}\nt{x}: x u{another{S, x}}\nu{y}: y y\n", S=["1", "2", "3"]) == {
         f"{x}{y}{y}".encode() for x in "123" for y in "123" if x != y
     }
 
@@ -68,7 +78,7 @@ def test_a_relation_without_values_is_no_way_to_go():
 
 
 def test_a_value_given_twice_stands_where_it_first_did():
-    assert texts('start: t{S}\nt{x}: x next{S, x}\n', S=["b", "a", "b", "c"]) == {b"ba", b"ac"}
+    assert texts("start: t{S}\nt{x}: x next{S, x}\n", S=["b", "a", "b", "c"]) == {b"ba", b"ac"}
 
 
 def test_the_empty_text_can_be_a_value():
@@ -90,7 +100,11 @@ def test_going_somewhere_else():
     report = knowledge.check(["go to desk 1", "go to desk 1", "go to desk 10", "go to sofa"])
     assert report.verdicts == ["ok", "misordered", "ok", "invalid"]
     assert knowledge.rules["goto"] == ("goto",) and knowledge.to_text() and knowledge.to_svg()
-    assert knowledge.after("go to bed").next_action().automaton.start.texts(9) == [b"go to desk 1", b"go to desk 10", b"stop"]
+    assert knowledge.after("go to bed").next_action().automaton.start.texts(9) == [
+        b"go to desk 1",
+        b"go to desk 10",
+        b"stop",
+    ]
     later = knowledge.after("go to bed").bind(PLACE=["bed", "sofa"])
     assert later.next_action().automaton.start.texts(9) == [b"go to sofa", b"stop"], "bound anew, related anew"
 
@@ -113,7 +127,9 @@ def test_an_imported_relation_may_go_by_another_name_and_ones_own_rule_by_its():
 
 
 def test_between_tokens_that_are_ignored():
-    grammar = Grammar.from_lark(f'{IMPORT}%declare S\nstart: t{{S}}\nt{{x}}: x another{{S, x}}\n%ignore " "\n').bind(S=["1", "2"])
+    grammar = Grammar.from_lark(f'{IMPORT}%declare S\nstart: t{{S}}\nt{{x}}: x another{{S, x}}\n%ignore " "\n').bind(
+        S=["1", "2"]
+    )
     assert grammar.matches("1 2") and grammar.matches(" 12 ") and not grammar.is_prefix("1 1")
 
 
@@ -145,14 +161,16 @@ def test_what_can_not_be_related(use, message):
     ],
 )  # fmt: skip
 def test_what_is_bound_so_that_it_can_not_be_related(use, value, message, hint):
-    grammar = Grammar.from_lark(f'{IMPORT}%declare S P\nstart: t{{P}}\nf: "f"\nu{{y}}: another{{S, y}}\nt{{x}}: "-" {use}\n')
+    grammar = Grammar.from_lark(
+        f'{IMPORT}%declare S P\nstart: t{{P}}\nf: "f"\nu{{y}}: another{{S, y}}\nt{{x}}: "-" {use}\n'
+    )
     with pytest.raises(GrammarError) as caught:
         grammar.bind(S=value, P="p").automaton.start.texts(9)
     assert caught.value.message == message and hint in caught.value.hint
 
 
 def test_an_unbound_slot_of_a_relation_is_an_error_inside_a_grammar_too():
-    inner = Grammar.from_lark(f'{IMPORT}%declare S\nstart: first{{S}}\n')
+    inner = Grammar.from_lark(f"{IMPORT}%declare S\nstart: first{{S}}\n")
     outer = Grammar.from_lark('%declare G\nstart: G | "."\n')
     for grammar in (inner, outer.bind(G=inner)):
         with pytest.raises(GrammarError, match="slot S is not bound"):
@@ -161,12 +179,16 @@ def test_an_unbound_slot_of_a_relation_is_an_error_inside_a_grammar_too():
 
 
 def test_masks_and_order_are_kept_on_disk(tmp_path):
-    grammar = Grammar.from_lark(f'{IMPORT}%declare S\nstart: t{{first{{S}}}}\nt{{x}}: x ["," t{{next{{S, x}}}}] another{{S, x}}\n').bind(S=["b", "c", "a"])
+    grammar = Grammar.from_lark(
+        f'{IMPORT}%declare S\nstart: t{{first{{S}}}}\nt{{x}}: x ["," t{{next{{S, x}}}}] another{{S, x}}\n'
+    ).bind(S=["b", "c", "a"])
     compiled = compile_grammar(grammar, BYTES)
     compiled.precompute()
     compiled.save(tmp_path / "order")
     again = CompiledGrammar.load(tmp_path / "order", BYTES)
-    assert again.grammar.automaton.start.texts(99) == grammar.automaton.start.texts(99) == sorted(Language(grammar).texts)
+    assert (
+        again.grammar.automaton.start.texts(99) == grammar.automaton.start.texts(99) == sorted(Language(grammar).texts)
+    )
     assert len(again.masks.known()) == len(compiled.masks.known())
 
 
@@ -189,7 +211,17 @@ def test_fifty_places_do_not_make_a_table_of_all_pairs(monkeypatch):
 
 
 orders = st.lists(st.sampled_from(["", "a", "b", "ab", "ba"]), min_size=1, max_size=4, unique=True)
-related = st.sampled_from(["another{S, %s}", "next{S, %s}", "before{S, %s}", "first{S}", "another{another{S, %s}, \"a\"}", "next{before{S, %s}, \"a\"}", "S"])
+related = st.sampled_from(
+    [
+        "another{S, %s}",
+        "next{S, %s}",
+        "before{S, %s}",
+        "first{S}",
+        'another{another{S, %s}, "a"}',
+        'next{before{S, %s}, "a"}',
+        "S",
+    ]
+)
 BODIES = ["x y", "y x", '"(" z{x} ")" y', "z{y} x", '["+" x] v{y, x} "."', "y", '(x | "!") w{y}', '(y ",")~1..2 x']
 
 

@@ -48,7 +48,11 @@ def test_a_house_of_50_receptacles_and_100_objects():
     compiled = compile_grammar(knowledge.next_action(), BYTES)
     assert positions(compiled) < 20, "compiling makes the first positions, no more"
     assert written(compiled, "go to shelf 17") < 120
-    for place, action in (("shelf 17", "take mug 77 from shelf 1"), ("shelf 17", "open shelf 1"), ("shelf 17", "put mug 77 in/on shelf 17")):
+    for place, action in (
+        ("shelf 17", "take mug 77 from shelf 1"),
+        ("shelf 17", "open shelf 1"),
+        ("shelf 17", "put mug 77 in/on shelf 17"),
+    ):
         knowledge = knowledge.after("go to shelf 17") if not knowledge.path else knowledge
         knowledge = knowledge.bind_view(view(place))
         compiled = compile_grammar(knowledge.next_action(), BYTES)
@@ -60,7 +64,11 @@ def test_a_house_of_50_receptacles_and_100_objects():
 def test_whole_paths_in_that_house():
     """With `_STEP` bound, 5,000 and more situations lie ahead; only those on the way are made."""
     knowledge = ActionKnowledge.from_lark("household")
-    everywhere = {"REACH": {p: [p] for p in PLACES}, "OBJECT": {p: THINGS[i::50] for i, p in enumerate(PLACES)}, "FITS": {p: [p] for p in PLACES}}
+    everywhere = {
+        "REACH": {p: [p] for p in PLACES},
+        "OBJECT": {p: THINGS[i::50] for i, p in enumerate(PLACES)},
+        "FITS": {p: [p] for p in PLACES},
+    }
     none = {s: {} for s in knowledge.grammar.slots}
     grammar = knowledge.grammar.bind(**{**none, "RECEPTACLE": PLACES, **everywhere, "_STEP": "\n"})
     compiled = compile_grammar(grammar, BYTES)
@@ -76,7 +84,7 @@ def made(places: int, things: int, text: str) -> dict[str, list[int]]:
         'start: goto{PLACE}\ngoto{p}: "go to " p ", " (goto{another{PLACE, p}} | take{THING, p})\n'
         'take{t, p}: "take " t " from " p ", " put{t, another{PLACE, p}}\nput{t, p}: "put " t " on " p\n'
     )
-    grammar = Grammar.from_lark(rules).bind(PLACE=where, THING={p: what for p in where})
+    grammar = Grammar.from_lark(rules).bind(PLACE=where, THING=dict.fromkeys(where, what))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "kernel", None)
         compiled = compile_grammar(grammar, BYTES)
@@ -86,7 +94,9 @@ def made(places: int, things: int, text: str) -> dict[str, list[int]]:
             matcher.allowed_token_ids()
         assert byte is None or matcher.advance(byte)
         automaton = compiled.automaton
-        counts.append([len(kept) for kept in (automaton._positions, automaton._states, automaton._frames, automaton._envs)])
+        counts.append(
+            [len(kept) for kept in (automaton._positions, automaton._states, automaton._frames, automaton._envs)]
+        )
     kinds = zip(*(counts[0], counts[1], counts[-1]))
     return dict(zip(("positions", "states", "frames", "parameters"), map(list, kinds)))
 

@@ -47,7 +47,7 @@ def test_an_argument_has_one_value_everywhere():
         't{x}: ("(" x ")")? a{x}\na{y}: y "!" y\n',  # perhaps written first
         't{x}: "<" a{b{x}} ">" x\na{p}: p | "." p\nb{y}: "B" y\n',  # inside another argument before it has a value
         't{x}: (x ",")~1..2 x\n',  # in a repeat
-        't{x}: a{x} | b{x} x\na{y}: y y\nb{y}: y a{y}\n',  # through several
+        "t{x}: a{x} | b{x} x\na{y}: y y\nb{y}: y a{y}\n",  # through several
     ],
 )
 def test_an_argument_keeps_its_value_when_it_is_handed_on(rules):
@@ -89,7 +89,9 @@ def test_a_missing_key_is_none_there():
     )
     listed = same(grammar.bind(PLACE=["a", "b"], THING={"a": ["mug"], "b": []}))
     assert listed.texts == {b"go a: take mug", b"go a: look", b"go b: look"}
-    only = Grammar.from_lark('%declare PLACE THING\nstart: "go " at{PLACE}\nat{p}: p ": " take{THING, p}\ntake{t, p}: t\n')
+    only = Grammar.from_lark(
+        '%declare PLACE THING\nstart: "go " at{PLACE}\nat{p}: p ": " take{THING, p}\ntake{t, p}: t\n'
+    )
     assert same(only.bind(PLACE=["a", "ab"], THING={"ab": ["mug"]})).texts == {b"go ab: mug"}
 
 
@@ -101,7 +103,10 @@ def test_a_missing_key_is_none_there():
         # two things needed for the same value
         ('start: "go " c{S} | "stay"\nc{x}: x t{A, x} t{O, x}\nt{o, x}: o\n', {b"stay", b"go d1o"}),
         # in a choice, with what comes after it
-        ('start: c{S} | "stay"\nc{x}: ("P" t{A, x} | "Q" t{O, x}) x t{O, x}\nt{o, x}: o\n', {b"stay", b"P1do", b"Qodo"}),
+        (
+            'start: c{S} | "stay"\nc{x}: ("P" t{A, x} | "Q" t{O, x}) x t{O, x}\nt{o, x}: o\n',
+            {b"stay", b"P1do", b"Qodo"},
+        ),
         # in a repeat
         ('start: c{S}\nc{x}: "[" ("+" t{O, x})~0..2 "]" x\nt{o, x}: o\n', {b"[]d", b"[]e", b"[+o]d", b"[+o+o]d"}),
         ('start: c{S}\nc{x}: "[" ("+" t{O, x})~1..2 "]" x\nt{o, x}: o\n', {b"[+o]d", b"[+o+o]d"}),
@@ -139,7 +144,7 @@ def test_dead_ends_are_found_without_trying_every_way():
 
 def test_dead_ends_at_the_end_of_a_long_chain_of_rules():
     rules = "".join(f'r{i}: "a" r{i + 1} | "." \n' for i in range(1200))
-    grammar = Grammar.from_lark(f"%declare S\nstart: r0\n{rules}r1200: t{{S, \"k\"}}\nt{{s, k}}: s\n")
+    grammar = Grammar.from_lark(f'%declare S\nstart: r0\n{rules}r1200: t{{S, "k"}}\nt{{s, k}}: s\n')
     assert grammar.bind(S={}).matches("a" * 1199 + ".") and not grammar.bind(S={}).is_prefix("a" * 1200)
     assert grammar.bind(S={"k": ["!"]}).matches("a" * 1200 + "!")
 
@@ -226,7 +231,12 @@ def test_binding_leaves_the_grammar_as_it_was():
     one = grammar.bind(S=["a"])
     assert grammar.bindings == {} and one.unbound() == ["T"] and grammar.unbound() == ["S", "T"]
     two, three = one.bind(T="b"), one.bind(T=["c", "d"], S="e")
-    assert (two.matches("ab"), two.matches("ac"), three.matches("ec"), three.matches("ac")) == (True, False, True, False)
+    assert (two.matches("ab"), two.matches("ac"), three.matches("ec"), three.matches("ac")) == (
+        True,
+        False,
+        True,
+        False,
+    )
     assert two.bind(T=["c"]).matches("ac") and two.matches("ab")
 
 
@@ -274,8 +284,12 @@ def test_an_unbound_slot_is_an_error_where_it_is_first_needed():
         compile_grammar(grammar.bind(S="a"), Vocabulary([b"a", b""], [1]))
 
 
-@pytest.mark.parametrize("text", ["start: S\n", 'start: "a" S "b"\n', 'start: t{S}\nt{s}: s\n', 'start: t{S, r}\nr: "a"\nt{s, q}: s\n'])
+@pytest.mark.parametrize(
+    "text", ["start: S\n", 'start: "a" S "b"\n', "start: t{S}\nt{s}: s\n", 'start: t{S, r}\nr: "a"\nt{s, q}: s\n']
+)
 def test_values_by_key_where_there_is_no_key_are_an_error(text):
     with pytest.raises(GrammarError, match="slot S depends on a key, but") as caught:
         Grammar.from_lark(f"%declare S\n{text}").bind(S={"a": ["b"]}).automaton.start.texts(5)
-    assert "followed by its key" in caught.value.hint or "write the parameter it depends on after it" in caught.value.hint
+    assert (
+        "followed by its key" in caught.value.hint or "write the parameter it depends on after it" in caught.value.hint
+    )

@@ -40,7 +40,11 @@ GRAMMARS = {
     "relations by key": Grammar.from_lark(
         "%import relations (another, at)\n%declare S G P\nstart: p{P}\n"
         'p{q}: at{G, q} "<" q ">" | q another{at{S, q}, "x"}\n'
-    ).bind(P=["a", "ab", "b"], S={"a": ["y", "x", "xy"], "b": ["x"]}, G={"a": ["u"], "ab": Grammar.from_choices(["u", "v"])}),
+    ).bind(
+        P=["a", "ab", "b"],
+        S={"a": ["y", "x", "xy"], "b": ["x"]},
+        G={"a": ["u"], "ab": Grammar.from_choices(["u", "v"])},
+    ),
     "unbound step": Grammar.from_lark('%declare _STEP\nstart: "ab" _STEP start | "a" | "abc" _STEP\n'),
 }
 TEXTS = {name: Language(grammar).texts for name, grammar in GRAMMARS.items()}
@@ -50,8 +54,12 @@ def vocabularies(name: str) -> dict[str, Vocabulary]:
     """Of many kinds, cut from a language's own texts."""
     texts = sorted(TEXTS[name])
     rnd = random.Random(name)
-    pieces = {t[i:j] for t in texts[:: max(1, len(texts) // 20)] for i in range(len(t)) for j in range(i + 1, len(t) + 1)}
-    pieces = rnd.sample(sorted(pieces), min(30, len(pieces))) + rnd.sample(sorted({t for t in texts if t}), min(3, len(texts) - (b"" in texts)))
+    pieces = {
+        t[i:j] for t in texts[:: max(1, len(texts) // 20)] for i in range(len(t)) for j in range(i + 1, len(t) + 1)
+    }
+    pieces = rnd.sample(sorted(pieces), min(30, len(pieces))) + rnd.sample(
+        sorted({t for t in texts if t}), min(3, len(texts) - (b"" in texts))
+    )
     letters = sorted({bytes((b,)) for t in texts for b in t})
     return {
         "bytes": Vocabulary([*BYTES, b""], [256]),
@@ -70,7 +78,9 @@ def check(grammar: Grammar, texts: set[bytes], vocabulary: Vocabulary):
     """Every text that allowed tokens can write, and at each the whole mask, in every form."""
     fewest = finishing(texts, vocabulary)
     if b"" not in fewest:
-        with pytest.raises(VocabularyError, match="no text of the grammar can be written with this vocabulary's tokens"):
+        with pytest.raises(
+            VocabularyError, match="no text of the grammar can be written with this vocabulary's tokens"
+        ):
             compile_grammar(grammar, vocabulary)
         return 0
     compiled = compile_grammar(grammar, vocabulary)
@@ -128,7 +138,9 @@ def test_a_budget_allows_exactly_what_still_fits(name, kind, walk):
         for left in range(fewest[begun] + 3):
             matcher = compiled.matcher(begun)
             if left < fewest[begun]:
-                with pytest.raises(VocabularyError, match=f"the shortest way to finish takes {fewest[begun]}") as caught:
+                with pytest.raises(
+                    VocabularyError, match=f"the shortest way to finish takes {fewest[begun]}"
+                ) as caught:
                     matcher.set_budget(left)
                 assert caught.value.hint == "raise max_new_tokens"
                 continue
@@ -193,7 +205,13 @@ def test_random_grammars_and_vocabularies(pattern, words, with_bytes, left):
 
 
 @settings(max_examples=60)
-@given(patterns.map(lambda p: f"({p})*x"), tokens, st.randoms(use_true_random=False), st.integers(0, 9), st.sampled_from([0, 30]))
+@given(
+    patterns.map(lambda p: f"({p})*x"),
+    tokens,
+    st.randoms(use_true_random=False),
+    st.integers(0, 9),
+    st.sampled_from([0, 30]),
+)
 def test_a_bound_instead_of_a_search_still_keeps_every_budget(pattern, words, rnd, extra, steps):
     """As in a vocabulary too large to search: masks within the budget, equal to what `advance` takes, never empty."""
     grammar = Grammar.from_regex(pattern)

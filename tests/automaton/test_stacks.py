@@ -134,7 +134,20 @@ NESTED = {
 @settings(max_examples=15, deadline=None)
 def test_masks_that_are_shared_by_the_top_of_the_stack_are_those_of_the_whole(name, near, deep, seed):
     """Walks that look below what is shared begin anew: tokens of several brackets do."""
-    pieces = [bytes((b,)) for b in b"(){}[]\":,xa"] + [b"))", b")))", b"}}}}", b"]}", b"}]}]", b'"}}', b'"]', b"])", b")x)", b"}{{", b'":["', b"a]"]
+    pieces = [bytes((b,)) for b in b'(){}[]":,xa'] + [
+        b"))",
+        b")))",
+        b"}}}}",
+        b"]}",
+        b"}]}]",
+        b'"}}',
+        b'"]',
+        b"])",
+        b")x)",
+        b"}{{",
+        b'":["',
+        b"a]",
+    ]
     vocabulary = Vocabulary([*pieces, b""], eos_token_ids=[len(pieces)])
     rng = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ from constrained.automaton.trace import Trace
 from constrained.grammar import nodes as n
 
 GRAMMARS = {
-    "tied": "%declare R\nstart: go{R}\ngo{r}: \"go \" r \" and stay \" r\n",
+    "tied": '%declare R\nstart: go{R}\ngo{r}: "go " r " and stay " r\n',
     "list": 'start: list\nlist: list "," item | item\nitem: "a"+ | /[ab]{1,3}/ | "b" list "c"\n',
     "same text": 'start: "p" one | "q" two\none: "xy"\ntwo: "xy"\n',
     "words": 'start: WORD (" " WORD)*\nWORD: /[a-cé]+/ | "bb" | "ab"\n',

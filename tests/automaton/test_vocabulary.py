@@ -84,8 +84,19 @@ def test_equal_vocabularies_have_equal_fingerprints():
 
     first = fingerprint([b"a", b"bc"], [2])
     assert first == fingerprint([b"a", b"bc"], [2])
-    others = [([b"ab", b"c"], [2]), ([b"bc", b"a"], [2]), ([b"a", b"bc"], [2, 3]), ([b"a", b"bc"], [1]), ([b"a", b"bc", b""], [2])]
-    found = [first, *(fingerprint(*o) for o in others), fingerprint([b"a", b"bc"], [2], [0]), fingerprint([b"a", b"bc"], [2], size=9)]
+    others = [
+        ([b"ab", b"c"], [2]),
+        ([b"bc", b"a"], [2]),
+        ([b"a", b"bc"], [2, 3]),
+        ([b"a", b"bc"], [1]),
+        ([b"a", b"bc", b""], [2]),
+    ]
+    found = [
+        first,
+        *(fingerprint(*o) for o in others),
+        fingerprint([b"a", b"bc"], [2], [0]),
+        fingerprint([b"a", b"bc"], [2], size=9),
+    ]
     assert len(set(found)) == len(found)
 
 
@@ -94,7 +105,12 @@ def test_which_tokens_are_whole_characters_of_a_set(tokens):
     tokens = sorted({t for t in tokens if t} | {b"a"})
     words = Vocabulary([*tokens, b""], [len(tokens)])
     index = TextIndex(words.flat, words.offsets, words.lengths)
-    sets = [charset([(0x61, 0x7A)]), charset([(10, 10)]).complement(), charset([(0, 0x7F), (0x800, 0xFFFF)]), charset([(0x100, 0x10FFFF)])]
+    sets = [
+        charset([(0x61, 0x7A)]),
+        charset([(10, 10)]).complement(),
+        charset([(0, 0x7F), (0x800, 0xFFFF)]),
+        charset([(0x100, 0x10FFFF)]),
+    ]
     for i, token in enumerate(words.sorted_tokens):
         try:
             text = token.decode()
@@ -146,7 +162,9 @@ def test_a_byte_level_tokenizer():
 def test_the_models_own_eos_ids_and_width():
     words = Vocabulary.from_tokenizer(fast(byte_level()), eos_token_ids=[6, 11], size=64)
     assert words.eos_token_ids == [6, 11] and words.size == 64
-    assert Vocabulary.from_tokenizer(byte_level(), eos_token_ids=[6]).eos_token_ids == [6], "a bare tokenizers.Tokenizer"
+    assert Vocabulary.from_tokenizer(byte_level(), eos_token_ids=[6]).eos_token_ids == [6], (
+        "a bare tokenizers.Tokenizer"
+    )
 
 
 @pytest.mark.parametrize("given_", [{}, {"eos_token_ids": []}, {"eos_token_ids": None}])
@@ -157,10 +175,20 @@ def test_a_tokenizer_without_eos_is_an_error(given_):
 
 
 def test_a_sentencepiece_tokenizer_with_byte_fallback():
-    vocab = {"<unk>": 0, "</s>": 1, **{f"<0x{b:02X}>": 2 + b for b in range(256)}, "▁": 258, "a": 259, "▁a": 260, "é": 261}
+    vocab = {
+        "<unk>": 0,
+        "</s>": 1,
+        **{f"<0x{b:02X}>": 2 + b for b in range(256)},
+        "▁": 258,
+        "a": 259,
+        "▁a": 260,
+        "é": 261,
+    }
     bpe = Tokenizer(models.BPE(vocab=vocab, merges=[("▁", "a")], unk_token="<unk>", byte_fallback=True))
     bpe.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    bpe.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    bpe.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
     bpe.add_special_tokens(["<unk>", "</s>"])
     words = Vocabulary.from_tokenizer(fast(bpe, eos_token="</s>", unk_token="<unk>"))
     assert words.tokens[2:258] == [bytes((b,)) for b in range(256)]
@@ -209,6 +237,8 @@ def test_an_empty_tokenizer():
 
 
 def test_a_vocabulary_that_can_not_spell_the_grammar():
-    with pytest.raises(VocabularyError, match="no text of the grammar can be written with this vocabulary's tokens") as caught:
+    with pytest.raises(
+        VocabularyError, match="no text of the grammar can be written with this vocabulary's tokens"
+    ) as caught:
         compile_grammar(Grammar.from_regex("ab+"), Vocabulary([b"a", b"c", b""], [2]))
     assert caught.value.hint == "it lacks single-byte tokens that the grammar needs"

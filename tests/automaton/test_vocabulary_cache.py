@@ -67,7 +67,11 @@ def test_from_disk_it_is_the_same(name, tmp_path, quiet):
 
 
 def test_whatever_makes_another_vocabulary_makes_another_key(tmp_path):
-    keys = [vocabulary_cache.key_of(make()), vocabulary_cache.key_of(make(), [EOS]), vocabulary_cache.key_of(make(), [EOS, 3])]
+    keys = [
+        vocabulary_cache.key_of(make()),
+        vocabulary_cache.key_of(make(), [EOS]),
+        vocabulary_cache.key_of(make(), [EOS, 3]),
+    ]
     keys += [vocabulary_cache.key_of(make(), [EOS], size) for size in (300, 320)]
     keys.append(vocabulary_cache.key_of(make(("hello", " worlds"))))
     changed = make()
@@ -92,7 +96,9 @@ def test_a_tokenizer_changed_in_memory_is_not_the_file_it_names(tmp_path, quiet)
     changed = load()
     changed.add_tokens(["more"])
     assert same(Vocabulary.from_tokenizer(changed, cache=cache), Vocabulary.from_tokenizer(changed))
-    other = transformers.PreTrainedTokenizerFast(tokenizer_object=make(("other", " words")), eos_token="<eos>", name_or_path=str(tmp_path))
+    other = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=make(("other", " words")), eos_token="<eos>", name_or_path=str(tmp_path)
+    )
     assert same(Vocabulary.from_tokenizer(other, cache=cache), Vocabulary.from_tokenizer(other))
     assert same(Vocabulary.from_tokenizer(load(), cache=cache), first)
     assert len(list(cache.iterdir())) == 3
@@ -135,14 +141,24 @@ def test_a_file_of_another_key_or_of_arrays_that_do_not_fit_is_not_used(tmp_path
     with pytest.warns(RuntimeWarning, match="of another key"):
         assert vocabulary_cache.load(other, tmp_path) is None
     for name, array in arrays.items():
-        for wrong in (array[:-1] if array.ndim else array + 2**33, array.reshape(-1)[:0], array.reshape(1, -1), array.astype(np.int64), array - 1000 if array.dtype != np.uint8 else array[1:]):
+        for wrong in (
+            array[:-1] if array.ndim else array + 2**33,
+            array.reshape(-1)[:0],
+            array.reshape(1, -1),
+            array.astype(np.int64),
+            array - 1000 if array.dtype != np.uint8 else array[1:],
+        ):
             if np.array_equal(wrong, array) and wrong.dtype == array.dtype:
                 continue
             arrays_file.write(file, vocabulary_cache.KIND, vocabulary_cache.VERSION, facts, {**arrays, name: wrong})
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = vocabulary_cache.load(key, tmp_path)
-            assert found is None or found.fingerprint == vocabulary.fingerprint or name in ("eos_token_ids", "special_ids", "size")
+            assert (
+                found is None
+                or found.fingerprint == vocabulary.fingerprint
+                or name in ("eos_token_ids", "special_ids", "size")
+            )
         missing = {n: a for n, a in arrays.items() if n != name}
         arrays_file.write(file, vocabulary_cache.KIND, vocabulary_cache.VERSION, facts, missing)
         with pytest.warns(RuntimeWarning):
@@ -195,7 +211,8 @@ for i in range(60):
 """
     root = Path(__file__).resolve().parents[2]
     running = [
-        subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=root, stderr=subprocess.PIPE, text=True) for _ in range(3)
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=root, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
     ]
     for process in running:
         assert process.communicate()[1] == "" and process.returncode == 0
@@ -207,7 +224,17 @@ def test_only_plain_arrays_are_read(tmp_path):
     with pytest.raises(TypeError):
         arrays_file.write(path, "k", 1, {}, {"a": np.array([{}], object)})
     assert not list(tmp_path.iterdir())
-    arrays_file.write(path, "k", 1, {"n": 1}, {"a": np.arange(6, dtype=np.int32).reshape(2, 3), "b": np.empty(0, np.uint8), "c": np.empty((0, 10**6), np.int64)})
+    arrays_file.write(
+        path,
+        "k",
+        1,
+        {"n": 1},
+        {
+            "a": np.arange(6, dtype=np.int32).reshape(2, 3),
+            "b": np.empty(0, np.uint8),
+            "c": np.empty((0, 10**6), np.int64),
+        },
+    )
     facts, arrays = arrays_file.read(path, "k", 1)
     assert facts == {"n": 1} and arrays["a"].tolist() == [[0, 1, 2], [3, 4, 5]] and not arrays["b"].size
     assert arrays["c"].shape == (0, 10**6)

@@ -19,7 +19,18 @@ from tests.data import shared
 def arguments(tmp_path):
     parser = argparse.ArgumentParser()
     agents.add_arguments(parser)
-    given = ["--environment", "household", "--games", "3", "--max-steps", "6", "--batch", "1", "--output", str(tmp_path)]
+    given = [
+        "--environment",
+        "household",
+        "--games",
+        "3",
+        "--max-steps",
+        "6",
+        "--batch",
+        "1",
+        "--output",
+        str(tmp_path),
+    ]
     return parser.parse_args(given)
 
 

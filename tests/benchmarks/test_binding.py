@@ -34,7 +34,10 @@ def test_a_room_has_fifty_receptacles_and_a_hundred_objects():
 
 
 def test_the_table_has_a_row_for_each_part():
-    rows = [{"set": "games", "part": part, "steps": 2, "p50": 1.0, "p99": 2.0, "worst": 3.0} for part in ("rebinding", "bind")]
+    rows = [
+        {"set": "games", "part": part, "steps": 2, "p50": 1.0, "p99": 2.0, "worst": 3.0}
+        for part in ("rebinding", "bind")
+    ]
     assert binding.table(rows, "tekken", 131_072).splitlines()[2:] == [
         "| games (2 steps) | **rebinding** | 1 µs | 2 µs | 3 µs |",
         "|  | bind | 1 µs | 2 µs | 3 µs |",

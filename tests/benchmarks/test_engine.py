@@ -193,8 +193,13 @@ def test_the_best_peer_is_the_best_that_was_right():
         measured("ours", "choices", first=1e-3, p50=4e-6),
         measured("xgrammar", "choices", first=6e-3, p50=8e-6),
         measured("outlines_core", "choices", correct=False, first=1e-6, p50=1e-9),
-        {"vocabulary": "v", "workload": "choices", "engine": "lmformatenforcer", "status": "over time",
-         "reason": "over 20 s"},
+        {
+            "vocabulary": "v",
+            "workload": "choices",
+            "engine": "lmformatenforcer",
+            "status": "over time",
+            "reason": "over 20 s",
+        },
     ]
     first, p50 = report.rows(records, "v")
     assert first.best == "xgrammar" and first.ratio == pytest.approx(1 / 6) and first.reached is True

@@ -30,7 +30,7 @@ from benchmarks.engine.workloads import (
 )
 from constrained import Grammar
 
-ALPHABET = "ab]\n\\\"é"
+ALPHABET = 'ab]\n\\"é'
 
 
 def nodes() -> st.SearchStrategy:

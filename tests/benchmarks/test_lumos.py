@@ -66,7 +66,7 @@ def test_what_each_way_of_training_teaches():
 
 
 def test_the_whole_table_from_nothing_and_again_at_once(data, tmp_path, capsys):
-    sizes = "--quick --rows 4 --problems 3 --output {0} --json {0}/figures.json".format(tmp_path)
+    sizes = f"--quick --rows 4 --problems 3 --output {tmp_path} --json {tmp_path}/figures.json"
     command = ["bench", "lumos", *sizes.split()]
     assert main(command) == 0
     figures, printed = json.loads((tmp_path / "figures.json").read_text()), capsys.readouterr().out

@@ -210,7 +210,11 @@ def test_the_recorded_figures_are_those_of_the_commands_own_defaults():
 
 def test_a_model_of_ones_own_is_named_by_the_end_of_its_path():
     full, small = VARIANTS["full"], VARIANTS["small-start"]
-    names = {None: "embedded", "/somewhere/build/embedded/taught": "embedded/taught", "maker/model-7b": "maker/model-7b"}
+    names = {
+        None: "embedded",
+        "/somewhere/build/embedded/taught": "embedded/taught",
+        "maker/model-7b": "maker/model-7b",
+    }
     assert {model: command.model_name(full, model) for model in names} == names
     assert command.model_name(small, "maker/model-7b") == "small start"
 

@@ -41,7 +41,9 @@ def files(tmp_path, monkeypatch):
 def test_a_finding_as_a_person_reads_it(capsys, files):
     code, out = run(capsys, "warning.lark")
     assert code == 0
-    assert out == """\
+    assert (
+        out
+        == """\
 warning[unused-rule]: rule 'b' can't be reached from 'start'
   --> warning.lark:2:1
 2 | b: "b"
@@ -52,6 +54,7 @@ warning[unused-rule]: rule 'b' can't be reached from 'start'
 warning.lark: 1 warning
   a grammar of texts, without actions (nothing is named _STEP)
 """
+    )
 
 
 def test_a_file_with_actions_ends_in_a_summary(capsys):
@@ -140,7 +143,11 @@ def test_every_mistake_is_told_at_once(capsys, tmp_path):
     file.write_text('start: a | b | c\na: "a" (\nb: "b" nowhere\nc: "c" )\nd: "d" elsewhere\n')
     findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
     assert [(f["code"], f["line"]) for f in findings] == [
-        ("syntax", 2), ("undefined-rule", 3), ("syntax", 4), ("unused-rule", 5), ("undefined-rule", 5),
+        ("syntax", 2),
+        ("undefined-rule", 3),
+        ("syntax", 4),
+        ("unused-rule", 5),
+        ("undefined-rule", 5),
     ]
 
 
@@ -196,7 +203,11 @@ def test_every_pattern_that_is_refused_is_told_of(capsys, tmp_path):
     file = tmp_path / "patterns.lark"
     file.write_text('start: A B C\nA: /(.)\\1/\nB: /[b/\nC: "z".."a"\n')
     findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
-    assert [(f["code"], f["line"], f["column"]) for f in findings] == [("refused", 2, 4), ("refused", 3, 5), ("refused", 4, 4)]
+    assert [(f["code"], f["line"], f["column"]) for f in findings] == [
+        ("refused", 2, 4),
+        ("refused", 3, 5),
+        ("refused", 4, 4),
+    ]
 
 
 def test_a_file_that_is_no_text(capsys, tmp_path):
@@ -217,8 +228,10 @@ def test_a_check_that_would_cost_too_much_is_left_and_told_of():
 
 
 def test_binding_slots_checks_their_values(capsys):
-    none = [f"--bind={slot}={{}}" for slot in
-            "REACH OBJECT CLOSED OPENED FITS CLEANER HEATER COOLER LAMP SLICEABLE EXAMINABLE".split()]
+    none = [
+        f"--bind={slot}={{}}"
+        for slot in "REACH OBJECT CLOSED OPENED FITS CLEANER HEATER COOLER LAMP SLICEABLE EXAMINABLE".split()
+    ]
     code, out = run(capsys, "household", "--bind", 'RECEPTACLE=["desk 1", "desk 10"]', *none)
     assert code == 0
     assert "`go to desk 1` is a whole 'goto', and so is `go to desk 10`, which begins with it" in out
@@ -276,7 +289,9 @@ def test_names_in_mixed_case_are_named_whole(capsys, tmp_path):
     file.write_text('start: Search | look\nSearch: "s"\nlook = "look"\n')
     findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
     assert [(f["code"], f["line"], f["column"], f["end_column"]) for f in findings] == [
-        ("syntax", 1, 8, 14), ("syntax", 2, 1, None), ("syntax", 3, 6, None),
+        ("syntax", 1, 8, 14),
+        ("syntax", 2, 1, None),
+        ("syntax", 3, 6, None),
     ]
     assert findings[0]["fix"] == "rules are lower case (search), terminals upper case (SEARCH)"
 
@@ -309,7 +324,11 @@ def test_a_file_cut_up_at_random_is_still_answered(data):
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(text)))
         cut = data.draw(st.integers(0, 6))
-        text = text[:at] + data.draw(st.sampled_from(["", "(", "]", "}", "|", ":", '"', "/", "*", "~", " x ", "\n"])) + text[at + cut :]
+        text = (
+            text[:at]
+            + data.draw(st.sampled_from(["", "(", "]", "}", "|", ":", '"', "/", "*", "~", " x ", "\n"]))
+            + text[at + cut :]
+        )
     for finding in check_file(text + "\n").findings:
         assert finding.message and finding.why and finding.fix
         assert finding.place is None or 1 <= finding.place.line <= text.count("\n") + 2

@@ -18,7 +18,9 @@ def run(capsys, *argv):
 def test_on_the_terminal(capsys):
     code, out, err = run(capsys, "hotpotqa", "Search[x]->Look")
     assert (code, err) == (0, "")
-    assert out == """\
+    assert (
+        out
+        == """\
   1  ok          Search[x]
   2  unfinished  Look
 
@@ -32,6 +34,7 @@ next byte:   'u'
 next token:  2 of 801 (embedded): 85 'u', 490 'up'
 forced text: 'up['
 """
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,8 +103,7 @@ def test_slots_in_relation_to_each_other(capsys, tmp_path):
 def test_a_relation_that_stands_in_an_action_itself(capsys, tmp_path):
     file = tmp_path / "move.lark"
     file.write_text(
-        '%declare _STEP ROOM\n%import relations (another)\nstart: go{ROOM}\n'
-        'go{r}: "from " r " to " another{ROOM, r}\n'
+        '%declare _STEP ROOM\n%import relations (another)\nstart: go{ROOM}\ngo{r}: "from " r " to " another{ROOM, r}\n'
     )
     out = run(capsys, file, "from hall to ", "--bind", 'ROOM=["hall", "attic", "cellar"]')[1]
     assert "ROOM: 'attic', 'cellar' (2 values)" in out and "rule go, move.lark:4:33" in out

@@ -48,7 +48,11 @@ def oracle(case: Case, folder: Path):
 def written(case: Case, folder: Path) -> tuple[str, str, str]:
     """A lark grammar's text, its start, and where it stands."""
     source = case.source(folder)
-    return (source, case.start, "<string>") if isinstance(source, str) else (source.read_text("utf-8"), case.start, str(source))
+    return (
+        (source, case.start, "<string>")
+        if isinstance(source, str)
+        else (source.read_text("utf-8"), case.start, str(source))
+    )
 
 
 def lark_says(case: Case, folder: Path):

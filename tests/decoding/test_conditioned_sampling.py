@@ -41,7 +41,7 @@ def draw(**options) -> list[tuple[int, ...]]:
 def g_test(drawn: list[tuple[int, ...]], expected: dict[tuple[int, ...], float]) -> float:
     """Probability that right draws deviate so much (likelihood-ratio test); outcomes expected rarely go together."""
     assert set(drawn) <= expected.keys()
-    counts = {outcome: 0 for outcome in expected}
+    counts = dict.fromkeys(expected, 0)
     for outcome in drawn:
         counts[outcome] += 1
     cells, rest = [], [0, 0.0]
@@ -52,7 +52,11 @@ def g_test(drawn: list[tuple[int, ...]], expected: dict[tuple[int, ...], float])
             rest = [rest[0] + counts[outcome], rest[1] + chance * len(drawn)]
     cells += [tuple(rest)] if rest[1] else []
     g = 2 * sum(seen * math.log(seen / hoped) for seen, hoped in cells if seen)
-    return 1.0 if len(cells) == 1 else float(torch.special.gammaincc(torch.tensor((len(cells) - 1) / 2.0), torch.tensor(g / 2)))
+    return (
+        1.0
+        if len(cells) == 1
+        else float(torch.special.gammaincc(torch.tensor((len(cells) - 1) / 2.0), torch.tensor(g / 2)))
+    )
 
 
 WAYS = {

@@ -48,7 +48,9 @@ def stripped(ids) -> list[int]:
     return ids[: ids.index(1) + 1] if 1 in ids else ids
 
 
-@pytest.mark.parametrize("options", [{}, {"cache_implementation": "static"}, {"cache_implementation": "dynamic"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"cache_implementation": "static"}, {"cache_implementation": "dynamic"}], ids=str
+)
 def test_a_batch_writes_what_each_prompt_writes_alone(options):
     """One grammar a row, prompts of all lengths, forced runs where they fall: token for token the same."""
     rows = written(list(COMPILED.values()), *PROMPTS.values(), **options)
@@ -82,7 +84,10 @@ def test_greedily_and_without_a_tokenizer_it_is_transformers_own_search_behind_t
     given = inputs(PROMPTS[name])
     mask = MaskProcessor([COMPILED[name]], given.input_ids.shape[1], 40)
     own = MODEL.generate(**given, logits_processor=LogitsProcessorList([mask]), max_new_tokens=40, do_sample=False)
-    assert written(COMPILED[name], PROMPTS[name], max_new_tokens=40, tokenizer=None) == own[:, given.input_ids.shape[1] :].tolist()
+    assert (
+        written(COMPILED[name], PROMPTS[name], max_new_tokens=40, tokenizer=None)
+        == own[:, given.input_ids.shape[1] :].tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,12 @@ def test_a_real_model_tells_its_own_story_where_the_grammar_lets_it():
         assert torch.equal(ours[:, : width + 40], own)
     two = compile_grammar(Grammar.from_regex("(Lily|Tom) (was|had) [a-z ]{1,20}[.]"), stories.vocabulary)
     for ids in stories.model.generate(
-        **given, custom_generate=custom_generate, grammar=two, tokenizer=stories.tokenizer, num_beams=3, max_new_tokens=30
+        **given,
+        custom_generate=custom_generate,
+        grammar=two,
+        tokenizer=stories.tokenizer,
+        num_beams=3,
+        max_new_tokens=30,
     )[:, width:]:
         assert two.grammar.matches(stories.tokenizer.decode(ids, skip_special_tokens=True).strip())
 
@@ -166,7 +176,9 @@ def test_the_output_says_what_was_forced_pruned_and_scored():
                 logits = MODEL(torch.tensor([ids[: width + step]])).logits[0, -1]
             assert scores.isfinite().nonzero().flatten().tolist() == allowed.tolist()
             assert torch.allclose(scores[allowed], logits[allowed], atol=1e-4)
-            assert float(out.pruned_mass[0, step]) == pytest.approx(1 - float(logits.softmax(0)[allowed].sum()), abs=1e-5)
+            assert float(out.pruned_mass[0, step]) == pytest.approx(
+                1 - float(logits.softmax(0)[allowed].sum()), abs=1e-5
+            )
         assert matcher.advance(token)
 
 
@@ -179,7 +191,11 @@ def test_forced_runs_cost_no_call_of_the_model():
     grammar = Grammar.from_regex("ActionPath 3: Start->(look|examine)\nAction 3: Finish")
     for tokenizer, most in ((TOKENIZER, 1), (None, 30)):
         out = MODEL.generate(
-            **inputs("x"), custom_generate=custom_generate, grammar=grammar, vocabulary=VOCABULARY, tokenizer=tokenizer,
+            **inputs("x"),
+            custom_generate=custom_generate,
+            grammar=grammar,
+            vocabulary=VOCABULARY,
+            tokenizer=tokenizer,
             **options,
         )
         assert 1 <= out.forward_passes <= most and grammar.matches(text(out.sequences[0, 1:]))
@@ -193,7 +209,9 @@ def test_equal_seeds_give_equal_texts():
     first = drawn()
     torch.manual_seed(5)
     assert drawn() == first != drawn()
-    assert drawn(generator=torch.Generator().manual_seed(1)) == drawn(generator=torch.Generator().manual_seed(1)) != first
+    assert (
+        drawn(generator=torch.Generator().manual_seed(1)) == drawn(generator=torch.Generator().manual_seed(1)) != first
+    )
 
 
 def test_a_grammar_for_all_or_for_each_compiled_or_not_or_begun():
@@ -288,7 +306,12 @@ def cache_of(kind, given):
 def test_an_interrupted_call_leaves_the_callers_cache_whole(monkeypatch, kind, held, where):
     """As it was; or empty, where it can't go back."""
     given = inputs("A room. You see a desk 1.")
-    options = {"custom_generate": custom_generate, "grammar": COMPILED["free"], "max_new_tokens": 20, "do_sample": False}
+    options = {
+        "custom_generate": custom_generate,
+        "grammar": COMPILED["free"],
+        "max_new_tokens": 20,
+        "do_sample": False,
+    }
     expected = MODEL.generate(**given, **options)
     second, cache, calls = MODEL.model.layers[1], cache_of(kind, given), []
     forward = second.forward

@@ -43,7 +43,9 @@ def test_greedily_device_and_host_write_the_same(tables, cache):
     assert device.complete.all() and all(GRAMMARS[name].matches(text) for name, text in zip(NAMES, texts))
     asked = host.pruned_mass.isfinite()
     near = host.pruned_mass.shape[1] - 8  # the host's budget knows only bounds near the end
-    assert torch.allclose(host.pruned_mass[:, :near][asked[:, :near]], device.pruned_mass[:, :near][asked[:, :near]], atol=1e-5)
+    assert torch.allclose(
+        host.pruned_mass[:, :near][asked[:, :near]], device.pruned_mass[:, :near][asked[:, :near]], atol=1e-5
+    )
 
 
 def test_tables_of_one_grammar_or_one_a_prompt_or_made_on_the_way(tables):

@@ -11,8 +11,14 @@ from tests.decoding.tiny import tiny_tokenizer
 BEFORE = "You see a desk 1"
 TOKENIZERS = ["gpt2", "phi3-mini", "qwen2.5"]
 COMMANDS = [
-    "go to drawer 1", "go to drawer 10", "go to desk 1", "take mug 1 from drawer 1", "put mug 1 in/on coffeemachine 1",
-    "Search[The Simpsons]", "use desklamp 1", "examiné 中文 2",
+    "go to drawer 1",
+    "go to drawer 10",
+    "go to desk 1",
+    "take mug 1 from drawer 1",
+    "put mug 1 in/on coffeemachine 1",
+    "Search[The Simpsons]",
+    "use desklamp 1",
+    "examiné 中文 2",
 ]
 
 

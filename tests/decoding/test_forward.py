@@ -33,7 +33,14 @@ PLAIN = {
     "phi3": lambda: Phi3ForCausalLM(Phi3Config(**SMALL)),
     "bloom": lambda: BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=32, n_layer=1, n_head=2)),
     "opt": lambda: OPTForCausalLM(
-        OPTConfig(vocab_size=40, hidden_size=32, ffn_dim=64, num_hidden_layers=1, num_attention_heads=2, word_embed_proj_dim=32)
+        OPTConfig(
+            vocab_size=40,
+            hidden_size=32,
+            ffn_dim=64,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            word_embed_proj_dim=32,
+        )
     ),
 }
 CHANGED = {
@@ -65,7 +72,9 @@ def test_a_head_with_a_bias():
     model.lm_head.bias = torch.nn.Parameter(torch.randn(40))
     forward, columns = Forward(model), torch.tensor([2, 3])
     assert forward.narrows
-    assert torch.allclose(forward(lambda hidden: columns, input_ids=IDS)[0], forward(input_ids=IDS)[0][:, columns], atol=1e-5)
+    assert torch.allclose(
+        forward(lambda hidden: columns, input_ids=IDS)[0], forward(input_ids=IDS)[0][:, columns], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", CHANGED)

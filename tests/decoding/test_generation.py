@@ -17,13 +17,13 @@ from constrained.models import load
 from tests.data import shared
 from tests.decoding.tiny import tiny, tiny_llama, tiny_tokenizer
 
-STEP = r'''
+STEP = r"""
 start: "Thought: " THOUGHT "\nAction: " action
 action: "go to " PLACE | "take " THING " from " PLACE | "Finish[" /[a-z]{0,6}/ "]"
 THOUGHT: /[^\n]{1,40}/
 PLACE: ("desk" | "drawer" | "étagère") " " /[1-9][0-9]?/
 THING: "mug " /[1-3]/ | "中"
-'''
+"""
 GRAMMARS = {
     "step": Grammar.from_lark(STEP),
     "choices": Grammar.from_choices(["go to desk 1", "go to desk 10", "go to drawer 1", "look"]),
@@ -149,7 +149,11 @@ def test_records_say_what_was_forced_and_what_was_pruned():
 def test_same_seed_same_text_and_another_seed_another():
     texts = [
         generate(
-            TINY[0], "x", GRAMMARS["free"], max_new_tokens=20, temperature=1.0,
+            TINY[0],
+            "x",
+            GRAMMARS["free"],
+            max_new_tokens=20,
+            temperature=1.0,
             generator=torch.Generator().manual_seed(seed),
         ).text
         for seed in (3, 3, 4)

@@ -57,8 +57,15 @@ def sliding_window() -> MistralForCausalLM:
     torch.manual_seed(0)
     return MistralForCausalLM(
         MistralConfig(
-            vocab_size=40, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-            num_key_value_heads=2, sliding_window=4, max_position_embeddings=64, initializer_range=0.3,
+            vocab_size=40,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            sliding_window=4,
+            max_position_embeddings=64,
+            initializer_range=0.3,
         )
     ).eval()
 

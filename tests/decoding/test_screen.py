@@ -86,12 +86,16 @@ def test_tokens_are_drawn_as_often_as_softmax_says(temperature, biased):
 
 def test_nothing_is_drawn_from_what_is_no_number():
     made = Screen(torch.ones(50, 16), None)
-    assert made.draw(torch.full((1, 16), torch.nan), torch.ones(1, 50, dtype=torch.bool), torch.ones(50, 16), 1.0) is None
+    assert (
+        made.draw(torch.full((1, 16), torch.nan), torch.ones(1, 50, dtype=torch.bool), torch.ones(50, 16), 1.0) is None
+    )
 
 
 def test_equal_seeds_draw_equal_texts(model):
     def drawn(seed):
-        return write(model, ["A room. "], do_sample=True, top_k=0, generator=torch.Generator().manual_seed(seed)).tolist()
+        return write(
+            model, ["A room. "], do_sample=True, top_k=0, generator=torch.Generator().manual_seed(seed)
+        ).tolist()
 
     assert drawn(1) == drawn(1) != drawn(2)
 

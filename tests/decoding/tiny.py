@@ -8,7 +8,13 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from constrained.models import LoadedModel, load
 
-CORPUS = ["go to drawer 1", "go to desk 10", "take mug 1 from drawer 1", "put mug 1 in/on desk 10", "Thought: é ü 中"] * 3
+CORPUS = [
+    "go to drawer 1",
+    "go to desk 10",
+    "take mug 1 from drawer 1",
+    "put mug 1 in/on desk 10",
+    "Thought: é ü 中",
+] * 3
 
 
 def tiny_tokenizer(tokens: int = 300) -> PreTrainedTokenizerFast:

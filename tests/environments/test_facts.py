@@ -10,7 +10,10 @@ from tests.environments.small_house import small_house
 @pytest.mark.parametrize(
     "observation, expected",
     [
-        ("On the desk 10, you see a mug 1, and a pen 2.", [("mug 1", "in/on", "desk 10"), ("pen 2", "in/on", "desk 10")]),
+        (
+            "On the desk 10, you see a mug 1, and a pen 2.",
+            [("mug 1", "in/on", "desk 10"), ("pen 2", "in/on", "desk 10")],
+        ),
         ("The drawer 1 is open. In it, you see a key 1.", [("key 1", "in/on", "drawer 1")]),
         ("On the desk 1, you see nothing.", [("nothing", "in/on", "desk 1")]),
         ("The safe 1 is closed.", [("safe 1", "can be", "opened")]),

@@ -77,7 +77,12 @@ def test_one_looks_where_nobody_has_looked():
 def test_a_door_just_gone_to_is_opened_and_one_left_closed_may_be_gone_to_again():
     assert left(memory(TABLE, CLOSED), "open fridge 1") == []
     assert left(memory(CLOSED, TABLE)) == ["cabinet 1", "cabinet 2", "fridge 1", "shelf 1", "sinkbasin 1"]
-    assert left(memory(TABLE, CLOSED)) == ["cabinet 1", "cabinet 2", "shelf 1", "sinkbasin 1"]  # where it can't be opened
+    assert left(memory(TABLE, CLOSED)) == [
+        "cabinet 1",
+        "cabinet 2",
+        "shelf 1",
+        "sinkbasin 1",
+    ]  # where it can't be opened
 
 
 def test_who_has_looked_everywhere_may_go_anywhere():
@@ -177,7 +182,10 @@ def test_of_a_task_not_understood_nothing_is_known_to_be_of_no_use(task):
 
 NAMES = st.sampled_from(["mug 1", "mug 10", "cabinet 1", "cabinet 10", "shelf 1", "Tür 1", ""])
 ACTIONS = st.builds(
-    str.format, st.sampled_from(["go to {}", "open {}", "take {} from {}", "put {} in/on {}", "look", "{}"]), NAMES, NAMES
+    str.format,
+    st.sampled_from(["go to {}", "open {}", "take {} from {}", "put {} in/on {}", "look", "{}"]),
+    NAMES,
+    NAMES,
 )
 
 

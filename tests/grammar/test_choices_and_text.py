@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from constrained import Grammar, GrammarError, LimitError, Limits
 
-texts = st.lists(st.one_of(st.text("ab/é\0 ", max_size=4), st.text(max_size=3).filter(lambda t: t.isprintable())), min_size=1)
+texts = st.lists(
+    st.one_of(st.text("ab/é\0 ", max_size=4), st.text(max_size=3).filter(lambda t: t.isprintable())), min_size=1
+)
 
 
 @given(texts, texts)
@@ -79,7 +81,17 @@ def test_too_many_choices():
 @pytest.mark.parametrize("make", [lambda: Grammar.from_regex(r"(?s).*"), lambda: Grammar.from_regex("[^a]*")])
 def test_lone_surrogates_and_broken_utf8_are_no_text(make):
     grammar = make()
-    for text in ("\ud800", "b\udfff", "\ud800\udc00", b"\xed\xa0\x80", b"\x80", b"\xc3(", b"\xf5", b"\xe0\x80", b"\xf0\x8f"):
+    for text in (
+        "\ud800",
+        "b\udfff",
+        "\ud800\udc00",
+        b"\xed\xa0\x80",
+        b"\x80",
+        b"\xc3(",
+        b"\xf5",
+        b"\xe0\x80",
+        b"\xf0\x8f",
+    ):
         assert not grammar.matches(text) and not grammar.is_prefix(text)
     for text in (b"\xed", b"\xed\x9f", b"\xee\x80", b"\xf4\x8f\xbf", b"\xf0\x90", b"b\xe2"):
         assert grammar.is_prefix(text) and not grammar.matches(text)

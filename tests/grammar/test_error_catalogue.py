@@ -102,7 +102,7 @@ def test_the_file_at_fault_is_named(files):
 
 
 def test_what_an_imported_rule_lacks_is_told_in_its_file(files):
-    path = files(outer='%import .inner.list\nstart: list\n', inner='list: item ("," item)*\nitm: "x"\n')
+    path = files(outer="%import .inner.list\nstart: list\n", inner='list: item ("," item)*\nitm: "x"\n')
     error = refusal(path)
     assert (error.source, error.line, error.column) == ("inner.lark", 1, 7)
     assert "rule 'item' is not defined (imported in outer.lark:1)" in error.message

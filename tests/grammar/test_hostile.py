@@ -23,19 +23,23 @@ HOSTILE = {
     "nested templates": "start: " + "t{" * 10_000 + '"a"' + "}" * 10_000 + "\nt{x}: x\n",
     "terminals that double": "start: T0\n" + "".join(f"T{i}: T{i + 1} T{i + 1}\n" for i in ROWS) + 'T60: "a"\n',
     "rules that double": "start: t0\n" + "".join(f"t{i}: t{i + 1} t{i + 1}\n" for i in ROWS) + 't60: "a"\n',
-    "templates that double": 'start: t0{"a"}\n' + "".join(f"t{i}{{x}}: t{i + 1}{{x}} t{i + 1}{{x}}\n" for i in ROWS) + "t60{x}: x\n",
+    "templates that double": 'start: t0{"a"}\n'
+    + "".join(f"t{i}{{x}}: t{i + 1}{{x}} t{i + 1}{{x}}\n" for i in ROWS)
+    + "t60{x}: x\n",
     "arguments that double": "start: t0{a}\n"
     + "".join(f"t{i}{{x}}: t{i + 1}{{p{{x, x}}}}\n" for i in ROWS)
     + 't60{x}: x\np{y, z}: y z\na: "a"\n',
     "templates of templates, each with each": "start: t{"
     + ", ".join(["u0"] * 6)
     + "}\nt{a, b, c, d, e, f}: a{b} "
-    + " ".join(f"t{{b, c, d, e, f, u{i}}} a{{\"a\"}} b{{\"a\"}} c{{\"a\"}} d{{\"a\"}} e{{\"a\"}} f{{\"a\"}}" for i in range(8))
+    + " ".join(f't{{b, c, d, e, f, u{i}}} a{{"a"}} b{{"a"}} c{{"a"}} d{{"a"}} e{{"a"}} f{{"a"}}' for i in range(8))
     + "\n"
     + "".join(f"u{i}{{x}}: x\n" for i in range(8)),
     "repeats of repeats": 'start: (("a"~1000)~1000)~1000\n',
     "repeats of what may be empty": 'start: ("a"?)~100000\n',
-    "a chain of terminals": "start: T0\n" + "".join(f'T{i}: "a" T{i + 1} | "b"\n' for i in range(3_000)) + 'T3000: "a"\n',
+    "a chain of terminals": "start: T0\n"
+    + "".join(f'T{i}: "a" T{i + 1} | "b"\n' for i in range(3_000))
+    + 'T3000: "a"\n',
     "quotes without end": 'start: "' + "\\" * 900_001 + "\n",
     "blank lines": 'start: "a"' + "\n" * 900_000 + "x",
     "slots": "%declare " + " ".join(f"A{i}" for i in range(90_000)) + '\nstart: "a"\n',

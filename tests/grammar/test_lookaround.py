@@ -154,7 +154,9 @@ asked = st.recursive(
 )
 atomic = sys.version_info >= (3, 11)
 anchor = st.sampled_from([r"\b", r"\B", "^", "$", r"\A", r"\Z", "(?m:^)", "(?m:$)"])
-look = st.one_of(anchor, st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]), asked).map(lambda x: f"{x[0]}{x[1]})"))
+look = st.one_of(
+    anchor, st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]), asked).map(lambda x: f"{x[0]}{x[1]})")
+)
 counts = st.sampled_from(["*", "+", "?", "{2}", "{0,2}", "{1,3}", "{2,}", "*?", "??"])
 # of what has no repeats and no empty texts: on others, `re` itself may go round for ever
 possessive = st.tuples(asked, st.sampled_from(["*+", "?+", "{1,2}+"])).map(lambda x: f"(?:{x[0]}){x[1]}")
@@ -165,7 +167,9 @@ def _larger(inner):
         st.lists(inner, min_size=1, max_size=4).map("".join),
         st.lists(inner, min_size=2, max_size=3).map(lambda x: f"(?:{'|'.join(x)})"),
         st.tuples(inner, counts).map(lambda x: f"(?:{x[0]}){x[1]}"),
-        st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!", *(["(?>"] if atomic else [])]), inner).map(lambda x: f"{x[0]}{x[1]})"),
+        st.tuples(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!", *(["(?>"] if atomic else [])]), inner).map(
+            lambda x: f"{x[0]}{x[1]})"
+        ),
     )
 
 
@@ -342,11 +346,15 @@ def test_one_character_looked_at_beside_one_read_stays_a_set():
 
 def test_what_comes_after_the_last_assertion_stays_as_it_is_written():
     grammar = Grammar.from_regex(r"(?!if\b)[a-z]{1,100000}")
-    assert any(isinstance(n, nodes.Repeat) and n.high == 99999 for r in grammar.rules.values() for n in nodes.walk(r.body))
+    assert any(
+        isinstance(n, nodes.Repeat) and n.high == 99999 for r in grammar.rules.values() for n in nodes.walk(r.body)
+    )
     assert not grammar.nests
 
 
-@pytest.mark.parametrize(("pattern", "alphabet"), [(r"(?!ab\b)[ab]{1,3}-?", "ab-"), (r"(?:a(?!b)|b|(?<=b)c){1,4}", "abc")])
+@pytest.mark.parametrize(
+    ("pattern", "alphabet"), [(r"(?!ab\b)[ab]{1,3}-?", "ab-"), (r"(?:a(?!b)|b|(?<=b)c){1,4}", "abc")]
+)
 def test_masks_are_exact(pattern, alphabet):
     """After every beginning: the tokens that can be finished, and EOS where the text is whole."""
     texts = {t.encode() for t in words(alphabet, 4) if re.fullmatch(pattern, t)}
@@ -364,7 +372,9 @@ def test_action_knowledge_may_look_around():
     grammar = Grammar.from_lark(
         '%declare _STEP\nstart: go | "Finish"\ngo: "Go[" NAME "]" _STEP start\nNAME: /(?!nowhere\\b)[a-z]+/\n'
     )
-    assert grammar.is_prefix("Go[nowheres]") and grammar.is_prefix("Go[nowhere") and not grammar.is_prefix("Go[nowhere]")
+    assert (
+        grammar.is_prefix("Go[nowheres]") and grammar.is_prefix("Go[nowhere") and not grammar.is_prefix("Go[nowhere]")
+    )
 
 
 def test_what_it_is_made_into_knows_where_the_terminal_is_written():

@@ -53,7 +53,7 @@ def fronts(name):
 
 
 TERMINALS = 'A: "a"+\nBS: "b"~1..2 "c"?\n'
-IGNORES = st.sampled_from(["", "", '%ignore " "\n', '%ignore /,+/\n'])
+IGNORES = st.sampled_from(["", "", '%ignore " "\n', "%ignore /,+/\n"])
 
 
 @st.composite
@@ -78,7 +78,9 @@ def templated(draw):
     """Rules with parameters, handed on; arguments are tokens, rules and other templates."""
     simple = st.one_of(token, st.just("leaf"))
     arg = st.one_of(simple, simple.map(lambda a: f"pair{{{a}, {a}}}"))
-    uses = st.lists(st.one_of(st.sampled_from(["x", "y", '","', 'x "c"?']), st.just("pair{y, x}")), min_size=1, max_size=3)
+    uses = st.lists(
+        st.one_of(st.sampled_from(["x", "y", '","', 'x "c"?']), st.just("pair{y, x}")), min_size=1, max_size=3
+    )
     first, second = draw(arg), draw(arg)
     outer = "\n    | ".join(" ".join(draw(uses)) for _ in range(draw(st.integers(1, 2))))
     pair = draw(st.sampled_from(["p q", "p | q", "p q?", 'q "-" p', "(p | q)~1..2"]))

@@ -20,7 +20,21 @@ from tests.grammar.oracles import completion, examples, lark_accepts, mutate, sa
 LONGEST = 4
 """Characters of the texts that are all tried."""
 
-WHOLE = ['"a"', '"b"', '"ab"', '"c"', '"bc"', '"A"i', '"aB"i', '"a".."b"', "/[ac]/", "/a+/", "/[ab]{1,2}c/", "/[^a\\n ,]/", "/b*c/"]
+WHOLE = [
+    '"a"',
+    '"b"',
+    '"ab"',
+    '"c"',
+    '"bc"',
+    '"A"i',
+    '"aB"i',
+    '"a".."b"',
+    "/[ac]/",
+    "/a+/",
+    "/[ab]{1,2}c/",
+    "/[^a\\n ,]/",
+    "/b*c/",
+]
 """Tokens whose texts `re` reads wholly, whatever follows."""
 CUT = ["/a|ab/", "/a+?/", "/(a|b)*?c?/", "/(b|ba|a){1,2}/", "/a?/", "/(?:ab|a)(?:c|bc)?/", "/(?i:A)b??/", "/[a-c]{,2}/"]
 """Tokens of which `re` takes only the first that fits, or that may be empty."""
@@ -41,7 +55,9 @@ def pieces(atom):
 
 def expansions(atom, leaves: int = 3, empty: bool = True):
     """The right side of a definition."""
-    sequence = st.lists(st.recursive(atom, pieces, max_leaves=leaves), min_size=0 if empty else 1, max_size=2).map(" ".join)
+    sequence = st.lists(st.recursive(atom, pieces, max_leaves=leaves), min_size=0 if empty else 1, max_size=2).map(
+        " ".join
+    )
     return st.lists(sequence, min_size=1, max_size=3).map("\n    | ".join)
 
 
@@ -65,18 +81,31 @@ def plain(draw, tokens, composed, rules=("start", "one", "_two")):
     lines = [f"{draw(st.sampled_from(marks.get(rule, [''])))}{rule}: {draw(expansions(atom))}" for rule in rules]
     if draw(st.booleans()):  # else half of them have no end
         lines = [f'{line}\n    | "{end}"' for line, end in zip(lines, "abc")]
-    changes = ["", "", '\n%extend one: "c" one', '\n%override _two: "b" | start "a"', '\n%extend A: "cc"', "\n%import common.LCASE_LETTER -> X\n%extend one: X"]
+    changes = [
+        "",
+        "",
+        '\n%extend one: "c" one',
+        '\n%override _two: "b" | start "a"',
+        '\n%extend A: "cc"',
+        "\n%import common.LCASE_LETTER -> X\n%extend one: X",
+    ]
     return "\n".join(lines) + draw(st.sampled_from(changes)) + "\n" + terminals(draw, tokens, composed) + draw(ignored)
 
 
-ignored = st.sampled_from(["", "", "", '%ignore " "\n', "%ignore /,+/\n", '%ignore " "\n%ignore ","\n', "%ignore C_1\n", '%ignore "c"\n'])
+ignored = st.sampled_from(
+    ["", "", "", '%ignore " "\n', "%ignore /,+/\n", '%ignore " "\n%ignore ","\n', "%ignore C_1\n", '%ignore "c"\n']
+)
 
 
 @st.composite
 def templates(draw, tokens):
     """Templates that call themselves and each other with their parameters, by turns and swapped."""
     token = st.sampled_from([*tokens, "A", "BS"])
-    arg = st.one_of(token, token, st.sampled_from(["one", "pair{A, one}", 'pair{"a", BS}', 'nest{"b"}', '"a" | "b" "c"', '("a" one)*']))
+    arg = st.one_of(
+        token,
+        token,
+        st.sampled_from(["one", "pair{A, one}", 'pair{"a", BS}', 'nest{"b"}', '"a" | "b" "c"', '("a" one)*']),
+    )
     inner = st.sampled_from(["x", "y", "x", "y", "pair{x, y}", "pair{y, x}", "nest{x}", *tokens[:4], "A", "one"])
     uses = st.one_of(inner, inner, st.sampled_from(["outer{x, y}", "outer{y, x}"]))
     pair = st.sampled_from(["p", "q", '"c"', "p", "q", "BS"])
@@ -143,7 +172,10 @@ def check_lark(text: str, chart: Chart, good: set[str], rnd: random.Random, lett
     except (LarkError, ValueError):  # tokens that may be empty
         return
     some = sorted(good)
-    tried = {*rnd.sample(some, min(6, len(some))), *("".join(rnd.choices(letters, k=rnd.randint(0, 4))) for _ in range(6))}
+    tried = {
+        *rnd.sample(some, min(6, len(some))),
+        *("".join(rnd.choices(letters, k=rnd.randint(0, 4))) for _ in range(6)),
+    }
     for word in tried:
         try:
             accepted = accepts(word)

@@ -109,7 +109,9 @@ def test_one_character_of_every_pattern_is_of_the_same_set(pattern, flags):
     state = Grammar.from_regex(pattern, flags).automaton.start
     chars = (c for c in map(chr, range(sys.maxunicode + 1)) if not "\ud800" <= c <= "\udfff")
     if flags not in (0, I) or pattern not in ("K", r"\W"):  # these over all of Unicode, the others where letters are
-        chars = (chr(c) for c in [*range(0x2200), *range(0xA640, 0xAC00), *range(0xFB00, 0xFB20), *range(0x10400, 0x10440)])
+        chars = (
+            chr(c) for c in [*range(0x2200), *range(0xA640, 0xAC00), *range(0xFB00, 0xFB20), *range(0x10400, 0x10440)]
+        )
     for char in chars:
         after = state.read(char.encode())
         assert (after is not None) == (compiled.fullmatch(char) is not None), f"U+{ord(char):04X}"
@@ -137,7 +139,9 @@ def _larger(inner):
     )
 
 
-patterns = st.recursive(st.one_of(char, char, char_class, st.tuples(char_class, counts).map("".join)), _larger, max_leaves=7)
+patterns = st.recursive(
+    st.one_of(char, char, char_class, st.tuples(char_class, counts).map("".join)), _larger, max_leaves=7
+)
 
 
 @settings(max_examples=150)
@@ -178,7 +182,10 @@ def test_what_re_accepts_goes_through_every_prefix(first, second):
 
 # refusals
 
-WRITE_OUT, BRANCHES = "it is not a regular language; write the repeated text out", "write both branches as an alternation"
+WRITE_OUT, BRANCHES = (
+    "it is not a regular language; write the repeated text out",
+    "write both branches as an alternation",
+)
 MANY = "a backreference to a group of more than 64 texts"
 REFUSED = [
     (r"(.)\1", MANY, WRITE_OUT),
@@ -211,7 +218,9 @@ def test_a_reference_within_an_atomic_group_is_refused_but_not_one_into_it():
     assert assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, "abc", 4)
 
 
-@pytest.mark.parametrize("pattern", ["a(b", "ab[c", "*a", "é{2,1}", "ab\ncd)e", "a\\", "x[b-a]", "(?P<1>a)", "a{99999999999}"])
+@pytest.mark.parametrize(
+    "pattern", ["a(b", "ab[c", "*a", "é{2,1}", "ab\ncd)e", "a\\", "x[b-a]", "(?P<1>a)", "a{99999999999}"]
+)
 def test_a_broken_pattern_says_where(pattern):
     with pytest.raises(GrammarError) as caught:
         Grammar.from_regex(pattern)

@@ -55,7 +55,18 @@ def test_a_character_cut_in_two():
     assert explain_plain(grammar, "éa").reason == "stops fitting after 'é': 'a' can't come there"
 
 
-PIECES = ["Search[a]", "Lookup[b]", "Finish[c]", "Retrieve[d->e]", "Look", "Search[x", "Jump[y]", "search[a]", "Search[]", ""]
+PIECES = [
+    "Search[a]",
+    "Lookup[b]",
+    "Finish[c]",
+    "Retrieve[d->e]",
+    "Look",
+    "Search[x",
+    "Jump[y]",
+    "search[a]",
+    "Search[]",
+    "",
+]
 
 
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4))

@@ -15,17 +15,17 @@ HOTPOTQA = {
 """KnowAgent, Table 6."""
 
 SHAPES = {
-    "one after the other": "start: a b\na: \"A\" _STEP\nb: \"B\"",
-    "one may be left out": "start: a [b] c\na: \"A\" _STEP\nb: \"B\" _STEP\nc: \"C\"",
-    "repeated by the rule above": "start: (a _STEP)* b\na: \"A\"\nb: \"B\"",
-    "repeated so and so often": "start: (a _STEP)~2..3\na: \"A\" | \"B\"",
-    "recursion": "start: a\na: \"A\" _STEP (a | b)\nb: \"B\"",
-    "may go on or stop": "start: a\na: \"A\" (_STEP b | _STEP c | )\nb: \"B\" _STEP\nc: \"C\" _STEP a",
-    "chosen in rules between": "start: any\nany: a | b\na: \"A\" _STEP any\nb: \"B\" _STEP last\nlast: | c\nc: \"C\"",
-    "what follows is a parameter": "start: f{a} | f{b}\nf{then}: \"F\" _STEP then\na: \"A\" _STEP start\nb: \"B\"",
-    "a parameter in a parameter": "start: f{g{a}}\nf{t}: \"F\" _STEP t\ng{t}: \"G\" _STEP t\na: \"A\" _STEP | \"B\"",
-    "an action named end": "start: a\na: \"A\" _STEP (a | end)\nend: \"B\"",
-    "a part of an action is no action": "start: a\na: \"A\" letter _STEP [a]\nletter: \"B\" | \"C\"",
+    "one after the other": 'start: a b\na: "A" _STEP\nb: "B"',
+    "one may be left out": 'start: a [b] c\na: "A" _STEP\nb: "B" _STEP\nc: "C"',
+    "repeated by the rule above": 'start: (a _STEP)* b\na: "A"\nb: "B"',
+    "repeated so and so often": 'start: (a _STEP)~2..3\na: "A" | "B"',
+    "recursion": 'start: a\na: "A" _STEP (a | b)\nb: "B"',
+    "may go on or stop": 'start: a\na: "A" (_STEP b | _STEP c | )\nb: "B" _STEP\nc: "C" _STEP a',
+    "chosen in rules between": 'start: any\nany: a | b\na: "A" _STEP any\nb: "B" _STEP last\nlast: | c\nc: "C"',
+    "what follows is a parameter": 'start: f{a} | f{b}\nf{then}: "F" _STEP then\na: "A" _STEP start\nb: "B"',
+    "a parameter in a parameter": 'start: f{g{a}}\nf{t}: "F" _STEP t\ng{t}: "G" _STEP t\na: "A" _STEP | "B"',
+    "an action named end": 'start: a\na: "A" _STEP (a | end)\nend: "B"',
+    "a part of an action is no action": 'start: a\na: "A" letter _STEP [a]\nletter: "B" | "C"',
 }
 
 

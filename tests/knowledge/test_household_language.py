@@ -24,8 +24,8 @@ def play(env: HouseholdEnv, rng: random.Random, steps: int, first=()) -> set[str
         assert admitted == set(env.admissible())
         assert knowledge.may_end
         acting = sorted(a for a in admitted if not a.startswith(IDLE))
-        action = first[n] if n < len(first) else rng.choice(
-            acting if acting and rng.random() < 0.7 else sorted(admitted)
+        action = (
+            first[n] if n < len(first) else rng.choice(acting if acting and rng.random() < 0.7 else sorted(admitted))
         )
         env.step(action)
         knowledge = knowledge.after(action)

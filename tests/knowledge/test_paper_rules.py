@@ -30,7 +30,7 @@ OBJECTS = ["mug 1", "mug 2", "desklamp 1"]
 
 def bound(name: str) -> ActionKnowledge:
     knowledge = ActionKnowledge.from_lark(f"alfworld_paper/{name}")
-    return knowledge.bind(RECEPTACLE=RECEPTACLES, **{slot: OBJECTS for slot in knowledge.slots - {"RECEPTACLE"}})
+    return knowledge.bind(RECEPTACLE=RECEPTACLES, **dict.fromkeys(knowledge.slots - {"RECEPTACLE"}, OBJECTS))
 
 
 def test_all_six_ship():
@@ -92,9 +92,7 @@ def test_what_may_come_directly_after_what(line):
         assert bound(name).check(path.split(", ")).verdicts[-1] == verdict, name
 
 
-@pytest.mark.parametrize(
-    "verb, appliance", [("clean", "sinkbasin 1"), ("heat", "microwave 1"), ("cool", "fridge 1")]
-)
+@pytest.mark.parametrize("verb, appliance", [("clean", "sinkbasin 1"), ("heat", "microwave 1"), ("cool", "fridge 1")])
 def test_treating_comes_after_putting_the_same_thing_into_the_same_receptacle_only(verb, appliance):
     def last(*path):
         return bound(verb).check(path).verdicts[-1]

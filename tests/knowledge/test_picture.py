@@ -106,13 +106,23 @@ def test_every_mark_says_for_pages_what_it_stands_for(knowledge, picture):
     for text in picture.iter(SPACE + "text"):
         if text.text != "(end)":
             assert text.text in (text.get("data-action"), text.get("data-place"))
-    named = [box for box in picture.iter(SPACE + "rect") if box.get("class") != "band" and (box.get("data-action") or box.get("data-place"))]
+    named = [
+        box
+        for box in picture.iter(SPACE + "rect")
+        if box.get("class") != "band" and (box.get("data-action") or box.get("data-place"))
+    ]
     shown = {name for box in named for name in (box.get("data-action") or box.get("data-place")).split()}
-    assert not named or shown == set(knowledge.rules) or shown == {name for pair in knowledge.graph.places() for name in pair}
+    assert (
+        not named
+        or shown == set(knowledge.rules)
+        or shown == {name for pair in knowledge.graph.places() for name in pair}
+    )
 
 
 def test_actions_that_may_be_the_last_are_marked(knowledge, picture):
-    ends = {c.findtext(SPACE + "title").split(" -> ")[0] for c in picture.iter(SPACE + "circle") if c.get("class") == "end"}
+    ends = {
+        c.findtext(SPACE + "title").split(" -> ")[0] for c in picture.iter(SPACE + "circle") if c.get("class") == "end"
+    }
     if list(picture.iter(SPACE + "circle")):
         assert ends == knowledge.graph.may_end
     elif not knowledge.graph.places():
@@ -184,7 +194,9 @@ def test_all_is_inside_the_view(picture):
             assert all(0 <= x <= width and 0 <= y <= height for x, y in zip(numbers[::2], numbers[1::2]))
 
 
-@pytest.mark.parametrize("name, table", [("30 actions", True), ("6 places", True), ("30 tools", False), ("hotpotqa", False)])
+@pytest.mark.parametrize(
+    "name, table", [("30 actions", True), ("6 places", True), ("30 tools", False), ("hotpotqa", False)]
+)
 def test_what_would_be_a_tangle_is_a_table(name, table):
     svg = ActionKnowledge.from_lark(GRAPHS[name]).to_svg()
     assert ("<circle" in svg) == table
@@ -233,13 +245,16 @@ def test_no_node_of_mermaid_is_called_by_a_word_of_its_language():
 
 
 def test_actions_alike_share_a_line():
-    assert ActionKnowledge.from_lark("hotpotqa").to_table() == """\
+    assert (
+        ActionKnowledge.from_lark("hotpotqa").to_table()
+        == """\
 hotpotqa: 4 actions
 
 start                     -> retrieve, search
 retrieve, search, lookup  -> retrieve, search, lookup, finish
 finish                    -> the end
 """
+    )
 
 
 def test_places_are_told_with_what_leads_on():

@@ -48,7 +48,9 @@ def test_what_was_fixed_outlives_new_bindings(tied):
 
 
 def test_a_whole_path_is_one_text_of_the_grammar_up_to_its_steps(tied):
-    assert tied.check(["go attic", "go cellar", "take wine from cellar", "bring wine to attic", "drop wine at attic"]).ok
+    assert tied.check(
+        ["go attic", "go cellar", "take wine from cellar", "bring wine to attic", "drop wine at attic"]
+    ).ok
     assert tied.check(["go attic", "take wine from attic"]).verdicts == ["ok", "misordered"]
     assert tied.check(["go attic", "take hat from attic", "bring hat box to attic"]).verdicts[-1] == "misordered"
 
@@ -209,8 +211,11 @@ def test_a_question_is_answered_within_every_limit(steps):
             assert admitted == {"Finish[x]"}
             knowledge = knowledge.after("Finish[x]")
         else:
-            assert admitted == ({"Search[x]", "Retrieve[x]"} if not knowledge.path else
-                                {"Search[x]", "Retrieve[x]", "Lookup[x]", "Finish[x]"})
+            assert admitted == (
+                {"Search[x]", "Retrieve[x]"}
+                if not knowledge.path
+                else {"Search[x]", "Retrieve[x]", "Lookup[x]", "Finish[x]"}
+            )
             knowledge = knowledge.after("Search[x]")
     assert knowledge.may_end
     with pytest.raises(KnowledgeError, match="no action is admitted after 'Finish"):

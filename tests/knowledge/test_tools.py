@@ -171,7 +171,11 @@ def test_a_plan_is_made_of_tools():
         ([OPENAI[0], OPENAI[0]], {}, "there are 2 tools named 'get_weather'"),
         ([{"name": "start"}], {}, "can't be named 'start'"),
         ([{"name": "a", "parameters": {"type": "array"}}], {}, "tool 'a': its parameters are of type 'array'"),
-        ([{"name": "a", "parameters": {"properties": {"b": {"type": "x"}}}}], {}, "'a': JSON Schema at #/properties/b/"),
+        (
+            [{"name": "a", "parameters": {"properties": {"b": {"type": "x"}}}}],
+            {},
+            "'a': JSON Schema at #/properties/b/",
+        ),
         ([{"name": "a", "parameters": {"properties": {"b": False}, "required": ["b"]}}], {}, "no call of it can"),
         (OPENAI, {"follow": {"now": ["later"]}}, "there is no tool 'later'"),
         (OPENAI, {"follow": {"later": ["now"]}}, "there is no tool 'later'"),

@@ -89,8 +89,8 @@ def test_a_misordered_action_counts_once_and_the_path_goes_on_after_it(hotpotqa)
 def test_a_misordered_action_that_leads_back_leaves_the_place_as_it_is():
     """What follows open is a parameter: where open may not come, it leads back to where one is."""
     knowledge = ActionKnowledge.from_lark(
-        "%declare _STEP\nstart: go\nat: | open{at} | take\ngo: \"A\" _STEP at\n"
-        "open{then}: \"B\" _STEP then\ntake: \"C\" _STEP start\n"
+        '%declare _STEP\nstart: go\nat: | open{at} | take\ngo: "A" _STEP at\n'
+        'open{then}: "B" _STEP then\ntake: "C" _STEP start\n'
     )
     assert knowledge.check(["B", "A", "B", "C", "B", "A"]).verdicts == [
         "misordered", "ok", "ok", "ok", "misordered", "ok",

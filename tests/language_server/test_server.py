@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("pygls", reason="needs pygls: pip install -c constraints.txt .[test]")
 
-from lsprotocol import types  # noqa: E402
-from pygls.lsp.client import LanguageClient  # noqa: E402
+from lsprotocol import types
+from pygls.lsp.client import LanguageClient
 
-from constrained.grammar.source import SHIPPED  # noqa: E402
-from constrained.knowledge.lint import check_file  # noqa: E402
-from constrained.language_server import apart  # noqa: E402
+from constrained.grammar.source import SHIPPED
+from constrained.knowledge.lint import check_file
+from constrained.language_server import apart
 
 GOOD = SHIPPED / "template.lark"
 BROKEN = (

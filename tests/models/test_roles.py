@@ -21,7 +21,9 @@ def test_a_role_without_a_model_has_none():
 
 
 def test_what_is_named_twice_is_loaded_once(adapter):
-    models = load_roles(None, {"planner": str(EMBEDDED), "grounder": EMBEDDED, "explorer": adapter, "extractor": adapter})
+    models = load_roles(
+        None, {"planner": str(EMBEDDED), "grounder": EMBEDDED, "explorer": adapter, "extractor": adapter}
+    )
     assert models["planner"] is models["grounder"] is not models["policy"]
     assert models["explorer"] is models["extractor"]
 

@@ -14,8 +14,7 @@ from tests.browser import watched
     ],
 )
 def test_trouble_is_seen(browser, script):
-    with pytest.raises(AssertionError):
-        with watched(browser) as tab:
-            tab.goto("data:text/html,<title>Page</title>")
-            tab.evaluate(script)
-            tab.evaluate("new Promise((done) => setTimeout(done))")
+    with pytest.raises(AssertionError), watched(browser) as tab:
+        tab.goto("data:text/html,<title>Page</title>")
+        tab.evaluate(script)
+        tab.evaluate("new Promise((done) => setTimeout(done))")

@@ -91,7 +91,7 @@ def test_a_report_and_a_checked_file_show_every_verdict():
     said, tags = read(check_file(BROKEN)._repr_html_())
     assert "1 error" in said and "✗ error" in said and "undefined-rule" in said and "4:18" in said
     assert 'one: "größe <x>"  two  _STEP' in said and tags.count("mark") == 1
-    assert read(check_file("start: \"a\"\n")._repr_html_())[0].endswith("nothing to mend")
+    assert read(check_file('start: "a"\n')._repr_html_())[0].endswith("nothing to mend")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_report_and_a_checked_file_show_every_verdict():
         lambda: plan([Step(1, HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, phase=HOSTILE)], note=HOSTILE)._repr_html_(),
         lambda: Plan(HOSTILE, HOSTILE, HOSTILE, HOSTILE, True, 0)._repr_html_(),
         lambda: ActionKnowledge.from_lark("hotpotqa").check(["<script>", "Search[</code>]"])._repr_html_(),
-        lambda: check_file(f"// {HOSTILE[:-10]}\nstart: \"<script>\" nothing\n")._repr_html_(),
+        lambda: check_file(f'// {HOSTILE[:-10]}\nstart: "<script>" nothing\n')._repr_html_(),
     ],
 )
 def test_what_models_games_and_files_say_stays_text(html):

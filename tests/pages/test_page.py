@@ -52,7 +52,10 @@ def test_the_theme_follows_the_system_until_it_is_switched(tab, tmp_path, system
     [
         ("fetch('http://127.0.0.1:9/').catch(() => {})", "connect-src"),
         ("document.body.innerHTML = '<img src=\"http://127.0.0.1:9/a.png\">'", "img-src"),
-        ("document.body.innerHTML = '<p onclick=\"alert(1)\">'; document.querySelector('p').click()", "script-src-attr"),
+        (
+            "document.body.innerHTML = '<p onclick=\"alert(1)\">'; document.querySelector('p').click()",
+            "script-src-attr",
+        ),
         ("document.body.append(Object.assign(document.createElement('script'), {text: '1'}))", "script-src-elem"),
     ],
 )
@@ -61,6 +64,8 @@ def test_the_policy_refuses(browser, tmp_path, attempt, refused):
     file.write_text(page("Page", ""), encoding="utf-8")
     tab = browser.new_page()
     tab.goto(file.as_uri())
-    attempts = "document.addEventListener('securitypolicyviolation', (event) => done(event.effectiveDirective)); " + attempt
+    attempts = (
+        "document.addEventListener('securitypolicyviolation', (event) => done(event.effectiveDirective)); " + attempt
+    )
     assert tab.evaluate(f"new Promise((done) => {{ {attempts} }})") == refused
     tab.close()

@@ -153,7 +153,7 @@ def test_a_run_without_masks_shows_what_is_wrong(tab, address):
 
 def test_a_run_is_stopped(tab, address):
     rules = "".join(f'a{n}: "act {n} " /[a-z]{{30}}/ _STEP a{n + 1}\n' for n in range(100))
-    opened(tab, address, f"%declare _STEP\nstart: a0\n{rules}a100: \"end\"\n", "Run")
+    opened(tab, address, f'%declare _STEP\nstart: a0\n{rules}a100: "end"\n', "Run")
     expect(tab.locator("#summary")).to_contain_text("102 notes")
     tab.get_by_label("Task").fill("go on")
     tab.get_by_label("Steps").fill("200")

@@ -12,10 +12,20 @@ import constrained.models
 from tests.browser import watched
 
 DOCS = Path(__file__).parents[2] / "docs"
-LOADING = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src", "video": "src", "use": "href"}
+LOADING = {
+    "img": "src",
+    "script": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "use": "href",
+}
 
 # Of Sphinx and its extensions among each other.
-pytestmark = [pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "PendingDeprecationWarning")]
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind}") for kind in ("DeprecationWarning", "PendingDeprecationWarning")
+]
 
 
 class References(HTMLParser):
@@ -61,7 +71,12 @@ def test_every_link_within_the_site_leads_somewhere(site):
             if parts.scheme or parts.netloc:
                 continue
             known = pages.get(target)
-            if not target.exists() or parts.fragment and known and unquote(parts.fragment) not in known.places | {"top"}:
+            if (
+                not target.exists()
+                or parts.fragment
+                and known
+                and unquote(parts.fragment) not in known.places | {"top"}
+            ):
                 lost[page.name].append(reference)
     assert len(pages) > 15 and not lost
 

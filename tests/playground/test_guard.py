@@ -44,7 +44,9 @@ def test_scripts_are_served(asking, path):
     assert asking.client.get(f"/static/{path}", headers=asking.headers).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["playground/../page.py", "playground/%2e%2e%2f%2e%2e%2fpage.py", "pages/page.py", "playground/body.html"])
+@pytest.mark.parametrize(
+    "path", ["playground/../page.py", "playground/%2e%2e%2f%2e%2e%2fpage.py", "pages/page.py", "playground/body.html"]
+)
 def test_nothing_else_is_served(asking, path):
     assert asking.client.get(f"/static/{path}", headers=asking.headers).status_code == 404
 

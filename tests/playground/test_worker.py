@@ -42,7 +42,9 @@ def test_one_process_does_one_job_after_the_other(worker):
 
 def test_a_job_that_takes_too_long_costs_its_process_and_no_more(worker):
     with pytest.raises(WorkerError, match="longer than 0.001 seconds"):
-        worker.answer(("tokenizer", asked(""), 60), ("check", asked("start: " + "| ".join(f'"{n}"' for n in range(9999))), 1e-3))
+        worker.answer(
+            ("tokenizer", asked(""), 60), ("check", asked("start: " + "| ".join(f'"{n}"' for n in range(9999))), 1e-3)
+        )
     assert worker.answer(("check", asked('start: "a"'), 60))["findings"] == []
 
 
@@ -69,7 +71,10 @@ def test_hostile_grammars_end_in_time(asking, text):
 @pytest.mark.parametrize("name, allowed", [("qwen2.5", 151_665), ("gpt2", 50_257), ("phi3-mini", 32_011)])
 def test_tokens_of_real_tokenizers(worker, name, allowed):
     (file,) = tokenizers_at(str(shared(f"tokenizers/{name}")))
-    jobs = [(job, {**asked('start: "go to " /[a-z]{1,9}/'), "path": "go ", "tokenizer": file}, 120) for job in ("tokenizer", "explain")]
+    jobs = [
+        (job, {**asked('start: "go to " /[a-z]{1,9}/'), "path": "go ", "tokenizer": file}, 120)
+        for job in ("tokenizer", "explain")
+    ]
     tokens = worker.answer(*jobs)["tokens"]
     assert tokens["size"] == allowed and {"t", "to"} <= {token["text"] for token in tokens["first"]}
 
@@ -98,7 +103,7 @@ def test_a_run_says_its_steps_and_its_end(asking):
 
 
 def test_a_copy_of_the_household_that_became_something_else_is_not_played(asking):
-    text = "%declare _STEP PLACE\nstart: goto{PLACE}\ngoto{p}: \"go to \" p\n"
+    text = '%declare _STEP PLACE\nstart: goto{PLACE}\ngoto{p}: "go to " p\n'
     assert not asking.check(text, "household")["knowledge"]["played"]
     assert asking.check(read_source("household").text, "household")["knowledge"]["played"]
     answer = asking.post(

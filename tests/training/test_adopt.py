@@ -65,7 +65,11 @@ def test_the_best_rounds_weights_alone_are_what_base_and_adapter_were(run, base,
     assert not torch.allclose(logits(merged), logits(load(base, device="cpu")))
     assert merged.is_embedded
     card = (tmp_path / "new" / "README.md").read_text()
-    assert card.startswith("# A model\n") and "12 runs of 6 training games (others)" in card.replace("\n", " ") and "constrained train x" in card
+    assert (
+        card.startswith("# A model\n")
+        and "12 runs of 6 training games (others)" in card.replace("\n", " ")
+        and "constrained train x" in card
+    )
     assert [int(number) for number in re.findall(r"^\| (\d) \|", card, re.M)] == [0, 1]
 
 

@@ -40,8 +40,7 @@ def test_expert_wins_made_games_even_when_disturbed(games):
     for number, game in enumerate(games):
         assert play(HouseholdEnv(game), prior, rng=random.Random(number))[1]
     disturbed = [
-        play(HouseholdEnv(game), prior, noise=0.2, rng=random.Random(number))[1]
-        for number, game in enumerate(games)
+        play(HouseholdEnv(game), prior, noise=0.2, rng=random.Random(number))[1] for number, game in enumerate(games)
     ]
     assert sum(disturbed) >= 11
 

@@ -103,7 +103,9 @@ def test_without_masks_exactly_what_breaks_the_knowledge_is_dropped(tmp_path):
     assert report["kept"] == len(clean)
 
 
-@pytest.mark.parametrize("piece, call", [("play_all", 2), ("practice_texts", 2), ("tune", 1), ("play_all", 4), ("tune", 2)])
+@pytest.mark.parametrize(
+    "piece, call", [("play_all", 2), ("practice_texts", 2), ("tune", 1), ("play_all", 4), ("tune", 2)]
+)
 def test_broken_off_before_any_piece_it_ends_as_an_unbroken_run(whole, tmp_path, monkeypatch, piece, call):
     folder, reports = whole
     original, calls = getattr(module, piece), []

@@ -12,7 +12,9 @@ from constrained.training.texts import IGNORED, Span, TrainingText, digest, enco
 from tests.data import shared
 from tests.training.tiny import tiny_model
 
-MIXED = TrainingText((Span("Thought 1: ", False), Span("look\n", True), Span("Seen: desk 1\n", False), Span("go on", True)))
+MIXED = TrainingText(
+    (Span("Thought 1: ", False), Span("look\n", True), Span("Seen: desk 1\n", False), Span("go on", True))
+)
 
 
 def learned(loaded, tokens) -> str:
@@ -70,7 +72,9 @@ def test_long_texts_are_left_out_and_counted(tiny):
     assert [text.ids for text in kept] == [encoded(tiny, MIXED).ids] * 2 and left_out == 1
     with pytest.raises(TrainingError, match=r"(?s)longer than 256 tokens \(the context of .*use a model with a longer"):
         encode_all(tiny, [long], 4096)
-    with pytest.raises(TrainingError, match=r"(?s)longer than 5 tokens \(max_length\); the shortest has .*raise max_length"):
+    with pytest.raises(
+        TrainingError, match=r"(?s)longer than 5 tokens \(max_length\); the shortest has .*raise max_length"
+    ):
         encode_all(tiny, [MIXED], 5)
 
 

@@ -208,9 +208,7 @@ def test_broken_off_while_the_result_is_written(tiny, texts, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("damage", ["cut", "other bytes", "file missing", "list missing"])
-def test_a_damaged_checkpoint_is_passed_over(
-    tiny, texts, tmp_path, monkeypatch, every_step, unbroken, caplog, damage
-):
+def test_a_damaged_checkpoint_is_passed_over(tiny, texts, tmp_path, monkeypatch, every_step, unbroken, caplog, damage):
     with monkeypatch.context() as inner:
         break_after(inner, 5)
         with pytest.raises(Broken):
@@ -260,7 +258,9 @@ def test_every_text_is_read_once_an_epoch(packed):
     lengths = [n % 37 + 1 for n in range(500)]
     steps = steps_of(lengths, rows=8, epochs=2, seed=0, packed=packed)
     read = [text for step in steps for row in step for text in row]
-    assert len(read) == 1000 and sorted(read[:500]) == sorted(read[500:]) == list(range(500)) and read[:500] != read[500:]
+    assert (
+        len(read) == 1000 and sorted(read[:500]) == sorted(read[500:]) == list(range(500)) and read[:500] != read[500:]
+    )
     assert all(len(step) <= 8 for step in steps)
     rows = [sum(lengths[text] for text in row) for step in steps for row in step]
     assert max(rows) <= (packed or 37)

@@ -85,7 +85,7 @@ class GroundedQuestion:
 
     def memory(self, first_observation: str) -> None:
         """Return None: the results are the history."""
-        return None
+        return
 
     def close(self) -> None:
         """Close the environment whose question it is."""

@@ -227,9 +227,7 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
 # -- solver ------------------------------------------------------------------
 
 
-def _solve(
-    episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Answer]
-) -> Asking[None]:
+def _solve(episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Answer]) -> Asking[None]:
     answer = answer_only(episode.knowledge)
     admitted = set(answering(episode.knowledge)).intersection(episode.knowledge.may_follow)
     if episode.settings.constrained and not admitted:
@@ -242,9 +240,7 @@ def _solve(
         episode.do(episode.judged("", last.text.strip(), *written, last))
 
 
-def _solver_prompt(
-    episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge
-) -> str:
+def _solver_prompt(episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge) -> str:
     plan = "\n".join(f"{call}\nEvidence: {evidence.get(call.number, 'none')}" for call in calls)
     return in_chat_form(
         episode.loaded(),

@@ -93,9 +93,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         """Forget all requests, and make room on `device` for the masks of so many at once; `install` does it."""
         self._followed.clear()
         self._masks = torch.full((1 + requests, self.vocabulary.words), -1, dtype=torch.int32, device=device)
-        self._host = torch.empty(
-            (requests, self.vocabulary.words), dtype=torch.int32, pin_memory=device.type == "cuda"
-        )
+        self._host = torch.empty((requests, self.vocabulary.words), dtype=torch.int32, pin_memory=device.type == "cuda")
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
         int32_tensor.zero_()

@@ -104,11 +104,11 @@ class VllmV2LogitsProcessor(LogitsProcessor):
         # As many columns as any of the slots may have tokens that we haven't read: one, as a rule.
         columns = max(1, *(bounds[slot] - start for slot, start in zip(slots, starts)))
         where = torch.tensor([slots, starts], device=history.device)
-        wanted = (where[1].unsqueeze(1) + torch.arange(columns, device=history.device)).clamp_(
-            max=history.shape[1] - 1
-        )
+        wanted = (where[1].unsqueeze(1) + torch.arange(columns, device=history.device)).clamp_(max=history.shape[1] - 1)
         news = history[where[0].unsqueeze(1), wanted]  # [slots, columns]
-        facts = torch.stack([t.long() for t in (ctx.expanded_idx_mapping, ctx.expanded_local_pos, ctx.pos, ctx.input_ids)])
+        facts = torch.stack(
+            [t.long() for t in (ctx.expanded_idx_mapping, ctx.expanded_local_pos, ctx.pos, ctx.input_ids)]
+        )
         host = torch.cat([facts.flatten(), news.long().flatten()]).cpu().numpy()  # the one wait
         owner, local, position, token = host[: facts.numel()].reshape(4, -1)
         unread = host[facts.numel() :].reshape(len(slots), columns)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Callable, Iterable, Iterator
 
 from constrained.environments.data import data_file, members
 from constrained.environments.household.build import build_world
@@ -51,13 +51,13 @@ class Game:
     solved: Callable[[World], bool] = field(repr=False)
 
     @classmethod
-    def from_problem(cls, name: str, task: str, problem: Problem) -> "Game":
+    def from_problem(cls, name: str, task: str, problem: Problem) -> Game:
         """Set up a game from a planning problem and its task sentence."""
         world = build_world(problem)
         return cls(name, task, problem, world, compile_goal(problem.goal, world))
 
     @classmethod
-    def from_json(cls, text: str | bytes, name: str = "game") -> "Game":
+    def from_json(cls, text: str | bytes, name: str = "game") -> Game:
         """Read a game from the text of a ``game.tw-pddl``.
 
         Raises
@@ -72,7 +72,7 @@ class Game:
             raise GameError(f"{name}: {error.message}", hint=error.hint) from error
 
     @classmethod
-    def from_file(cls, path: str | Path) -> "Game":
+    def from_file(cls, path: str | Path) -> Game:
         """Read a game from a ``game.tw-pddl`` file."""
         return cls.from_json(*read_content(path))
 
@@ -100,9 +100,7 @@ def read_game_file(text: str | bytes, name: str) -> GameFile:
             f"{name} is not a whole JSON file: {error}",
             hint="the file is cut short or not a game.tw-pddl; fetch it again",
         ) from error
-    problem, grammar = (
-        (data.get("pddl_problem"), data.get("grammar")) if isinstance(data, dict) else (None, None)
-    )
+    problem, grammar = (data.get("pddl_problem"), data.get("grammar")) if isinstance(data, dict) else (None, None)
     if not isinstance(problem, str) or not isinstance(grammar, str):
         raise GameError(
             f"{name} has no 'pddl_problem' and 'grammar'",

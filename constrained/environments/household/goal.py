@@ -9,8 +9,8 @@ then costs microseconds, where the product of all objects would cost millisecond
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Callable
 
 from constrained.environments.household.world import TRAITS, World
 from constrained.errors import GameError

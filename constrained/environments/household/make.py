@@ -145,9 +145,7 @@ def _sites(furniture: list[str], rng: random.Random) -> dict[str, str]:
     return sites
 
 
-def state_problem(
-    aim: Aim, furniture: list[str], sites: dict[str, str], lying: Collection[tuple[str, str]]
-) -> Problem:
+def state_problem(aim: Aim, furniture: list[str], sites: dict[str, str], lying: Collection[tuple[str, str]]) -> Problem:
     """State a room as a planning problem of ALFWorld's domain.
 
     Parameters
@@ -164,11 +162,11 @@ def state_problem(
     thing_kinds = sorted({_kind(thing) for thing, _ in lying})
     place_kinds = sorted({_kind(receptacle) for receptacle in furniture})
     objects = {"agent1": "agent", start: "location"}
-    objects.update({site: "location" for site in sites.values()})
+    objects.update(dict.fromkeys(sites.values(), "location"))
     objects.update({f"{kind}Type": "otype" for kind in thing_kinds})
     objects.update({f"{kind}Type": "rtype" for kind in place_kinds})
     objects.update({thing: "object" for thing, _ in lying})
-    objects.update({receptacle: "receptacle" for receptacle in furniture})
+    objects.update(dict.fromkeys(furniture, "receptacle"))
     init: list[tuple[str, ...]] = [("atLocation", "agent1", start)]
     for receptacle in furniture:
         kind = _kind(receptacle)

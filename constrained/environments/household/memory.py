@@ -202,18 +202,13 @@ class Memory:
     def find(self, kind: str) -> dict[str, str]:
         """Objects of a type and the receptacles where they were last seen."""
         return {
-            name: receptacle
-            for receptacle, listed in self.contents.items()
-            for name in listed
-            if kind_of(name) == kind
+            name: receptacle for receptacle, listed in self.contents.items() for name in listed if kind_of(name) == kind
         }
 
     def ready(self, name: str) -> bool:
         """Whether an object is of the wanted kind and in the wanted state."""
         wanted = self.goal.state
-        return kind_of(name) == self.goal.kind and (
-            not wanted or wanted in self.states.get(name, set())
-        )
+        return kind_of(name) == self.goal.kind and (not wanted or wanted in self.states.get(name, set()))
 
     def destination(self) -> str | None:
         """The receptacle to fill: the fullest so far; of empty ones, the handiest."""

@@ -7,7 +7,7 @@ in the first case has it changed the world.
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from constrained.environments.household import text
 from constrained.environments.household.world import World

@@ -8,8 +8,8 @@ actions is returned.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import permutations, product
-from typing import Callable, Iterator
 
 from constrained.environments.household import rules
 from constrained.environments.household.aim import LIGHT, RESULTS, Aim, read_goal
@@ -136,9 +136,7 @@ def _plans(aim: Aim, start: World) -> Iterator[Plan]:
                     yield _placing(aim.treatment, list(zip(chosen, sources)), receptacle, appliance)
 
 
-def _placing(
-    verb: str | None, things: list[tuple[str, str | None]], receptacle: str, appliance: str
-) -> Plan:
+def _placing(verb: str | None, things: list[tuple[str, str | None]], receptacle: str, appliance: str) -> Plan:
     def plan(attempt: _Attempt) -> None:
         for thing, source in things:
             if verb is not None and thing not in attempt.world.states[RESULTS[verb][1]]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import random
 import re
+from collections.abc import Collection
 from functools import cache
-from typing import Collection
 
 from constrained.environments.household import aim as aims
 from constrained.environments.household import catalogue

@@ -9,7 +9,7 @@ one of this game are the same text.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 NOTHING_HAPPENS = "Nothing happens."
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
@@ -69,10 +69,7 @@ def introduction(receptacles: Sequence[str], task: str) -> str:
 
 def middle_of_room(receptacles: Sequence[str]) -> str:
     """Return how the middle of the room looks."""
-    return (
-        "You are in the middle of a room. Looking quickly around you, "
-        f"you see {listing(receptacles)}."
-    )
+    return f"You are in the middle of a room. Looking quickly around you, you see {listing(receptacles)}."
 
 
 def facing(receptacles: Sequence[str], beside: Sequence[str]) -> str:

@@ -7,8 +7,8 @@ domain's identifiers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Mapping
 
 from constrained.errors import GameError
 
@@ -89,7 +89,7 @@ class World:
     states: dict[str, set[str]] = field(default_factory=dict)
     removed: set[tuple[str, str]] = field(default_factory=set)
 
-    def copy(self) -> "World":
+    def copy(self) -> World:
         """Return an independent world in the same state."""
         return World(
             self.house,

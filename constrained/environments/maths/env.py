@@ -105,7 +105,7 @@ class MathsEnv:
 
     def memory(self, first_observation: str) -> None:
         """Return None: the results are the history."""
-        return None
+        return
 
     def close(self) -> None:
         """Nothing to free: the process that computes serves others, too."""

@@ -95,7 +95,7 @@ class Mind2WebEnv:
 
     def memory(self, first_observation: str) -> None:
         """There is none: every page shows the actions so far."""
-        return None
+        return
 
     def close(self) -> None:
         """Nothing is held."""

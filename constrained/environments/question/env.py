@@ -151,7 +151,7 @@ class QuestionEnv:
 
     def memory(self, first_observation: str) -> None:
         """Return None: what was found is the history."""
-        return None
+        return
 
     def close(self) -> None:
         """Nothing to free: the index serves others, too."""

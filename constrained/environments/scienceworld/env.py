@@ -100,7 +100,7 @@ class ScienceWorldEnv:
 
     def memory(self, first_observation: str) -> None:
         """There is no summary of a science task: a prompt holds the history."""
-        return None
+        return
 
     def close(self) -> None:
         """Leave the simulator to the next task of this process; safe to call twice."""

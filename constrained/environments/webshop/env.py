@@ -122,7 +122,7 @@ class WebshopEnv:
 
     def memory(self, first_observation: str) -> None:
         """There is none: a prompt holds the pages."""
-        return None
+        return
 
     def close(self) -> None:
         """Nothing is held: the shop is shared."""

@@ -6,7 +6,7 @@ docstring of its pattern says what is left out.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from constrained.grammar.nodes import Node
 from constrained.grammar.regex import regex_node
@@ -68,7 +68,7 @@ PATTERNS = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def format_node(name: str) -> Node | None:
     """The texts of a format as a tree of characters; None if it is not enforced."""
     return regex_node(PATTERNS[name]) if name in PATTERNS else None

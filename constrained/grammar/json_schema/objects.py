@@ -157,7 +157,9 @@ class AnyOrder(_Order):
 
     def object(self) -> Node:
         what = f"{len(self.pairs)} properties in any order"
-        self.writer.limits.check("schema", len(self.pairs) << len(self.pairs), what, "let them come in the schema's order")
+        self.writer.limits.check(
+            "schema", len(self.pairs) << len(self.pairs), what, "let them come in the schema's order"
+        )
         most = 1 if self.high is None else self.high
         must = sum(1 << i for i, (_, required) in enumerate(self.pairs) if required)
         work = [(0, 0)]

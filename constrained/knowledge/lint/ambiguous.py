@@ -183,7 +183,7 @@ def _prefix(place, first: str, second: str, text: str, outline: Outline) -> Find
         f"{_where(place)}, `{text}` is a whole '{first}', and '{second}' begins with it",
         "only where the model ends its text tells them apart; the masks allow both, but a model that ends early, or "
         "late, means another action",
-        f"close '{first}' with a character of its own, as in `\"...\" \".\" _STEP`, or word one of them differently",
+        f'close \'{first}\' with a character of its own, as in `"..." "." _STEP`, or word one of them differently',
         outline.place(second),
     )
 
@@ -204,7 +204,7 @@ def _open_ended(knowledge: ActionKnowledge, outline: Outline, work: _Work) -> It
                 f"`{_shown(text)}` is a whole '{name}', and so is `{_shown(longer)}`, which begins with it",
                 "only where the model ends its text tells them apart; the masks allow both, but a model that ends early "
                 "means another thing",
-                f"close the text with a character that can't stand in it, as in `\"[\" ... \"]\"`, in '{name}'",
+                f'close the text with a character that can\'t stand in it, as in `"[" ... "]"`, in \'{name}\'',
                 outline.place(name),
             )
 

@@ -87,7 +87,9 @@ def check_file(
         source = read_source(text_or_path, limits)
     except GrammarError as error:
         hint = error.hint or "save it as UTF-8 text"
-        return Checked(str(text_or_path), [Finding("unreadable", error.message, "nothing in it could be checked", hint)])
+        return Checked(
+            str(text_or_path), [Finding("unreadable", error.message, "nothing in it could be checked", hint)]
+        )
     checked = Checked(source.name, text=source.text)
     rules, slot_names, fault = _load(source, limits)
     if isinstance(fault, LimitError):
@@ -110,7 +112,9 @@ def check_file(
         if tokens is not None:
             found.of(lambda: writing.unwritable(outline, reached, values or {}, tokens, tokenizer))
             if bound and not found.errors:
-                found.of(lambda: writing.never_whole(checked.grammar, checked.knowledge, outline, tokens, tokenizer, start))
+                found.of(
+                    lambda: writing.never_whole(checked.grammar, checked.knowledge, outline, tokens, tokenizer, start)
+                )
     if checked.knowledge is not None:
         found.of(lambda: actions.left_out(outline, checked.knowledge.graph, reached & productive_rules(rules), start))
         found.of(lambda: actions.uncommented(outline, source.text, checked.knowledge.graph.actions, start))
@@ -133,7 +137,12 @@ class _Findings:
         except (ConstrainedError, RecursionError) as error:
             message = getattr(error, "message", "groups are nested too deeply")
             self.all.append(
-                Finding("not-checked", f"part of the file was not checked: {message}", "there may be more to find", "make the file simpler")
+                Finding(
+                    "not-checked",
+                    f"part of the file was not checked: {message}",
+                    "there may be more to find",
+                    "make the file simpler",
+                )
             )
 
     @property
@@ -173,7 +182,8 @@ def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Findin
             "no-start",
             f"there is no rule '{start}'",
             "it is where every text begins",
-            f"write `{start}: {' | '.join(defined[:3]) or '...'}`" + (", or check it with --start NAME" if defined else ""),
+            f"write `{start}: {' | '.join(defined[:3]) or '...'}`"
+            + (", or check it with --start NAME" if defined else ""),
         )
 
 
@@ -194,7 +204,12 @@ def _build(checked: Checked, rules, slot_names, start: str, source: Source, limi
             found.all.append(faults.refusal(error, source.name, None))
     except KnowledgeError as error:
         found.all.append(
-            Finding("no-actions", error.message.removeprefix(f"{source.name}: "), "there is nothing an agent could do", error.hint)
+            Finding(
+                "no-actions",
+                error.message.removeprefix(f"{source.name}: "),
+                "there is nothing an agent could do",
+                error.hint,
+            )
         )
 
 

@@ -57,7 +57,7 @@ def _ignored(options: Options, outline: Outline) -> Finding:
         "endless-text",
         f"%ignore admits {_shown(first)} any number of times, between all tokens",
         _WHY + "; whitespace is where models get stuck most",
-        "write the spaces where they belong, as in `\"a\" \" \"? \"b\"`, and take out the %ignore",
+        'write the spaces where they belong, as in `"a" " "? "b"`, and take out the %ignore',
         outline.span(first),
     )
 
@@ -180,7 +180,7 @@ def nesting(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iter
             "endless-list",
             f"'{name}' can hold itself again and again within one text{by}",
             "a text can nest, or go on, without a bound; only the token limit ends a model that doesn't",
-            "nothing, if that is meant; else write the depth or the length that is enough, as in `item (\",\" item)~0..9`",
+            'nothing, if that is meant; else write the depth or the length that is enough, as in `item ("," item)~0..9`',
             outline.place(name),
         )
 
@@ -202,7 +202,10 @@ def _inline_calls(name: str, rules: dict[str, Rule], written: set[tuple[str, str
 def _inline_params(rules: dict[str, Rule], acting: set[str]) -> set[tuple[str, str]]:
     """(rule, parameter) that stands before the end of the rule's action."""
     found = {
-        (name, node.name) for name, rule in rules.items() for node in _inline(rule.body, acting) if isinstance(node, n.Var)
+        (name, node.name)
+        for name, rule in rules.items()
+        for node in _inline(rule.body, acting)
+        if isinstance(node, n.Var)
     }
     while True:
         new = {

@@ -14,7 +14,9 @@ from constrained.knowledge.lint.outline import IMPORT, Outline
 def syntax(fault: GrammarError) -> Finding:
     """Of a statement that doesn't parse."""
     hint = fault.hint or "a rule is written `name: ...`, a terminal `NAME: ...`"
-    return Finding("syntax", _bare(fault), "the file can't be read as it stands", hint, Span(fault.line or 1, fault.column or 1))
+    return Finding(
+        "syntax", _bare(fault), "the file can't be read as it stands", hint, Span(fault.line or 1, fault.column or 1)
+    )
 
 
 def refusal(fault: GrammarError, name: str, outline: Outline | None = None) -> Finding:

@@ -85,7 +85,7 @@ class Finding:
 
     @property
     def severity(self) -> str:
-        """"error", "warning" or "note"."""
+        """ "error", "warning" or "note"."""
         return CODES[self.code]
 
     def to_dict(self, name: str, context: str) -> dict:

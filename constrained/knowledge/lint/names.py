@@ -94,8 +94,10 @@ def _define(name: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean '{near[0]}'?"
     if name.isupper():
-        return f"define it, as in `{name}: /[^\\n]{{1,80}}/`; or, if its values are bound at run time, `%declare {name}`"
-    return f"define it, as in `{name}: \"...\"`"
+        return (
+            f"define it, as in `{name}: /[^\\n]{{1,80}}/`; or, if its values are bound at run time, `%declare {name}`"
+        )
+    return f'define it, as in `{name}: "..."`'
 
 
 def defined_twice(outline: Outline) -> Iterator[Finding]:

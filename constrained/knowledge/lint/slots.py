@@ -24,7 +24,9 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
                 "unknown-slot",
                 f"there is no slot {name} to bind",
                 "its values would be lost",
-                f"did you mean {near[0]}?" if near else f"`%declare {name}` and use it, or bind one of: {', '.join(sorted(declared)) or 'none'}",
+                f"did you mean {near[0]}?"
+                if near
+                else f"`%declare {name}` and use it, or bind one of: {', '.join(sorted(declared)) or 'none'}",
             )
     for name in grammar.unbound():
         if name not in values:

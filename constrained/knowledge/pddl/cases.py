@@ -61,7 +61,11 @@ def _cases(formula: Formula, positive: bool, names: dict[str, str], taken: set[s
         if (head == "and") == positive:
             return _all(found, parts, positive, names)
         every = [case for some in found for case in some]
-        return every if len(every) <= MAX_CASES else [Case(whole=(_renamed(formula if positive else ("not", formula), names),))]
+        return (
+            every
+            if len(every) <= MAX_CASES
+            else [Case(whole=(_renamed(formula if positive else ("not", formula), names),))]
+        )
     if head in ("exists", "forall"):
         if (head == "exists") != positive:
             return [Case(whole=(_renamed(formula if positive else ("not", formula), names),))]

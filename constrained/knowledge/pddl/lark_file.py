@@ -94,7 +94,7 @@ class _Writer:
             f"// The actions of the planning domain {self.domain.name}, imported from {origin}: refine it by hand.",
             "// It forbids only what the domain makes impossible, and admits more where the domain's state",
             "// can't be told from the path: bind the slots at every step to what is there, as said beside them",
-            "// (a slot \"by r\" may be given its values for each r: {\"r 1\": [...], ...}).",
+            '// (a slot "by r" may be given its values for each r: {"r 1": [...], ...}).',
         ]
         if self.choice.assumed:
             head += ["// Taken for granted:", *(f"//   {line}" for line in self.choice.assumed)]
@@ -262,9 +262,9 @@ class _Writer:
     # slots
 
     def _argument_slot(self, action: Action, layout: Layout, variable: str) -> str:
-        conditioned = any(
-            variable in lit.terms for case in self.cases[action.name] for lit in case.literals
-        ) or any(variable in variables_of(w) for case in self.cases[action.name] for w in case.whole)
+        conditioned = any(variable in lit.terms for case in self.cases[action.name] for lit in case.literals) or any(
+            variable in variables_of(w) for case in self.cases[action.name] for w in case.whole
+        )
         if not conditioned:
             kind = next(p.type for p in action.parameters if p.name == variable)
             return self._slot(kind, SlotMeaning("type", kind))

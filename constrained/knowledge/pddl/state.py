@@ -114,7 +114,9 @@ class State:
         if not literals:
             yield bound
             return
-        best = min(literals, key=lambda lit: (sum(t not in bound for t in set(lit.terms) if t[0] == "?"), len(lit.terms)))
+        best = min(
+            literals, key=lambda lit: (sum(t not in bound for t in set(lit.terms) if t[0] == "?"), len(lit.terms))
+        )
         rest = [lit for lit in literals if lit is not best]
         for atom in self.matching(best, bound):
             new = self._fit(best, atom, types, bound)

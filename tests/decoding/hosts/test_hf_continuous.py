@@ -58,7 +58,10 @@ def test_each_request_has_its_own_grammar_and_writes_what_generate_writes():
         assert GRAMMARS[name].matches(text_of(VOCABULARY, found[request]))
         batch = TOKENIZER([prompt], return_tensors="pt")
         alone = MODEL.generate(
-            **batch, max_new_tokens=40, do_sample=False, pad_token_id=0,
+            **batch,
+            max_new_tokens=40,
+            do_sample=False,
+            pad_token_id=0,
             logits_processor=[ConstrainedLogitsProcessor(COMPILED[name], max_new_tokens=40)],
         )
         assert found[request] == alone[0, batch["input_ids"].shape[1] :].tolist()

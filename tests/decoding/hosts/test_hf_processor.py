@@ -64,9 +64,7 @@ def test_forced_text_is_cut_by_the_model_here_and_by_the_tokenizer_in_our_own_lo
 @pytest.mark.parametrize("name", ["choices", "regex", "step"])
 def test_every_row_of_every_way_to_generate_is_in_the_grammar(name, options):
     torch.manual_seed(0)
-    processor = ConstrainedLogitsProcessor(
-        COMPILED[name], max_new_tokens=40, num_beams=options.get("num_beams", 1)
-    )
+    processor = ConstrainedLogitsProcessor(COMPILED[name], max_new_tokens=40, num_beams=options.get("num_beams", 1))
     prompts = ["A room. ", "go", "You are in the middle of it. "]
     rows = write(prompts, processor, **options)
     assert len(rows) == len(prompts) * options.get("num_return_sequences", 1)
@@ -129,8 +127,15 @@ def test_beams_find_the_likeliest_text_of_the_grammar():
     ids = letters.tokenizer("x", return_tensors="pt")
     processor = ConstrainedLogitsProcessor(compiled, num_beams=12)
     out = letters.model.generate(
-        **ids, logits_processor=[processor], num_beams=12, max_new_tokens=8, length_penalty=0.0, pad_token_id=0,
-        output_scores=True, return_dict_in_generate=True, early_stopping="never",
+        **ids,
+        logits_processor=[processor],
+        num_beams=12,
+        max_new_tokens=8,
+        length_penalty=0.0,
+        pad_token_id=0,
+        output_scores=True,
+        return_dict_in_generate=True,
+        early_stopping="never",
     )
     best = text_of(letters.vocabulary, out.sequences[0, ids["input_ids"].shape[1] :])
     scores = {text: log_probability(letters, text) for text in texts}
@@ -182,7 +187,10 @@ def test_inside_the_mask_the_distribution_is_the_models_own():
     batch = TOKENIZER(["A room. "], return_tensors="pt")
     before = batch["input_ids"].shape[1]
     MODEL.generate(
-        **batch, max_new_tokens=40, do_sample=False, logits_processor=[ConstrainedLogitsProcessor(COMPILED["step"]), spy]
+        **batch,
+        max_new_tokens=40,
+        do_sample=False,
+        logits_processor=[ConstrainedLogitsProcessor(COMPILED["step"]), spy],
     )
     assert len(seen) > 10
     for ids, scores in seen:
@@ -215,7 +223,11 @@ def test_on_a_gpu_it_writes_what_it_writes_on_the_cpu():
 def test_the_raw_logits_are_left_as_they_are():
     batch = TOKENIZER(["x"], return_tensors="pt")
     out = MODEL.generate(
-        **batch, max_new_tokens=3, output_logits=True, return_dict_in_generate=True, do_sample=False,
+        **batch,
+        max_new_tokens=3,
+        output_logits=True,
+        return_dict_in_generate=True,
+        do_sample=False,
         logits_processor=[ConstrainedLogitsProcessor(COMPILED["choices"])],
     )
     assert all(torch.isfinite(step).all() for step in out.logits)
@@ -260,7 +272,9 @@ def test_a_token_that_was_not_allowed_is_an_error():
     batch = TOKENIZER(["x"], return_tensors="pt")
     with pytest.raises(ConstrainedError, match=r"row 0, token 1: token 65 .* is not allowed here; allowed: b'g'"):
         MODEL.generate(
-            **batch, max_new_tokens=5, do_sample=False,
+            **batch,
+            max_new_tokens=5,
+            do_sample=False,
             logits_processor=[ConstrainedLogitsProcessor(COMPILED["choices"]), meddle],
         )
 

@@ -35,7 +35,9 @@ def test_the_requests_for_vllm_are_such_as_it_serves():
     household = ast.literal_eval(assigned["household"])
     VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": household}))
     assert read_specification(household).matches("take mug 1 from desk 1")
-    calls = [node for node in ast.walk(code[1]) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.dumps"]
+    calls = [
+        node for node in ast.walk(code[1]) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.dumps"
+    ]
     text = json.dumps(ast.literal_eval(calls[0].args[0]))
     VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": text}))
 

@@ -160,7 +160,9 @@ def test_a_real_model_under_both_interfaces_writes_what_generate_writes(settings
 
     def some():
         return [
-            Request(LOADED.tokenizer.encode(prompt), SamplingParams(40, extra_args={"constrained": {"choices": CHOICES}}))
+            Request(
+                LOADED.tokenizer.encode(prompt), SamplingParams(40, extra_args={"constrained": {"choices": CHOICES}})
+            )
             for prompt in ("A room. ", "x", "go")
         ]
 
@@ -170,7 +172,10 @@ def test_a_real_model_under_both_interfaces_writes_what_generate_writes(settings
     compiled = compile_grammar(read_specification({"choices": CHOICES}), VOCABULARY)
     for one, other in zip(first, second):
         ids = LOADED.model.generate(
-            torch.tensor([one.prompt]), max_new_tokens=40, do_sample=False, pad_token_id=0,
+            torch.tensor([one.prompt]),
+            max_new_tokens=40,
+            do_sample=False,
+            pad_token_id=0,
             logits_processor=[ConstrainedLogitsProcessor(compiled, max_new_tokens=40)],
         )
         assert one.output == other.output == ids[0, len(one.prompt) :].tolist()

@@ -108,11 +108,14 @@ class LogitsProcessor(abc.ABC):
     {more}
 """
 V1 = PACKAGE.format(
-    arguments="vllm_config, device, is_pin_memory", context="",
+    arguments="vllm_config, device, is_pin_memory",
+    context="",
     more="@abc.abstractmethod\n    def is_argmax_invariant(self): ...\n    @abc.abstractmethod\n"
     "    def update_state(self, batch_update): ...",
 )
 V2 = PACKAGE.format(arguments="vllm_config, req_states", context=", ctx", more="def add_request(self, *a): ...")
+
+
 @pytest.fixture
 def a_package_vllm(tmp_path, monkeypatch):
     """Puts a package `vllm` of these modules on the path, with this project's entry points; all is undone after."""

@@ -153,8 +153,17 @@ class EngineV1:
 class EngineV2:
     """Runs requests in slots; `drafter` proposes tokens, which the model then checks in rows of their own."""
 
-    def __init__(self, make: Callable[[Any], Any], model: Model, eos: set[int], *, seats=4, seed=0, longest=128,
-                 drafter: Callable[[Request], list[int]] = lambda request: []):
+    def __init__(
+        self,
+        make: Callable[[Any], Any],
+        model: Model,
+        eos: set[int],
+        *,
+        seats=4,
+        seed=0,
+        longest=128,
+        drafter: Callable[[Request], list[int]] = lambda request: [],
+    ):
         self.model, self.eos, self.seats, self.drafter = model, eos, seats, drafter
         self.rng = np.random.default_rng(seed)
         self.tokens = torch.zeros((seats, longest), dtype=torch.int32)
@@ -228,7 +237,9 @@ class EngineV2:
         after = self.processor.apply(before.clone(), context)
         for slot in order:
             if whole[slot]:
-                self._commit(slot, drafts[slot], [i for i, row in enumerate(rows) if row[0] == slot], before, after, check)
+                self._commit(
+                    slot, drafts[slot], [i for i, row in enumerate(rows) if row[0] == slot], before, after, check
+                )
 
     def _commit(self, slot, draft, rows, before, after, check) -> None:
         """Take tokens as long as the draft agrees, and one more."""

@@ -78,7 +78,7 @@ def _micro(text: str) -> str:
     """`text` with a fraction of six digits, all that Python before 3.11 reads."""
     head, point, rest = text.partition(".")
     figures = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-    return f"{head}.{figures:0<6.6}{rest[len(figures):]}" if point else text
+    return f"{head}.{figures:0<6.6}{rest[len(figures) :]}" if point else text
 
 
 @pytest.mark.parametrize("name", sorted(READERS))

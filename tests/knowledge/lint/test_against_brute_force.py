@@ -137,7 +137,9 @@ expressions = st.recursive(
     lambda inner: st.one_of(
         st.tuples(inner, inner).map("".join),
         st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format),
-        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,3}", "*?", "+?"])).map("(?:{0[0]}){0[1]}".format),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,3}", "*?", "+?"])).map(
+            "(?:{0[0]}){0[1]}".format
+        ),
     ),
     max_leaves=6,
 )
@@ -154,6 +156,7 @@ def test_the_bound_that_is_proposed(pattern, text):
 
 
 # tokens
+
 
 @settings(max_examples=200, deadline=None)
 @given(

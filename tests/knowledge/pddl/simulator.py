@@ -49,7 +49,9 @@ class Simulator:
             if section[0] == ":action":
                 fields = dict(zip(section[2::2], section[3::2]))
                 parameters = typed(fields.get(":parameters", []))
-                self.actions.append((section[1], parameters, fields.get(":precondition", []), fields.get(":effect", [])))
+                self.actions.append(
+                    (section[1], parameters, fields.get(":precondition", []), fields.get(":effect", []))
+                )
 
     def of_type(self, kind: str) -> list[str]:
         def kinds(k):

@@ -38,7 +38,9 @@ def test_a_disjunction_makes_cases_and_an_existential_makes_variables():
 def test_too_many_cases_are_not_multiplied_out():
     different = "".join(f"(or (p{i} ?x) (q{i} ?x))" for i in range(20))
     predicates = "".join(f"(p{i} ?x) (q{i} ?x)" for i in range(20))
-    text = f"(define (domain d) (:predicates {predicates}) (:action a :parameters (?x) :precondition (and {different})))"
+    text = (
+        f"(define (domain d) (:predicates {predicates}) (:action a :parameters (?x) :precondition (and {different})))"
+    )
     found = cases(read_domain(text).actions[0])
     assert len(found) == MAX_CASES and all(len(case.whole) == 15 for case in found)
 
@@ -92,7 +94,10 @@ def test_a_refusal_says_what_and_where(text, line, column, message):
     [
         (BEGIN + " " * 400_000 + END, "has 400,1.. characters, more than 300,000"),
         (BEGIN + "(:action a)" * 600 + ")", "has 600 actions, more than 500"),
-        (BEGIN.replace("(f)", " ".join(f"(p{i})" for i in range(600))) + END.replace("(f)", "(p1)"), "has 601 predicates"),
+        (
+            BEGIN.replace("(f)", " ".join(f"(p{i})" for i in range(600))) + END.replace("(f)", "(p1)"),
+            "has 601 predicates",
+        ),
     ],
 )
 def test_what_is_too_large_is_refused_by_a_named_limit(text, message):
