@@ -1,5 +1,5 @@
 # make plan: install and watch an agent solve a household game · make test: install and run the tests (JOBS=8: faster)
-# make docs: the documentation as a site in build/docs
+# make lint: ruff and mypy · make docs: the documentation as a site in build/docs
 # make embedded: train the embedded model again from nothing · make self-learning: what it is compared to, too
 # make editor: bundle the playground's editor component again (needs npm; what it makes is committed)
 PYTHON ?= python3
@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
 
-.PHONY: plan test docs embedded self-learning editor clean
+.PHONY: plan test lint docs embedded self-learning editor clean
 
 plan: $(VENV)/installed
 	$(BIN)/constrained plan "heat an egg and put it in the fridge"
@@ -17,6 +17,11 @@ JOBS ?= 2
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 docs: $(VENV)/installed-test
 	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
@@ -51,10 +56,10 @@ $(BIN)/python:
 
 # Stamps: a second call installs nothing unless the requirements changed. The install is editable,
 # so changed code needs none either.
-$(VENV)/installed: setup.py constraints.txt | $(BIN)/python
+$(VENV)/installed: pyproject.toml setup.py constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e .
 	touch $@
 
-$(VENV)/installed-test: setup.py constraints.txt | $(BIN)/python
+$(VENV)/installed-test: pyproject.toml setup.py constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e ".[test]"
 	touch $(VENV)/installed $@
