@@ -33,11 +33,11 @@ BUILD := build/embedded
 LEARN := $(BIN)/constrained bench self-learning --model $(BUILD)/taught --output $(BUILD)/rounds
 
 $(BUILD)/taught/README.md: | $(VENV)/installed-test
-	$(BIN)/python -m constrained.training.embedded --out $(BUILD)/taught --work $(BUILD)/work --no-play
+	$(BIN)/python -m tools.embedded_model.train --out $(BUILD)/taught --work $(BUILD)/work --no-play
 
 embedded: $(BUILD)/taught/README.md
 	$(LEARN) --variant full
-	$(BIN)/python -m constrained.training.adopt $(BUILD)/rounds/full --round 4 --base $(BUILD)/taught \
+	$(BIN)/python -m tools.embedded_model.merge_adapter $(BUILD)/rounds/full --round 4 --base $(BUILD)/taught \
 	  --out constrained/models/embedded --command "make embedded"
 
 self-learning: $(BUILD)/taught/README.md

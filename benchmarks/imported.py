@@ -21,7 +21,7 @@ from functools import partial
 
 from tqdm import tqdm
 
-from benchmarks import expert_figures
+from benchmarks import reporting
 from benchmarks.replay import SETS, TRAINING_GAMES, Transcript, read_expert, read_knowagent
 from constrained.environments.base import Binding
 from constrained.environments.data import data_file
@@ -214,11 +214,11 @@ def table(figures: dict[str, dict]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench imported`."""
-    expert_figures.add_arguments(parser, "judge")
+    reporting.add_arguments(parser, "judge")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Print the table, write the JSON."""
     figures = run(options.every)
-    expert_figures.give(figures, table, options)
+    reporting.give(figures, table, options)
     return 0

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks import expert_figures
+from benchmarks import reporting
 from benchmarks.paper_rules import printed_rules, rule_set
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_named
@@ -29,10 +29,10 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import INVALID, OK
 from constrained.output import to_json, write_whole
 from constrained.training.filter import NOT_CORRECT, Sifted, sift
+from constrained.training.judging import judge_actions, judge_in_game
 from constrained.training.merge import merge
 from constrained.training.released import ALFWORLD, HOTPOTQA, ReleasedRun, read_released
 from constrained.training.trajectory import Act, Trajectory
-from constrained.training.verdicts import verdicts, verdicts_in_game
 
 ROUNDS = ("D0", "D1")
 PRINTED = "alfworld_paper"
@@ -99,11 +99,11 @@ def _judged(run: ReleasedRun, knowledge: ActionKnowledge | None, games: Mapping[
     if not run.success:
         return run.trajectory([])
     if run.benchmark == HOTPOTQA:
-        return run.trajectory(verdicts(run.actions, knowledge))
+        return run.trajectory(judge_actions(run.actions, knowledge))
     game = games[run.task]
     if knowledge is None:
-        return run.trajectory(verdicts(run.actions, printed_rules(game)))
-    return run.trajectory(verdicts_in_game(run.actions, game, knowledge))
+        return run.trajectory(judge_actions(run.actions, printed_rules(game)))
+    return run.trajectory(judge_in_game(run.actions, game, knowledge))
 
 
 def apply(reading: Reading, rounds: Judged) -> Result:
@@ -258,7 +258,7 @@ def run_command(options: argparse.Namespace) -> int:
         raise DataError(f"--show-drops is {options.show_drops}", "use 0 or more")
     results, runs = run()
     found = {result.reading.name: figures(result, runs) for result in results}
-    expert_figures.give(found, lambda figures: table(list(figures.values())), options)
+    reporting.give(found, lambda figures: table(list(figures.values())), options)
     for name, f in found.items():
         for drop in f["drops of correct runs"][: options.show_drops]:
             print(f"{name}, {drop['round']}: {drop['task']}")

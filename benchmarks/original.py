@@ -21,7 +21,7 @@ from itertools import islice
 
 from tqdm import tqdm
 
-from benchmarks import expert_figures
+from benchmarks import reporting
 from constrained.environments.alfworld import AlfworldEnv
 from constrained.environments.data import data_file, fields, read_rows
 from constrained.environments.household import Game, HouseholdEnv
@@ -185,7 +185,7 @@ def table(figures: dict) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench original`."""
-    expert_figures.add_arguments(parser, "play")
+    reporting.add_arguments(parser, "play")
     parser.add_argument("--split", choices=SPLITS, default="valid_seen")
     parser.add_argument("--steps", type=int, default=RANDOM_STEPS, help=f"at random in a game (default {RANDOM_STEPS})")
 
@@ -193,7 +193,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     """Print the table, write the JSON; 1 if anything differed."""
     figures = run(options.split, options.every, options.steps)
-    expert_figures.give(figures, table, options)
+    reporting.give(figures, table, options)
     for difference in figures["differences"][:5]:
         print(json.dumps(difference))
     return 1 if figures["differences"] else 0

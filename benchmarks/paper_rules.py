@@ -15,13 +15,13 @@ from collections import Counter, defaultdict
 
 from tqdm import tqdm
 
-from benchmarks import expert_figures
+from benchmarks import reporting
 from benchmarks.replay import TRAINING_GAMES, read_expert
 from constrained.environments.household import load_games
 from constrained.environments.household.game import Game
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import OK
-from constrained.training.verdicts import verdicts_in_game
+from constrained.training.judging import judge_in_game
 
 RULE_SETS = {
     "pick_and_place_simple": "pick",
@@ -58,7 +58,7 @@ def judge(game: Game, actions: list[str], printed: ActionKnowledge, ours: Action
     """
     counts: Counter = Counter()
     before = "start"
-    for act, theirs in zip(verdicts_in_game(actions, game, ours), printed.check(actions)):
+    for act, theirs in zip(judge_in_game(actions, game, ours), printed.check(actions)):
         if not act.had_effect:
             counts["no effect"] += 1
             continue
@@ -126,11 +126,11 @@ def table(figures: dict[str, dict]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench rules`."""
-    expert_figures.add_arguments(parser, "judge")
+    reporting.add_arguments(parser, "judge")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Print the table, write the JSON."""
     figures = run(options.every)
-    expert_figures.give(figures, table, options)
+    reporting.give(figures, table, options)
     return 0

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from tqdm import tqdm
 
-from benchmarks import expert_figures
+from benchmarks import reporting
 from constrained.environments.data import data_file, fields, members, read_rows
 from constrained.environments.household import Game, HouseholdEnv, load_games
 from constrained.environments.household.text import WELCOME
@@ -188,13 +188,13 @@ def table(figures: dict[str, dict]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `constrained bench replay`."""
-    expert_figures.add_arguments(parser, "replay")
+    reporting.add_arguments(parser, "replay")
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Print the table, write the JSON."""
     figures = run(options.every)
-    expert_figures.give(figures, table, options)
+    reporting.give(figures, table, options)
     for name, f in figures.items():
         for difference in f["differences"][:5]:
             print(f"{name}: {json.dumps(difference)}")

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import plots
+from benchmarks import plot_style
 from benchmarks.agents.plot import draw
 from benchmarks.agents.published import published
 from benchmarks.agents.report import table
@@ -120,7 +120,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     """Play, print the table, write the JSON."""
     if options.plot:
-        plots.check(options.plot)
+        plot_style.check(options.plot)
     for name in ("trials", "explore_steps"):
         value = getattr(options, name)
         if value is not None and value < 1:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.agents.published import Published, published
 from benchmarks.agents.report import row_name
-from benchmarks.dots import Group, Line, Panel, draw_dots
-from benchmarks.recorded import COUNT, FIGURE, FLAG, TEXT, Maybe
+from benchmarks.dot_chart import Group, Line, Panel, draw_dots
+from benchmarks.result_files import COUNT, FIGURE, FLAG, TEXT, Maybe
 from constrained.errors import ConstrainedError
 
 MARKS = {"ours": "masks on", "other": "masks off", "crossed": "as published"}
@@ -31,7 +31,7 @@ def draw(result: Mapping, path: Path) -> None:
     result : mapping
         What `constrained bench agents --json` writes.
     path : Path
-        It ends in one of `benchmarks.plots.SUFFIXES`.
+        It ends in one of `benchmarks.plot_style.SUFFIXES`.
 
     Raises
     ------

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks import plots
+from benchmarks import plot_style
 from benchmarks.engine import engines, exact, machine, report
+from benchmarks.engine.comparison import Kept, Settings, SideBySide
 from benchmarks.engine.plot import draw
-from benchmarks.engine.side_by_side import Kept, Settings, SideBySide
 from benchmarks.engine.vocabularies import BY_SIZE
 from benchmarks.engine.workloads import WORKLOADS
 from constrained import __version__
@@ -98,7 +98,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.repeats < 1 or options.seconds <= 0 or options.limit <= 0:
         raise ConstrainedError("--repeats, --seconds and --limit are positive numbers")
     if options.plot:
-        plots.check(options.plot)
+        plot_style.check(options.plot)
 
 
 def result(records: list[dict], settings: Settings) -> dict:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.dots import Group, Line, Panel, draw_dots
+from benchmarks.dot_chart import Group, Line, Panel, draw_dots
 from benchmarks.engine.engines import NAMES
 from benchmarks.engine.report import amount, rows
 from benchmarks.engine.workloads import WORKLOADS
-from benchmarks.recorded import FLAG, TEXT, TIME, Maybe
+from benchmarks.result_files import FLAG, TEXT, TIME, Maybe
 from constrained.errors import ConstrainedError
 
 _MEASUREMENT = {"vocabulary": TEXT, "workload": Maybe(TEXT), "engine": TEXT, "status": TEXT, "reason": Maybe(TEXT)}
@@ -42,7 +42,7 @@ def draw(result: Mapping, path: Path) -> None:
     result : mapping
         As `command.result` makes it.
     path : Path
-        It ends in one of `benchmarks.plots.SUFFIXES`.
+        It ends in one of `benchmarks.plot_style.SUFFIXES`.
 
     Raises
     ------

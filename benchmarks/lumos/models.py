@@ -13,11 +13,11 @@ from benchmarks.lumos.recipe import VARIANTS, Recipe, Variant
 from benchmarks.lumos.texts import Texts, make_texts, save, saved, to_cut, to_learn, work_out
 from constrained.models.load import LoadedModel, load
 from constrained.output import to_json
-from constrained.training.pretraining import Recipe as Sizes
-from constrained.training.pretraining import make_model
-from constrained.training.texts import Span, TrainingText
-from constrained.training.tokenizer import train_tokenizer
+from constrained.training.encoding import Span, TrainingText
 from constrained.training.tuning import Tuned, tune
+from tools.embedded_model.pretraining import Recipe as Sizes
+from tools.embedded_model.pretraining import make_model
+from tools.embedded_model.tokenizer import train_tokenizer
 
 
 def folder_of(recipe: Recipe, output: Path) -> Path:

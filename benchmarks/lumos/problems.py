@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from benchmarks.lumos.augment import augment
 from benchmarks.lumos.recipe import Recipe
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.likeness import Likeness
 from constrained.environments.maths.problems import Problem, is_held_out, load_gsm8k, load_svamp, svamp_parts
 from constrained.training.annotations import gsm8k, svamp
 from constrained.training.annotations.annotation import conversations
-from constrained.training.annotations.datasets import executed
-from constrained.training.annotations.fresh import with_fresh_numbers
+from constrained.training.annotations.convert import executed
 
 CONVERT = {"gsm8k": gsm8k.convert, "svamp": svamp.convert}
 
@@ -58,7 +58,7 @@ def varied(problems: dict[str, list[Problem]], recipe: Recipe) -> Iterator[tuple
     for problem in problems["svamp"]:
         yield "svamp", problem
         for copy in range(recipe.copies):
-            fresh = with_fresh_numbers(problem, random.Random(f"{recipe.seed}/{problem.name}/{copy}"))
+            fresh = augment(problem, random.Random(f"{recipe.seed}/{problem.name}/{copy}"))
             if fresh is not None:
                 yield "svamp", fresh
     for problem in problems["gsm8k"]:

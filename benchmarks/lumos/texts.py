@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from benchmarks.lumos.demonstrations import demonstrate
 from benchmarks.lumos.problems import Worked, in_words, is_short, number, training_problems, varied, worked
 from benchmarks.lumos.recipe import WAYS, Recipe
 from constrained.agents.episode import Settings
@@ -21,8 +22,7 @@ from constrained.environments.suite import Suite, open_suite
 from constrained.knowledge import ActionKnowledge
 from constrained.models.load import LoadedModel
 from constrained.output import to_json, write_whole
-from constrained.training.demonstrations import demonstrate
-from constrained.training.texts import Span, TrainingText
+from constrained.training.encoding import Span, TrainingText
 
 KNOWLEDGE = "lumos/maths_given"
 """The space that Lumos's grounder acts in here: a formula holds numbers of the problem, and no others."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import plots
+from benchmarks import plot_style
 from benchmarks.engine.machine import describe
 from benchmarks.self_learning.compare import tables
 from benchmarks.self_learning.plot import draw
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     """Run the variants, print the tables, write the JSON and the picture."""
     if options.plot:
-        plots.check(options.plot)
+        plot_style.check(options.plot)
     tuning = tuning_of(options)
     train = choose_suite(options.train, tuning.seed)
     tests = [choose_suite(text, tuning.seed) for text in options.test or TESTS]
@@ -85,7 +85,7 @@ def learn(
 ) -> list[dict]:
     """The reports of one variant's rounds; the tuning's seed is the games' and the play's, too."""
     from benchmarks.self_learning.small_start import make_small_start
-    from constrained.training.self_learning import Course, self_learning
+    from constrained.training.self_learning import Schedule, self_learning
 
     model = make_small_start(options.output / "small-start-base") if variant.base == "small" else options.model
 
@@ -106,7 +106,7 @@ def learn(
         synthesis=played(variant.masks, options.temperature),
         test=played(variant.test_masks, 0.0),
         model=model,
-        course=Course(options.rounds, None, options.samples, variant.rule),
+        schedule=Schedule(options.rounds, None, options.samples, variant.rule),
         tuning=tuning,
         batch=options.play_batch,
         device=options.device or own_device(),

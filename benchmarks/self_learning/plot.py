@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import papers
-from benchmarks.plots import INK, SMALL, SOFT, caption, cut, drawing, plain
-from benchmarks.recorded import COUNT, FIGURE, TEXT, Maybe
+from benchmarks.plot_style import INK, SMALL, SOFT, caption, cut, drawing, plain
+from benchmarks.result_files import COUNT, FIGURE, TEXT, Maybe
 from benchmarks.self_learning.compare import SAME_GAMES
 from benchmarks.self_learning.rounds import PRUNED, suites
 from constrained.errors import ConstrainedError
@@ -52,7 +52,7 @@ def draw(result: Sequence[Mapping] | Mapping, path: Path) -> None:
     result : sequence of mapping, or mapping
         The reports of one run's rounds; or what the benchmark's `--json` writes, with all "runs" and their "rounds".
     path : Path
-        It ends in one of `benchmarks.plots.SUFFIXES`.
+        It ends in one of `benchmarks.plot_style.SUFFIXES`.
 
     Raises
     ------

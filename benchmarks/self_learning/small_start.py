@@ -15,8 +15,8 @@ from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game
 from constrained.errors import DataError
 from constrained.output import to_json, write_whole
-from constrained.training.embedded import FIRST_SEED, HELD_OUT, make_examples, make_tokenizer, save_model
-from constrained.training.pretraining import Recipe, Run, show_progress
+from tools.embedded_model.pretraining import Recipe, Run, show_progress
+from tools.embedded_model.train import FIRST_SEED, HELD_OUT, make_examples, make_tokenizer, save_model
 
 RECIPE = Recipe(tokens=500_000)
 """With masks it wins about half the held-out games; after twice as many tokens, masks alone win it nearly all."""

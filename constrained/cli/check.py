@@ -120,7 +120,7 @@ def _data(checked: Checked) -> dict:
 
 
 def _runs(arguments, knowledge: ActionKnowledge) -> int:
-    from benchmarks.trajectories import check_runs  # the environments: only for runs
+    from constrained.training.judging import check_runs  # the environments: only for runs
 
     out = {}
     for path in arguments.runs:

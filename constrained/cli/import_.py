@@ -119,7 +119,7 @@ def _add_conversations(kinds) -> None:
 
 
 def run_conversations(arguments) -> int:
-    from constrained.training.annotations.datasets import converted, training_conversations
+    from constrained.training.annotations.convert import converted, training_conversations
 
     check_new(arguments.output, arguments.force)
     lines: list[str] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from constrained.cli.bench import find_benchmarks
+
 RECORDED = {
     "engine": "engine.json",
     "agents": "agents_alfworld_valid_seen.json",
@@ -40,17 +42,18 @@ def add_parser(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from benchmarks import plots
+    find_benchmarks()
+    from benchmarks import plot_style
     from benchmarks.agents import plot as agents
     from benchmarks.engine import plot as engine
-    from benchmarks.recorded import DOCS, RESULTS, read_result
+    from benchmarks.result_files import DOCS, RESULTS, read_result
     from benchmarks.self_learning import plot as self_learning
 
     drawn = {"engine": engine, "agents": agents, "self-learning": self_learning}[arguments.kind]
     result = Path(arguments.path) if arguments.path else RESULTS / RECORDED[arguments.kind]
     folder = DOCS if DOCS.is_dir() and not arguments.path else Path()
     picture = arguments.output or folder / f"{arguments.kind.replace('-', '_')}.svg"
-    plots.check(picture)
+    plot_style.check(picture)
     drawn.draw(read_result(result, f"constrained bench {arguments.kind}", drawn.form), picture)
     print(f"wrote {picture}")
     return 0

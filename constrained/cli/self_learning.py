@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
+from constrained.cli.bench import find_benchmarks
 from constrained.cli.tuning import add_tuning, own_device, tuning_of
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
@@ -65,13 +66,15 @@ def add_parser(commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from benchmarks import plots
     from constrained.agents.episode import Settings
     from constrained.environments.suite import choose_suite
-    from constrained.training.self_learning import Course, best, self_learning
+    from constrained.training.self_learning import Schedule, best, self_learning
 
     if arguments.plot:
-        plots.check(arguments.plot)
+        find_benchmarks()
+        from benchmarks import plot_style
+
+        plot_style.check(arguments.plot)
     tuning = tuning_of(arguments)
     train = choose_suite(arguments.train, tuning.seed)
     tests = [choose_suite(text, tuning.seed) for text in arguments.test]
@@ -89,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         test=greedy,
         model=arguments.model,
         knowledge=ActionKnowledge.from_lark(arguments.knowledge) if arguments.knowledge else None,
-        course=Course(arguments.rounds, arguments.epsilon, arguments.samples, arguments.rule),
+        schedule=Schedule(arguments.rounds, arguments.epsilon, arguments.samples, arguments.rule),
         tuning=tuning,
         batch=arguments.play_batch,
         device=arguments.device or own_device(),

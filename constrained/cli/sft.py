@@ -41,7 +41,7 @@ def add_parser(commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     tuning = tuning_of(arguments)
     from constrained.models.load import load  # torch: only when tuning
-    from constrained.training.sources import read_source
+    from constrained.training.sft_data import read_source
     from constrained.training.tuning import tune
 
     model = load(arguments.model, device=arguments.device or own_device())

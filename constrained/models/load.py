@@ -222,7 +222,7 @@ def _adapts_embedded(folder: Path) -> bool:
 
 
 def _reads_memory(model: Any) -> bool:
-    """Whether it was trained as the embedded model is (see `constrained.training.embedded`)."""
+    """Whether it was trained as the embedded model is (see `tools.embedded_model.train`)."""
     return getattr(model.config, "household_memory", False) is True
 
 

@@ -11,7 +11,7 @@ from constrained.agents.lumos.conversation import asked
 from constrained.environments.data import fields
 from constrained.errors import DataError
 from constrained.models.load import LoadedModel
-from constrained.training.texts import Span, TrainingText
+from constrained.training.encoding import Span, TrainingText
 
 ROLES = ("system", "user", "assistant")
 

@@ -16,7 +16,7 @@ from constrained.agents.steps import step_prompt
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.models.load import LoadedModel
-from constrained.training.texts import Span, TrainingText
+from constrained.training.encoding import Span, TrainingText
 
 FORMAT = "fireact"
 

@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from transformers.utils import logging
 
 from constrained.errors import DataError, TrainingError
-from constrained.training.rows import collate
+from constrained.training.batching import collate
+from constrained.training.encoding import Encoded
 from constrained.training.settings import Tuning
-from constrained.training.texts import Encoded
 
 _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 _NO_SPACE = ("no space left", "pytorchstreamwriter")

@@ -67,7 +67,7 @@ class ReleasedRun:
         return [action for action, _ in self.turns]
 
     def trajectory(self, acts: Iterable[Act]) -> Trajectory:
-        """The run with the verdicts on its actions (see `constrained.training.verdicts`).
+        """The run with the verdicts on its actions (see `constrained.training.judging`).
 
         Raises
         ------

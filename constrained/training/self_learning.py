@@ -40,12 +40,12 @@ from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel, load, load_adapters
 from constrained.output import to_json, write_whole
+from constrained.training.distributed import agreed
+from constrained.training.encoding import TrainingText
 from constrained.training.filter import Sifted, check_rule, sift
 from constrained.training.merge import merge
-from constrained.training.practice import practice_texts, read_practice, write_practice
-from constrained.training.processes import agreed
+from constrained.training.replay import practice_texts, read_practice, write_practice
 from constrained.training.settings import Tuning
-from constrained.training.texts import TrainingText
 from constrained.training.trajectory import Trajectory, from_record
 from constrained.training.tuning import tune
 
@@ -54,7 +54,7 @@ SAMPLE = " · sample "
 
 
 @dataclass(frozen=True)
-class Course:
+class Schedule:
     """How the rounds go.
 
     Attributes
@@ -87,7 +87,7 @@ class _Run:
     base: LoadedModel
     synthesis: Settings
     test: Settings
-    course: Course
+    schedule: Schedule
     tuning: Tuning
     batch: int
 
@@ -109,7 +109,7 @@ def self_learning(
     test: Settings | None = None,
     model: Any = None,
     knowledge: ActionKnowledge | None = None,
-    course: Course = Course(),
+    schedule: Schedule = Schedule(),
     tuning: Tuning = Tuning(),
     batch: int = 32,
     device: str | None = None,
@@ -131,7 +131,7 @@ def self_learning(
         Anything `constrained.models.load` takes; it stays as it is.
     knowledge : ActionKnowledge, optional
         Default: the train suite's.
-    course : Course
+    schedule : Schedule
     tuning : Tuning
     batch : int
         Tasks played side by side.
@@ -151,22 +151,22 @@ def self_learning(
     ConstrainedError
         The folder holds another run, or is damaged; no trajectory was correct; tuning failed.
     """
-    _see(course, synthesis, tuning)
+    _see(schedule, synthesis, tuning)
     test = test or replace(synthesis, temperature=0.0)
     run = _Run(
         Path(folder), train, tuple(tests), knowledge or ActionKnowledge.from_lark(train.knowledge),
-        load(model, device=device), synthesis, test, course, tuning, batch,
+        load(model, device=device), synthesis, test, schedule, tuning, batch,
     )  # fmt: skip
     # Started in several processes (accelerate launch), they tune together; the rest is the first one's.
     agreed(lambda: _begin(run))
     reports: list[dict] = []
-    for number in range(course.rounds + 1):
+    for number in range(schedule.rounds + 1):
         report = agreed(lambda: _finished(run, number)) or _round(run, number)
         reports.append(report)
         agreed(lambda: write_whole(run.folder / "report.json", to_json(reports)))
         if on_round:
             agreed(lambda: on_round(report))
-        if number and course.epsilon is not None and gain(run.tests[0], reports) <= course.epsilon:
+        if number and schedule.epsilon is not None and gain(run.tests[0], reports) <= schedule.epsilon:
             break
     return reports
 
@@ -187,16 +187,16 @@ def best(name: str, reports: Sequence[dict], measure: str = "success") -> int:
     return max(reports, key=worth)["round"]
 
 
-def _see(course: Course, synthesis: Settings, tuning: Tuning) -> None:
+def _see(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
     if tuning.whole:
         raise TrainingError("self-learning keeps an adapter a round, not whole models", "leave `whole` out")
     for name in ("rounds", "samples"):
-        if getattr(course, name) < 1:
-            raise ConstrainedError(f"{getattr(course, name)} {name}", "use 1 or more")
-    check_rule(course.rule)
-    if course.samples > 1 and not synthesis.temperature:
+        if getattr(schedule, name) < 1:
+            raise ConstrainedError(f"{getattr(schedule, name)} {name}", "use 1 or more")
+    check_rule(schedule.rule)
+    if schedule.samples > 1 and not synthesis.temperature:
         raise ConstrainedError(
-            f"{course.samples} samples of each task, all alike", "give a temperature above 0, or take 1 sample"
+            f"{schedule.samples} samples of each task, all alike", "give a temperature above 0, or take 1 sample"
         )
 
 
@@ -206,10 +206,10 @@ def _begin(run: _Run) -> None:
         {"name": suite.name, "tasks": digest("\n".join(task.name for task in suite.tasks))}
         for suite in (run.train, *run.tests)
     ]
-    course = {name: value for name, value in asdict(run.course).items() if name not in ("rounds", "epsilon")}
+    schedule = {name: value for name, value in asdict(run.schedule).items() if name not in ("rounds", "epsilon")}
     head = {
         "train": suites[0], "tests": suites[1:], "knowledge": digest(run.knowledge.to_text()),
-        "synthesis": asdict(run.synthesis), "test": asdict(run.test), "course": course, "tuning": asdict(run.tuning),
+        "synthesis": asdict(run.synthesis), "test": asdict(run.test), "schedule": schedule, "tuning": asdict(run.tuning),
         **writers({POLICY: run.base}),
     }  # fmt: skip
     head = json.loads(json.dumps(head))
@@ -265,12 +265,12 @@ def _practise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     here, path = run.at(number), run.at(number) / "synthesis.jsonl"
     models = {POLICY: run.model(number - 1)}
     settings = replace(run.synthesis, seed=run.synthesis.seed + number - 1)
-    suite = _sampled(run.train, run.course.samples)
+    suite = _sampled(run.train, run.schedule.samples)
     words = f"round {number}, training tasks"
     records = play_all(suite, run.knowledge, models, settings, path, batch=run.batch, words=words)
 
     played = read_tasks(path)
-    sifted = sift(_trajectories(played, number), run.course.rule)
+    sifted = sift(_trajectories(played, number), run.schedule.rule)
     write_whole(here / "dropped.json", to_json([_dropped(trajectory, reason) for trajectory, reason in sifted.dropped]))
     earlier = list(read_practice(run.at(number - 1) / "merged.jsonl")) if number > 1 else []
     merged = merge([trajectory for trajectory, _ in earlier], sifted.kept)

@@ -17,10 +17,10 @@ from tqdm import tqdm
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from constrained.errors import TrainingError
+from constrained.training.batching import Rows, Shares, collate
 from constrained.training.checkpoints import PARTIAL, seal
-from constrained.training.rows import Rows, Shares, collate
+from constrained.training.encoding import IGNORED
 from constrained.training.settings import SCHEDULES, Tuning
-from constrained.training.texts import IGNORED
 
 SECONDS_BETWEEN = 60.0
 """Seconds of training after which a checkpoint is written, at least."""

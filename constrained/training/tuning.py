@@ -23,13 +23,13 @@ from torch import nn
 from constrained.errors import TrainingError
 from constrained.models.adapters import around, bare, flags_kept, read_adapter
 from constrained.models.load import LoadedModel
+from constrained.training.batching import Rows, Shares, Step, steps_of
 from constrained.training.checkpoints import last_good
+from constrained.training.distributed import agreed
+from constrained.training.encoding import Encoded, TrainingText, encode_all
 from constrained.training.guards import check_apart, quiet, randomness_kept, readable
-from constrained.training.processes import agreed
-from constrained.training.result import CHECKPOINTS, Tuned, begin, described, finish, held
-from constrained.training.rows import Rows, Shares, Step, steps_of
+from constrained.training.output_folder import CHECKPOINTS, Tuned, begin, described, finish, held
 from constrained.training.settings import EVERY_LINEAR, Tuning
-from constrained.training.texts import Encoded, TrainingText, encode_all
 from constrained.training.trainer import TextTrainer, arguments
 
 __all__ = ["Tuned", "Tuning", "tune"]

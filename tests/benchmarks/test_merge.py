@@ -9,7 +9,7 @@ from benchmarks import merge
 from constrained.cli import main
 from constrained.models.load import load
 from constrained.training.released import ALFWORLD, HOTPOTQA, read_released
-from constrained.training.sources import read_source
+from constrained.training.sft_data import read_source
 from tests.data import shared
 from tests.decoding.tiny import tiny
 

@@ -2,7 +2,7 @@
 
 import json
 
-from constrained.cli import main
+from constrained.cli import bench, main
 from tests.data import shared
 
 
@@ -24,3 +24,10 @@ def test_without_data_the_error_says_what_to_set(capsys, tmp_path, monkeypatch):
     err = capsys.readouterr().err
     assert "no data file" in err and "set CONSTRAINED_DATA" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_installed_copy_says_how_to_get_the_benchmarks(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "CHECKOUT", tmp_path)
+    for arguments in (["bench", "engine", "--exact"], ["plot", "engine"]):
+        assert main(arguments) == 1
+        assert "clone the repository" in capsys.readouterr().err

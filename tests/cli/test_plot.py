@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recorded import DOCS, RESULTS
+from benchmarks.result_files import DOCS, RESULTS
 from constrained.cli import main
 from constrained.cli.plot import RECORDED
 

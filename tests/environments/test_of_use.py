@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.household.memory import Memory
-from constrained.training.expert import Prior, decide
 from tests.data import shared
 from tests.environments.small_house import small_house
+from tools.embedded_model.expert import Prior, decide
 
 GO = [f"go to {name}" for name in ("cabinet 1", "cabinet 2", "fridge 1", "shelf 1", "sinkbasin 1", "table 1")]
 OTHERS = ["look", "inventory", "examine cabinet 1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from constrained.models.load import LoadedModel
-from constrained.training.texts import Span, TrainingText
+from constrained.training.encoding import Span, TrainingText
 from tests.training.tiny import tiny_model
 
 

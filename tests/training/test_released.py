@@ -11,7 +11,7 @@ from constrained.errors import DataError
 from constrained.training.filter import reason_to_drop, sift
 from constrained.training.merge import merge
 from constrained.training.released import ALFWORLD, HOTPOTQA, read_released
-from constrained.training.verdicts import verdicts, verdicts_in_game
+from constrained.training.judging import judge_actions, judge_in_game
 from tests.data import shared
 
 ROOM = """You are in the middle of a room. Looking quickly around you, you see a desk 10, and a desk 1.
@@ -115,7 +115,7 @@ def test_the_length_of_a_path(tmp_path, path, length):
 
 def test_runs_that_do_not_say_what_came_of_them_can_be_judged_but_not_sifted(tmp_path):
     (run,) = read_released(file_of(tmp_path, {"question": "who?", "prompt": PROMPT}))
-    acts = verdicts(run.actions, ActionKnowledge.from_lark("hotpotqa"))
+    acts = judge_actions(run.actions, ActionKnowledge.from_lark("hotpotqa"))
     assert [act.verdict for act in acts] == ["ok", "ok", "ok"]
     with pytest.raises(DataError, match=r"runs\.jsonl:1: nothing says whether this run succeeded"):
         run.trajectory(acts)
@@ -175,7 +175,7 @@ def test_verdicts_in_a_game_know_what_is_in_view_and_end_with_it():
     game = make_game(3, "pick_and_place_simple")
     plan = solve(game)
     actions = ["dance", plan[0], plan[0], *plan[1:]]
-    acts = verdicts_in_game([*actions, "look"], game, ActionKnowledge.from_lark("household"))
+    acts = judge_in_game([*actions, "look"], game, ActionKnowledge.from_lark("household"))
     assert [act.text for act in acts] == actions
     assert [act.had_effect for act in acts] == [False, True, False] + [True] * (len(plan) - 1)
     assert [act.verdict == "ok" for act in acts] == [act.had_effect for act in acts]
@@ -200,6 +200,6 @@ def test_every_correct_hotpotqa_run_keeps_the_rules():
     knowledge = ActionKnowledge.from_lark("hotpotqa")
     for name, correct in (("D0", 132), ("D1", 140)):
         runs = read_released(shared(f"knowagent/KnowAgentHotpotQA_llama-2-13b_{name}.jsonl.gz"))
-        judged = [run.trajectory(verdicts(run.actions, knowledge)) for run in runs]
+        judged = [run.trajectory(judge_actions(run.actions, knowledge)) for run in runs]
         assert len(sift(judged, "paper").kept) == correct
         assert any(t.offence for t in judged) == (name == "D0")  # some that are not correct do not

@@ -10,7 +10,7 @@ from constrained.agents.record import read_tasks
 from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.training import self_learning as module
-from constrained.training.self_learning import Course, best, gain, self_learning
+from constrained.training.self_learning import Schedule, best, gain, self_learning
 from constrained.training.settings import Tuning
 from tests.decoding.tiny import tiny
 
@@ -18,11 +18,13 @@ TRAIN = open_suite("household", limit=4, seed=7)
 TEST = open_suite("household", limit=1)
 SYNTHESIS = Settings("act", "act", max_steps=14, temperature=1.0)
 TUNING = Tuning(rank=2, epochs=1, batch=8, rate=1e-3)
-COURSE = Course(rounds=2)
+SCHEDULE = Schedule(rounds=2)
 
 
-def learn(folder, *, synthesis=SYNTHESIS, course=COURSE, tuning=TUNING, **options):
-    return self_learning(TRAIN, [TEST], folder, synthesis=synthesis, course=course, tuning=tuning, batch=4, **options)
+def learn(folder, *, synthesis=SYNTHESIS, schedule=SCHEDULE, tuning=TUNING, **options):
+    return self_learning(
+        TRAIN, [TEST], folder, synthesis=synthesis, schedule=schedule, tuning=tuning, batch=4, **options
+    )
 
 
 def timeless(data):
@@ -87,7 +89,7 @@ def test_the_shorter_path_of_each_task_is_learned_whichever_round_it_is_of(whole
 
 def test_without_masks_exactly_what_breaks_the_knowledge_is_dropped(tmp_path):
     free = Settings("act", "act", constrained=False, max_steps=14, temperature=0.7)
-    [_, report] = learn(tmp_path, synthesis=free, course=Course(rounds=1))
+    [_, report] = learn(tmp_path, synthesis=free, schedule=Schedule(rounds=1))
     played = read_tasks(tmp_path / "round-1" / "synthesis.jsonl")
     verdicts = {name: [step["verdict"] for step in begun.steps] for name, (begun, _) in played.items()}
     clean = {name for name, (_, end) in played.items() if end["success"] and set(verdicts[name]) == {"ok"}}
@@ -126,7 +128,7 @@ def test_broken_off_before_any_piece_it_ends_as_an_unbroken_run(whole, tmp_path,
 
 def test_more_rounds_go_on_from_those_that_are_there(whole, tmp_path):
     folder, reports = whole
-    learn(tmp_path, course=Course(rounds=1))
+    learn(tmp_path, schedule=Schedule(rounds=1))
     assert timeless(learn(tmp_path)) == timeless(reports)
     assert weights(tmp_path) == weights(folder)
 
@@ -134,7 +136,7 @@ def test_more_rounds_go_on_from_those_that_are_there(whole, tmp_path):
 def test_it_stops_when_a_round_gains_no_more_than_epsilon(whole, tmp_path):
     _, reports = whole
     gained = gain(TEST, reports[:2])
-    assert len(learn(tmp_path, course=Course(rounds=2, epsilon=gained))) == 2
+    assert len(learn(tmp_path, schedule=Schedule(rounds=2, epsilon=gained))) == 2
 
 
 def test_the_best_round_has_the_best_score_then_the_shortest_paths_and_comes_first():
@@ -151,11 +153,11 @@ def test_whole_models_are_refused(tmp_path):
 
 
 def test_several_samples_of_a_task_are_played_under_names_of_their_own(tmp_path):
-    [_, report] = learn(tmp_path, course=Course(rounds=1, samples=2))
+    [_, report] = learn(tmp_path, schedule=Schedule(rounds=1, samples=2))
     assert report["synthesis"]["tasks"] == 2 * len(TRAIN.tasks)
     assert report["merged"] <= len(TRAIN.tasks)
     with pytest.raises(ConstrainedError, match="all alike"):
-        learn(tmp_path / "greedy", synthesis=Settings("act", "act"), course=Course(samples=2))
+        learn(tmp_path / "greedy", synthesis=Settings("act", "act"), schedule=Schedule(samples=2))
 
 
 def test_no_correct_trajectory_is_said_with_the_reasons_and_nothing_is_lost(tmp_path):
@@ -173,7 +175,7 @@ def test_where_every_environment_breaks_down_the_error_says_how(tmp_path):
 
     rooms = replace(TRAIN, tasks=[replace(task, make=broken) for task in TRAIN.tasks])
     with pytest.raises(TrainingError, match="4 not correct; 4 were broken off, the first by OSError: no such room"):
-        self_learning(rooms, [TEST], tmp_path, synthesis=SYNTHESIS, course=COURSE, tuning=TUNING)
+        self_learning(rooms, [TEST], tmp_path, synthesis=SYNTHESIS, schedule=SCHEDULE, tuning=TUNING)
 
 
 def test_another_run_in_the_same_folder_is_refused(whole):
@@ -186,7 +188,7 @@ def test_another_run_in_the_same_folder_is_refused(whole):
 
 @pytest.mark.parametrize("name, text", [("report.json", "{"), ("report.json", "[]"), ("merged.jsonl", '{"task": 1}\n')])
 def test_a_damaged_file_is_named(whole, tmp_path, name, text):
-    learn(tmp_path, course=Course(rounds=1))
+    learn(tmp_path, schedule=Schedule(rounds=1))
     (tmp_path / "round-1" / name).write_text(text)
     with pytest.raises(DataError, match=name):
         learn(tmp_path)

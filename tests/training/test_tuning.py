@@ -21,9 +21,9 @@ from constrained.models.adapters import load_adapters
 from constrained.models.load import load
 from constrained.models.roles import load_roles
 from constrained.training import trainer
-from constrained.training.rows import Rows, Shares, collate, steps_of
+from constrained.training.batching import Rows, Shares, collate, steps_of
+from constrained.training.encoding import Span, TrainingText, encode_all
 from constrained.training.settings import PRESETS
-from constrained.training.texts import Span, TrainingText, encode_all
 from constrained.training.tuning import Tuning, tune
 from tests.training.tiny import tiny_model
 

@@ -15,7 +15,7 @@ from constrained.environments.maths import MathsEnv
 from constrained.environments.maths.problems import GSM8K, SVAMP
 from constrained.models.load import load
 from constrained.training.annotations.annotation import conversations
-from constrained.training.annotations.datasets import converted
+from constrained.training.annotations.convert import converted
 from tests.agents.scripted import answer_with
 from tests.data import shared
 from tests.decoding.tiny import tiny

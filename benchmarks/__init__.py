@@ -1,0 +1,1 @@
+"""Benchmarks; they are run from a checkout by `constrained bench`."""

@@ -1,0 +1,131 @@
+"""Hold published trajectories against action knowledge: what would the masks have prevented?
+
+    constrained check household --runs RUNS.jsonl.gz
+    constrained check hotpotqa --runs RUNS.jsonl.gz
+
+Two forms of run are understood, both as KnowAgent published them. ALFWorld: every action
+is judged by the knowledge bound to what the game showed at that moment, and the game itself
+says whether the action had an effect. HotpotQA: every action is judged, every written
+ActionPath compared with what was really done, and what Retrieve and Lookup didn't find is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from tqdm import tqdm
+
+from constrained.environments.household import Game, HouseholdEnv, load_named
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.report import INVALID, MISORDERED, OK
+from constrained.training.released import HOTPOTQA, ReleasedRun, read_released
+from constrained.training.trajectory import Act
+
+_NOTHING = ("Could not find", "No results", "No Results", "The last page Retrieved was not found")
+EXAMPLES = 20
+"""Disagreements that a report lists."""
+
+
+def judge_actions(actions: Iterable[str], knowledge: ActionKnowledge) -> list[Act]:
+    """Each action as the knowledge judges it after those before it; nobody says what effect it had."""
+    return [Act(j.text, j.verdict, j.reason) for j in knowledge.check(list(actions))]
+
+
+def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge) -> list[Act]:
+    """Play the actions in a household game, each judged by the knowledge bound to what is in view before it.
+
+    The path goes on from an action that is admitted and had an effect. Actions beyond the game's end are left out: no
+    world is there to judge them by.
+    """
+    env = HouseholdEnv(game)
+    acts = []
+    for action in actions:
+        if env.done:
+            break
+        knowledge = knowledge.bind_view(env.view())
+        judgement = knowledge.judge(action)
+        env.step(action)
+        acts.append(Act(action, judgement.verdict, judgement.reason, env.had_effect))
+        if env.had_effect and judgement:
+            knowledge = knowledge.after(action)
+    return acts
+
+
+def check_runs(knowledge: ActionKnowledge, path: str | Path, limit: int | None = None) -> dict:
+    """Judge every action of every run in a file.
+
+    Returns
+    -------
+    dict
+        Counts, and the first disagreements in words.
+
+    Raises
+    ------
+    DataError
+        The file is of neither form, or a run's game is not among the training games.
+    """
+    runs = read_released(path, limit)
+    return (_check_answers if runs[0].benchmark == HOTPOTQA else _check_household)(knowledge, runs)
+
+
+def _check_household(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dict:
+    games = load_named((run.task for run in runs), "train")
+    counts: Counter = Counter()
+    examples = []
+    for run in tqdm(runs, desc="runs", unit="run"):
+        acts = judge_in_game(run.actions, games[run.task], knowledge)
+        counts["actions"] += len(acts)
+        counts["after the end"] += len(run.actions) - len(acts)
+        for act in acts:
+            counts[f"{'effect' if act.had_effect else 'nothing happens'}, {act.verdict}"] += 1
+            if act.had_effect != (act.verdict == OK):
+                examples.append({"run": run.task, "action": act.text, "reason": act.reason})
+    nothing = [counts[f"nothing happens, {v}"] for v in (OK, INVALID, MISORDERED)]
+    effect = [counts[f"effect, {v}"] for v in (OK, INVALID, MISORDERED)]
+    return {
+        "runs": len(runs),
+        "actions": counts["actions"],
+        "nothing happens": sum(nothing),
+        "of these admitted": nothing[0],
+        "of these invalid": nothing[1],
+        "of these misordered": nothing[2],
+        "with effect": sum(effect),
+        "with effect and admitted": effect[0],
+        "after the end": counts["after the end"],
+        "disagreements": examples[:EXAMPLES],
+    }
+
+
+def _check_answers(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dict:
+    counts: Counter = Counter()
+    examples = []
+    for run in tqdm(runs, desc="runs", unit="run"):
+        for path, done in run.paths:
+            counts["paths"] += 1
+            counts["wrong paths"] += path != "->".join(["Start", *run.actions[:done]])
+        for action, observation in run.turns:
+            if observation is not None:
+                name = action.partition("[")[0]
+                counts[name] += 1
+                counts[name, "nothing"] += observation.startswith(_NOTHING)
+        for act in judge_actions(run.actions, knowledge):
+            counts["actions"] += 1
+            counts[act.verdict] += 1
+            if act.verdict != OK:
+                examples.append({"run": run.task, "action": act.text, "reason": act.reason})
+    return {
+        "runs": len(runs),
+        "actions": counts["actions"],
+        "ok": counts[OK],
+        "invalid": counts[INVALID],
+        "misordered": counts[MISORDERED],
+        "written ActionPaths": counts["paths"],
+        "of these other than the real history": counts["wrong paths"],
+        "Retrieve": counts["Retrieve"],
+        "of these without a page": counts["Retrieve", "nothing"],
+        "Lookup": counts["Lookup"],
+        "of these without a result": counts["Lookup", "nothing"],
+        "disagreements": examples[:EXAMPLES],
+    }
