@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from constrained.automaton import positions as p
 from constrained.automaton.state import State
-from constrained.grammar.class_text import class_text
+from constrained.grammar.charset import class_text
 
 SHOWN = 6
 """Texts, or kinds of text, that are named where there are many."""

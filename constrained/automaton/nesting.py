@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from constrained.automaton import positions as p
 from constrained.automaton.stacks import forks_below
 from constrained.grammar import nodes as n
-from constrained.grammar.left_corners import components
-from constrained.grammar.recursion import references
+from constrained.grammar.left_recursion import recursive_groups, references
 
 
 def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
@@ -40,7 +39,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
         for name, call, callee, _, tail in sites:
             if id(call) not in without:
                 edges[name].add((callee, tail))
-        return any(c in g and not tail for g in components(edges) for name in g for c, tail in edges[name])
+        return any(c in g and not tail for g in recursive_groups(edges) for name in g for c, tail in edges[name])
 
     if not nests(set()) or nests(cut(order)):
         return set(), frozenset()

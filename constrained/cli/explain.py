@@ -5,9 +5,8 @@ from __future__ import annotations
 from constrained.automaton.expected import quoted
 from constrained.automaton.tokenizer_files import EMBEDDED, open_vocabulary
 from constrained.cli.bindings import binding
-from constrained.grammar.charset import charset
-from constrained.grammar.class_text import class_text
-from constrained.grammar.written import Spot
+from constrained.grammar.charset import charset, class_text
+from constrained.grammar.source_map import Spot
 from constrained.knowledge.explain import Expected, Explanation
 from constrained.knowledge.explain_file import explain_file, what_comes
 from constrained.output import to_json

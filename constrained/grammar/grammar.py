@@ -8,19 +8,18 @@ from functools import lru_cache
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
+from constrained.grammar.alternating_automaton import Steps
+from constrained.grammar.analysis import Nullable, productive_rules, trim
+from constrained.grammar.bindings import read_texts
+from constrained.grammar.first_follow import settled
 from constrained.grammar.json_schema import Options, schema_rules
 from constrained.grammar.lark_definitions import nearest, some
 from constrained.grammar.lark_reader import IGNORED, read_lark
-from constrained.grammar.left_corners import Empty
+from constrained.grammar.left_recursion import LeftRecursion, check, eliminate_left_recursion, stacked
 from constrained.grammar.lookaround import settle
 from constrained.grammar.nodes import STEP, Call, Node, Rule, Slot
-from constrained.grammar.obligations import Steps
-from constrained.grammar.recursion import LeftRecursion, check, stacked, turn_round
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
-from constrained.grammar.surroundings import settled
-from constrained.grammar.texts import read_texts
-from constrained.grammar.trim import productive_rules, trim
 from constrained.limits import DEFAULT, Limits
 
 SlotValue = "tuple[bytes, ...] | Grammar | dict[bytes, tuple[bytes, ...] | Grammar]"
@@ -98,7 +97,7 @@ class Grammar:
         whole = nodes.seq([Call(start), *after])
         try:
             plain, never = settled(rules, whole, limits)
-            turned = turn_round(plain, limits)
+            turned = eliminate_left_recursion(plain, limits)
             productive = productive_rules(turned)
             turned = trim(turned, productive)
         except RecursionError:
@@ -390,5 +389,5 @@ def _may_be_empty(value: SlotValue) -> bool:
         return any(map(_may_be_empty, value.values()))
     if isinstance(value, Grammar):
         slots = frozenset(name for name, inner in value.bindings.items() if _may_be_empty(inner))
-        return Empty(value.rules, slots).maybe(value.start, "")
+        return Nullable(value.rules, slots).maybe(value.start, "")
     return not value[0]

@@ -10,11 +10,11 @@ from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
+from constrained.grammar.first_follow import Token
 from constrained.grammar.lark_definitions import Body, Definition, at, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node, string_text
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Node, Place, Rule, Slot
-from constrained.grammar.surroundings import Token
 from constrained.limits import Limits
 
 _SHARED, _NESTED = 2_000, 20

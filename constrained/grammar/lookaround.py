@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
+from constrained.grammar.alternating_automaton import AlternatingAutomaton, Steps
 from constrained.grammar.assertions import ANY, looks, parts
 from constrained.grammar.bdd import FALSE, TRUE
 from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule
-from constrained.grammar.obligations import Obligations, Steps
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Settled:
     """One expression that looks around, among whatever neighbours."""
 
     def __init__(self, node: Node, steps: Steps):
-        self.owner = Obligations(node, steps)
+        self.owner = AlternatingAutomaton(node, steps)
         places = (place for part in parts(node) if (place := getattr(part, "place", None)))
         self.place = min(places, key=lambda place: (place.line, place.column), default=None)
         self.made: dict[tuple, Node] = {}  # by what can be told apart of the neighbours
@@ -86,7 +86,7 @@ class Settled:
         return nodes.placed(self.made[key], self.place), rules
 
 
-def _starts(owner: Obligations, before: Seen) -> list[tuple[str, tuple]]:
+def _starts(owner: AlternatingAutomaton, before: Seen) -> list[tuple[str, tuple]]:
     """(an example of what stands before, the state before the first character)."""
     out = {owner.state(owner.text_start, owner.start): ""} if before.edge else {}
     for past in owner.pasts() if before.chars else ():
@@ -99,10 +99,10 @@ def _starts(owner: Obligations, before: Seen) -> list[tuple[str, tuple]]:
 class _States:
     """The deterministic automaton of one expression among its neighbours.
 
-    Its states are sets of `Obligations` states, one for each different past before the expression that still matters.
+    Its states are sets of `AlternatingAutomaton` states, one for each different past before the expression that still matters.
     """
 
-    def __init__(self, owner: Obligations, before: Seen, after: Seen):
+    def __init__(self, owner: AlternatingAutomaton, before: Seen, after: Seen):
         self.owner, self.starts, self.after = owner, _starts(owner, before), after
         self.verdicts: dict[tuple, frozenset[bool]] = {}
         self.numbers: dict[frozenset, int] = {}

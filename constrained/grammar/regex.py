@@ -1,20 +1,101 @@
-"""Python regular expressions, read by Python's own parser, into grammar nodes.
+"""What later parts of a regular expression ask of a group: its text again, or whether it took part.
 
-`re`'s parser decides what a pattern means (escapes, flags, classes, Unicode), so there
-is no second opinion. What is not a regular language is refused.
+Neither is regular in general. Where the group stands in the same sequence as what refers to
+it, and has few texts, there is one case for each.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from itertools import product
 
 from constrained.errors import GrammarError
-from constrained.grammar import assertions, groups
+from constrained.grammar import assertions
 from constrained.grammar.charset import CharSet, charset, matching
-from constrained.grammar.groups import references
-from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, alt, literal, repeat, seq
+from constrained.grammar.nodes import (
+    EMPTY,
+    NEVER,
+    Alt,
+    Chars,
+    Choices,
+    Literal,
+    Node,
+    Repeat,
+    Seq,
+    alt,
+    literal,
+    repeat,
+    seq,
+)
 from constrained.limits import DEFAULT, Limits
+
+# MERGED DOC: """Python regular expressions, read by Python's own parser, into grammar nodes.
+#
+# `re`'s parser decides what a pattern means (escapes, flags, classes, Unicode), so there
+# is no second opinion. What is not a regular language is refused.
+# """
+
+
+MOST_TEXTS = 64
+"""Texts of a group that is referred to."""
+
+
+def references(tree, exists, reference) -> set[tuple[object, int]]:
+    """(op, group) of every reference in a piece of `re`'s parse tree; the two ops as given."""
+    found, work = set(), [tree]
+    while work:
+        part = work.pop()
+        if isinstance(part, tuple) and len(part) == 2 and part[0] is reference:
+            found.add(part)
+        elif isinstance(part, tuple) and len(part) == 2 and part[0] is exists:
+            found.add((exists, part[1][0]))
+            work += part[1][1:]
+        elif isinstance(part, (tuple, list)) or hasattr(part, "data"):
+            work.extend(part)
+    return found
+
+
+def _group_texts(node: Node) -> list[str] | None:
+    """The texts of `node`, each once; None if there are too many, or it looks around."""
+    if isinstance(node, Literal):
+        return [node.data.decode()]
+    if isinstance(node, Choices):
+        return [v.decode() for v in node.values] if len(node.values) <= MOST_TEXTS else None
+    if isinstance(node, Chars):
+        ranges = node.chars.ranges
+        few = sum(high - low + 1 for low, high in ranges) <= MOST_TEXTS
+        return [chr(c) for low, high in ranges for c in range(low, high + 1)] if few else None
+    if isinstance(node, Alt):
+        return _few(text for item in node.items for text in _group_texts(item) or [None])
+    if isinstance(node, Seq):
+        out: list[str] | None = [""]
+        for item in node.items:
+            out = _concatenated(out, _group_texts(item))
+        return out
+    if isinstance(node, Repeat) and node.high is not None and node.high <= MOST_TEXTS:
+        item, out, every = _group_texts(node.item), [""], [""] if node.low == 0 else []
+        for count in range(1, node.high + 1):
+            out = _concatenated(out, item)
+            every = _few([*every, *out] if count >= node.low else every) if out is not None else None
+            if every is None:
+                return None
+        return every
+    return None
+
+
+def _concatenated(before: list[str] | None, after: list[str] | None) -> list[str] | None:
+    return None if before is None or after is None else _few(a + b for a, b in product(before, after))
+
+
+def _few(found) -> list[str] | None:
+    out: dict[str, None] = {}
+    for text in found:
+        if text is None or len(out) > MOST_TEXTS:
+            return None
+        out[text] = None
+    return list(out) if len(out) <= MOST_TEXTS else None
+
 
 if sys.version_info >= (3, 11):
     from re import _constants as C
@@ -162,9 +243,9 @@ class _Reader:
         if optional:
             ((op, value),) = value[2]
         node = self.item(op, value, flags, first, last=False)
-        found = groups.texts(node) if text_asked else None
+        found = _group_texts(node) if text_asked else None
         if text_asked and found is None:
-            what = "that looks around" if assertions.looks(node) else f"of more than {groups.MOST_TEXTS} texts"
+            what = "that looks around" if assertions.looks(node) else f"of more than {MOST_TEXTS} texts"
             self.refuse(f"a backreference to a group {what}", _REFERENCE[C.GROUPREF][1])
         cases = [(node, True)] if found is None else [(literal(text), text) for text in found]
         cases += [(EMPTY, False)] if optional else []

@@ -11,7 +11,7 @@ from constrained.automaton.trace import Trace
 from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
-from constrained.grammar.written import Spot, Written
+from constrained.grammar.source_map import SourceMap, Spot
 from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.fitting import fitting
 from constrained.knowledge.knowledge import ActionKnowledge, action_bytes
@@ -108,7 +108,7 @@ class Explanation:
         return {"ok": self.ok, **data}
 
 
-def explain_text(grammar: Grammar, written: Written, text: str) -> Explanation:
+def explain_text(grammar: Grammar, written: SourceMap, text: str) -> Explanation:
     """Explain `text` as a text of `grammar`, whose rules are those of `written`."""
     data = action_bytes(text)
     trace = Trace(grammar.automaton)
@@ -230,7 +230,7 @@ def _meant(out: Explanation, begins: dict) -> list[str]:
     return [opening for ratio, opening in sorted(alike, key=lambda one: -one[0])[:2] if ratio >= _ALIKE]
 
 
-def _expected(trace: Trace, written: Written) -> list[Expected]:
+def _expected(trace: Trace, written: SourceMap) -> list[Expected]:
     """What may come after the text traced, in the order it is written."""
     found: dict[Expected, None] = {}
     for q, frames in trace.at.items():
@@ -242,7 +242,7 @@ def _expected(trace: Trace, written: Written) -> list[Expected]:
     )
 
 
-def _one(q: p.Position, frame: p.Frame | None, written: Written) -> Expected:
+def _one(q: p.Position, frame: p.Frame | None, written: SourceMap) -> Expected:
     if frame is None:
         return Expected("the end of the text", "end", None)
     node = frame.node
@@ -257,7 +257,7 @@ def _one(q: p.Position, frame: p.Frame | None, written: Written) -> Expected:
     return Expected(expected_text(q), "text", spot, None, q.high - q.low if isinstance(q, p.InChoices) else 1)
 
 
-def _slot(q: p.Position, frame: p.Frame, written: Written) -> str | None:
+def _slot(q: p.Position, frame: p.Frame, written: SourceMap) -> str | None:
     """The slot whose value is read at `q`; for a parameter, the one that it stands for."""
     if isinstance(frame.node, n.Slot):
         return frame.node.name

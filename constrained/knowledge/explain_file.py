@@ -8,7 +8,7 @@ from constrained.automaton import Vocabulary, compile_grammar
 from constrained.errors import GrammarError
 from constrained.grammar import STEP, Grammar, read_lark, read_source
 from constrained.grammar.relations import stand_ins
-from constrained.grammar.written import Written
+from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.explain import Explanation, explain_path, explain_text
 from constrained.knowledge.knowledge import ActionKnowledge
 
@@ -58,7 +58,7 @@ def explain_file(
         raise GrammarError(
             "give a text or --text, one of the two", hint="this grammar has no actions to make a path of"
         )
-    written = Written(source, rules)
+    written = SourceMap(source, rules)
     grammar = Grammar.from_rules(written.rules, slots, start, source).bind(**values or {})
     unbound = grammar.unbound()
     grammar = grammar.bind(**stand_ins(grammar))

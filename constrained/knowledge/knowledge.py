@@ -14,7 +14,7 @@ from constrained.grammar import Grammar, read_lark, read_source
 from constrained.grammar import nodes as n
 from constrained.grammar.json_schema import Options
 from constrained.grammar.source import Source
-from constrained.grammar.written import Written
+from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.anywhere import Anywhere, opening
 from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.draw import to_mermaid, to_svg
@@ -40,7 +40,7 @@ class ActionKnowledge:
         Of whole paths, with the slots bound so far.
     last : str
         The action that a path has come through last; "start" before the first.
-    written : Written or None
+    written : SourceMap or None
         Where each piece of the grammar is written, if that was asked for.
     """
 
@@ -50,7 +50,7 @@ class ActionKnowledge:
         grammar: Grammar,
         graph: ActionGraph,
         comments: dict[str, str],
-        written: Written | None = None,
+        written: SourceMap | None = None,
     ):
         self.name = name
         self.grammar = grammar
@@ -84,7 +84,7 @@ class ActionKnowledge:
         """
         source = read_source(text_or_path)
         rules, slots = read_lark(source)
-        written = Written(source, rules) if spots else None
+        written = SourceMap(source, rules) if spots else None
         grammar = Grammar.from_rules(written.rules if written else rules, slots, start, source)
         made = cls.from_grammar(grammar, source, start)
         made.written = written

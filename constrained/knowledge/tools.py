@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from constrained.errors import GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, Grammar
 from constrained.grammar import nodes as n
-from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
+from constrained.grammar.analysis import productive_rules, trim
+from constrained.grammar.json_schema import Layout, Options, read_schema, write_schema
+from constrained.grammar.json_schema import containers as layout
 from constrained.grammar.nodes import Call, Node, Rule, Slot
-from constrained.grammar.trim import productive_rules, trim
 from constrained.knowledge.graph import START
 from constrained.knowledge.signature import signature
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from constrained import Grammar
 from constrained.grammar import read_lark, read_source
-from constrained.grammar.written import Written
+from constrained.grammar.source_map import SourceMap
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import explain_path, explain_text
 
@@ -20,7 +20,7 @@ def explain(name, path, last=None, **values):
 def explain_plain(text_of_grammar, text, **values):
     source = read_source(text_of_grammar)
     rules, slots = read_lark(source)
-    written = Written(source, rules)
+    written = SourceMap(source, rules)
     return explain_text(Grammar.from_rules(written.rules, slots, "start", source).bind(**values), written, text)
 
 

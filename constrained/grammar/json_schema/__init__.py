@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from constrained.errors import GrammarError
-from constrained.grammar.json_schema.document import read_schema
-from constrained.grammar.json_schema.layout import Layout, layout
-from constrained.grammar.json_schema.options import Options
+from constrained.grammar.analysis import productive_rules, trim
+from constrained.grammar.json_schema.containers import Layout, layout
+from constrained.grammar.json_schema.document import Options, read_schema
 from constrained.grammar.json_schema.writer import write_schema
 from constrained.grammar.nodes import Rule
-from constrained.grammar.trim import productive_rules, trim
 
 __all__ = ["Layout", "Options", "layout", "read_schema", "schema_rules", "write_schema"]
 

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from math import prod
 
-from constrained.grammar.json_schema.document import Document, Part, error
-from constrained.grammar.json_schema.formats import PATTERNS
-from constrained.grammar.json_schema.keywords import DENIED, DESCRIBING, TYPES, check
-from constrained.grammar.json_schema.options import Options
+from constrained.grammar.json_schema.constraints import Shape, exact, identity
+from constrained.grammar.json_schema.document import DENIED, DESCRIBING, TYPES, Document, Options, Part, check, error
+from constrained.grammar.json_schema.finite_automata import Nfa
+from constrained.grammar.json_schema.patterns import PATTERNS
+from constrained.grammar.json_schema.strings import some_in_both, trees
+
+# MERGED DOC: """Whether one value is valid: for the values that enum and const list beside other keywords."""
+
+# MERGED DOC: """Whether no value fits two schemas, as far as that can be told from what they say."""
+
 
 _FOLLOWED = frozenset("$ref allOf anyOf oneOf not dependentRequired dependentSchemas dependencies".split())
 
@@ -183,3 +189,148 @@ def negation(part: Part) -> list[list[Part]] | None:
 def _says_something(part: Part) -> bool:
     form = part["format"]
     return isinstance(form, str) and form in PATTERNS or any(k not in DESCRIBING | _FOLLOWED for k in part.schema)
+
+
+def type_of(value) -> str:
+    """A value's type; "integer" for whole numbers."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "integer" if value == value // 1 else "number"
+    return {str: "string", list: "array", dict: "object"}.get(type(value), "null")
+
+
+class Evaluator:
+    """Values held against the schemas of one document."""
+
+    def __init__(self, alternatives: Alternatives, shape_of):
+        self.alternatives, self.shape_of = alternatives, shape_of
+
+    def admits(self, value, parts: list[Part]) -> bool:
+        """Whether `value` is valid under all `parts`."""
+        return any(self.fits(value, self.shape_of(one)) for one in self.alternatives.of(parts))
+
+    def fits(self, value, shape: Shape) -> bool:
+        """Whether `value` is one of those that `shape` admits."""
+        kind = type_of(value)
+        if kind not in shape.types and not (kind == "integer" and "number" in shape.types):
+            return False
+        own = identity(value)
+        if own in shape.denied_values or not all(own in listed for listed in shape.listed_values):
+            return False
+        how = {"integer": self._number, "number": self._number, "string": self._string}
+        return {**how, "array": self._array, "object": self._object}.get(kind, lambda *_: True)(value, shape)
+
+    def _number(self, value, shape: Shape) -> bool:
+        number, low, high, of = exact(value), shape.bound(-1), shape.bound(1), shape.multiple()
+        above = low is None or number > low[0] or number == low[0] and not low[1]
+        below = high is None or number < high[0] or number == high[0] and not high[1]
+        return above and below and (of is None or number % of == 0)
+
+    def _string(self, value: str, shape: Shape) -> bool:
+        return _counted(value, shape, "Length") and all(Nfa(tree, shape.limits).accepts(value) for tree in trees(shape))
+
+    def _array(self, value: list, shape: Shape) -> bool:
+        if not _counted(value, shape, "Items") or not all(self.admits(v, shape.item(i)) for i, v in enumerate(value)):
+            return False
+        if any(unique for _, unique in shape.all("uniqueItems")):
+            if len(set(map(identity, value))) < len(value):
+                return False
+        return all(
+            sum(self.admits(v, [part.below("contains")]) for v in value) >= int(part.schema.get("minContains", 1))
+            for part, _ in shape.all("contains")
+        )
+
+    def _object(self, value: dict, shape: Shape) -> bool:
+        return (
+            _counted(value, shape, "Properties")
+            and all(name in value for name in shape.required)
+            and all(self.admits(v, shape.property(k)) for k, v in value.items())
+            and all(
+                self.admits(k, [part.below("propertyNames")]) for part, _ in shape.all("propertyNames") for k in value
+            )
+        )
+
+
+def _counted(value, shape: Shape, what: str) -> bool:
+    low, high = shape.counts(what)
+    return low <= len(value) and (high is None or len(value) <= high)
+
+
+DEPTH = 4
+"""Levels of properties and items that are looked into."""
+
+
+class Disjoint:
+    """Pairs of schemas of one document."""
+
+    def __init__(self, alternatives: Alternatives, shape_of, evaluator: Evaluator):
+        self.alternatives, self.shape_of, self.evaluator = alternatives, shape_of, evaluator
+        self._found: dict[tuple, bool] = {}
+
+    def __call__(self, one: list[Part], other: list[Part], depth: int = DEPTH) -> bool:
+        """True if no value fits both; False if one may."""
+        if not depth:
+            return False
+        ones, others = self.alternatives.of(one), self.alternatives.of(other)
+        return all(self._pair(a, b, depth) for a in ones for b in others)
+
+    def told_apart(self, branches: list[list[Part]]) -> bool:
+        """Whether one property, which all branches require, has other values in each: seen at a glance."""
+        found: list[dict[str, set]] = []
+        for branch in branches:
+            together = self.alternatives.of(branch)
+            if len(together) > 1:
+                return False
+            found += [self._values(self.shape_of(one)) for one in together]
+        names = set.intersection(*map(set, found)) if found else set()
+        return not found or any(
+            len(set().union(*(f[n] for f in found))) == sum(len(f[n]) for f in found) for n in names
+        )
+
+    def _values(self, shape: Shape) -> dict[str, set]:
+        """The values of the required properties that list them."""
+        out = {}
+        for name in shape.required if shape.types == {"object"} else ():
+            inner = [self.shape_of(one) for one in self.alternatives.of(shape.property(name))]
+            if all(one.listed for one in inner):
+                out[name] = set().union(*(one.listed_values[0] for one in inner))
+        return out
+
+    def _pair(self, one, other, depth: int) -> bool:
+        key = (places(one), places(other), depth)
+        if key not in self._found:
+            self._found[key] = self._shapes(self.shape_of(one), self.shape_of(other), depth)
+        return self._found[key]
+
+    def _shapes(self, one: Shape, other: Shape, depth: int) -> bool:
+        for a, b in ((one, other), (other, one)):
+            if a.listed:
+                return not any(self.evaluator.fits(v, a) and self.evaluator.fits(v, b) for v in a.listed[1])
+        kinds = {t if t != "integer" else "number" for t in one.types} & {
+            t if t != "integer" else "number" for t in other.types
+        }
+        how = {"number": _numbers, "string": _strings, "array": self._arrays, "object": self._objects}
+        return all(kind in how and how[kind](one, other, depth) for kind in kinds)
+
+    def _arrays(self, one: Shape, other: Shape, depth: int) -> bool:
+        (low, high), (low2, high2) = one.counts("Items"), other.counts("Items")
+        if high is not None and high < low2 or high2 is not None and high2 < low:
+            return True
+        return any(self(one.item(i), other.item(i), depth - 1) for i in range(min(max(low, low2), 16)))
+
+    def _objects(self, one: Shape, other: Shape, depth: int) -> bool:
+        names = dict.fromkeys([*one.required, *other.required])
+        return any(self(one.property(name), other.property(name), depth - 1) for name in names)
+
+
+def _numbers(one: Shape, other: Shape, _depth: int) -> bool:
+    for a, b in ((one, other), (other, one)):
+        high, low = a.bound(1), b.bound(-1)
+        if high and low and (high[0] < low[0] or high[0] == low[0] and (high[1] or low[1])):
+            return True
+    return False
+
+
+def _strings(one: Shape, other: Shape, _depth: int) -> bool:
+    return not some_in_both(one, other)

@@ -1,17 +1,193 @@
-"""Which strings a schema admits: pattern, format, lengths and values left out, as one language."""
+r"""How the characters of a JSON string are written (RFC 8259, section 7).
+
+A free string has every spelling there is: a character itself, or any escape of it. Where a
+schema looks at the characters, each is written as `json.dumps` writes it, with or without
+`ensure_ascii`: itself where that may be, a short escape where one must be, and beyond ASCII
+also as ``\uXXXX`` (two of these above U+FFFF).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import lru_cache
 
 from constrained.grammar import nodes as n
 from constrained.grammar.assertions import looks
-from constrained.grammar.json_schema import spelling
-from constrained.grammar.json_schema.formats import format_node
-from constrained.grammar.json_schema.regular import Dfa, Nfa, product, within
-from constrained.grammar.json_schema.shape import Shape, reading
-from constrained.grammar.nodes import Node, Rule, choices
+from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
+from constrained.grammar.json_schema.constraints import Shape, reading
+from constrained.grammar.json_schema.finite_automata import ANY, Dfa, Nfa, product, within
+from constrained.grammar.json_schema.patterns import format_node
+from constrained.grammar.nodes import Call, Chars, Choices, Literal, Node, Repeat, Rule, Seq, choices, literal, repeat
 from constrained.limits import Limits
+
+# MERGED DOC: """Which strings a schema admits: pattern, format, lengths and values left out, as one language."""
+
+
+RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
+"""Characters that stand for themselves: no control characters, quote or backslash."""
+
+RANGES = 64
+"""A set of more ranges, such as no Unicode letter, has no escapes beyond ASCII: they would be thousands of rules."""
+
+_CONTROL = charset([(0, 0x1F), (0x7F, 0x7F)])
+_LONG = charset([(0, 0x1F), (0x7F, MAX_CODE_POINT)])
+_SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+SPELT_OUT = 2
+"""Least lengths up to which a text is written by where its first escape stands, so that it, too, begins with a run."""
+
+_PLAIN = frozenset(range(0x20, 0x7F)) - set(_SHORT)
+
+
+def _one_of(characters: str) -> Chars:
+    return Chars(charset((ord(c), ord(c)) for c in characters))
+
+
+_HEX = _one_of("0123456789abcdefABCDEF")
+_HIGH_DIGIT, _LOW_DIGIT = _one_of("89abAB"), _one_of("cdefCDEF")
+_UNICODE = n.alt(
+    [
+        n.seq([_one_of("0123456789abcefABCEF"), repeat(_HEX, 3, 3)]),
+        n.seq([_one_of("dD"), _one_of("01234567"), repeat(_HEX, 2, 2)]),
+        n.seq(
+            [
+                _one_of("dD"),
+                _HIGH_DIGIT,
+                repeat(_HEX, 2, 2),
+                literal("\\u"),
+                _one_of("dD"),
+                _LOW_DIGIT,
+                repeat(_HEX, 2, 2),
+            ]
+        ),
+    ]
+)
+_ESCAPE = n.seq([literal("\\"), n.alt([_one_of('"\\/bfnrt'), n.seq([literal("u"), _UNICODE])])])
+
+FREE_CHARACTER = n.alt([Chars(RAW), _ESCAPE])
+"""Any one character."""
+_MORE = repeat(n.seq([_ESCAPE, repeat(Chars(RAW), 0, None)]), 0, None)
+FREE = n.seq([repeat(Chars(RAW), 0, None), _MORE])
+"""Any text. Not ``(RAW | ESCAPE)*``: a run of characters of one set is the engine's quickest construct."""
+
+
+def free(low: int, high: int | None) -> Node:
+    """Any text of `low` to `high` characters."""
+    if high is not None:
+        return repeat(FREE_CHARACTER, low, high)
+    if not low:
+        return FREE
+    if low > SPELT_OUT:
+        return n.seq([repeat(FREE_CHARACTER, low - SPELT_OUT, low - SPELT_OUT), free(SPELT_OUT, None)])
+    raw = Chars(RAW)
+    begun = [n.seq([repeat(raw, at, at), _ESCAPE, free(low - at - 1, None)]) for at in range(low)]
+    return n.alt([n.seq([repeat(raw, low, None), _MORE]), *begun])
+
+
+def quoted(content: Node) -> Node:
+    """A JSON string with that content."""
+    return n.seq([literal('"'), content, literal('"')])
+
+
+def texts(value: str) -> set[bytes]:
+    """The spellings of one JSON string, quotes included."""
+    return {json.dumps(value, ensure_ascii=ascii).encode() for ascii in (False, True)}
+
+
+def spelled(node: Node) -> Node:
+    """A tree of characters as the text between the quotes of a JSON string."""
+    if isinstance(node, Literal):
+        return n.seq(
+            [literal(c) if ord(c) in _PLAIN else character(charset([(ord(c), ord(c))])) for c in node.data.decode()]
+        )
+    if isinstance(node, Chars):
+        return character(node.chars)
+    if isinstance(node, Choices):
+        return n.choices(text[1:-1] for v in node.values for text in texts(v.decode()))
+    if isinstance(node, Repeat):
+        if isinstance(node.item, Chars) and node.high is None:
+            return n.seq([repeat(character(node.item.chars), node.low, node.low), run(node.item.chars)])
+        return repeat(spelled(node.item), node.low, node.high)
+    items = [spelled(item) for item in node.items]
+    return n.seq(items) if isinstance(node, Seq) else n.alt(items)
+
+
+def run(chars: CharSet) -> Node:
+    """Any number of characters of a set."""
+    if chars is ANY:
+        return FREE
+    raw, escape = _written(chars)
+    if escape is n.NEVER:
+        return repeat(raw, 0, None)
+    loop = repeat(raw, 0, None)
+    return n.seq([loop, repeat(n.seq([escape, loop]), 0, None)])
+
+
+def character(chars: CharSet) -> Node:
+    """One character of a set."""
+    return FREE_CHARACTER if chars is ANY else n.alt(_written(chars))
+
+
+@lru_cache(maxsize=256)
+def _written(chars: CharSet) -> tuple[Node, Node]:
+    """The characters that stand for themselves, and the escapes of the set."""
+    raw = chars & RAW
+    escapes = [n.choices(b"\\" + e.encode() for c, e in _SHORT.items() if c in chars)]
+    long = chars & (_LONG if len(chars.ranges) <= RANGES else _CONTROL)
+    escapes += [n.seq([literal("\\u"), _code(a, b)]) for a, b in long.ranges]
+    return Chars(raw) if raw else n.NEVER, n.alt([e for e in escapes if e is not n.NEVER])
+
+
+def _code(low: int, high: int) -> Node:
+    """The characters `low` to `high` as the digits after ``\\u``."""
+    out = []
+    if low <= 0xFFFF:
+        out.append(_digits(low, min(high, 0xFFFF), 4))
+    for lead in range(0xD800, 0xDC00):  # what is not cut in two comes as one range of leads, below
+        first = 0x10000 + ((lead - 0xD800) << 10)
+        a, b = max(low, first), min(high, first + 0x3FF)
+        if a <= b and (a > first or b < first + 0x3FF):
+            tail = _digits(0xDC00 + (a & 0x3FF), 0xDC00 + (b & 0x3FF), 4)
+            out.append(n.seq([_digits(lead, lead, 4), literal("\\u"), tail]))
+    first = max(0, -(-(low - 0x10000) >> 10)) if low > 0x10000 else 0
+    last = (high + 1 - 0x10000 >> 10) - 1
+    if first <= last:
+        leads = _digits(0xD800 + first, 0xD800 + last, 4)
+        out.append(n.seq([leads, literal("\\u"), _digits(0xDC00, 0xDFFF, 4)]))
+    return n.alt(out)
+
+
+def _digits(low: int, high: int, width: int) -> Node:
+    """The numbers `low` to `high` in hexadecimal, `width` digits, small letters or capitals."""
+    if not width:
+        return n.EMPTY
+    if (low, high) == (0, 16**width - 1):
+        return repeat(_HEX, width, width)
+    size = 16 ** (width - 1)
+    parts: dict[tuple[int, int], list[int]] = {}
+    for digit in range(low // size, high // size + 1):
+        inner = (max(low - digit * size, 0), min(high - digit * size, size - 1))
+        parts.setdefault(inner, []).append(digit)
+    out = []
+    for (a, b), digits in parts.items():
+        letters = "".join(f"{d:x}" for d in digits)
+        out.append(n.seq([_one_of(letters + letters.upper()), _digits(a, b, width - 1)]))
+    return n.alt(out)
+
+
+def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
+    """A deterministic automaton of characters as rules of the text between the quotes."""
+    if not dfa.edges:
+        return n.NEVER, {}
+    rules = {}
+    for state, edges in enumerate(dfa.edges):
+        after = [n.seq([character(chars), Call(f"{name}:{to}")]) for to, chars in edges.items() if to != state]
+        if state in dfa.ends:
+            after.append(n.EMPTY)
+        loop = [run(edges[state])] if state in edges else []
+        rules[f"{name}:{state}"] = Rule(f"{name}:{state}", n.seq([*loop, n.alt(after)]))
+    return Call(f"{name}:0"), rules
+
 
 Written = "tuple[Node, dict[str, Rule]]"
 
@@ -52,12 +228,12 @@ def language(
         return n.NEVER
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
     if not fitting and not without:
-        return spelling.free(low, high)
+        return free(low, high)
     if len(fitting) == 1 and not without and not looks(fitting[0]):
         node = within(fitting[0], low, high)
         if node is not None:
-            return spelling.spelled(node)
-    node, rules = spelling.dfa_rules(automaton(fitting, without, low, high, limits), name)
+            return spelled(node)
+    node, rules = dfa_rules(automaton(fitting, without, low, high, limits), name)
     for rule in rules.values():
         add(rule)
     return node

@@ -6,18 +6,12 @@ import json
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
-from constrained.grammar.json_schema import spelling
-from constrained.grammar.json_schema.alternatives import Alternatives, places
-from constrained.grammar.json_schema.arrays import array
-from constrained.grammar.json_schema.disjoint import Disjoint
-from constrained.grammar.json_schema.document import Document, Part, error
-from constrained.grammar.json_schema.evaluate import Evaluator
-from constrained.grammar.json_schema.layout import Layout
-from constrained.grammar.json_schema.multiples import multiples
-from constrained.grammar.json_schema.numbers import integer, number
-from constrained.grammar.json_schema.objects import properties
-from constrained.grammar.json_schema.options import Options
-from constrained.grammar.json_schema.shape import Shape, whole
+from constrained.grammar.json_schema import strings as spelling
+from constrained.grammar.json_schema.alternatives import Alternatives, Disjoint, Evaluator, places
+from constrained.grammar.json_schema.constraints import Shape, whole
+from constrained.grammar.json_schema.containers import Layout, array, properties
+from constrained.grammar.json_schema.document import Document, Options, Part, error
+from constrained.grammar.json_schema.numbers import integer, multiples, number
 from constrained.grammar.json_schema.strings import string
 from constrained.grammar.nodes import Call, Node, Rule, literal, seq
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from constrained.errors import ConstrainedError, GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, Grammar, read_lark, read_source
+from constrained.grammar.analysis import productive_rules
 from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source
-from constrained.grammar.trim import productive_rules
 from constrained.knowledge.knowledge import ActionKnowledge
 from constrained.knowledge.lint import actions, endless, faults, finishing, literals, names, slots, writing
 from constrained.knowledge.lint.ambiguous import ambiguous

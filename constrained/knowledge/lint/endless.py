@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
-from constrained.grammar.cycles import in_circles
+from constrained.grammar.analysis import cyclic_components
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Repeated
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import Source
@@ -170,7 +170,7 @@ def nesting(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iter
     written = _inline_params(rules, acting)
     calls = {name: set(_inline_calls(name, rules, written, acting)) for name in rules}
     order = {name: i for i, name in enumerate(outline.by_name) if name in reached}
-    for found in in_circles(calls):
+    for found in cyclic_components(calls):
         ring = sorted((name for name in found if name in order), key=order.__getitem__)
         if not ring:
             continue

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
-from constrained.grammar.cycles import circle, components
+from constrained.grammar.analysis import components, productive_rules, shortest_cycle
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.trim import productive_rules
 from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline
 
@@ -35,7 +34,7 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             told.update(found)
             first = min(found, key=lambda name: outline.place(name).line)
             if not _matches_nothing(rules[first].body):
-                yield _finding(circle(first, calls), rules, good, start, outline.place(first))
+                yield _finding(shortest_cycle(first, calls), rules, good, start, outline.place(first))
 
 
 def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: Span) -> Finding:

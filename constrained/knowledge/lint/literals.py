@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
+from constrained.grammar.analysis import productive_rules
 from constrained.grammar.lark_literals import Fault, literal_node, range_node
 from constrained.grammar.lark_syntax import Quoted, Range
 from constrained.grammar.nodes import Rule
-from constrained.grammar.trim import productive_rules
 from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline, items_in
 from constrained.limits import DEFAULT

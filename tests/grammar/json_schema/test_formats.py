@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from constrained import Grammar
-from constrained.grammar.json_schema.formats import PATTERNS
+from constrained.grammar.json_schema.patterns import PATTERNS
 from tests.grammar.json_schema.oracle import random_text
 
 GOOD = {

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.grammar.charset import charset, matching
-from constrained.grammar.class_text import class_text
+from constrained.grammar.charset import charset, class_text, matching
 
 characters = st.integers(0, 0x10FFFF).filter(lambda c: not 0xD800 <= c <= 0xDFFF)
 ranges = st.lists(st.tuples(characters, characters).map(sorted).map(tuple), min_size=1, max_size=5)

@@ -8,11 +8,9 @@ from functools import cached_property
 from math import ceil, floor, lcm
 
 from constrained.errors import GrammarError, LimitError
-from constrained.grammar.json_schema.document import Part, error
-from constrained.grammar.json_schema.keywords import DENIED, TYPES
-from constrained.grammar.json_schema.options import Options
+from constrained.grammar.json_schema.document import DENIED, TYPES, Options, Part, error
+from constrained.grammar.json_schema.finite_automata import Nfa
 from constrained.grammar.json_schema.patterns import pattern_node
-from constrained.grammar.json_schema.regular import Nfa
 from constrained.grammar.nodes import Node
 from constrained.limits import Limits
 

@@ -51,7 +51,7 @@ class Spot:
         return f"{self.definition} in rule {self.rule}, {place}"
 
 
-class Written:
+class SourceMap:
     """Where the pieces of one grammar are written.
 
     Parameters

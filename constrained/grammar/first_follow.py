@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
+from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.assertions import Atomic, Look
 from constrained.grammar.charset import charset
 from constrained.grammar.lookaround import ANYTHING, EDGE, Seen, Settled, Undecided
 from constrained.grammar.nodes import Alt, Call, Chars, Choices, Literal, Node, Related, Repeat, Rule, Seq, Slot, Var
-from constrained.grammar.obligations import Steps
 from constrained.limits import Limits
 
 Unit = "str | tuple[str, str]"  # a rule, or a (rule, parameter)

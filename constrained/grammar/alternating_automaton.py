@@ -14,9 +14,8 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import ANY, Look, parts
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.charset import CharSet, charset, partition
-from constrained.grammar.continuations import END, YES, Continuations
+from constrained.grammar.derivatives import END, END_ATOM, YES, Continuations, Place, listed
 from constrained.grammar.nodes import Chars, Node
-from constrained.grammar.place import END_ATOM, Place, listed
 from constrained.limits import Limits
 
 NOTHING: tuple = ()
@@ -35,7 +34,7 @@ class Steps:
         self.limits.check("lookaround", self.taken, what, "write it with less lookaround, or smaller repeats beside it")
 
 
-class Obligations:
+class AlternatingAutomaton:
     """Formulas over what is left of one expression.
 
     A *state* is (past, formula): for every lookbehind what is left of it, begun 1, 2, ... characters ago, and what

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from constrained.grammar import nodes as n
+from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.lookaround import settle
-from constrained.grammar.obligations import Steps
 from constrained.limits import Limits
 
 ANY = charset([(0, MAX_CODE_POINT)])

@@ -1,24 +1,129 @@
-"""Left recursion, turned round; every other recursion is the automaton's own, by its stack.
-
-A rule that comes to itself before it has read anything would push frames for ever. Within
-a group of such rules, a text begins with a base case, and what follows each recursion can
-only come after it: ``list: list "," item | item`` becomes ``list: item ("," item)*``. Rules
-that may be empty can hide the recursion (``a: b? a "x" | "y"``), so what is split is the
-language without the empty text. (Aho, Lam, Sethi and Ullman, *Compilers*, section 4.3.3,
-and for groups Moore, "Removing left recursion from context-free grammars", 2000, section 5.)
-
-Alternatives of recursive rules that begin alike are joined: two stacks for every level
-would be 2^depth ways to be in one place.
-"""
+"""What a rule may begin with: which rules may be empty, which are called before any text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from constrained.grammar import nodes
-from constrained.grammar.left_corners import Empty, LeftCorners, components, ending_parameters
-from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Repeat, Rule, Seq, Var
+from constrained.grammar.analysis import Nullable, cyclic_components
+from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Related, Repeat, Rule, Seq, Var
 from constrained.limits import Limits
+
+# MERGED DOC: """Left recursion, turned round; every other recursion is the automaton's own, by its stack.
+#
+# A rule that comes to itself before it has read anything would push frames for ever. Within
+# a group of such rules, a text begins with a base case, and what follows each recursion can
+# only come after it: ``list: list "," item | item`` becomes ``list: item ("," item)*``. Rules
+# that may be empty can hide the recursion (``a: b? a "x" | "y"``), so what is split is the
+# language without the empty text. (Aho, Lam, Sethi and Ullman, *Compilers*, section 4.3.3,
+# and for groups Moore, "Removing left recursion from context-free grammars", 2000, section 5.)
+#
+# Alternatives of recursive rules that begin alike are joined: two stacks for every level
+# would be 2^depth ways to be in one place.
+# """
+
+
+class LeftCorners:
+    """The calls that rules may begin with, and whether something is left to do after them."""
+
+    def __init__(self, rules: dict[str, Rule], empty: Nullable):
+        self.rules, self.empty = rules, empty
+        self._first: dict[str, set[int]] = {}
+        self._last = {name: ending_parameters(rule) for name, rule in rules.items() if rule.params}
+
+    def groups(self) -> list[set[str]]:
+        """Groups of rules that come to each other before any text, with something left to do after."""
+        edges = {name: set(self.of(rule.body, name)) for name, rule in self.rules.items()}
+        return [g for g in recursive_groups(edges) if any(c in g and not tail for n in g for c, tail in edges[n])]
+
+    def of(self, node: Node, rule: str, tail: bool = True) -> Iterator[tuple[str, bool]]:
+        """(rule, whether nothing is left to do after it) of the calls that `node` may begin with."""
+        if isinstance(node, Call):
+            yield node.rule, tail
+            for i in self.first_parameters(node.rule) if node.args else ():
+                yield from self.of(node.args[i], rule, tail and i in self._last[node.rule])
+        elif isinstance(node, Seq):
+            for i, item in enumerate(node.items):
+                yield from self.of(item, rule, tail and i == len(node.items) - 1)
+                if not self.empty.maybe(item, rule):
+                    return
+        else:
+            tail = tail and not (isinstance(node, Repeat) and node.high != 1)
+            for item in nodes.children(node):
+                yield from self.of(item, rule, tail)
+
+    def calls(self, node: Node, rule: str) -> Iterator[Call]:
+        """The calls that `node` may begin with, arguments aside."""
+        if isinstance(node, Call):
+            yield node
+            return
+        for item in nodes.children(node):
+            yield from self.calls(item, rule)
+            if isinstance(node, Seq) and not self.empty.maybe(item, rule):
+                return
+
+    def first_parameters(self, name: str) -> set[int]:
+        """Indices of the parameters whose argument a text of the rule may begin with."""
+        if name not in self._first:
+            params = self.rules[name].params
+            self._first[name] = {i for i, p in enumerate(params) if self._begins_with((name, p))}
+        return self._first[name]
+
+    def _begins_with(self, start: tuple[str, str]) -> bool:
+        seen, work = {start}, [start]
+        while work:
+            rule, param = work.pop()
+            for into in self._uses(self.rules[rule].body, rule, param):
+                if into is None:
+                    return True
+                if into not in seen:
+                    seen.add(into)
+                    work.append(into)
+        return False
+
+    def _uses(self, node: Node, rule: str, param: str) -> Iterator[tuple[str, str] | None]:
+        """None where `node` may begin with `param`, or the (rule, parameter) that it is handed to there."""
+        if isinstance(node, Var):
+            if node.name == param:
+                yield None
+        elif isinstance(node, Related):
+            return  # the parameter's value tells which values these are, and is none of them
+        elif isinstance(node, Call):
+            for arg, name in zip(node.args, self.rules[node.rule].params):
+                if any(True for _ in self._uses(arg, rule, param)):
+                    yield node.rule, name
+        else:
+            for item in nodes.children(node):
+                yield from self._uses(item, rule, param)
+                if isinstance(node, Seq) and not self.empty.maybe(item, rule):
+                    return
+
+
+def ending_parameters(rule: Rule) -> set[int]:
+    """Indices of the parameters that stand only at the rule's end."""
+    if not rule.params:
+        return set()
+    ends = _last_vars(rule.body)
+    uses = [v for v in nodes.walk(rule.body) if isinstance(v, Var)]
+    return {i for i, p in enumerate(rule.params) if all(id(v) in ends for v in uses if v.name == p)}
+
+
+def _last_vars(node: Node) -> set[int]:
+    if isinstance(node, Var):
+        return {id(node)}
+    if isinstance(node, Alt):
+        return set().union(*map(_last_vars, node.items)) if node.items else set()
+    if isinstance(node, Seq) and node.items:
+        return _last_vars(node.items[-1])
+    if isinstance(node, Repeat) and node.high == 1:
+        return _last_vars(node.item)
+    return set()
+
+
+def recursive_groups(edges: dict[str, set[tuple[str, bool]]]) -> list[set[str]]:
+    """Groups of rules that come round to themselves, callees first."""
+    callees = {name: sorted({callee for callee, _ in found}) for name, found in edges.items()}
+    return [set(group) for group in cyclic_components(callees)]
 
 
 class LeftRecursion(Exception):
@@ -29,7 +134,7 @@ class LeftRecursion(Exception):
         super().__init__(rule)
 
 
-def turn_round(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
+def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
     """`rules` without left recursion; LeftRecursion where that can't be had.
 
     Raises
@@ -39,7 +144,7 @@ def turn_round(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
     """
     size = sum(1 for rule in rules.values() for _ in nodes.walk(rule.body))
     limits.check("nodes", size, f"a grammar of {size} nodes")
-    empty = Empty(rules)
+    empty = Nullable(rules)
     corners = LeftCorners(rules, empty)
     out = dict(rules)
     groups = corners.groups()
@@ -58,7 +163,7 @@ def turn_round(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
 
 def check(rules: dict[str, Rule], slots: frozenset[str] = frozenset()) -> None:
     """LeftRecursion if `rules` come to themselves before any text, `slots` being bound to the empty text."""
-    for group in LeftCorners(rules, Empty(rules, slots)).groups():
+    for group in LeftCorners(rules, Nullable(rules, slots)).groups():
         name = min(group, key=lambda n: (rules[n].line or 0, n)).split("$")[0]
         raise LeftRecursion(name, "what stands before the recursion may be empty: put some text there")
 
@@ -66,7 +171,9 @@ def check(rules: dict[str, Rule], slots: frozenset[str] = frozenset()) -> None:
 def stacked(rules: dict[str, Rule]) -> set[str]:
     """Rules whose recursion takes a stack: something is left to do after it."""
     edges = {name: set(references(rule.body, rules)) for name, rule in rules.items()}
-    return {n for g in components(edges) if any(c in g and not tail for m in g for c, tail in edges[m]) for n in g}
+    return {
+        n for g in recursive_groups(edges) if any(c in g and not tail for m in g for c, tail in edges[m]) for n in g
+    }
 
 
 def references(node: Node, rules: dict[str, Rule], tail: bool = True) -> Iterator[tuple[str, bool]]:
@@ -104,7 +211,7 @@ def _check_arguments(group: set[str], corners: LeftCorners) -> None:
 class _Split:
     """Rewrites one group; the rules it makes go into `out`."""
 
-    def __init__(self, rules, empty: Empty, group: set[str], out: dict[str, Rule], limits: Limits):
+    def __init__(self, rules, empty: Nullable, group: set[str], out: dict[str, Rule], limits: Limits):
         self.rules, self.empty, self.group, self.out = rules, empty, group, out
         self.limits, self.made = limits, 0
         self.heads = {n: list(self.split(rules[n].body, n)) for n in sorted(group)}
