@@ -26,7 +26,7 @@ from constrained.environments.household import HouseholdEnv, load_games, make_ga
 from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.environments.scienceworld.slots import asked, bindings
 from constrained.errors import ConstrainedError, GameError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 PARTS = ("bind", "next action", "compile", "first mask")
 """What is together the rebinding."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.engine import machine, vocabularies
 from constrained import Grammar, Vocabulary, __version__, compile_grammar
 from constrained.errors import ConstrainedError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 EMBEDDED = "embedded"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 from constrained.training.annotations.convert import DATASETS, converted, refused
 
 RESULTS = Path("benchmarks/results/executor.json")

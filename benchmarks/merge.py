@@ -25,9 +25,9 @@ from benchmarks.paper_rules import printed_rules, rule_set
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_named
 from constrained.errors import DataError
+from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import INVALID, OK
-from constrained.output import to_json, write_whole
 from constrained.training.filter import NOT_CORRECT, Sifted, sift
 from constrained.training.judging import judge_actions, judge_in_game
 from constrained.training.merge import merge

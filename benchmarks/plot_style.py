@@ -7,7 +7,7 @@ from io import BytesIO
 from pathlib import Path
 
 from constrained.errors import ConstrainedError
-from constrained.output import write_whole
+from constrained.files import write_whole
 
 SUFFIXES = (".svg", ".png", ".pdf")
 INK, SOFT, FAINT = "#1a1a1a", "#5c5c5c", "#c8c8c8"

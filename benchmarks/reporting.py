@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:

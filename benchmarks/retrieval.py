@@ -29,7 +29,7 @@ from constrained.environments.question.hotpotqa import load_paragraphs, load_que
 from constrained.environments.question.index import BACKENDS
 from constrained.environments.question.ranking import by_words
 from constrained.errors import ConstrainedError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 DEPTHS = (1, 2, 5, 10)
 

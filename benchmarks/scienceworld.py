@@ -29,7 +29,7 @@ from constrained.environments.scienceworld.answers import refused
 from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
 from constrained.environments.scienceworld.slots import asked, bindings, slots
 from constrained.errors import ConstrainedError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 EVERY = 10
 """Every so many gold actions both lists are looked at."""

@@ -20,6 +20,11 @@ class ConstrainedError(Exception):
         super().__init__(f"{message}\n  hint: {hint}" if hint else message)
 
 
+def install_hint(extra: str) -> str:
+    """The command that installs an optional part of this library (an extra of ``pyproject.toml``)."""
+    return f"pip install 'constrained-agents[{extra}]'"
+
+
 class GrammarError(ConstrainedError):
     """A grammar that can't be read, or that this engine refuses.
 

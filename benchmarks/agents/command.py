@@ -30,8 +30,8 @@ from constrained.agents.lumos.suites import grounded, most_subgoals
 from constrained.agents.strategies import GROUNDED, STEP_FORMATS, STRATEGIES
 from constrained.environments.suite import SUITES, Suite, open_suite
 from constrained.errors import ConstrainedError
+from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.output import to_json, write_whole
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
     from constrained.agents.workers import Workers

@@ -24,7 +24,7 @@ from benchmarks.engine.vocabularies import BY_SIZE
 from benchmarks.engine.workloads import WORKLOADS
 from constrained import __version__
 from constrained.errors import ConstrainedError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

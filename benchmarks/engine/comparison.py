@@ -18,7 +18,7 @@ from benchmarks.engine.vocabularies import Tokens, load, spell
 from benchmarks.engine.worker import OverTime, Worker
 from benchmarks.engine.workloads import Workload
 from constrained.errors import ConstrainedError
-from constrained.output import write_whole
+from constrained.files import write_whole
 
 PREPARATIONS = ("preparation", "from tokenizer", "from disk")
 ROUNDS = 3

@@ -19,7 +19,7 @@ from benchmarks.engine.vocabularies import Tokens, load, spell
 from benchmarks.engine.workloads import WORKLOADS, Case, Workload
 from constrained.automaton import native
 from constrained.errors import ConstrainedError, DataError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 RECORD = Path(__file__).resolve().parents[1] / "results" / "engine_exact.json"
 MASKS = ("masks", "allowed tokens", "hash", "masks of one token")

@@ -20,7 +20,7 @@ from benchmarks.engine.report import amount
 from benchmarks.engine.vocabularies import load
 from benchmarks.engine.worker import OverTime, Worker
 from constrained.errors import ConstrainedError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 UNCONSTRAINED = "unconstrained"
 GENERATORS = (

@@ -22,8 +22,8 @@ from constrained import __version__
 from constrained.agents.figures import summarise
 from constrained.agents.record import RunFile
 from constrained.environments.suite import Suite, open_suite
+from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.output import to_json, write_whole
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who trains pays for it
     from constrained.models.load import LoadedModel

@@ -19,9 +19,9 @@ from constrained.agents.strategies import GROUNDED
 from constrained.environments.maths import MathsEnv
 from constrained.environments.maths.problems import Problem
 from constrained.environments.suite import Suite, open_suite
+from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.models.load import LoadedModel
-from constrained.output import to_json, write_whole
 from constrained.training.encoding import Span, TrainingText
 
 KNOWLEDGE = "lumos/maths_given"

@@ -24,7 +24,7 @@ from constrained.agents.episode import Settings
 from constrained.cli.self_learning import round_line, see_apart
 from constrained.cli.tuning import add_tuning, own_device, tuning_of
 from constrained.environments.suite import Suite, choose_suite
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 from constrained.training.settings import Tuning
 
 DEFAULT = ("full", "no-masks", "no-knowledge")

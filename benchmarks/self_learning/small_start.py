@@ -14,7 +14,7 @@ from pathlib import Path
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game
 from constrained.errors import DataError
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 from tools.embedded_model.pretraining import Recipe, Run, show_progress
 from tools.embedded_model.train import FIRST_SEED, HELD_OUT, make_examples, make_tokenizer, save_model
 

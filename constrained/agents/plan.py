@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
+from constrained import html
 from constrained.agents.asking import Answer
 
 COSTS = ("prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes", "seconds")
@@ -187,12 +188,55 @@ class Plan:
         return f"Plan({self.task!r}: {self.came_to}, {len(self.steps)} steps)"
 
     def _repr_html_(self) -> str:
-        from constrained.pages.notebook import plan_html
-
-        return plan_html(self)
+        """The task, the outcome, and every step with its verdict, the observation and the pruned mass."""
+        usage = self.usage
+        measures = [f"{name} {value:g}" for name, value in self.outcome.items() if name != "success"]
+        outcome = f"{self.came_to}: {self.invalid} invalid, {self.misordered} misordered actions"
+        model = f"model {self.model}" if self.model else ""
+        masks = "masks on" if self.constrained else "masks off"
+        settings = [self.strategy, model, f"knowledge {self.knowledge}", masks, f"seed {self.seed}"]
+        facts = [
+            f"<strong>{html.plain(self.task)}</strong>",
+            "; ".join(
+                [f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}, {outcome}", *map(html.plain, measures)]
+            ),
+            html.faint(html.plain(", ".join(filter(None, settings)))),
+            f"Note: {html.plain(self.note)}" if self.note else "",
+        ]
+        cost = (
+            f"{usage['completion_tokens']:,.0f} tokens written, {usage['forced_tokens']:,.0f} of them forced; "
+            f"{usage['prompt_tokens']:,.0f} read; {usage['seconds']:.1f} s"
+        )
+        columns: dict[str, Callable[[Step], str | int]] = {"step": lambda step: step.n}
+        if any(step.thought for step in self.steps):
+            columns["thought"] = lambda step: html.plain(step.thought)
+        columns["action"] = lambda step: html.code(step.action)
+        columns["verdict"] = lambda step: html.badge(step.verdict, step.reason)
+        if any(step.observation is not None for step in self.steps):
+            columns["observation"] = lambda step: html.plain(step.observation or "")
+        if self.constrained:
+            columns["pruned mass"] = lambda step: html.Figure(f"{step.pruned_mass:.1%}")
+        rows = [[cell(step) for cell in columns.values()] for step in self.steps]
+        table = html.table(list(columns), rows, _headings(self.steps))
+        return html.output(
+            *map(html.paragraph, facts), table, html.paragraph(html.faint(cost)) if usage["forward_passes"] else ""
+        )
 
     def _repr_pretty_(self, printer, cycle: bool) -> None:
         printer.text(str(self))
+
+
+def _headings(steps: Sequence[Step]) -> dict[int, str]:
+    """Row of the table -> the phase and subgoal that begin there."""
+    headings: dict[int, str] = {}
+    phase = subgoal = ""
+    for row, step in enumerate(steps):
+        new = [step.phase] if step.phase != phase else []
+        new += [step.subgoal] if step.subgoal != subgoal else []
+        phase, subgoal = step.phase, step.subgoal
+        if any(new):
+            headings[row] = ": ".join(filter(None, new))
+    return headings
 
 
 def step_lines(step: Step) -> list[str]:

@@ -20,8 +20,8 @@ import numpy as np
 from constrained.automaton import arrays_file
 from constrained.automaton.tokenizers import backend
 from constrained.automaton.vocabulary import Vocabulary
-from constrained.cache_folder import default_folder
 from constrained.errors import ConstrainedError, DataError
+from constrained.files import cache_folder
 
 KIND = "vocabulary"
 VERSION = 1
@@ -41,11 +41,11 @@ def cached(
     tokenizer, eos_token_ids, size
         As for `Vocabulary.from_tokenizer`.
     cache : True or path-like
-        The folder; True: :func:`constrained.cache_folder.default_folder`.
+        The folder; True: :func:`constrained.files.cache_folder`.
     """
     eos = None if eos_token_ids is None else list(eos_token_ids)
     try:
-        folder = default_folder() if cache is True else Path(cache)
+        folder = cache_folder() if cache is True else Path(cache)
         key = key_of(tokenizer, eos, size)
     except (OSError, RuntimeError, ValueError, TypeError, AttributeError) as error:
         _warn(f"no vocabulary cache: {error}")

@@ -10,10 +10,10 @@ from constrained.automaton.tokenizer_files import open_vocabulary
 from constrained.cli.bindings import binding
 from constrained.cli.findings import Paint, findings_text
 from constrained.errors import ConstrainedError, DataError
+from constrained.files import to_json, write_whole
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Tokens, check_file
-from constrained.output import to_json, write_whole
 
 
 def add_parser(commands) -> None:

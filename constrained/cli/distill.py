@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from constrained.cli.import_ import add_output, give_knowledge
-from constrained.output import check_new
+from constrained.files import check_new
 
 
 def add_parser(commands) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from constrained.automaton.expected import quoted
 from constrained.automaton.tokenizer_files import EMBEDDED, open_vocabulary
 from constrained.cli.bindings import binding
+from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text
 from constrained.grammar.source_map import Spot
 from constrained.knowledge.explain import Expected, Explanation
 from constrained.knowledge.explain_file import explain_file, what_comes
-from constrained.output import to_json
 
 _WITH_LINES = 6
 """Up to so many expected things are shown with their lines of the grammar."""

@@ -85,7 +85,7 @@ def findings_text(checked: Checked, paint: Paint) -> str:
 def summary(checked: Checked) -> str:
     """What is in a file, and how many findings."""
     counts = [counted(checked.count(s), s) for s in SEVERITIES if checked.count(s)]
-    parts = [f"{checked.name}: {', '.join(counts) or 'nothing to mend'}"]
+    parts = [f"{checked.name}: {', '.join(counts) or 'no findings'}"]
     if checked.knowledge is not None:
         graph = checked.knowledge.graph
         slots = sorted(checked.knowledge.slots)

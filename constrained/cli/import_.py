@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from constrained.errors import DataError, PddlError
-from constrained.output import check_new, to_json, write_new, write_whole
+from constrained.files import check_new, to_json, write_whole
 
 
 def add_parser(commands) -> None:
@@ -140,7 +140,8 @@ def run_conversations(arguments) -> int:
 def give_knowledge(arguments, text: str, knowledge, notes: list[str]) -> None:
     """Write or print a `.lark` text that was made here, and on standard error what to know of it."""
     if arguments.output:
-        write_new(arguments.output, text, arguments.force)
+        check_new(arguments.output, arguments.force)
+        write_whole(arguments.output, text)
     if arguments.json:
         slots = sorted(knowledge.slots)
         print(to_json({"actions": knowledge.rules, "slots": slots, "notes": notes, "lark": text}), end="")

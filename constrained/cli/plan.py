@@ -7,8 +7,8 @@ import sys
 from constrained.agents.strategies import STRATEGIES
 from constrained.cli.bindings import binding
 from constrained.errors import ConstrainedError
+from constrained.files import write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.output import write_whole
 
 
 def add_parser(commands) -> None:

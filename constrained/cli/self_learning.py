@@ -12,8 +12,8 @@ from constrained.cli.bench import find_benchmarks
 from constrained.cli.tuning import add_tuning, own_device, tuning_of
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
+from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.output import to_json, write_whole
 from constrained.training.filter import RULES
 
 EXAMPLE = (

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from constrained.cli.tuning import add_tuning, own_device, tuning_of
-from constrained.output import to_json, write_whole
+from constrained.files import to_json, write_whole
 
 
 def add_parser(commands) -> None:

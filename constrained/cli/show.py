@@ -6,9 +6,9 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from constrained.errors import KnowledgeError
+from constrained.files import write_whole
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
-from constrained.output import write_whole
 
 
 def add_parser(commands) -> None:

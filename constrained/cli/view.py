@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 
 from constrained.errors import DataError
-from constrained.output import write_whole
+from constrained.files import write_whole
 
 
 def add_parser(commands) -> None:
@@ -41,8 +41,7 @@ def run(arguments) -> int:
 
 
 def _write(arguments) -> int:
-    from constrained.pages.run_data import run_data
-    from constrained.pages.trace import render
+    from constrained.pages.trace_page import render, run_data
 
     source = Path(arguments.run_file)
     target = Path(arguments.output) if arguments.output else source.with_suffix(".html")
@@ -66,7 +65,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _serve(arguments) -> int:
-    from constrained.pages.browse import serve
+    from constrained.pages.run_list import serve
 
     def ready(url: str) -> None:
         print(f"runs of {arguments.serve} at {url} (Ctrl+C ends it)", flush=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from constrained import html
 from constrained.automaton.automaton import State
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import Grammar, read_lark, read_source
@@ -24,7 +25,7 @@ from constrained.knowledge.limit import within
 from constrained.knowledge.nonempty import nonempty
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report, counted
 from constrained.knowledge.resume import continuation
-from constrained.knowledge.table import graph_table
+from constrained.knowledge.table import following, graph_table
 from constrained.knowledge.text import knowledge_text
 from constrained.knowledge.tools import read_tools, tool_comments, tool_rules
 from constrained.limits import DEFAULT, Limits
@@ -223,9 +224,23 @@ class ActionKnowledge:
         return f"ActionKnowledge({self.name!r}: {counted(len(self.actions), 'action')}, after {self.last})"
 
     def _repr_html_(self) -> str:
-        from constrained.pages.notebook import knowledge_html
-
-        return knowledge_html(self)
+        """The graph, then each action with its definition and what may follow it."""
+        graph, unbound = self.graph, self.grammar.unbound()
+        bound = sorted(self.slots.difference(unbound))
+        rows = [
+            [html.code(name), html.plain(words), html.plain(following(graph, name))]
+            for name, words in self.actions.items()
+        ]
+        facts = [
+            f"<strong>{html.plain(self.name)}</strong>: {counted(len(rows), 'action')}",
+            html.plain(self.comments.get(START, "")),
+            f"first: {html.plain(following(graph, START))}",
+            f"slots with values: {html.plain(', '.join(bound))}" if bound else "",
+            f"slots to be bound: {html.plain(', '.join(unbound))}" if unbound else "",
+            f"so far: {' → '.join(map(html.code, self.path[-3:]))}" if self.path else "",
+        ]
+        picture = html.picture(self.to_svg(), f"Action graph of {self.name}")
+        return html.output(*map(html.paragraph, facts), picture, html.table(["action", "definition", "then"], rows))
 
     # one action at a time
 

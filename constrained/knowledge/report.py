@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
+from constrained import html
+
 OK, INVALID, MISORDERED = "ok", "invalid", "misordered"
 
 
@@ -93,9 +95,14 @@ class Report:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from constrained.pages.notebook import report_html
-
-        return report_html(self)
+        rows = [
+            [n, html.code(j.text), html.badge(j.verdict), html.code(j.action or ""), html.plain(j.reason)]
+            for n, j in enumerate(self.steps, 1)
+        ]
+        wrong = f"{self.invalid} invalid, {self.misordered} misordered"
+        ends = "the path may end here" if self.finished else "the path is not finished"
+        total = f"{counted(len(self), 'action')}: {'all ok' if self.ok else wrong}; {ends}"
+        return html.output(html.table(["", "action", "verdict", "rule", "reason"], rows), html.paragraph(total))
 
     def _repr_pretty_(self, printer, cycle: bool) -> None:
         printer.text(str(self))

@@ -16,9 +16,9 @@ from constrained import __version__
 from constrained.agents.strategies import STRATEGIES
 from constrained.errors import ConstrainedError
 from constrained.grammar import shipped_names
-from constrained.pages import loopback
-from constrained.pages.page import STATIC, page, static
-from constrained.pages.trace import trace_page
+from constrained.pages import local_server
+from constrained.pages.html_page import STATIC, page, static
+from constrained.pages.trace_page import trace_page
 from constrained.playground import bounds, requests
 from constrained.playground.document import FILE, Document, path_of, shipped_text
 from constrained.playground.jobs import error_data
@@ -103,12 +103,12 @@ def create_app(playground: Playground) -> Flask:
     @app.before_request
     def only_our_own():
         token = playground.token if request.method == "POST" else None
-        why = loopback.refused(request.headers, playground.port, token)
+        why = local_server.refused(request.headers, playground.port, token)
         return (jsonify(error={"message": f"refused: {why}", "hint": None}), 403) if why else None
 
     @app.after_request
     def with_headers(response: Response) -> Response:
-        for name, value in loopback.HEADERS.items():
+        for name, value in local_server.HEADERS.items():
             response.headers.setdefault(name, value)
         return response
 

@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from constrained.errors import DataError
+from constrained.files import write_whole
 from constrained.grammar import read_source, shipped_names
 from constrained.grammar.source import SHIPPED, Source
-from constrained.output import write_whole
 from constrained.playground import bounds
 
 TYPED = "typed.lark"

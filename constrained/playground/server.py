@@ -10,7 +10,7 @@ from pathlib import Path
 
 from constrained.automaton.tokenizer_files import EMBEDDED
 from constrained.errors import ConstrainedError
-from constrained.pages import loopback
+from constrained.pages import local_server
 from constrained.playground.app import Playground, create_app
 from constrained.playground.bounds import PORT, PORTS
 from constrained.playground.document import Document
@@ -45,11 +45,11 @@ def play(
         The file can't be read, or the port is taken.
     """
     document = Document.open(file) if file else None
-    listening = loopback.listen(range(PORT, PORT + PORTS) if port is None else [port])
+    listening = local_server.listen(range(PORT, PORT + PORTS) if port is None else [port])
     found = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
     playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(found)), model)
     try:
-        loopback.serve(create_app(playground), listening, partial(_ready, browser=browser))
+        local_server.serve(create_app(playground), listening, partial(_ready, browser=browser))
     finally:
         playground.close()
 

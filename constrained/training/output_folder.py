@@ -17,9 +17,9 @@ from peft import PeftModel
 
 from constrained.agents.campaign import weights_digest
 from constrained.errors import DataError
+from constrained.files import to_json, write_whole
 from constrained.models.adapters import read_adapter
 from constrained.models.load import LoadedModel
-from constrained.output import to_json, write_whole
 from constrained.training.checkpoints import PARTIAL
 from constrained.training.distributed import agreed
 from constrained.training.encoding import Encoded, digest

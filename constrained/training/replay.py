@@ -17,9 +17,9 @@ from constrained.agents.episode import Settings
 from constrained.environments.data import read_rows
 from constrained.environments.suite import Task
 from constrained.errors import DataError
+from constrained.files import write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.models.load import LoadedModel
-from constrained.output import write_whole
 from constrained.training.encoding import Span, TrainingText
 from constrained.training.trajectory import Act, Trajectory
 

@@ -37,9 +37,9 @@ from constrained.agents.record import Begun, digest, read_tasks
 from constrained.environments.data import read_json
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
+from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel, load, load_adapters
-from constrained.output import to_json, write_whole
 from constrained.training.distributed import agreed
 from constrained.training.encoding import TrainingText
 from constrained.training.filter import Sifted, check_rule, sift

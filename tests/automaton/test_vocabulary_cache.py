@@ -14,8 +14,8 @@ import pytest
 
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.automaton import arrays_file, vocabulary_cache
-from constrained.cache_folder import default_folder
 from constrained.errors import DataError
+from constrained.files import cache_folder
 from tests.automaton.tokenizers import NAMES
 from tests.automaton.tokenizers import tokenizer as real_tokenizer
 
@@ -187,7 +187,7 @@ def test_the_folder_is_the_users_unless_another_is_named(tmp_path, monkeypatch, 
     assert len(list((tmp_path / "chosen").iterdir())) == 1
     monkeypatch.delenv("CONSTRAINED_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    assert default_folder() == tmp_path / "home" / "constrained"
+    assert cache_folder() == tmp_path / "home" / "constrained"
     for cache in (None, False):
         Vocabulary.from_tokenizer(make(), eos_token_ids=[EOS], cache=cache)
     assert not (tmp_path / "home").exists()

@@ -61,7 +61,7 @@ def test_a_file_with_actions_ends_in_a_summary(capsys):
     code, out = run(capsys, "household")
     assert code == 0
     assert out.splitlines() == [
-        "household: nothing to mend",
+        "household: no findings",
         "  14 actions: goto, look, inventory, take, open, close, use, examine, carry, put, clean, heat, cool, slice",
         "  the plan may end after any of them",
         "  12 slots: CLEANER, CLOSED, COOLER, EXAMINABLE, FITS, HEATER, LAMP, OBJECT, OPENED, REACH, RECEPTACLE, "
@@ -168,7 +168,7 @@ drop{o}: "put " o " back" _STEP [goto{PLACE}]
 def test_relations_between_slots_are_read_as_the_engine_reads_them(capsys, tmp_path):
     file = tmp_path / "related.lark"
     file.write_text(RELATED)
-    assert run(capsys, file, "--strict")[1].startswith(f"{file}: nothing to mend\n  3 actions")
+    assert run(capsys, file, "--strict")[1].startswith(f"{file}: no findings\n  3 actions")
     file.write_text(RELATED.replace("| drop{o}", "| walk{PLACE}") + 'walk{r}: "go to " r _STEP [drop{r}]\n')
     assert "after 'take', 'goto' and 'walk' can both be written" in run(capsys, file)[1]
 
@@ -360,4 +360,4 @@ def test_plain_text_when_piped():
     environment = {**os.environ, "TERM": "xterm"}
     command = [sys.executable, "-c", "from constrained.cli import main; main(['check', 'hotpotqa'])"]
     out = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
-    assert "\x1b" not in out and out.startswith("hotpotqa: nothing to mend\n")
+    assert "\x1b" not in out and out.startswith("hotpotqa: no findings\n")

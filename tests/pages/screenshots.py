@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from constrained.pages.trace import trace_page
+from constrained.pages.trace_page import trace_page
 from tests.browser import chromium, watched
 from tests.documents import blocks
 from tests.pages.traced import play

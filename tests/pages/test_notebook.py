@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from constrained import ActionKnowledge, Plan
+from constrained import html as blocks
 from constrained.agents.plan import Step
 from constrained.knowledge.lint import check_file
-from constrained.pages import notebook
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "<script>document.title = 'taken'</script> & \"q\" \u202e \x1b[31m \x00 \ud800 größe 🙂"
@@ -80,7 +80,7 @@ def test_a_plan_shows_each_step_with_its_verdict():
         assert words in said, words
     assert "thought" not in said and tags.count("br") == 2
     open_loop = read(Plan("t", "hotpotqa", "cot", "m", False, 0, [Step(1, "", "a", "ok")])._repr_html_())[0]
-    assert "observation" not in open_loop and "mask took" not in open_loop and "not executed" in open_loop
+    assert "observation" not in open_loop and "pruned mass" not in open_loop and "not executed" in open_loop
 
 
 def test_a_report_and_a_checked_file_show_every_verdict():
@@ -91,7 +91,7 @@ def test_a_report_and_a_checked_file_show_every_verdict():
     said, tags = read(check_file(BROKEN)._repr_html_())
     assert "1 error" in said and "✗ error" in said and "undefined-rule" in said and "4:18" in said
     assert 'one: "größe <x>"  two  _STEP' in said and tags.count("mark") == 1
-    assert read(check_file('start: "a"\n')._repr_html_())[0].endswith("nothing to mend")
+    assert read(check_file('start: "a"\n')._repr_html_())[0].endswith("no findings")
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_what_models_games_and_files_say_stays_text(html):
 
 def test_what_is_long_is_cut_and_said_to_be():
     said, tags = read(plan(steps(5000))._repr_html_())
-    assert "4,900 rows are not shown here" in said and tags.count("tr") == notebook.MOST_ROWS + 2
+    assert "4,900 rows are not shown here" in said and tags.count("tr") == blocks.MOST_ROWS + 2
     assert all(f"do {n} " in said for n in (1, 80, 4981, 5000)) and "do 81 " not in said and "do 4980 " not in said
     html = plan([Step(1, "x" * 10**6, "a", "ok")])._repr_html_()
     assert len(html) < 10_000 and "999,400 more characters" in html
     names = [f"action_{n}" for n in range(110)]
     rules = "\n".join(f'{name}: "{name}" _STEP ({" | ".join(names[n:])})?' for n, name in enumerate(names))
     html = ActionKnowledge.from_lark(f"%declare _STEP\nstart: action_0\n{rules}\n")._repr_html_()
-    assert len(html) < 200_000 and "The graph is left out" in html and "10 rows are not shown here" in html
+    assert len(html) < 200_000 and "The picture is left out" in html and "10 rows are not shown here" in html
 
 
 def test_short_forms_are_short_where_a_notebook_keeps_them_as_text():

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from constrained import ActionKnowledge, generate_plan
-from constrained.pages.run_data import run_data
-from constrained.pages.trace import trace_page
+from constrained.pages.trace_page import run_data, trace_page
 from tests.browser import watched
 from tests.pages.traced import rewritten
 

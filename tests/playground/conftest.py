@@ -7,7 +7,7 @@ import json
 import pytest
 
 from constrained.automaton.tokenizer_files import EMBEDDED
-from constrained.pages import loopback
+from constrained.pages import local_server
 from constrained.playground.app import Playground, create_app
 from constrained.playground.document import Document
 
@@ -20,7 +20,7 @@ class Asking:
     def __init__(self, playground: Playground):
         self.playground = playground
         self.client = create_app(playground).test_client()
-        self.headers = {"Host": f"127.0.0.1:{PORT}", loopback.TOKEN: playground.token}
+        self.headers = {"Host": f"127.0.0.1:{PORT}", local_server.TOKEN: playground.token}
 
     def post(self, address: str, headers: dict | None = None, **data):
         sent = {**self.headers, "Content-Type": "application/json", **(headers or {})}

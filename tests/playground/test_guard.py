@@ -2,7 +2,7 @@
 
 import pytest
 
-from constrained.pages import loopback
+from constrained.pages import local_server
 
 
 @pytest.mark.parametrize(
@@ -15,9 +15,9 @@ from constrained.pages import loopback
         {"Origin": "http://127.0.0.1:8000"},
         {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"},
-        {loopback.TOKEN: "guessed"},
-        {loopback.TOKEN: ""},
-        {loopback.TOKEN: "é"},
+        {local_server.TOKEN: "guessed"},
+        {local_server.TOKEN: ""},
+        {local_server.TOKEN: "é"},
     ],
 )
 def test_foreign_requests_are_refused(asking, headers):

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from constrained.cli import main
-from constrained.pages import loopback
+from constrained.pages import local_server
 from tests.playground.serving import serving
 from tests.playground.test_worker import LONG, RUN
 
@@ -29,7 +29,7 @@ def running():
     """A playground whose run is under way: its process, and those of its jobs."""
     with serving("--port", "0") as (address, process):
         data = json.dumps({**RUN, "text": LONG, "document": None}).encode()
-        headers = {loopback.TOKEN: token_of(address), "Content-Type": "application/json"}
+        headers = {local_server.TOKEN: token_of(address), "Content-Type": "application/json"}
         with urllib.request.urlopen(urllib.request.Request(f"{address}api/run", data, headers)) as answer:
             assert any(json.loads(line).get("step") for line in answer)
             lists = Path(f"/proc/{process.pid}/task").glob("*/children")

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from constrained.cache_folder import default_folder
 from constrained.environments.question import sqlite_store, tantivy_store
 from constrained.environments.question.passages import Collection, Passage
 from constrained.environments.question.ranking import CANDIDATES, ranked
 from constrained.environments.question.store import Store, built
 from constrained.environments.question.words import MAX_CHARACTERS, query_terms, title_key
 from constrained.errors import DataError
+from constrained.files import cache_folder
 
 BACKENDS = ("sqlite", "tantivy")
 
@@ -68,7 +68,7 @@ class LocalIndex:
             tantivy_store.import_tantivy()
         self.collection = collection
         self.backend = backend
-        self.folder = Path(folder) if folder else default_folder()
+        self.folder = Path(folder) if folder else cache_folder()
         self._store: Store | None = None
 
     def __getstate__(self) -> dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from constrained import html
 from constrained.errors import ConstrainedError, GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, Grammar, read_lark, read_source
 from constrained.grammar.analysis import productive_rules
@@ -51,14 +52,34 @@ class Checked:
         lines = self.text.split("\n")
         return lines[place.line - 1] if place and 1 <= place.line <= len(lines) else ""
 
-    def _repr_html_(self) -> str:
-        from constrained.pages.notebook import checked_html
+    @property
+    def counts(self) -> str:
+        """How many findings there are of each severity, in words."""
+        return ", ".join(counted(self.count(s), s) for s in SEVERITIES if self.count(s)) or "no findings"
 
-        return checked_html(self)
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                f"{f.place.line}:{f.place.column}" if f.place else "",
+                f"{html.badge(f.severity)} {html.code(f.code)}",
+                html.plain(f.message) + self._excerpt(f.place),
+                html.plain(f.why),
+                html.plain(f.fix),
+            ]
+            for f in self.findings
+        ]
+        table = html.table(["line", "", "what", "why", "fix"], rows) if rows else ""
+        return html.output(html.paragraph(f"<strong>{html.plain(self.name)}</strong>: {self.counts}"), table)
+
+    def _excerpt(self, place: Span | None) -> str:
+        line = self.line(place)
+        if place is None or not line.strip():
+            return ""
+        first = place.column - 1
+        return "<br>" + html.excerpt(line, first, max(first + 1, (place.end or 0) - 1))
 
     def _repr_pretty_(self, printer, cycle: bool) -> None:
-        counts = ", ".join(counted(self.count(s), s) for s in SEVERITIES if self.count(s))
-        printer.text(f"Checked({self.name!r}: {counts or 'nothing to mend'})")
+        printer.text(f"Checked({self.name!r}: {self.counts})")
 
 
 def check_file(

@@ -1,4 +1,4 @@
-"""What the trace page shows of a run's file: its tasks step by step, and every token that was traced."""
+"""The trace page: a run step by step, each token with what the mask removed there, in one HTML file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ from typing import Any
 from constrained.agents.plan import Step
 from constrained.agents.record import read_run
 from constrained.errors import DataError
-from constrained.pages.page import embedded_json
-from constrained.pages.walk import Walk
+from constrained.pages.html_page import embedded_json, page, static
+from constrained.pages.run_graph import Walk
+
+SCRIPTS = (
+    "dom.js", *(f"trace/{name}.js" for name in ("run", "odds", "tokens", "graph", "inspector", "game", "lists", "keys", "main")),
+)  # fmt: skip
+STYLES = (
+    "graph.css", *(f"trace/{name}.css" for name in ("layout", "lists", "game", "tokens", "inspector", "graph", "help")),
+)  # fmt: skip
 
 MOST_BYTES = 48 * 2**20
 """Size of the tasks on a page; Chromium opens one of that size within a few seconds."""
@@ -31,6 +38,18 @@ _TASK = re.compile(r"^Task: (.+)$", re.MULTILINE)
 
 FORBIDDEN_BY = ("kind", "reason", "rule", "at", "line")
 """What a trace says of a forbidden token (see `constrained.agents.trace`)."""
+
+
+def trace_page(path: str | Path, **choice) -> str:
+    """The page of a run's file; `choice` as of :func:`~constrained.pages.trace_page.run_data`."""
+    return render(run_data(path, **choice))
+
+
+def render(data: dict) -> str:
+    """The page of a run's data."""
+    knowledge = data["knowledge"] or {}
+    body = static("trace/body.html").replace("<!-- the action graph -->", knowledge.pop("svg", ""))
+    return page(f"{data['file']} · trace", body, styles=STYLES, scripts=SCRIPTS, data=data)
 
 
 @dataclass

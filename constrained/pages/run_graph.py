@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
+from xml.etree import ElementTree
 
 from constrained.agents.record import digest
 from constrained.errors import ConstrainedError, KnowledgeError
@@ -13,7 +14,6 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.anywhere import Anywhere
 from constrained.knowledge.knowledge import action_bytes
 from constrained.knowledge.report import INVALID
-from constrained.pages.picture import safe_svg
 
 ANY = r"[^\n]+"
 """What every slot holds here: a record doesn't say what was in view."""
@@ -131,3 +131,45 @@ def _checked(recorded: Mapping[str, Any]) -> dict:
         if isinstance(definitions, Mapping)
         else {},
     }
+
+
+_SVG = "http://www.w3.org/2000/svg"
+
+_DRAWN = {
+    "svg": "viewBox role aria-label",
+    "rect": "class x y width height rx data-action data-place",
+    "circle": "class cx cy r data-from data-to",
+    "path": "class d data-from data-to",
+    "text": "class x y transform data-action data-place data-from data-to",
+    "title": "",
+}
+"""The elements of `ActionKnowledge.to_svg` that draw, and their attributes: nothing else goes into a page."""
+
+
+def safe_svg(text: str) -> str:
+    """The drawing in `text` without its styles, links and scripts; empty if it is none.
+
+    Arrowheads and colours are the page's own: its style sheet draws what is left.
+    """
+    if "<!" in text:  # a doctype, which could make a small text huge, has no place in a drawing
+        return ""
+    try:
+        root = ElementTree.fromstring(text)
+        if root.tag != f"{{{_SVG}}}svg":
+            return ""
+        drawn = _kept(root)
+        drawn.set("xmlns", _SVG)
+        return ElementTree.tostring(drawn, encoding="unicode")
+    except (ElementTree.ParseError, UnicodeError, RecursionError):
+        return ""
+
+
+def _kept(element: ElementTree.Element) -> ElementTree.Element:
+    name = element.tag.removeprefix(f"{{{_SVG}}}")
+    allowed = _DRAWN[name].split()
+    out = ElementTree.Element(name, {key: value for key, value in element.items() if key in allowed})
+    out.text = element.text if name in ("text", "title") else None
+    for child in element:
+        if child.tag.removeprefix(f"{{{_SVG}}}") in _DRAWN:
+            out.append(_kept(child))
+    return out

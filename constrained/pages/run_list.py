@@ -14,10 +14,9 @@ from urllib.parse import quote
 from flask import Flask, Response, abort, request
 
 from constrained.errors import ConstrainedError, DataError
-from constrained.pages import loopback
-from constrained.pages.page import page
-from constrained.pages.run_data import describe, read_record
-from constrained.pages.trace import trace_page
+from constrained.pages import local_server
+from constrained.pages.html_page import page
+from constrained.pages.trace_page import describe, read_record, trace_page
 
 MOST_RUNS = 500
 """Runs in a list; the newest come first."""
@@ -35,7 +34,7 @@ class Listed:
     name : str
         Its path in the folder, with ``/``.
     about : dict
-        See :func:`~constrained.pages.run_data.describe`; empty where the file can't be read.
+        See :func:`~constrained.pages.trace_page.describe`; empty where the file can't be read.
     tasks, over, won : int
     size : int
         Bytes.
@@ -130,12 +129,12 @@ def make_app(folder: str | Path, port: int) -> Flask:
 
     @app.before_request
     def only_from_here():
-        why = loopback.refused(request.headers, port, None)
+        why = local_server.refused(request.headers, port, None)
         return (f"refused: {why}", 403) if why else None
 
     @app.after_request
     def with_headers(response: Response) -> Response:
-        response.headers.extend(loopback.HEADERS)
+        response.headers.extend(local_server.HEADERS)
         return response
 
     @app.get("/")
@@ -220,5 +219,5 @@ def serve(folder: str | Path, port: int, ready: Callable[[str], None]) -> None:
     ConstrainedError
         There is no such folder, or the port is taken, or none.
     """
-    listening = loopback.listen([port])
-    loopback.serve(make_app(folder, listening.getsockname()[1]), listening, ready)
+    listening = local_server.listen([port])
+    local_server.serve(make_app(folder, listening.getsockname()[1]), listening, ready)

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.pages.picture import safe_svg
+from constrained.pages.run_graph import safe_svg
 
 SVG = "http://www.w3.org/2000/svg"
 

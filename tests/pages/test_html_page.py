@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from constrained.pages.page import embedded_json, page
+from constrained.pages.html_page import embedded_json, page
 
 HOSTILE = [
     "</script><script>document.title = 'taken'</script>",

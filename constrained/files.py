@@ -1,4 +1,4 @@
-"""Writing results: whole or not at all."""
+"""Write result files atomically; find the cache folder."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import os
 import secrets
 import shutil
 from pathlib import Path
+from typing import Any
 
 from constrained.errors import DataError
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write `content`, text as UTF-8, to `path` so that no half-written file is ever seen.
+    """Write `content` (text as UTF-8) to `path` atomically: a failed write leaves the old file as it was.
 
-    Who may read a file that is there stays as it is.
+    An existing file keeps its permissions. Missing parent folders are created.
+
+    Raises
+    ------
+    DataError
+        `path` is a folder.
     """
     path = Path(path)
     if path.is_dir():
@@ -33,24 +39,21 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         raise
 
 
-def write_new(path: str | Path, text: str, force: bool = False) -> None:
-    """Write `text` to `path`, unless something is there (see `check_new`)."""
-    check_new(path, force)
-    write_whole(path, text)
-
-
 def check_new(path: str | Path | None, force: bool = False) -> None:
-    """See that nothing is overwritten unawares, such as what somebody has refined.
-
-    Raises
-    ------
-    DataError
-        The file is there already, and `force` is not given.
-    """
+    """Raise DataError if `path` exists and `force` is False."""
     if path is not None and Path(path).exists() and not force:
         raise DataError(f"{path} is there already", "name another file, or overwrite it with --force")
 
 
-def to_json(data) -> str:
+def to_json(data: Any) -> str:
     """Indented JSON with a final line break."""
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def cache_folder() -> Path:
+    """``$CONSTRAINED_CACHE``, or ``constrained`` in the user's cache folder."""
+    chosen = os.environ.get("CONSTRAINED_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".cache") / "constrained"

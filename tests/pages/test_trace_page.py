@@ -7,10 +7,9 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.agents.record import digest
 from constrained.errors import DataError
-from constrained.pages import run_data as module
-from constrained.pages.run_data import run_data
-from constrained.pages.trace import trace_page
-from constrained.pages.walk import Walk
+from constrained.pages import trace_page as module
+from constrained.pages.run_graph import Walk
+from constrained.pages.trace_page import run_data, trace_page
 from tests.pages.traced import lines_of, rewritten
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from constrained.cli import main
-from constrained.pages.browse import make_app
+from constrained.pages.run_list import make_app
 from tests.pages.traced import rewritten
 
 
