@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.agents.asking import Ask
 from constrained.agents.episode import MAX_ACTIONS, Episode
-from constrained.automaton.expected import expected
+from constrained.automaton.explain import expected
 from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton
-from constrained.automaton.stacks import CROWD, is_open
+from constrained.automaton.graph_stack import CROWD, is_open
 from constrained.errors import LimitError
 from constrained.grammar.nodes import Choices, Literal, Seq
 

@@ -8,7 +8,7 @@ parameters, computed as far as it is asked for.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
-from constrained.automaton.stacks import forks_below
+from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.templates import ends_action, open_names, own_frames
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar

@@ -13,12 +13,10 @@ from bisect import bisect_left
 
 import numpy as np
 
-from constrained.automaton import packed
 from constrained.automaton import positions as p
-from constrained.automaton.automaton import Automaton
+from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.bridge import describe
-from constrained.automaton.stacks import forks_below
-from constrained.automaton.state import State
+from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
 
@@ -73,7 +71,7 @@ class Masks:
     def token_ids(self, state: State) -> np.ndarray:
         """Ids of the tokens that some text of the language goes on with, ascending int32."""
         if self.engine is not None:
-            return packed.ids(self.row(state)).astype(np.int32)
+            return allowed_ids(self.row(state)).astype(np.int32)
         parts = [self._position_ids(q) for q in state.positions]
         parts = [a for a in parts if len(a)]
         if len(parts) == 1:
@@ -300,3 +298,16 @@ class Masks:
         if q.high is not None:
             free = free & (index.characters[low:high] - before <= q.high)
         return free
+
+
+def allowed_count(row: np.ndarray) -> int:
+    """Number of tokens that a row allows."""
+    return int(np.bitwise_count(row.view(np.uint32)).sum())
+
+
+def allowed_ids(row: np.ndarray) -> np.ndarray:
+    """Ids that a row allows, ascending int64; costs by words in use, not by vocabulary."""
+    words = np.flatnonzero(row)
+    bits = np.unpackbits(row[words].view(np.uint8), bitorder="little").reshape(-1, 32)
+    word, bit = np.nonzero(bits)
+    return words[word] * 32 + bit

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from constrained.automaton import native, persist
+from constrained.automaton.automaton import MAX_FORCED, State
 from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
 from constrained.automaton.masks import Masks
-from constrained.automaton.state import MAX_FORCED, State
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import Grammar

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
 from constrained.automaton import positions as p
-from constrained.automaton.stacks import Stacks
+from constrained.automaton.graph_stack import Stacks
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import Grammar

@@ -10,8 +10,16 @@ from functools import cached_property
 import numpy as np
 
 from constrained.automaton import native
-from constrained.automaton.text_index import TextIndex
+from constrained.automaton.tokenizers import end_ids, open_tokenizer, read_tokenizer
 from constrained.errors import VocabularyError
+from constrained.grammar.charset import CharSet
+
+_HEAD = np.zeros(256, np.int8)  # length by first byte; 0: not a first byte
+_HEAD[:0x80] = 1
+_HEAD[0xC2:0xE0] = 2
+_HEAD[0xE0:0xF0] = 3
+_HEAD[0xF0:0xF5] = 4
+_PAYLOAD = np.array([0, 0x7F, 0x1F, 0x0F, 0x07])
 
 
 class Vocabulary:
@@ -130,8 +138,6 @@ class Vocabulary:
             from constrained.automaton.vocabulary_cache import cached
 
             return cached(tokenizer, cache, eos_token_ids, size)
-        from constrained.automaton.tokenizers import read_tokenizer
-
         tokens, eos, special = read_tokenizer(tokenizer)
         eos = eos if eos_token_ids is None else list(eos_token_ids)
         if not eos:
@@ -267,3 +273,71 @@ def _bytes(token, index: int) -> bytes:
             f"token {index} is not bytes but {type(token).__name__}", hint="give each token as the bytes it writes"
         )
     return bytes(token)
+
+
+def open_vocabulary(name: str) -> Vocabulary:
+    """The tokens of :func:`open_tokenizer`; where no token is known to end a text, one more id stands for it."""
+    tokenizer = open_tokenizer(name)
+    tokens, eos, special = read_tokenizer(tokenizer)
+    eos = eos or end_ids(tokenizer, name)
+    return Vocabulary(tokens, eos or [len(tokens)], special)
+
+
+class TextIndex:
+    """Facts about every token of a vocabulary, in its sorted order.
+
+    Attributes
+    ----------
+    whole : ndarray of bool
+        The token is one or more whole characters.
+    characters : ndarray of int32
+        How many characters begin in it (meaningful where `whole`).
+    """
+
+    def __init__(self, flat: np.ndarray, offsets: np.ndarray, lengths: np.ndarray):
+        count = len(lengths)
+        owner = np.repeat(np.arange(count, dtype=np.int32), lengths)
+        ends = offsets + lengths
+        continues = (flat & 0xC0) == 0x80
+        heads = np.flatnonzero(~continues)
+        tokens = owner[heads]
+        expected = _HEAD[flat[heads]].astype(np.int64)
+        following = np.append(heads[1:], len(flat))
+        room = np.minimum(following, ends[tokens]) - heads  # bytes up to the next head
+        well_formed = (expected > 0) & (room == expected)
+        points = _code_points(flat, heads, expected, well_formed)
+        broken = ~well_formed | (points < 0)
+        self.whole = np.ones(count, bool)
+        self.whole[tokens[broken]] = False
+        self.whole[continues[offsets]] = False  # begins inside a character
+        self.characters = np.bincount(tokens, minlength=count).astype(np.int32)
+        good = self.whole[tokens]
+        self._tokens = tokens[good]
+        self._points, self._index = np.unique(points[good], return_inverse=True)
+        self._sets: dict[int, tuple[np.ndarray, CharSet]] = {}
+
+    def inside(self, chars: CharSet) -> np.ndarray:
+        """bool per sorted token: whole characters, all of them in `chars`."""
+        found = self._sets.get(id(chars))
+        if found is None:
+            starts = np.array([a for a, _ in chars.ranges])
+            ends = np.array([b for _, b in chars.ranges])
+            at = np.searchsorted(starts, self._points, side="right") - 1
+            member = (at >= 0) & (self._points <= ends[at])
+            result = self.whole.copy()
+            result[self._tokens[~member[self._index]]] = False
+            found = self._sets[id(chars)] = (result, chars)
+        return found[0]
+
+
+def _code_points(flat, heads, expected, well_formed) -> np.ndarray:
+    """Code point of each well-formed character, -1 for overlong forms and surrogates."""
+    points = np.zeros(len(heads), np.int64)
+    for length, least in ((1, 0), (2, 0x80), (3, 0x800), (4, 0x10000)):
+        at = np.flatnonzero(well_formed & (expected == length))
+        value = flat[heads[at]].astype(np.int64) & _PAYLOAD[length]
+        for i in range(1, length):
+            value = (value << 6) | (flat[heads[at] + i] & 0x3F)
+        bad = (value < least) | (value > 0x10FFFF) | ((value >= 0xD800) & (value <= 0xDFFF))
+        points[at] = np.where(bad, -1, value)
+    return points

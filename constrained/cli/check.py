@@ -6,7 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from constrained.automaton.tokenizer_files import open_vocabulary
+from constrained.automaton.vocabulary import open_vocabulary
 from constrained.cli.bindings import binding
 from constrained.cli.findings import Paint, findings_text
 from constrained.errors import ConstrainedError, DataError

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from constrained.automaton.expected import quoted
-from constrained.automaton.tokenizer_files import EMBEDDED, open_vocabulary
+from constrained.automaton.explain import quoted
+from constrained.automaton.tokenizers import EMBEDDED
+from constrained.automaton.vocabulary import open_vocabulary
 from constrained.cli.bindings import binding
 from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text

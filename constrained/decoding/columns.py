@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from constrained.automaton import packed
+from constrained.automaton.masks import allowed_ids
 from constrained.decoding import bitmask
 from constrained.decoding.forward import Forward
 from constrained.decoding.sampling import NARROW
@@ -62,7 +62,7 @@ class Columns:
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor | None:
         """The columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
         if sum(text.count for text in self.texts) <= NARROW:
-            self.ids = np.unique(np.concatenate([packed.ids(text.row) for text in self.texts]))
+            self.ids = np.unique(np.concatenate([allowed_ids(text.row) for text in self.texts]))
         elif len(self.texts) <= MAX_ROWS and self.forward.screen is not None:
             rows, width = torch.from_numpy(np.stack([text.row for text in self.texts])), len(self.forward.screen.scale)
             self.ids = self._screened(hidden, bitmask.expand(rows, width))

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from constrained.automaton import Matcher, Vocabulary, packed
+from constrained.automaton import Matcher, Vocabulary
+from constrained.automaton.masks import allowed_count, allowed_ids
 from constrained.decoding.columns import ALL, Columns, Need
 from constrained.decoding.forced_run import TAIL, forced_run
 from constrained.decoding.prefix_cache import PrefixCache
@@ -151,14 +152,14 @@ class GuidedText(Text):
                 for token in forced_run(matcher, self.tokenizer, bytes(self.data[-TAIL:]), self.min_forced):
                     self.write(Token(token, 1.0, 0.0, True))
             matcher.fill_bitmask(self._mask)
-            self.count = packed.count(self.row)
+            self.count = allowed_count(self.row)
             complete = matcher.is_complete
             if complete and self.count == ends:
                 self.done = True
                 return
             if complete or self.count > 1:
                 return
-            only = int(packed.ids(self.row)[0])
+            only = int(allowed_ids(self.row)[0])
             matcher.advance(only)
             self.write(Token(only, 1.0, 0.0, True))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from constrained.automaton import packed
+from constrained.automaton.masks import allowed_count, allowed_ids
 from constrained.decoding import bitmask
 from constrained.decoding.record import Forbidden
 from constrained.errors import ConstrainedError, ModelError
@@ -85,8 +85,8 @@ class Sampler:
         row : ndarray
             int32 ``[words]``, at least one bit set within the logits.
         """
-        if packed.count(row) <= NARROW:
-            allowed = torch.from_numpy(packed.ids(row)).to(logits.device)
+        if allowed_count(row) <= NARROW:
+            allowed = torch.from_numpy(allowed_ids(row)).to(logits.device)
             values = logits.index_select(0, allowed)
         else:
             allowed = None
@@ -97,7 +97,7 @@ class Sampler:
         if not math.isfinite(everything):
             raise ModelError("the model's logits are NaN or infinite", "load it with dtype='float32' or 'bfloat16'")
         if mass == -math.inf:  # the model itself excludes all of them: none is likelier than another
-            allowed = torch.from_numpy(packed.ids(row)).to(logits.device)
+            allowed = torch.from_numpy(allowed_ids(row)).to(logits.device)
             values, mass = torch.zeros(len(allowed), device=logits.device), math.log(len(allowed))
             pruned = 1.0
         else:
@@ -164,7 +164,7 @@ def likeliest_outside(logits: torch.Tensor, row: np.ndarray, everything: float) 
         Logarithm of the sum of the exponentials of `logits`.
     """
     rest = logits[: 32 * len(row)].clone()
-    rest[torch.from_numpy(packed.ids(row)).to(rest.device)] = -math.inf
+    rest[torch.from_numpy(allowed_ids(row)).to(rest.device)] = -math.inf
     token = int(rest.argmax())
     probability = math.exp(rest[token].item() - everything)
     return Forbidden(token, probability) if probability else None

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 
 from constrained.automaton import positions as p
-from constrained.automaton.expected import expected_text
-from constrained.automaton.trace import Trace
+from constrained.automaton.explain import Trace, expected_text
 from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from constrained.automaton.automaton import State
-from constrained.automaton.expected import expected
+from constrained.automaton.explain import expected
 
 
 def fitting(state: State | None, data: bytes) -> tuple[State | None, int]:

@@ -7,7 +7,7 @@ step before: as nodes, with the template parameters that are already fixed.
 from __future__ import annotations
 
 from constrained.automaton import positions as p
-from constrained.automaton.stacks import forks_below
+from constrained.automaton.graph_stack import forks_below
 from constrained.grammar import nodes as n
 from constrained.limits import Limits
 

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 
 from constrained.agents.plan import Plan
 from constrained.automaton import Vocabulary
-from constrained.automaton.tokenizer_files import open_vocabulary
+from constrained.automaton.vocabulary import open_vocabulary
 from constrained.environments.household import plays
 from constrained.errors import ConstrainedError
 from constrained.grammar import STEP

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from constrained.automaton.tokenizer_files import EMBEDDED
+from constrained.automaton.tokenizers import EMBEDDED
 from constrained.errors import ConstrainedError
 from constrained.pages import local_server
 from constrained.playground.app import Playground, create_app

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from constrained import Grammar, Vocabulary, compile_grammar
-from constrained.automaton.text_index import TextIndex
+from constrained.automaton.vocabulary import TextIndex
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.grammar.charset import charset
 from tests.automaton.tokenizers import NAMES, vocabulary

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from constrained.automaton import packed
+from constrained.automaton.masks import allowed_count, allowed_ids
 from constrained.decoding import bitmask
 
 MASKS = st.integers(1, 5).flatmap(
@@ -42,5 +42,5 @@ def test_apply_keeps_allowed_logits_and_removes_all_others(mask, width, dtype):
 def test_ids_and_count_of_a_row(mask):
     for row in mask:
         expected = np.flatnonzero(reference(row[None], 32 * len(row))[0])
-        assert np.array_equal(packed.ids(row), expected)
-        assert packed.count(row) == len(expected)
+        assert np.array_equal(allowed_ids(row), expected)
+        assert allowed_count(row) == len(expected)

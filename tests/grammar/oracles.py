@@ -16,8 +16,8 @@ from lark import Lark
 from lark.exceptions import LarkError
 
 from constrained import Grammar
+from constrained.automaton.budget import shortest
 from constrained.automaton.distance import Distance
-from constrained.automaton.shortest import shortest
 
 Accepts = Callable[[str], bool]
 

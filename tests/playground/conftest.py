@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from constrained.automaton.tokenizer_files import EMBEDDED
+from constrained.automaton.tokenizers import EMBEDDED
 from constrained.pages import local_server
 from constrained.playground.app import Playground, create_app
 from constrained.playground.document import Document

@@ -14,8 +14,8 @@ import numpy as np
 from tqdm import tqdm
 
 from constrained.automaton import CompiledGrammar
-from constrained.automaton.nesting import open_levels
-from constrained.automaton.state import State
+from constrained.automaton.automaton import State
+from constrained.automaton.graph_stack import open_levels
 from constrained.decoding.device.classes import TokenClasses
 from constrained.errors import GrammarError
 
@@ -42,7 +42,7 @@ class Limits:
     truncate : bool
         Beyond `max_states`, leave states out instead of refusing.
     depth : int or None
-        Leave out states whose stack nests deeper (see `automaton.nesting.open_levels`).
+        Leave out states whose stack nests deeper (see `automaton.graph_stack.open_levels`).
     """
 
     max_states: int

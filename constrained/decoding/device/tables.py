@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from constrained.automaton import CompiledGrammar, Vocabulary
-from constrained.automaton.grammar_tables import GrammarWriter
+from constrained.automaton.persist import GrammarWriter
 from constrained.decoding.device.explore import Exploration, Limits
 from constrained.decoding.device.fewest import NEVER, fewest_tokens
 from constrained.errors import VocabularyError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constrained.automaton import positions as p
-from constrained.automaton.state import State
+from constrained.automaton.automaton import State
 
 _GROUPS: dict[frozenset, list[list[int]]] = {}
 _KEPT: list = []

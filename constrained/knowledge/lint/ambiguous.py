@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import combinations
 
-from constrained.automaton.state import State
+from constrained.automaton.automaton import State
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.nodes import Rule

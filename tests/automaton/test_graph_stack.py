@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lark.exceptions import LarkError
 
 from constrained import ActionKnowledge, Grammar, LimitError, Limits, Vocabulary, compile_grammar
-from constrained.automaton import native, stacks
+from constrained.automaton import graph_stack, native
 from constrained.automaton.matcher import PythonMatcher
 from tests.grammar.oracles import lark_accepts, words
 from tests.grammar.test_random_grammars import templated
@@ -40,7 +40,7 @@ def test_positions_do_not_grow_with_the_depth(name):
             counts.append(len(state.positions))
         assert state.accepting
         most.append(max(counts))
-    assert most[0] == most[1] <= 3 * stacks.CROWD
+    assert most[0] == most[1] <= 3 * graph_stack.CROWD
 
 
 @pytest.mark.parametrize("name", ["two rules that begin alike", "ends that may be missing"])
@@ -64,7 +64,7 @@ def test_joining_every_stack_changes_no_language(text):
     rng = random.Random(text)
     tried = [*words("abc", 3), *("".join(rng.choices("aabbc", k=rng.randint(4, 9))) for _ in range(25))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacks, "CROWD", 0)
+        patch.setattr(graph_stack, "CROWD", 0)
         grammar = Grammar.from_lark(text)
         good = {word for word in tried if grammar.matches(word)}
         assert good == {word for word in tried if accepts(word)}
@@ -82,7 +82,7 @@ def test_open_parameters_stay_apart():
     """A value that is written later may be another on each stack."""
     grammar = Grammar.from_lark(SLOTS).bind(S=["p", "q"], T=["p"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacks, "CROWD", 0)
+        patch.setattr(graph_stack, "CROWD", 0)
         joined = Grammar.from_lark(SLOTS).bind(S=["p", "q"], T=["p"])
         for word in words("apbcq", 5):
             assert joined.matches(word) == grammar.matches(word), word
@@ -94,7 +94,7 @@ def test_values_that_are_missing_are_not_begun_behind_a_fork():
     bindings = {"K": ["1", "2"], "V": {"1": ["one"]}}
     plain = Grammar.from_lark(text).bind(**bindings)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacks, "CROWD", 0)
+        patch.setattr(graph_stack, "CROWD", 0)
         joined = Grammar.from_lark(text).bind(**bindings)
         for word in ("a1x.oneb", "a1x.onec", "a1a1x.oneb.onec", "a1a1x.onec.oneb", "a2", "a1a2", "a1x.oneb.one"):
             assert joined.matches(word) == plain.matches(word)
@@ -151,8 +151,8 @@ def test_masks_that_are_shared_by_the_top_of_the_stack_are_those_of_the_whole(na
     vocabulary = Vocabulary([*pieces, b""], eos_token_ids=[len(pieces)])
     rng = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacks, "NEAR", near)
-        patch.setattr(stacks, "DEEP", deep)
+        patch.setattr(graph_stack, "NEAR", near)
+        patch.setattr(graph_stack, "DEEP", deep)
         compiled = compile_grammar(Grammar.from_lark(NESTED[name]), vocabulary)
         for _ in range(2):  # the second time much is known
             ours, theirs = compiled.matcher(), PythonMatcher(compiled)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from constrained import Grammar, GrammarError, Limits, Vocabulary, compile_grammar
-from constrained.automaton.nesting import nesting_calls
+from constrained.automaton.distance import nesting_calls
 from tests.grammar.test_recursion import CALCULATOR, GRAMMARS, tangled
 
 WORDS = [

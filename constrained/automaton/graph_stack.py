@@ -201,3 +201,40 @@ def alternatives(frames: Iterable[p.Frame | None]) -> tuple[p.Frame | None, ...]
         for way in frame.ways if isinstance(frame, p.Fork) else (frame,):
             found[-1 if way is None else way.number] = way
     return tuple(found[number] for number in sorted(found))
+
+
+def open_levels(state, known: dict[p.Frame | None, dict]) -> int:
+    """How deep the stacks of `state` nest: the most times that one construct stands open in one of them.
+
+    Parameters
+    ----------
+    state : State
+    known : dict
+        Frame -> times that each construct stands open from there down; grows with each call.
+    """
+    known.setdefault(None, {})
+    deepest = 0
+    for q in state.positions:
+        for fork in forks_below(q.rest, known):
+            known[fork] = _most(_open_below(way, known) for way in fork.ways)
+        deepest = max(deepest, *_open_below(q.rest, known).values(), 0)
+    return deepest
+
+
+def _open_below(frame: p.Frame | None, known: dict) -> dict:
+    chain = []
+    while frame not in known:
+        chain.append(frame)
+        frame = frame.next
+    for part in reversed(chain):
+        below, head = known[part.next], (id(part.node), id(part.env))
+        known[part] = {**below, head: below.get(head, 0) + 1}
+    return known[chain[0] if chain else frame]
+
+
+def _most(counts) -> dict:
+    out: dict = {}
+    for one in counts:
+        for head, times in one.items():
+            out[head] = max(times, out.get(head, 0))
+    return out

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from constrained import Grammar
 from constrained.automaton import positions as p
-from constrained.automaton.trace import Trace
+from constrained.automaton.explain import Trace
 from constrained.grammar import nodes as n
 
 GRAMMARS = {
