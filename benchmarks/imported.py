@@ -32,8 +32,8 @@ from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import Imported, import_pddl
-from constrained.knowledge.pddl.commands import read_texts
 from constrained.knowledge.pddl.state import State, everything, view
+from constrained.knowledge.pddl.wording import read_texts
 
 DOMAIN = "alfred.pddl"
 """The file of ALFWorld's planning domain."""

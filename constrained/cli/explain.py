@@ -9,8 +9,7 @@ from constrained.cli.bindings import binding
 from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text
 from constrained.grammar.source_map import Spot
-from constrained.knowledge.explain import Expected, Explanation
-from constrained.knowledge.explain_file import explain_file, what_comes
+from constrained.knowledge.explain import Expected, Explanation, explain_file, what_comes
 
 _WITH_LINES = 6
 """Up to so many expected things are shown with their lines of the grammar."""

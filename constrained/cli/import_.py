@@ -78,7 +78,7 @@ def _add_pddl(kinds) -> None:
 
 def run_pddl(arguments) -> int:
     from constrained.knowledge.pddl import import_pddl
-    from constrained.knowledge.pddl.commands import read_texts
+    from constrained.knowledge.pddl.wording import read_texts
 
     texts = read_texts(_read(arguments.texts), Path(arguments.texts).name) if arguments.texts else {}
     imported = import_pddl(

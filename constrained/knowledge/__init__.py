@@ -1,6 +1,6 @@
 """Action knowledge: read, bind, explain, check, draw."""
 
-from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.report import Judgement, Report
 
 __all__ = ["ActionKnowledge", "Judgement", "Report"]

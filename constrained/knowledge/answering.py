@@ -7,9 +7,9 @@ the first is made (ReWOO).
 from __future__ import annotations
 
 from constrained.grammar import nodes as n
-from constrained.knowledge.anywhere import Anywhere
-from constrained.knowledge.graph import START, ActionGraph
-from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.action_graph import START, ActionGraph
+from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.unordered import Anywhere
 
 ANY_TEXT = b"x y"
 """What any text will do for, to see whether an argument is one."""

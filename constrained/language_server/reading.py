@@ -14,12 +14,12 @@ from pathlib import Path
 
 from constrained.grammar import STEP
 from constrained.grammar.source import Source
+from constrained.knowledge.action_graph import START
+from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.comments import rule_comments
-from constrained.knowledge.graph import START
-from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.description import following
 from constrained.knowledge.lint import check_file
 from constrained.knowledge.lint.outline import IMPORT, SLOT, Definition, read_outline
-from constrained.knowledge.table import following
 from constrained.language_server.semantic import tokens
 from constrained.process_limits import limit_memory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from constrained.grammar import STEP
-from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint.outline import IMPORT, SLOT, TERMINAL, Definition, Outline, names_in
 
 TYPES = ("function", "class", "type", "variable", "parameter", "macro", "keyword")

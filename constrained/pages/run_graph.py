@@ -11,9 +11,9 @@ from constrained.agents.record import digest
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar, shipped_names
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.anywhere import Anywhere
-from constrained.knowledge.knowledge import action_bytes
+from constrained.knowledge.action_knowledge import action_bytes
 from constrained.knowledge.report import INVALID
+from constrained.knowledge.unordered import Anywhere
 
 ANY = r"[^\n]+"
 """What every slot holds here: a record doesn't say what was in view."""

@@ -21,7 +21,7 @@ from constrained.errors import ConstrainedError
 from constrained.grammar import STEP
 from constrained.grammar.relations import stand_ins
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.explain_file import explain_file, what_comes
+from constrained.knowledge.explain import explain_file, what_comes
 from constrained.knowledge.lint import Checked, check_file
 from constrained.playground import bounds
 from constrained.playground.document import source_of

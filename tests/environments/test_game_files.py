@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, HouseholdEnv, load_game, load_games
 from constrained.errors import DataError, GameError
-from constrained.knowledge.pddl.expressions import typed_names
-from constrained.knowledge.pddl.problem import read_problem
+from constrained.knowledge.pddl.model import typed_names
+from constrained.knowledge.pddl.parser import read_problem
 from tests.data import shared
 from tests.environments.small_house import GAME_FILE, PROBLEM
 

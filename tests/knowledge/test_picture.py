@@ -7,7 +7,7 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.grammar import STEP, Grammar, shipped_names
-from constrained.knowledge.svg import CHAR
+from constrained.knowledge.picture import CHAR
 
 KNOWLEDGE = [name for name in shipped_names() if STEP in Grammar.from_lark(name).slots]
 

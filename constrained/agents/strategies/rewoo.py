@@ -25,8 +25,8 @@ from constrained.environments.base import TextEnvironment
 from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.action_graph import START
 from constrained.knowledge.answering import answer_only, answering, text_calls
-from constrained.knowledge.graph import START
 from constrained.knowledge.report import OK
 
 ROLE = "planner"

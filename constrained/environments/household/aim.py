@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from constrained.errors import GameError
-from constrained.knowledge.pddl.expressions import Formula
+from constrained.knowledge.pddl.model import Formula
 
 SIMPLE = "pick_and_place_simple"
 LIGHT = "look_at_obj_in_light"

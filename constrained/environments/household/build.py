@@ -9,7 +9,7 @@ from __future__ import annotations
 from constrained.environments.household.text import name_things
 from constrained.environments.household.world import STATES, TRAITS, House, World
 from constrained.errors import GameError
-from constrained.knowledge.pddl.problem import Problem
+from constrained.knowledge.pddl.model import Problem
 
 MAX_THINGS = 5_000  # the largest game file of ALFWorld declares 363
 

@@ -18,7 +18,8 @@ from constrained.environments.household.build import build_world
 from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.world import World
 from constrained.errors import DataError, GameError
-from constrained.knowledge.pddl.problem import Problem, read_problem
+from constrained.knowledge.pddl.model import Problem
+from constrained.knowledge.pddl.parser import read_problem
 
 SPLITS = ("train", "valid_seen")
 NAMES = "names read TASK/TRIAL, as in the archive's folders"

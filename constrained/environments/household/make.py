@@ -15,7 +15,7 @@ from constrained.environments.household import catalogue
 from constrained.environments.household.aim import Aim
 from constrained.environments.household.game import Game
 from constrained.errors import GameError
-from constrained.knowledge.pddl.problem import Problem
+from constrained.knowledge.pddl.model import Problem
 
 # Receptacles that hold one object.
 _SINGLE = ("CoffeeMachine", "HandTowelHolder", "ToiletPaperHanger", "TowelHolder")

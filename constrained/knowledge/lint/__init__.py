@@ -2,6 +2,6 @@
 
 from constrained.knowledge.lint.check import Checked, check_file
 from constrained.knowledge.lint.finding import CODES, ERROR, NOTE, SEVERITIES, WARNING, Finding, Span
-from constrained.knowledge.lint.writing import Tokens
+from constrained.knowledge.lint.unwritable import Tokens
 
 __all__ = ["CODES", "ERROR", "NOTE", "SEVERITIES", "WARNING", "Checked", "Finding", "Span", "Tokens", "check_file"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from constrained.grammar import STEP
 from constrained.grammar.lark_syntax import Group, Name, Repeated
+from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.comments import rule_comments
-from constrained.knowledge.graph import START, ActionGraph
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.names import holds_step
 from constrained.knowledge.lint.outline import RULE, Definition, Outline

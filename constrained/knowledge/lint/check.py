@@ -11,9 +11,9 @@ from constrained.grammar import STEP, Grammar, read_lark, read_source
 from constrained.grammar.analysis import productive_rules
 from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source
-from constrained.knowledge.knowledge import ActionKnowledge
-from constrained.knowledge.lint import actions, endless, faults, finishing, literals, names, slots, writing
-from constrained.knowledge.lint.ambiguous import ambiguous
+from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.lint import actions, names, productivity, refused, slots, unbounded, unwritable
+from constrained.knowledge.lint.ambiguity import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Span
 from constrained.knowledge.lint.outline import RULE, Outline, read_outline
 from constrained.knowledge.report import counted
@@ -87,7 +87,7 @@ def check_file(
     *,
     start: str = "start",
     values: Mapping | None = None,
-    tokens: writing.Tokens | None = None,
+    tokens: unwritable.Tokens | None = None,
     tokenizer: str = "the tokenizer",
     limits: Limits = DEFAULT,
 ) -> Checked:
@@ -114,15 +114,15 @@ def check_file(
     checked = Checked(source.name, text=source.text)
     rules, slot_names, fault = _load(source, limits)
     if isinstance(fault, LimitError):
-        checked.findings = [faults.refusal(fault, source.name)]
+        checked.findings = [refused.refusal(fault, source.name)]
         return checked
     outline = read_outline(source, limits)
     found = _Findings()
     found.of(lambda: _as_written(source, outline, start))
     if fault is not None:
-        found.of(lambda: literals.refused(outline))
-    if fault is not None and not faults.told(fault, found.all):
-        found.all.append(faults.refusal(fault, source.name, outline))
+        found.of(lambda: refused.literals(outline))
+    if fault is not None and not refused.told(fault, found.all):
+        found.all.append(refused.refusal(fault, source.name, outline))
     bound = False
     if rules is not None and start in rules:
         reached = outline.reachable(start)
@@ -131,10 +131,12 @@ def check_file(
         if checked.grammar is not None:
             bound = _bind(checked, outline, values or {}, found)
         if tokens is not None:
-            found.of(lambda: writing.unwritable(outline, reached, values or {}, tokens, tokenizer))
+            found.of(lambda: unwritable.unwritable(outline, reached, values or {}, tokens, tokenizer))
             if bound and not found.errors:
                 found.of(
-                    lambda: writing.never_whole(checked.grammar, checked.knowledge, outline, tokens, tokenizer, start)
+                    lambda: unwritable.never_whole(
+                        checked.grammar, checked.knowledge, outline, tokens, tokenizer, start
+                    )
                 )
     if checked.knowledge is not None:
         found.of(lambda: actions.left_out(outline, checked.knowledge.graph, reached & productive_rules(rules), start))
@@ -182,7 +184,7 @@ def _load(source: Source, limits: Limits) -> tuple[dict[str, Rule] | None, froze
 def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Finding]:
     """What the text alone says."""
     for fault in outline.faults:
-        yield faults.syntax(fault)
+        yield refused.syntax(fault)
     yield from names.undefined(outline)
     yield from names.not_in_library(source, outline)
     yield from names.defined_twice(outline)
@@ -195,8 +197,8 @@ def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Findin
         yield from names.unused(outline, start)
         yield from actions.unreachable(outline, start)
         reached = outline.reachable(start)
-        yield from endless.endless(source, outline, reached)
-        yield from literals.matches_nothing(outline, reached)
+        yield from unbounded.endless(source, outline, reached)
+        yield from productivity.matches_nothing(outline, reached)
     elif start not in outline.guessed:
         defined = [d.name for d in outline.definitions if d.kind == RULE]
         yield Finding(
@@ -210,9 +212,9 @@ def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Findin
 
 def _as_read(rules: dict[str, Rule], outline: Outline, reached: set[str], start: str) -> Iterator[Finding]:
     """What the rules say, once lark has read them."""
-    yield from finishing.never_finish(rules, outline, reached, start)
-    yield from finishing.only_empty(rules, outline, reached)
-    yield from endless.nesting(rules, outline, reached & productive_rules(rules))
+    yield from productivity.never_finish(rules, outline, reached, start)
+    yield from productivity.only_empty(rules, outline, reached)
+    yield from unbounded.nesting(rules, outline, reached & productive_rules(rules))
 
 
 def _build(checked: Checked, rules, slot_names, start: str, source: Source, limits: Limits, found: _Findings) -> None:
@@ -222,7 +224,7 @@ def _build(checked: Checked, rules, slot_names, start: str, source: Source, limi
             checked.knowledge = ActionKnowledge.from_grammar(checked.grammar, source, start)
     except GrammarError as error:
         if not found.errors:  # else the cause is told of
-            found.all.append(faults.refusal(error, source.name, None))
+            found.all.append(refused.refusal(error, source.name, None))
     except KnowledgeError as error:
         found.all.append(
             Finding(

@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from constrained.knowledge.pddl.cases import Case, variables_of
-from constrained.knowledge.pddl.choose import Choice, member_words
-from constrained.knowledge.pddl.commands import Command
-from constrained.knowledge.pddl.domain import Action, Domain
-from constrained.knowledge.pddl.expressions import Formula
-from constrained.knowledge.pddl.invariants import Member
-from constrained.knowledge.pddl.layout import Layout, lay_out
-from constrained.knowledge.pddl.places import SAME, Fixed, Move, Place
-from constrained.knowledge.pddl.words import condition_words, effect_words, plain
+from constrained.knowledge.pddl.abstraction import SAME, Fixed, Move, Place
+from constrained.knowledge.pddl.model import Action, Domain, Formula
+from constrained.knowledge.pddl.mutex_groups import Choice, Member, member_words
+from constrained.knowledge.pddl.normal_form import Case, variables_of
+from constrained.knowledge.pddl.wording import Command, condition_words, effect_words, plain
 
 LONGEST_NAME = 60
 """Characters of a place's name made of its facts; longer ones are numbered."""
@@ -315,3 +311,66 @@ def _unused(name: str, taken: set[str]) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An action's arguments.
+
+    Attributes
+    ----------
+    variables : tuple of str
+        In the order of the rule's parameters.
+    keys : dict of str to str
+        Variable -> the one after it that its values depend on.
+    """
+
+    variables: tuple[str, ...]
+    keys: dict[str, str]
+
+
+def lay_out(action: Action, some: list[Case], moves: list[Move], command: Command) -> Layout:
+    """The arguments of an action's rule.
+
+    Parameters
+    ----------
+    action : Action
+    some : list of Case
+    moves : list of Move
+        All of this action.
+    command : Command
+    """
+    named = [piece for piece in command if piece.startswith("?")]
+    passed = [t for move in moves for ends in move.to for end in ends if end and end != "same" for t in end[1]]
+    wanted = list(dict.fromkeys(v for v in [*named, *passed] if v.startswith("?")))
+    free = [v for v in wanted if any(v not in move.tied for move in moves)]
+    tied = [v.name for v in action.parameters if any(v.name in move.tied for move in moves)]
+    tied += [v for case in some for v in (p.name for p in case.variables) if v not in tied and v in moves[0].tied]
+    keys = _keys(free, [v for v in wanted if v not in free] + [v for v in tied if v not in wanted], some)
+    order: list[str] = []
+    for variable in wanted:
+        if variable in keys.values():
+            continue  # it comes right after the one whose key it is
+        while variable is not None and variable not in order:
+            order.append(variable)
+            variable = keys.get(variable)
+    return Layout(tuple(order), keys)
+
+
+def _keys(free: list[str], others: list[str], some: list[Case]) -> dict[str, str]:
+    """For each free variable the one it depends on: another free one, else one that a place fixes."""
+    keys: dict[str, str] = {}
+    for i, variable in enumerate(free):
+        later = [v for v in free[i + 1 :] if v not in keys.values()]
+        for key in [*later, *(v for v in others if v not in keys.values())]:
+            if any(_share(case, variable, key) for case in some):
+                keys[variable] = key
+                break
+    return keys
+
+
+def _share(case: Case, first: str, second: str) -> bool:
+    both = {first, second}
+    return any(both <= set(lit.terms) for lit in case.literals) or any(
+        both <= variables_of(whole) for whole in case.whole
+    )

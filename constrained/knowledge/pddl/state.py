@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from constrained.knowledge.pddl.cases import Case
-from constrained.knowledge.pddl.domain import Action, Domain, Literal
-from constrained.knowledge.pddl.expressions import Formula, typed_names
 from constrained.knowledge.pddl.lark_file import LarkFile, SlotMeaning
+from constrained.knowledge.pddl.model import Action, Domain, Formula, Literal, typed_names
+from constrained.knowledge.pddl.normal_form import Case
 
 Bound = dict[str, str]
 Atom = tuple[str, ...]

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from constrained.errors import ConstrainedError, PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.knowledge.pddl.cases import MAX_CASES, cases
-from constrained.knowledge.pddl.domain import Literal, Parameter, read_domain
+from constrained.knowledge.pddl.model import Literal, Parameter
+from constrained.knowledge.pddl.normal_form import MAX_CASES, cases
+from constrained.knowledge.pddl.parser import read_domain
 from tests.data import shared
 from tests.knowledge.pddl.domains import OFFICE
 

@@ -6,8 +6,8 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.errors import PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.knowledge.pddl.commands import read_texts
 from constrained.knowledge.pddl.state import State, view
+from constrained.knowledge.pddl.wording import read_texts
 from tests.data import shared
 from tests.knowledge.pddl import domains
 from tests.knowledge.pddl.domains import ALL

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from constrained.errors import GrammarError, LimitError
+from constrained.grammar import nodes as n
+from constrained.grammar.lark_literals import Fault, literal_node, range_node
+from constrained.grammar.lark_syntax import Quoted, Range
 from constrained.knowledge.lint.finding import ERROR, Finding, Span
-from constrained.knowledge.lint.outline import IMPORT, Outline
+from constrained.knowledge.lint.outline import IMPORT, Outline, items_in
+from constrained.limits import DEFAULT
 
 
 def syntax(fault: GrammarError) -> Finding:
@@ -49,3 +53,37 @@ def _bare(fault: GrammarError) -> str:
     """A loader's message without the place, the line and the caret, which a finding has of its own."""
     first = fault.message.split("\n", 1)[0]
     return re.sub(r"^\S*:\d+:\d+: ", "", first)
+
+
+def node_of(item: Quoted | Range) -> n.Node:
+    """What a literal stands for; the empty text if it can't be read, which `literals` tells of.
+
+    Raises
+    ------
+    RecursionError
+        Its groups are nested too deeply.
+    """
+    try:
+        return _read(item)
+    except (Fault, GrammarError):
+        return n.EMPTY
+
+
+def literals(outline: Outline) -> Iterator[Finding]:
+    """All that the loader would stop at, were it not for the first of them."""
+    for definition in outline.definitions:
+        for item in items_in(definition.options):
+            if not isinstance(item, (Quoted, Range)):
+                continue
+            try:
+                _read(item)
+            except Fault as fault:
+                line, column = outline.source.place(item.at + fault.offset)
+                hint = fault.hint or "write it another way"
+                yield Finding("refused", fault.message, "the file can't be loaded", hint, Span(line, column))
+            except GrammarError:
+                pass  # a limit: the loader's affair
+
+
+def _read(item: Quoted | Range) -> n.Node:
+    return range_node(item) if isinstance(item, Range) else literal_node(item, DEFAULT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
-from constrained.knowledge.follow import ends_step, writes_text
+from constrained.knowledge.follow_sets import ends_step, writes_text
 
 
 def within(grammar: Grammar, steps: int) -> Grammar:

@@ -13,11 +13,11 @@ from constrained.errors import VocabularyError
 from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
 from constrained.grammar.lark_syntax import Quoted, Range
-from constrained.knowledge.anywhere import Anywhere
-from constrained.knowledge.knowledge import ActionKnowledge
+from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.literals import node_of
 from constrained.knowledge.lint.outline import Outline, items_in
+from constrained.knowledge.lint.refused import node_of
+from constrained.knowledge.unordered import Anywhere
 
 _WHY = "a model with this tokenizer can't write it: whatever needs it is never offered"
 _LOOKED_AT = 2000

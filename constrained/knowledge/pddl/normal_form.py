@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
-from constrained.knowledge.pddl.domain import Action, Literal, Parameter
-from constrained.knowledge.pddl.expressions import Formula, typed_names
+from constrained.knowledge.pddl.model import Action, Formula, Literal, Parameter, typed_names
 
 MAX_CASES = 32
 """Cases of one precondition; a disjunction that would make more of them is kept whole."""

@@ -10,8 +10,8 @@ from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import texts_in
 from constrained.grammar.relations import AT
-from constrained.knowledge.fitting import fitting
-from constrained.knowledge.graph import ActionGraph
+from constrained.knowledge.action_graph import ActionGraph
+from constrained.knowledge.diagnosis import fitting
 
 
 class Anywhere:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
 from constrained.grammar.analysis import components, productive_rules, shortest_cycle
+from constrained.grammar.lark_syntax import Quoted
 from constrained.grammar.nodes import Node, Rule
 from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.outline import Outline
+from constrained.knowledge.lint.outline import Outline, items_in
+from constrained.knowledge.lint.refused import node_of
 
 _ROUNDS = 20
 """Cycles behind each other that are told of at once; the others once those are mended."""
@@ -92,3 +94,19 @@ def _has_step(node: Node) -> bool:
 def _matches_nothing(node: Node) -> bool:
     """Told of by `matches-nothing`, at the pattern itself."""
     return any(part is n.NEVER or isinstance(part, n.Alt) and not part.items for part in n.walk(node))
+
+
+def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
+    """Regular expressions that no text matches."""
+    for definition in outline.definitions:
+        if definition.name not in reached:
+            continue
+        for item in items_in(definition.options):
+            if isinstance(item, Quoted) and item.text[0] == "/" and not productive_rules({"": Rule("", node_of(item))}):
+                yield Finding(
+                    "matches-nothing",
+                    f"no text matches {item.text}",
+                    f"'{definition.name}' can't be written where it stands, and every alternative that needs it is left out",
+                    "correct the pattern: a character must be in all of the sets that it is asked to be in",
+                    outline.span(item),
+                )

@@ -16,18 +16,16 @@ from constrained.grammar import nodes as n
 from constrained.grammar.json_schema import Options
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
-from constrained.knowledge.anywhere import Anywhere, opening
+from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.comments import rule_comments
-from constrained.knowledge.draw import to_mermaid, to_svg
-from constrained.knowledge.fitting import stops_fitting
-from constrained.knowledge.graph import START, ActionGraph
-from constrained.knowledge.limit import within
-from constrained.knowledge.nonempty import nonempty
+from constrained.knowledge.continuation import continuation, nonempty
+from constrained.knowledge.description import following, graph_table, knowledge_text
+from constrained.knowledge.diagnosis import stops_fitting
+from constrained.knowledge.picture import to_mermaid, to_svg
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report, counted
-from constrained.knowledge.resume import continuation
-from constrained.knowledge.table import following, graph_table
-from constrained.knowledge.text import knowledge_text
+from constrained.knowledge.step_limit import within
 from constrained.knowledge.tools import read_tools, tool_comments, tool_rules
+from constrained.knowledge.unordered import Anywhere, opening
 from constrained.limits import DEFAULT, Limits
 
 

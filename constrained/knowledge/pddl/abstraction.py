@@ -11,12 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from constrained.knowledge.pddl.cases import Case
-from constrained.knowledge.pddl.domain import ALWAYS, Action, Domain, Effect, Literal
-from constrained.knowledge.pddl.invariants import Cased, Group, Member, clears, flag
-
-MAX_PLACES = 48
-"""Places that groups may make together; those that would make more are left out."""
+from constrained.knowledge.pddl.model import ALWAYS, Action, Domain, Effect, Literal
+from constrained.knowledge.pddl.mutex_groups import Cased, Group, Member, clears, flag
+from constrained.knowledge.pddl.normal_form import Case
 
 Place = tuple["Member | None", ...]
 """For each group, the kind of its true atom; None: none is true."""

@@ -9,17 +9,24 @@ preferences) is refused at its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from constrained.errors import PddlError
-from constrained.knowledge.pddl.expressions import Formula, Word, error_at, read_expression
+from constrained.errors import GameError, PddlError
+from constrained.knowledge.pddl.model import (
+    ALWAYS,
+    ROOT,
+    Action,
+    Domain,
+    Effect,
+    Formula,
+    Literal,
+    Parameter,
+    Problem,
+    typed_names,
+)
 
-ROOT = "object"
-ALWAYS: Formula = ("and",)
-"""The condition that asks for nothing."""
-
-MAX_CHARACTERS = 300_000
+MAX_DOMAIN_CHARACTERS = 300_000
 """Of a domain; alfred.pddl has 17,016."""
 
 MAX_DECLARED = 500
@@ -35,91 +42,6 @@ _REFUSED = {
     ":event": "events",
     ":constraints": "constraints on trajectories",
 }
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A variable, "?o", and its type."""
-
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
-class Literal:
-    """A predicate of terms, or its negation; "=" is a predicate, too."""
-
-    predicate: str
-    terms: tuple[str, ...]
-    positive: bool = True
-
-    @property
-    def negated(self) -> Literal:
-        """The opposite."""
-        return Literal(self.predicate, self.terms, not self.positive)
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A literal that becomes true: for all values of `variables` for which `condition` holds."""
-
-    literal: Literal
-    variables: tuple[Parameter, ...] = ()
-    condition: Formula = ALWAYS
-
-    @property
-    def plain(self) -> bool:
-        """It happens always, and once."""
-        return not self.variables and self.condition == ALWAYS
-
-
-@dataclass(frozen=True)
-class Action:
-    """An action schema; formulas are in lower case, as PDDL's names know no case."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    precondition: Formula
-    effects: tuple[Effect, ...]
-
-
-@dataclass
-class Domain:
-    """A planning domain as its file states it.
-
-    Attributes
-    ----------
-    name : str
-    types : dict of str to str
-        Type -> the type it belongs to; "object" is the root.
-    constants : dict of str to str
-        Constant -> type.
-    predicates : dict of str to tuple of Parameter
-        Predicate -> its arguments.
-    actions : list of Action
-    spelling : dict of str to str
-        Names as the file first spells them, by their lower case.
-    """
-
-    name: str
-    types: dict[str, str] = field(default_factory=dict)
-    constants: dict[str, str] = field(default_factory=dict)
-    predicates: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
-    actions: list[Action] = field(default_factory=list)
-    spelling: dict[str, str] = field(default_factory=dict)
-
-    def within(self, kind: str, wider: str) -> bool:
-        """Whether every `kind` is a `wider`."""
-        seen = set()
-        while kind != wider and kind in self.types and kind not in seen:
-            seen.add(kind)
-            kind = self.types[kind]
-        return kind == wider or wider == ROOT
-
-    @property
-    def fluents(self) -> set[str]:
-        """Predicates that some action changes."""
-        return {effect.literal.predicate for action in self.actions for effect in action.effects}
 
 
 def read_domain(text: str, source: str = "domain") -> Domain:
@@ -145,8 +67,8 @@ class _Reader:
         self.text, self.source = text, source
 
     def read(self) -> Domain:
-        if len(self.text) > MAX_CHARACTERS:
-            what = f"the PDDL domain has {len(self.text):,} characters, more than {MAX_CHARACTERS:,}"
+        if len(self.text) > MAX_DOMAIN_CHARACTERS:
+            what = f"the PDDL domain has {len(self.text):,} characters, more than {MAX_DOMAIN_CHARACTERS:,}"
             raise PddlError(what, "give the schemas of its actions, not their instances", source=self.source)
         define = read_expression(self.text, "the PDDL domain", places=True, source=self.source)
         head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
@@ -361,3 +283,123 @@ def _words(part: Formula | str) -> Iterator[Word]:
     elif isinstance(part, tuple):
         for inner in part:
             yield from _words(inner)
+
+
+MAX_CHARACTERS = 4_000_000  # the largest game file of ALFWorld has 104,757
+MAX_DEPTH = 60  # ALFWorld's goals nest nine deep
+
+_TOKEN = re.compile(r";[^\n]*|[()]|[^\s,();]+")
+
+
+class Word(str):
+    """A word that knows where it stands: `at` characters from the beginning of its text."""
+
+    at: int
+
+    def __new__(cls, text: str, at: int):
+        word = super().__new__(cls, text)
+        word.at = at
+        return word
+
+
+def read_expression(text: str, what: str, *, places: bool = False, source: str | None = None) -> Formula:
+    """Read the first parenthesised expression.
+
+    Parameters
+    ----------
+    text : str
+    what : str
+        What the text is, for messages: "the PDDL problem".
+    places : bool
+        Make the words `Word`s, which takes longer.
+    source : str, optional
+        The file's name, for messages.
+
+    Raises
+    ------
+    PddlError
+        The text is too long, too deep, empty, ends too early or closes too much.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise PddlError(
+            f"{what} has {len(text):,} characters, more than {MAX_CHARACTERS:,}",
+            hint="give one problem or domain, not several joined",
+        )
+    stack: list[tuple[list, int]] = []
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token[0] == ";":
+            continue
+        if token == "(":
+            stack.append(([], match.start()))
+            if len(stack) > MAX_DEPTH:
+                raise error_at(text, match.start(), f"{what} nests deeper than {MAX_DEPTH}", source=source)
+        elif token == ")":
+            if not stack:
+                raise error_at(text, match.start(), f"{what} closes what was never opened", source=source)
+            done = tuple(stack.pop()[0])
+            if not stack:
+                return done
+            stack[-1][0].append(done)
+        elif stack:
+            stack[-1][0].append(Word(token, match.start()) if places else token)
+        else:
+            message = f"{what} begins with {token[:40]!r} instead of a parenthesis"
+            raise error_at(text, match.start(), message, source=source)
+    if not stack:
+        raise PddlError(f"{what} is empty", hint="it reads (define ...)")
+    opened, start = stack[-1]
+    name = f"({opened[0]} ..." if opened and isinstance(opened[0], str) else "("
+    line = text.count("\n", 0, start) + 1
+    message = f"{what} ends inside {name} opened on line {line}"
+    raise error_at(text, start, message, "a closing parenthesis is missing, or the file is cut short", source)
+
+
+def error_at(text: str, at: int, message: str, hint: str | None = None, source: str | None = None) -> PddlError:
+    """A PddlError at a place of the text, with the line and a caret."""
+    line = text.count("\n", 0, at) + 1
+    begin = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", at)
+    shown = text[begin : end if end >= 0 else None].replace("\t", " ")[:200]
+    column = at - begin + 1
+    context = f"{shown}\n{' ' * (column - 1)}^" if column <= len(shown) + 1 else ""
+    return PddlError(message, line=line, column=column, context=context, hint=hint, source=source)
+
+
+def read_problem(text: str) -> Problem:
+    """Read a PDDL problem.
+
+    Raises
+    ------
+    GameError
+        When the text is too long, ends inside a parenthesis, or lacks objects,
+        initial facts or a goal; the message names the section or the line.
+    """
+    define = read_expression(text, "the PDDL problem")
+    if not define or define[0] != "define":
+        raise GameError(
+            "the PDDL problem doesn't begin with (define (problem ...",
+            hint="a game file holds the problem under its key 'pddl_problem'",
+        )
+    sections = {part[0]: part[1:] for part in define[1:] if isinstance(part, tuple) and part}
+    for name in (":objects", ":init", ":goal"):
+        if not sections.get(name):
+            raise GameError(
+                f"the PDDL problem has no ({name} ...)",
+                hint="the file may be cut short; fetch it again",
+            )
+    goal = sections[":goal"][0]
+    if not isinstance(goal, tuple) or not goal:
+        raise GameError(f"the goal {goal!r} is not a formula", hint="write it as (and ...)")
+    return Problem(dict(typed_names(sections[":objects"])), _read_init(sections[":init"]), goal)
+
+
+def _read_init(facts: Formula) -> tuple[tuple[str, ...], ...]:
+    kept = []
+    for fact in facts:
+        if not isinstance(fact, tuple) or not fact:
+            raise GameError(f"(:init ...) holds {fact!r} where a fact (predicate argument ...) belongs")
+        # A numeric fluent, (= (distance a b) 3), says nothing about the state.
+        if all(isinstance(part, str) for part in fact):
+            kept.append(fact)
+    return tuple(kept)  # type: ignore[arg-type]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from math import atan2, cos, hypot, pi, sin
 
-from constrained.knowledge.graph import START
-from constrained.knowledge.groups import groups
-from constrained.knowledge.matrix import matrix_svg
-from constrained.knowledge.svg import CHAR, about, head
+from constrained.knowledge.action_graph import START, groups
 
 _LINE = 16
 """Height of a line of names."""
@@ -227,3 +225,78 @@ def _loop(at: Point, half: Point, centre: Point) -> str:
     y, out = (at[1] + half[1] + 2, 46) if sin(angle) > 0 else (at[1] - half[1] - 2, -46)
     x = at[0]
     return f"M{x - 9:.1f},{y:.1f} C{x - 26:.1f},{y + out:.1f} {x + 26:.1f},{y + out:.1f} {x + 9:.1f},{y:.1f}"
+
+
+CHAR = 7.9
+"""Advance of the 13 px monospaced label."""
+
+_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Action graph of {name}">
+<style>
+  :root {{ color: #1b1f24; background: #ffffff }}
+  text {{ font: 13px ui-monospace, Menlo, Consolas, monospace; text-anchor: middle; fill: currentColor }}
+  text.row {{ text-anchor: end }} text.column {{ text-anchor: start }}
+  rect {{ stroke: currentColor; stroke-width: 1.3; fill: #eef3fb }}
+  rect.start {{ fill: #d9efdc }} rect.band {{ stroke: none }}
+  circle {{ fill: #3566a8 }} circle.start {{ fill: #2f8f46 }} circle.end {{ fill: #b4532a }}
+  path {{ fill: none; stroke: currentColor; stroke-opacity: .5; stroke-width: 1.2; marker-end: url(#tip) }}
+  path.rule {{ stroke-opacity: .15; marker-end: none }}
+  @media (prefers-color-scheme: dark) {{
+    :root {{ color: #e6e9ee; background: #14171c }}
+    rect {{ fill: #222a36 }} rect.start {{ fill: #1f3a27 }}
+    circle {{ fill: #8fb8f0 }} circle.start {{ fill: #7fd196 }} circle.end {{ fill: #f0a27f }}
+  }}
+</style>
+<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+<polygon points="0,0 8,4 0,8" fill="currentColor"/></marker></defs>"""
+
+
+def head(width: float, height: float, name: str) -> str:
+    """The picture's beginning, with its styles."""
+    return _HEAD.format(width=round(width), height=round(height), name=escape(name))
+
+
+def about(
+    *, action: Sequence[str] = (), place: Sequence[str] = (), source: Sequence[str] = (), target: Sequence[str] = ()
+) -> str:
+    """Attributes that tell a page what an element stands for: names of rules, a blank between them."""
+    names = {"data-action": action, "data-place": place, "data-from": source, "data-to": target}
+    return "".join(f' {key}="{escape(" ".join(value))}"' for key, value in names.items() if value)
+
+
+_CELL = 20
+_END = "(end)"
+
+
+def matrix_svg(knowledge) -> str:
+    """A row for what comes first, a column for what may follow; the last column: the plan may end."""
+    rules, may_end, comments = knowledge.graph.rules, knowledge.graph.may_end, knowledge.comments
+    rows, columns = list(rules), [*knowledge.graph.actions, _END]
+    left = 20 + round(max(map(len, rows)) * CHAR)
+    top = 20 + round(max(map(len, columns)) * CHAR)
+    width, height = left + _CELL * len(columns) + 16, top + _CELL * len(rows) + 16
+    parts = [head(width, height, knowledge.name)]
+    for i, name in enumerate(rows):
+        y = top + _CELL * i
+        if i % 2 == 0:
+            parts.append(f'<rect class="band" x="4" y="{y}" width="{width - 8}" height="{_CELL}"/>')
+        tip = f"<title>{escape(comments.get(name) or name)}</title>"
+        parts.append(
+            f'<text class="row" x="{left - 8}" y="{y + 14.5}"{about(action=[name])}>{escape(name)}{tip}</text>'
+        )
+    for j, name in enumerate(columns):
+        x = left + _CELL * j + _CELL / 2
+        tip = f"<title>{escape(comments.get(name) or name)}</title>"
+        hook = about(action=[name]) if name != _END else ""
+        turned = f'transform="rotate(-90 {x} {top - 8})"'
+        parts.append(f'<text class="column" x="{x}" y="{top - 3.5}" {turned}{hook}>{escape(name)}{tip}</text>')
+        if j % 5 == 0 and j:
+            parts.append(f'<path class="rule" d="M{x - _CELL / 2},{top} V{height - 16}"/>')
+    for i, name in enumerate(rows):
+        for j, other in enumerate(columns):
+            if other in rules[name] or (other == _END and name in may_end):
+                kind = "end" if other == _END else "start" if name == START else "dot"
+                x, y = left + _CELL * j + _CELL / 2, top + _CELL * i + _CELL / 2
+                tip = f"<title>{escape(name)} -&gt; {escape(other)}</title>"
+                ends = about(source=[name], target=[other])
+                parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="5.5"{ends}>{tip}</circle>')
+    return "\n".join([*parts, "</svg>\n"])
