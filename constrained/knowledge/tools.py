@@ -16,8 +16,7 @@ from constrained.errors import GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, Grammar
 from constrained.grammar import nodes as n
 from constrained.grammar.analysis import productive_rules, trim
-from constrained.grammar.json_schema import Layout, Options, read_schema, write_schema
-from constrained.grammar.json_schema import containers as layout
+from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 

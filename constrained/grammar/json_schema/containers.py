@@ -8,7 +8,7 @@ from itertools import combinations
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
-from constrained.grammar.json_schema import strings as spelling
+from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.constraints import Shape
 from constrained.grammar.json_schema.document import Part, error
 from constrained.grammar.json_schema.strings import any_of, denied, language, trees
@@ -171,7 +171,7 @@ def properties(shape: Shape, writer, name: str, layout: Layout) -> Node:
     for k in names:
         value = writer.node(shape.property(k))
         if value is not n.NEVER:
-            pairs.append((seq([n.choices(spelling.texts(k)), layout.colon, value]), k in shape.required))
+            pairs.append((seq([n.choices(strings.texts(k)), layout.colon, value]), k in shape.required))
         elif k in shape.required:
             return n.NEVER
     others = n.NEVER if listed is not None else _others(shape, key_parts, names, writer, name, layout)
@@ -204,7 +204,7 @@ def _others(shape: Shape, key_parts: list[Part], names: list[str], writer, name:
             value = writer.node(shape.key(None, frozenset(matched)))
             if value is not n.NEVER:
                 key = _key(shape, key_parts, matched, names, writer, f"{name}:key{len(out)}")
-                out.append(seq([spelling.quoted(key), layout.colon, value]))
+                out.append(seq([strings.quoted(key), layout.colon, value]))
     return n.alt(out)
 
 

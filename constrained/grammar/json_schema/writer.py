@@ -6,7 +6,7 @@ import json
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
-from constrained.grammar.json_schema import strings as spelling
+from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives, Disjoint, Evaluator, places
 from constrained.grammar.json_schema.constraints import Shape, whole
 from constrained.grammar.json_schema.containers import Layout, array, properties
@@ -96,7 +96,7 @@ class Writer:
             elif kind in ("number", "integer"):
                 out.append(self._number(kind, name, shape))
             elif kind == "string":
-                out.append(spelling.quoted(string(shape, f"{name} string", self.add)))
+                out.append(strings.quoted(string(shape, f"{name} string", self.add)))
             else:
                 values = [None] if kind == "null" else [False, True]
                 out.append(n.alt([self.value(v) for v in values if self.evaluator.fits(v, shape)]))
@@ -140,13 +140,13 @@ class Writer:
         return n.choices(scalar(value))
 
     def _pair(self, name: str, value) -> Node:
-        return seq([n.choices(spelling.texts(name)), self.layout.colon, self.value(value)])
+        return seq([n.choices(strings.texts(name)), self.layout.colon, self.value(value)])
 
 
 def scalar(value) -> set[bytes]:
     """The spellings of a value that is no array or object."""
     if isinstance(value, str):
-        return spelling.texts(value)
+        return strings.texts(value)
     found = {json.dumps(value).encode()}
     return found | {str(int(value)).encode()} if isinstance(value, float) and value == int(value) else found
 
