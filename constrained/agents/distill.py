@@ -136,7 +136,7 @@ def distill(
 
 
 def example_lines(knowledge: ActionKnowledge) -> str:
-    """Action knowledge in the form of a draft, for a model to go by; its definitions read "name: Name[argument] does"."""
+    """Action knowledge in the form of a draft, as an example; its definitions read "name: Name[argument] does"."""
     found = {name: _COMMAND.fullmatch(text) for name, text in knowledge.actions.items()}
     names = {rule: match["name"] for rule, match in found.items()}
     overview = knowledge.comments["start"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from constrained.agents.asking import POLICY, Answer, Ask, Asking, for_role
 from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import build_prompt
-from constrained.agents.step_formats import read_step, step_grammar
+from constrained.agents.step_formats import parse_step, read_step, step_grammar
 from constrained.agents.steps import action_path, step_prompt
 from constrained.automaton import CompiledGrammar, compile_grammar
 from constrained.environments.base import Memory, TextEnvironment
@@ -289,13 +289,17 @@ class Episode:
         """One step in the step format, its action within `action` if masks are on; nothing is done yet."""
         n = len(self.steps) + 1
         head = self.head(role)
+        grammar = self.step_grammar(action, role)
         answer = yield from self.ask(
             self.prompt(role) + head,
-            self.step_grammar(action, role),
+            grammar,
             role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
             free_tokens=FREE_REASONING if self.settings.step_format == "cot" else FREE_TOKENS,
         )  # fmt: skip
-        text = read_step(self.settings.step_format, n, answer.text)
+        if self.settings.constrained:
+            text = parse_step(grammar.grammar, head + answer.text)
+        else:
+            text = read_step(self.settings.step_format, n, answer.text)
         return self.judged(text.thought, text.action, answer)
 
     def judged(self, thought: str, action: str, *answers: Answer, subgoal: str = "") -> Step:

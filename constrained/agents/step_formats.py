@@ -1,4 +1,4 @@
-"""The step formats: one step's grammar, and reading it back."""
+"""The step formats: the grammar of one step, and reading a step back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from constrained.agents.parse import parse
 from constrained.agents.steps import FORMATS, UNNUMBERED, action_path
 from constrained.errors import ConstrainedError
 from constrained.grammar import Grammar
@@ -54,10 +55,27 @@ def _thought() -> Grammar:
     return Grammar.from_lark("steps/thought")
 
 
-def read_step(name: str, n: int, text: str) -> StepText:
-    """Thought and action of a step's text; an empty action where none can be made out.
+def parse_step(grammar: Grammar, text: str) -> StepText:
+    """Thought and action of a step that masks let a model write: what `grammar` read as these.
 
-    `text` may lack its head (what a prompt already held), as free generation leaves it.
+    The action is exact; spaces around the thought are dropped, as nothing is done by it.
+
+    Parameters
+    ----------
+    grammar : Grammar
+        That of the step (`step_grammar`).
+    text : str
+        The whole step, with what the prompt held of it.
+    """
+    parts = parse(grammar, text)
+    return StepText(parts.get("thought", "").strip(), parts["ACTION"])
+
+
+def read_step(name: str, n: int, text: str) -> StepText:
+    """Thought and action of what a model wrote without masks; an empty action where none can be made out.
+
+    The action is what follows the first "Action" at the beginning of a line, up to the line's end; the thought is
+    what stands before it. Spaces around both are dropped. `text` may lack its head, which the prompt ends with.
     """
     if name == "act":
         return StepText("", text.removeprefix(f"Action {n}: ").split("\n", 1)[0].strip())

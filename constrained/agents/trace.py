@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from constrained.agents.asking import Ask
 from constrained.agents.episode import MAX_ACTIONS, Episode
+from constrained.agents.parse import readings
 from constrained.automaton.explain import expected
 from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
@@ -161,12 +162,12 @@ class _Asked:
 
     @cached_property
     def _begin(self) -> int | None:
-        """Where the action begins, in bytes: where first all that is left is one."""
+        """Where the action begins, in bytes."""
         if self.action is None:
             return None
-        whole, start = (self.ask.begun + self.answer).encode(), self.action.automaton.start
-        ends = (start.read(whole[at:]) for at in range(len(whole)))
-        return next((at for at, state in enumerate(ends) if state is not None and state.accepting), None)
+        whole = self.ask.begun + self.answer
+        parts = next(readings(self.ask.grammar.grammar, whole), ())
+        return next((len(whole[: part.start].encode()) for part in parts if part.name == ACTION), None)
 
     def _expected(self, so_far: bytes) -> str:
         state = self.ask.grammar.automaton.start.read(so_far)

@@ -47,6 +47,9 @@ Write none if there is nothing."""
 
 _ENTITIES = "Which of the names below is the task about? Write each on a line of its own, or none."
 
+_NONE = "none"
+"""What is written where nothing is named."""
+
 _LINE = re.compile(re.escape(BETWEEN).join([r"([^|\n]+)"] * 3))
 _PIECES = re.compile(r"[\n|,;:!?\"“”()\[\]{}]|\.(?!\S)")
 
@@ -82,8 +85,12 @@ def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Asking[li
         return f"{_ENTITIES}\n\nTask: {episode.plan.task}\nNames:\n{listed}\nThe task is about:"
 
     prompt = _prompt(episode, role, question)
-    text = yield from _written(episode, role, prompt, _grammar("entities").bind(NODE=nodes), ENTITIES_TOKENS)
-    return [node for node in dict.fromkeys(map(str.strip, text.split("\n"))) if node in graph][:MOST_ENTITIES]
+    written = [node for node in nodes if node != _NONE and "\n" not in node]  # each a line, and no other one
+    if not written:
+        return []
+    text = yield from _written(episode, role, prompt, _grammar("entities").bind(NODE=written), ENTITIES_TOKENS)
+    lines = text.split("\n") if episode.settings.constrained else map(str.strip, text.split("\n"))
+    return [node for node in dict.fromkeys(lines) if node in written][:MOST_ENTITIES]
 
 
 def names(text: str) -> list[str]:
@@ -100,7 +107,10 @@ def names(text: str) -> list[str]:
 
 
 def read_triples(text: str) -> list[Triple]:
-    """The triples in a text; without masks, other lines may stand between them."""
+    """The triples in a text; without masks, other lines may stand between them.
+
+    No name or relation holds a line break or a bar, so what the grammar wrote is read exactly.
+    """
     lines = (_LINE.fullmatch(line.strip()) for line in text.split("\n"))
     found = (tuple(map(str.strip, line.groups())) for line in lines if line)
     return [Triple(*parts) for parts in found if all(0 < len(part) <= NAME_CHARACTERS for part in parts)][:MOST_TRIPLES]

@@ -11,6 +11,7 @@ from constrained.agents.episode import Episode
 from constrained.agents.lumos.conversation import Turn, ground, ground_next
 from constrained.agents.lumos.planning import Wanted, reads_memory
 from constrained.agents.lumos.questions import Unanswered
+from constrained.agents.parse import parse
 from constrained.agents.plan import Step
 from constrained.agents.prompts import conversation_prompt, question_prompt
 from constrained.agents.step_formats import MAX_THOUGHT
@@ -57,12 +58,11 @@ class Grounding:
         user = ground_next(wanted.label) if self.turns else ground(self.task, episode.start.actions, wanted.label)
         while most and (written or more) and (action := episode.next_action()) is not None:
             if not written:
-                answer = yield from self._write(user, turn, action, wanted)
-                if answer is None or turn and not answer.text:
+                answer, written = yield from self._write(user, turn, action, wanted)
+                if answer is None or not written:
                     break
                 turn += answer.text
                 more = self._goes_on(turn)
-                written = self._actions_in(answer.text)
                 costs.append(answer)
             step = episode.judged("", written.pop(0), *costs, subgoal=wanted.label)
             yield from self._do(step)
@@ -89,24 +89,25 @@ class Grounding:
             return False
         return turn.endswith(";") or not self._numbers_results
 
-    def _actions_in(self, text: str) -> list[str]:
-        """What was written, without what parts actions: one with masks on, else as many as there seem to be."""
+    def _actions_in(self, text: str, begun: str, grammar: Grammar) -> list[str]:
+        """The actions in what was written: with masks on one, or none; else as many as there seem to be."""
         if not self.episode.settings.constrained:
             return [piece.strip() for piece in _BETWEEN.split(text.strip().removesuffix(";"))]
-        if self._numbers_results:
-            return [text.removeprefix(" ").removesuffix(";")]
-        return [text.removeprefix("; ").removeprefix(" ")]
+        action = parse(grammar, begun + text).get("ACTION")
+        if action is None:
+            return []
+        return [action.removesuffix(";") if self._numbers_results else action]
 
     @property
     def _numbers_results(self) -> bool:
         """Whether the actions are of Lumos's own spaces, which end with ``;`` themselves where another follows."""
         return "N" in self.episode.start.slots
 
-    def _write(self, user: str, turn: str, action: Grammar, wanted: Wanted) -> Asking[Answer | None]:
-        """The next action of a turn; None where a limit leaves no room for it."""
+    def _write(self, user: str, turn: str, action: Grammar, wanted: Wanted) -> Asking[tuple[Answer | None, list[str]]]:
+        """The next answer of a turn and its actions; None where a limit leaves no room for it."""
         episode = self.episode
         if reads_memory(episode, ROLE):
-            thought = wanted.text[:MAX_THOUGHT]  # another model's plan may be longer
+            thought = wanted.text[:MAX_THOUGHT] or " "  # another model's plan may be longer; a thought is never empty
             begun = f"{episode.head(ROLE)}{thought}\nAction {len(episode.steps) + 1}:"
             prompt, grammar = episode.prompt(ROLE) + begun, episode.step_grammar(action, ROLE)
         else:
@@ -115,8 +116,9 @@ class Grounding:
             begun, grammar = "", episode.compile(grammar, ROLE)
             prompt = conversation_prompt(episode.loaded(ROLE), self.turns, user, self.brief, turn)
         if not episode.affords(grammar, ROLE, begun):
-            return None
-        return (yield from episode.ask(prompt, grammar, role=ROLE, max_new_tokens=episode.left(), begun=begun))
+            return None, []
+        answer = yield from episode.ask(prompt, grammar, role=ROLE, max_new_tokens=episode.left(), begun=begun)
+        return answer, self._actions_in(answer.text, begun, grammar.grammar)
 
 
 @cache

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from constrained.agents.asking import Answer, Asking
 from constrained.agents.episode import Episode
 from constrained.agents.lumos.conversation import KEEP, STOP, Turn, go_on_after, numbered, plan_for
-from constrained.agents.lumos.planner import first_subgoal, next_subgoal, whole_plan
+from constrained.agents.lumos.planner import first_subgoal, next_subgoal, read_subgoal, whole_plan
+from constrained.agents.parse import parse
 from constrained.agents.prompts import conversation_prompt
 from constrained.agents.step_formats import thought_grammar
 from constrained.grammar import Grammar
@@ -72,15 +73,15 @@ class Planning:
         return answer and Wanted(answer.text, answer.text, answer)
 
     def _said(self, result: str) -> Asking[Wanted | None]:
-        n = self.subgoals + 1
+        episode, n = self.episode, self.subgoals + 1
         if self.turns:
             answer = yield from self._ask(go_on_after(self.subgoals, result), next_subgoal(n, n))
         else:
             answer = yield from self._ask(plan_for(self.task), first_subgoal())
-        if answer is None or answer.text.strip().startswith(STOP.rstrip(".")):
+        if answer is None:
             return None
-        text = _LABEL.sub("", answer.text.strip().removeprefix(KEEP), count=1)
-        return Wanted(numbered(n, text), text, answer)
+        text = read_subgoal(answer.text, n) if episode.settings.constrained else _free_subgoal(answer.text)
+        return None if text is None else Wanted(numbered(n, text), text, answer)
 
     def _thought(self) -> Asking[Wanted | None]:
         """The subgoal as the embedded model learned to write it: the thought of a ReAct step."""
@@ -92,7 +93,9 @@ class Planning:
             return None
         prompt, left = episode.prompt(ROLE) + head, episode.left()
         answer = yield from episode.ask(prompt, grammar, role=ROLE, max_new_tokens=left, begun=head)
-        text = answer.text.strip()
+        constrained = episode.settings.constrained
+        text = parse(grammar, head + answer.text)["thought"] if constrained else answer.text
+        text = text.strip()
         return Wanted(numbered(self.subgoals + 1, text), text, answer)
 
     def _ask(self, user: str, grammar: Grammar) -> Asking[Answer | None]:
@@ -103,6 +106,12 @@ class Planning:
         answer = yield from episode.ask(prompt, grammar, role=ROLE, max_new_tokens=episode.left())
         self.turns.append(Turn(user, answer.text))
         return answer
+
+
+def _free_subgoal(text: str) -> str | None:
+    """The subgoal in what a planner wrote without masks; None where it stops."""
+    text = text.strip()
+    return None if text.startswith(STOP.rstrip(".")) else _LABEL.sub("", text.removeprefix(KEEP), count=1)
 
 
 def reads_memory(episode: Episode, role: str) -> bool:

@@ -13,11 +13,13 @@ from constrained.agents.episode import Episode
 from constrained.environments.base import TextEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.report import INVALID
 
-STOP = "stop"
-"""The extra action by which a model ends a plan that may end."""
+STOPS = ("stop", "stop planning", "the plan is whole")
+"""The extra action by which a model ends a plan that may end: the first of these that is no action itself."""
 
-_HOW = f"Nothing is observed before the whole plan is written; once it is whole, write `{STOP}` as the action."
+_HOW = "Nothing is observed before the whole plan is written; once it is whole, write `{stop}` as the action."
 
 
 def open_loop(episode: Episode, imagined: TextEnvironment | None = None) -> Strategy:
@@ -41,21 +43,24 @@ def open_loop(episode: Episode, imagined: TextEnvironment | None = None) -> Stra
         opening = imagined.reset().split("Your task is to:")[0]
         episode.memory = imagined.memory(f"{opening}Your task is to: {plan.task}")
         episode.knowledge = episode.knowledge.bind_view(imagined.view())
+    stops = _stops(episode.knowledge)
     while len(plan.steps) < settings.max_steps:
         steps_left = _steps_left(episode)
         try:
             action = episode.knowledge.next_action(steps_left if settings.constrained else None)
         except KnowledgeError:
             raise _too_tight(episode) from None
-        if episode.knowledge.may_end and plan.steps:
-            action = _or_stop(action)
+        may_stop = episode.knowledge.may_end and plan.steps
+        stop = next((word for word in stops if not action.matches(word)), None) if may_stop else None
+        if stop is not None:
+            action = _either().bind(A=action, STOP=stop)
         left = episode.left()
         if left is not None and not episode.fits(action, left):
             break
         if left is not None and settings.constrained:
             left -= _reserve(episode, steps_left)
         step = yield from episode.write(action, left)
-        if step.action == STOP:
+        if step.action == stop:
             break
         if step.verdict == "ok":
             episode.knowledge = episode.knowledge.after(step.action)
@@ -80,8 +85,9 @@ def plan_ahead(episode: Episode) -> Strategy:
     """
     first = episode.begin()
     imagine = getattr(episode.environment, "imagined", None)
+    how = _HOW.format(stop=_stops(episode.knowledge)[0])
     plan = replace(episode.plan, steps=[])  # its answers are the same list: tokens are counted together
-    draft = Episode(episode.models, episode.knowledge, plan, episode.settings, memory=episode.memory, hints=_HOW)
+    draft = Episode(episode.models, episode.knowledge, plan, episode.settings, memory=episode.memory, hints=how)
     yield from open_loop(draft, imagine(first) if imagine else None)
     for step in plan.steps:
         if episode.over:
@@ -120,10 +126,11 @@ def _reserve(episode: Episode, steps_left: int) -> int:
     return _step_cost(episode) * max(0, min(steps_left, longest) - 1)
 
 
-def _or_stop(action: Grammar) -> Grammar:
-    return _either().bind(A=action)
+def _stops(knowledge: ActionKnowledge) -> list[str]:
+    """The words of `STOPS` that are no action of the knowledge; all of them where any text is one."""
+    return [word for word in STOPS if knowledge.judge(word).verdict == INVALID] or list(STOPS)
 
 
 @cache
 def _either() -> Grammar:
-    return Grammar.from_lark(f'%declare A\nstart: A | "{STOP}"\n')
+    return Grammar.from_lark("%declare A STOP\nstart: A | STOP\n")

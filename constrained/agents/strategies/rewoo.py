@@ -80,7 +80,11 @@ def rewoo(episode: Episode, imagined: TextEnvironment | None = None) -> Strategy
 
 
 def read_plan(text: str) -> list[Call]:
-    """The calls in a plan's text, each with the last "Plan:" above it; whatever else it says is passed over."""
+    """The calls in a plan's text, each with the last "Plan:" above it; whatever else it says is passed over.
+
+    In `grammars/steps/rewoo.lark` no part of a plan holds a line break: what that wrote is read as it was written,
+    whatever its parts look like.
+    """
     calls, why = [], ""
     for line in text.split("\n"):  # as the grammar ends lines: a text may hold other line separators
         if call := _CALL.fullmatch(line):
@@ -237,7 +241,8 @@ def _solve(episode: Episode, calls: list[Call], evidence: Mapping[int, str], wri
     prompt = first_that_fits(episode.loaded(), (_solver_prompt(episode, *some, answer) for some in tries))
     last = yield from _ask(episode, prompt, answer.next_action(), episode.left())
     if last:
-        episode.do(episode.judged("", last.text.strip(), *written, last))
+        action = last.text if episode.settings.constrained else last.text.strip()
+        episode.do(episode.judged("", action, *written, last))
 
 
 def _solver_prompt(episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge) -> str:
