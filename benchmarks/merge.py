@@ -28,7 +28,7 @@ from constrained.errors import DataError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import INVALID, OK
-from constrained.training.filter import NOT_CORRECT, Sifted, sift
+from constrained.training.filter import NOT_CORRECT, Filtered, filter_trajectories
 from constrained.training.judging import judge_actions, judge_in_game
 from constrained.training.merge import merge
 from constrained.training.released import ALFWORLD, HOTPOTQA, ReleasedRun, read_released
@@ -70,7 +70,7 @@ class Result:
     """What a reading makes of the rounds: what it keeps of each, and of all together."""
 
     reading: Reading
-    sifted: list[Sifted]
+    filtered: list[Filtered]
     merged: list[Trajectory]
 
 
@@ -108,11 +108,11 @@ def _judged(run: ReleasedRun, knowledge: ActionKnowledge | None, games: Mapping[
 
 def apply(reading: Reading, rounds: Judged) -> Result:
     """Sift the trajectories of each round, and merge what is kept."""
-    sifted = [sift(trajectories, reading.rule) for trajectories in rounds]
+    filtered = [filter_trajectories(trajectories, reading.rule) for trajectories in rounds]
     merged: list[Trajectory] = []
-    for one in sifted:
+    for one in filtered:
         merged = merge(merged, one.kept)
-    return Result(reading, sifted, merged)
+    return Result(reading, filtered, merged)
 
 
 def run() -> tuple[list[Result], dict[str, ReleasedRun]]:
@@ -133,15 +133,15 @@ def run() -> tuple[list[Result], dict[str, ReleasedRun]]:
 def figures(result: Result, runs: Mapping[str, ReleasedRun]) -> dict:
     """The figures of a reading as plain data, with each drop of a correct run in the knowledge's words."""
     dropped = drops(result, runs)
-    kept = [len(one.kept) for one in result.sifted]
-    tasks = [{t.task for t in one.kept} for one in result.sifted]
-    last = {t.source for t in result.sifted[-1].kept}
+    kept = [len(one.kept) for one in result.filtered]
+    tasks = [{t.task for t in one.kept} for one in result.filtered]
+    last = {t.source for t in result.filtered[-1].kept}
     acts = [act for t in _correct(result) for act in t.acts]
     return {
         **asdict(result.reading),
-        "runs": dict(zip(ROUNDS, (len(one.kept) + len(one.dropped) for one in result.sifted))),
+        "runs": dict(zip(ROUNDS, (len(one.kept) + len(one.dropped) for one in result.filtered))),
         "kept": dict(zip(ROUNDS, kept)),
-        "dropped": dict(zip(ROUNDS, (dict(one.reasons.most_common()) for one in result.sifted))),
+        "dropped": dict(zip(ROUNDS, (dict(one.reasons.most_common()) for one in result.filtered))),
         "tasks of both rounds": len(set.intersection(*tasks)),
         f"merged, from {ROUNDS[-1]}": sum(t.source in last for t in result.merged),
         "merged": len(result.merged),
@@ -160,7 +160,7 @@ def drops(result: Result, runs: Mapping[str, ReleasedRun]) -> list[dict]:
             "round": name, "task": t.task, "reason": reason, "step": t.acts.index(act) + 1, "action": act.text,
             "offence": _offence(act, runs[t.source]), "words": act.reason,
         }
-        for name, one in zip(ROUNDS, result.sifted) for t, reason in one.dropped if (act := t.offence)
+        for name, one in zip(ROUNDS, result.filtered) for t, reason in one.dropped if (act := t.violation)
     ]  # fmt: skip
 
 
@@ -175,8 +175,8 @@ def _offence(act: Act, run: ReleasedRun) -> str:
 
 
 def _correct(result: Result) -> list[Trajectory]:
-    dropped = [t for one in result.sifted for t, reason in one.dropped if reason != NOT_CORRECT]
-    return dropped + [t for one in result.sifted for t in one.kept]
+    dropped = [t for one in result.filtered for t, reason in one.dropped if reason != NOT_CORRECT]
+    return dropped + [t for one in result.filtered for t in one.kept]
 
 
 def table(results: Sequence[dict]) -> str:

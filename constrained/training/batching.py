@@ -1,7 +1,8 @@
-"""Texts to rows of tokens, and rows to steps: which texts are read together, in an order that a seed fixes.
+"""Batches of training texts, in an order that a seed fixes.
 
-All that happens in a run is laid out before it begins. So a run that was broken off finds its place again by number
-alone, and every process of several knows its share.
+A *row* is a row of tokens: one text, or several packed together. A *step* is what is read between two updates of the
+weights, over all processes. The whole run is laid out before it begins, so an interrupted run finds its position by
+number alone, and each of several processes knows its share.
 """
 
 from __future__ import annotations
@@ -12,32 +13,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch.utils.data import Dataset
 
 from constrained.training.encoding import IGNORED, Encoded
 
 POOL = 50
-"""Steps' worth of texts that are sorted by length together: little padding, and still much of chance in the order."""
+"""Steps' worth of texts that are sorted by length together: little padding, and the order stays mostly random."""
 
 Row = tuple[int, ...]
-"""Numbers of the texts in one row of tokens; several where they are packed."""
+"""Indices of the texts in one row."""
 
 Step = list[Row]
-"""The rows between two updates of the weights, over all processes."""
 
 
-def steps_of(lengths: Sequence[int], *, rows: int, epochs: float, seed: int, packed: int | None = None) -> list[Step]:
-    """The steps of a whole run.
+def lay_out_steps(
+    lengths: Sequence[int], *, rows: int, epochs: float, seed: int, packed: int | None = None
+) -> list[Step]:
+    """Lay out the steps of a whole run.
 
     Parameters
     ----------
     lengths : sequence of int
-        Tokens of each text.
+        Tokens in each text.
     rows : int
-        Of a step; the last of an epoch may have fewer.
+        Rows in a step; the last of an epoch may have fewer.
     epochs : float
-        Times that every text is read; a part of one is a part of its steps.
+        Passes over the texts; a fraction of one is that fraction of its steps.
     packed : int, optional
-        Put several texts in a row, as many as fit in so many tokens.
+        Pack texts into rows of at most this many tokens.
     """
     steps: list[Step] = []
     epoch = 0
@@ -45,53 +48,47 @@ def steps_of(lengths: Sequence[int], *, rows: int, epochs: float, seed: int, pac
         rng = random.Random(f"rows {seed} {epoch}")
         order = list(range(len(lengths)))
         rng.shuffle(order)
-        of_epoch: list[Step] = []
+        epoch_steps: list[Step] = []
         if packed:
-            filled = _pack(order, lengths, packed)
-            rng.shuffle(filled)
-            of_epoch = _cut(filled, rows)
+            packed_rows = _pack(order, lengths, packed)
+            rng.shuffle(packed_rows)
+            epoch_steps = _split(packed_rows, rows)
         else:
             for start in range(0, len(order), POOL * rows):
                 pool = sorted(order[start : start + POOL * rows], key=lambda text: lengths[text])
-                made = _cut([(text,) for text in pool], rows)
-                rng.shuffle(made)
-                of_epoch += made
-        whole = round(len(of_epoch) * min(epochs - epoch, 1)) or 1
-        steps += of_epoch[:whole]
+                pool_steps = _split([(text,) for text in pool], rows)
+                rng.shuffle(pool_steps)
+                epoch_steps += pool_steps
+        steps += epoch_steps[: round(len(epoch_steps) * min(epochs - epoch, 1)) or 1]
         epoch += 1
     return steps
 
 
-def _cut(rows: list[Row], size: int) -> list[Step]:
-    return [rows[at : at + size] for at in range(0, len(rows), size)]
+def _split(rows: list[Row], size: int) -> list[Step]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-def _pack(order: Sequence[int], lengths: Sequence[int], room: int) -> list[Row]:
-    """Rows of at most `room` tokens: the longest texts first, each where it leaves least room (best fit decreasing)."""
+def _pack(order: Sequence[int], lengths: Sequence[int], capacity: int) -> list[Row]:
+    """Rows of at most `capacity` tokens, by best fit decreasing: longest texts first, each into the fullest row."""
     packs: list[list[int]] = []
-    left: list[tuple[int, int]] = []  # room left and pack, ascending
+    free: list[tuple[int, int]] = []  # (free tokens, pack), ascending
     for text in sorted(order, key=lambda text: -lengths[text]):
-        at = bisect_left(left, (lengths[text], -1))
-        if at == len(left):
+        best = bisect_left(free, (lengths[text], -1))
+        if best == len(free):
             packs.append([text])
-            insort(left, (room - lengths[text], len(packs) - 1))
+            insort(free, (capacity - lengths[text], len(packs) - 1))
         else:
-            rest, pack = left.pop(at)
+            left, pack = free.pop(best)
             packs[pack].append(text)
-            insort(left, (rest - lengths[text], pack))
+            insort(free, (left - lengths[text], pack))
     return [tuple(pack) for pack in packs]
 
 
-class Rows:
-    """The texts of a row, by the row: what a `DataLoader` takes for a data set.
+@dataclass
+class RowDataset(Dataset):
+    """Texts, fetched by row."""
 
-    Parameters
-    ----------
-    texts : sequence of Encoded
-    """
-
-    def __init__(self, texts: Sequence[Encoded]):
-        self.texts = texts
+    texts: Sequence[Encoded]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -101,18 +98,18 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """The batches of one process: what a `DataLoader` takes for a batch sampler.
+class BatchSampler:
+    """The batches of one process.
 
     Attributes
     ----------
     steps : list of Step
     batch : int
-        Rows that a process reads at once.
+        Rows in a batch.
     accumulation : int
-        Batches that it reads in a step. All processes read as many; where rows are few, some are empty.
+        Batches of each process in a step. Where a step has too few rows, some batches are empty.
     process, processes : int
-        This one, and how many there are.
+        This process, and how many there are.
     """
 
     steps: list[Step]
@@ -126,26 +123,26 @@ class Shares:
 
     def __iter__(self) -> Iterator[list[Row]]:
         for step in self.steps:
-            batches = _cut(step, self.batch)
+            batches = _split(step, self.batch)
             for turn in range(self.accumulation):
-                at = turn * self.processes + self.process
-                yield batches[at] if at < len(batches) else []
+                number = turn * self.processes + self.process
+                yield batches[number] if number < len(batches) else []
 
 
 def collate(rows: Sequence[Sequence[Encoded]], packing: bool) -> dict[str, torch.Tensor]:
-    """One batch, padded on the right: causal attention never looks there.
+    """Make one batch, padded on the right: causal attention never reads the padding.
 
     Parameters
     ----------
     rows : sequence of sequence of Encoded
-        None at all gives one token that teaches nothing, so that processes with nothing left keep step.
+        If empty, the batch is one token without a label, so that every process makes the same number of passes.
 
     Returns
     -------
     dict
-        ``input_ids`` and ``labels``, int64 ``[rows, tokens]``; ``logits_to_keep``, int64, the positions before which
-        some row has a learned token; with `packing` ``position_ids``, which begin anew with each text. From those,
-        where no attention mask is given, transformers tells the texts of a row apart.
+        ``input_ids`` and ``labels``, int64 ``[rows, tokens]``; ``logits_to_keep``, int64, the positions whose next
+        token is learned in some row; with `packing` ``position_ids``, which restart at each text. Without an attention
+        mask, transformers separates the texts of a row by those.
     """
     ids = [[token for text in row for token in text.ids] for row in rows] or [[0]]
     width = max(map(len, ids))
@@ -155,12 +152,12 @@ def collate(rows: Sequence[Sequence[Encoded]], packing: bool) -> dict[str, torch
     }
     positions = torch.arange(width).repeat(len(ids), 1)
     for number, row in enumerate(rows):
-        at = 0
+        start = 0
         for text in row:
-            end = at + len(text.ids)
-            batch["labels"][number, at:end] = torch.tensor(text.labels)
-            positions[number, at:] -= positions[number, at].item()
-            at = end
+            end = start + len(text.ids)
+            batch["labels"][number, start:end] = torch.tensor(text.labels)
+            positions[number, start:] -= positions[number, start].item()
+            start = end
     batch["logits_to_keep"] = (batch["labels"][:, 1:] != IGNORED).any(0).nonzero().squeeze(1)
     if packing:
         batch["position_ids"] = positions

@@ -1,7 +1,7 @@
-"""Checkpoints of a run: each whole or not there at all, and known again when it is damaged.
+"""Checkpoints that are whole or absent, and whose damage is detected.
 
-A checkpoint is written under another name and renamed when it is done. It lists the digests of its files, so that one
-that a disk has spoilt is not loaded half, but passed over for the one before.
+A checkpoint is written under a temporary name, with the digests of its files, and renamed when it is complete. A
+damaged one is passed over for the one before.
 """
 
 from __future__ import annotations
@@ -14,66 +14,63 @@ import shutil
 from pathlib import Path
 
 KEPT = 2
-"""Checkpoints that are kept: the last, and one to fall back on."""
+"""Checkpoints to keep: the last, and one to fall back on."""
 
-LISTED = "files.json"
-"""The file in a checkpoint that lists the others."""
+MANIFEST = "files.json"
+"""The file in a checkpoint that lists the digests of the others."""
 
 PARTIAL = ".partial"
-"""The folder beside the checkpoints where the next one is written."""
+"""The folder beside the checkpoints in which the next one is written."""
 
 logger = logging.getLogger(__name__)
 
 
 def seal(written: Path, folder: Path, step: int) -> None:
-    """Take what was `written` as the checkpoint of a step, and remove those that are too many."""
-    files = {file.relative_to(written).as_posix(): _digest(file) for file in _files(written)}
-    (written / LISTED).write_text(json.dumps(files, indent=2), encoding="utf-8")
+    """Make what was `written` the checkpoint of a step, and remove all but the newest `KEPT`."""
+    files = sorted(path for path in written.rglob("*") if path.is_file())
+    digests = {file.relative_to(written).as_posix(): _digest(file) for file in files}
+    (written / MANIFEST).write_text(json.dumps(digests, indent=2), encoding="utf-8")
     os.replace(written, folder / f"step-{step}")
     for old in _checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old)
 
 
 def last_good(folder: Path) -> Path | None:
-    """The newest checkpoint that is as it was written; None where there is none.
+    """The newest undamaged checkpoint, or None.
 
-    A damaged one is told of, and left where it is under the name ``damaged-step-N``.
+    Damaged ones are logged and renamed to ``damaged-step-N``.
     """
     shutil.rmtree(folder / PARTIAL, ignore_errors=True)
     for checkpoint in reversed(_checkpoints(folder)):
-        trouble = _trouble(checkpoint)
-        if trouble is None:
+        damage = _damage(checkpoint)
+        if damage is None:
             return checkpoint
         aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
         shutil.rmtree(aside, ignore_errors=True)
         os.replace(checkpoint, aside)
         rest = _checkpoints(folder)
-        goes_on = f"going on from {rest[-1].name}" if rest else "beginning anew, as there is no other"
-        logger.warning("the checkpoint %s is damaged (%s): %s", checkpoint, trouble, goes_on)
+        resumed = f"resuming from {rest[-1].name}" if rest else "starting over, as there is no other"
+        logger.warning("the checkpoint %s is damaged (%s): %s", checkpoint, damage, resumed)
     return None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Those that are there, by step."""
+    """The checkpoints in a folder, by step."""
     return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
 
 
-def _trouble(checkpoint: Path) -> str | None:
-    """What is wrong with a checkpoint; None if it is as it was written."""
+def _damage(checkpoint: Path) -> str | None:
+    """What is wrong with a checkpoint; None if it is intact."""
     try:
-        listed = json.loads((checkpoint / LISTED).read_text(encoding="utf-8"))
+        listed = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))
         for name, digest in listed.items():
             if _digest(checkpoint / name) != digest:
-                return f"{name} isn't what was written"
+                return f"{name} has changed since it was written"
     except OSError as error:
         return f"{Path(error.filename).name}: {error.strerror}"
     except (ValueError, AttributeError):
-        return f"{LISTED} can't be read"
+        return f"{MANIFEST} can't be read"
     return None
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _digest(file: Path) -> str:

@@ -1,9 +1,9 @@
-"""Several processes that train together: what one decides, all do, and what one finds wrong, all say."""
+"""Training in several processes: work that only the first one does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
@@ -13,18 +13,18 @@ from constrained.errors import ConstrainedError
 Result = TypeVar("Result")
 
 
-def agreed(task: Callable[[], Result]) -> Result:
-    """What `task` gives in the first process, in all of them; they wait for it.
+def on_main_process(task: Callable[[], Result]) -> Result:
+    """Run `task` in the main process only; every process waits for its result and returns it.
 
     Raises
     ------
     ConstrainedError
-        What `task` raised, in all of them.
+        Whatever `task` raised, in every process.
     """
     state = PartialState()
     if state.num_processes == 1:
         return task()
-    outcome: list = [None, None]
+    outcome: list[Any] = [None, None]
     if state.is_main_process:
         try:
             outcome[0] = task()

@@ -1,7 +1,7 @@
-"""Texts to tune on: what a model is shown, what it is to learn to write, and both as tokens.
+"""Training texts: what a model reads and what it learns to write, as text and as tokens.
 
-Loss is counted on learned spans only. Spans are encoded apart, as the agents encode a prompt and what is written
-after it apart: a bound between two spans is a bound between two tokens.
+The loss counts learned spans only. Each span is encoded by itself, because agents encode a prompt and the text written
+after it separately: a boundary between spans is a boundary between tokens.
 """
 
 from __future__ import annotations
@@ -17,19 +17,12 @@ from constrained.errors import TrainingError
 from constrained.models.load import LoadedModel
 
 IGNORED = -100
-"""The label of a token that isn't learned: what torch's cross-entropy leaves out."""
+"""Label of a token that isn't learned: torch's cross-entropy skips it."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of a text.
-
-    Attributes
-    ----------
-    text : str
-    learned : bool
-        Whether the model is to learn to write it.
-    """
+    """A part of a training text; `learned` says whether the model is to learn to write it."""
 
     text: str
     learned: bool
@@ -37,30 +30,35 @@ class Span:
 
 @dataclass(frozen=True)
 class TrainingText:
-    """A text to tune on.
+    """A text to train on.
 
     Attributes
     ----------
     spans : tuple of Span
         In order.
     ends : bool
-        The token that ends a text follows; it is learned if the last span is.
+        Append the end-of-text token; it is learned if the last span is.
     """
 
     spans: tuple[Span, ...]
     ends: bool = True
 
 
+def prompt_and_answer(prompt: str, answer: str) -> TrainingText:
+    """A text that reads the prompt and learns the answer."""
+    return TrainingText((Span(prompt, False), Span(answer, True)))
+
+
 @dataclass(frozen=True)
 class Encoded:
-    """A text as tokens.
+    """A training text as tokens.
 
     Attributes
     ----------
     ids : tuple of int
     labels : tuple of int
-        As many: the token itself where it is learned, else `IGNORED`. Of the first it is always `IGNORED`, as nothing
-        stands before it from which it could be told.
+        One per token: its id where it is learned, else `IGNORED`. The first is always `IGNORED`, because nothing
+        precedes it to predict it from.
     """
 
     ids: tuple[int, ...]
@@ -68,7 +66,7 @@ class Encoded:
 
 
 def encoded(loaded: LoadedModel, text: TrainingText) -> Encoded:
-    """The tokens of a text: its first span as `generate` encodes a prompt, the others as they stand."""
+    """Encode a text: its first span as `generate` encodes a prompt, the others as continuations."""
     ids: list[int] = []
     labels: list[int] = []
     for number, span in enumerate(text.spans):
@@ -78,33 +76,32 @@ def encoded(loaded: LoadedModel, text: TrainingText) -> Encoded:
     if text.ends:
         ids.append(_end(loaded))
         labels.append(ids[-1] if text.spans and text.spans[-1].learned else IGNORED)
-    labels[:1] = [IGNORED] * len(labels[:1])
-    return Encoded(tuple(ids), tuple(labels))
+    return Encoded(tuple(ids), (IGNORED, *labels[1:]) if labels else ())
 
 
 def _continuation(loaded: LoadedModel, text: str) -> list[int]:
-    """Tokens of a span inside a text, without what tokenizers put in front of one."""
+    """Tokens of a span inside a text, without the prefix that some tokenizers put before a text."""
     if not text:
         return []
     found = cut(loaded.tokenizer, loaded.vocabulary, text.encode(), ("", "\n"))
-    return found or encode(loaded.tokenizer, text)  # special tokens, of a chat form say, spell no bytes
+    return found or encode(loaded.tokenizer, text)  # special tokens, e.g. of a chat template, spell no bytes
 
 
 def _end(loaded: LoadedModel) -> int:
-    """The token that ends a text by itself: the tokenizer's own, where it names one."""
+    """The end-of-text token: the tokenizer's own where it names one."""
     own = getattr(loaded.tokenizer, "eos_token_id", None)
     return own if own in loaded.eos_token_ids else loaded.eos_token_ids[0]
 
 
 def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: int) -> tuple[list[Encoded], int]:
-    """The tokens of all texts that are short enough, and how many are not.
+    """Encode the texts that are short enough, and count the others.
 
-    None is ever cut: half an answer would teach to break off.
+    No text is truncated: half an answer would teach the model to stop early.
 
     Parameters
     ----------
     max_length : int
-        Tokens of a text; fewer, where the model's context has no more.
+        Tokens in a text; fewer where the model's context is shorter.
 
     Raises
     ------
@@ -113,32 +110,29 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
     """
     if not texts:
         raise TrainingError("there is no text to tune on", "give at least one")
-    most = min(max_length, loaded.max_context or max_length)
-    kept: list[Encoded] = []
-    shortest = 0
-    for number, text in enumerate(texts, 1):
-        tokens = encoded(loaded, text)
+    limit = min(max_length, loaded.max_context or max_length)
+    everything = [encoded(loaded, text) for text in texts]
+    for number, tokens in enumerate(everything, 1):
         if all(label == IGNORED for label in tokens.labels):
             raise TrainingError(
-                f"text {number} has nothing to learn: no learned span, or no more than its first token",
+                f"text {number} has nothing to learn: no learned span, or only its first token",
                 "mark what the model is to write as learned",
             )
-        if len(tokens.ids) <= most:
-            kept.append(tokens)
-        else:
-            shortest = min(shortest or len(tokens.ids), len(tokens.ids))
+    kept = [tokens for tokens in everything if len(tokens.ids) <= limit]
     if not kept:
-        ours = most == max_length
-        limit = "max_length" if ours else f"the context of {loaded.name}"
+        setting, remedy = f"the context of {loaded.name}", "use a model with a longer context"
+        if limit == max_length:
+            setting, remedy = "max_length", "raise max_length"
+        shortest = min(len(tokens.ids) for tokens in everything)
         raise TrainingError(
-            f"all {len(texts):,} texts are longer than {most:,} tokens ({limit}); the shortest has {shortest:,}",
-            f"{'raise max_length' if ours else 'use a model with a longer context'}, or shorten the texts",
+            f"all {len(texts):,} texts are longer than {limit:,} tokens ({setting}); the shortest has {shortest:,}",
+            f"{remedy}, or shorten the texts",
         )
     return kept, len(texts) - len(kept)
 
 
 def digest(texts: Iterable[Encoded]) -> str:
-    """A name for texts: the same tokens with the same labels, in the same order, have the same."""
+    """A hash of the texts' tokens and labels, in order."""
     found = hashlib.sha256()
     for text in texts:
         found.update(array("q", (len(text.ids), *text.ids, *text.labels)).tobytes())

@@ -1,8 +1,8 @@
-"""Keep the trajectories to learn from, and say of every other why not (KnowAgent, section 3.3 and Algorithm 1).
+"""Filter the trajectories to learn from, with a reason for each one dropped (KnowAgent, section 3.3 and Algorithm 1).
 
-Two rules. "released" is what the authors' program does: keep what is correct and wasn't answered with an error; it
-never looks at the action knowledge. "paper" is what the paper says: of these, drop every trajectory that has an action
-which doesn't exist, or one that comes out of order.
+Two rules. "released" is what the authors' program does: keep what is correct and met no error of the environment; it
+never looks at the action knowledge. "paper" is what the paper says: of these, also drop every trajectory with an action
+that doesn't exist or is out of order.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ RULES = ("released", "paper")
 
 NOT_CORRECT = "not correct"
 
-# Not to be taken for the knowledge's own "invalid action": this one comes from the environment.
-_WORDS = {"Invalid Action": "refused action", "Search error": "search error"}
+# "refused", because "invalid action" is the knowledge's verdict and this one is the environment's.
+_ENVIRONMENT_ERRORS = {"Invalid Action": "refused action", "Search error": "search error"}
 
 
 @dataclass
-class Sifted:
-    """Trajectories kept and dropped, each in the order they came.
+class Filtered:
+    """Trajectories kept and dropped, each in their original order.
 
     Attributes
     ----------
     kept : list of Trajectory
     dropped : list of (Trajectory, str)
-        With the reason, of few words, always the same for the same cause. Which action it was, and why in the
-        knowledge's words, says `Trajectory.offence`.
+        With the reason (see `reason_to_drop`); `Trajectory.violation` says which action it was.
     """
 
     kept: list[Trajectory] = field(default_factory=list)
@@ -44,10 +43,10 @@ class Sifted:
 
 
 def reason_to_drop(trajectory: Trajectory, rule: str) -> str | None:
-    """Why a trajectory is not learned from; None if it is.
+    """Why a trajectory is dropped; None if it is kept.
 
-    The first of these that holds: "not correct"; "refused action" or "search error", as the environment answered; and
-    by the paper's rule "invalid action" or "misordered action", whichever comes first.
+    The first that applies of: "not correct"; "refused action" or "search error", from the environment; and by the
+    paper's rule the first violation of the knowledge, "invalid action" or "misordered action".
 
     Parameters
     ----------
@@ -63,32 +62,32 @@ def reason_to_drop(trajectory: Trajectory, rule: str) -> str | None:
     if not trajectory.success:
         return NOT_CORRECT
     if trajectory.trouble:
-        return _WORDS.get(trajectory.trouble, trajectory.trouble)
-    if rule == "paper" and trajectory.offence:
-        return f"{trajectory.offence.verdict} action"
+        return _ENVIRONMENT_ERRORS.get(trajectory.trouble, trajectory.trouble)
+    if rule == "paper" and trajectory.violation:
+        return f"{trajectory.violation.verdict} action"
     return None
 
 
-def sift(trajectories: Iterable[Trajectory], rule: str) -> Sifted:
-    """Part the trajectories to learn from, by `rule`, from all others.
+def filter_trajectories(trajectories: Iterable[Trajectory], rule: str) -> Filtered:
+    """Separate the trajectories to learn from, by `rule`, from the others.
 
     Raises
     ------
     DataError
         There is no such rule.
     """
-    check_rule(rule)  # of no trajectories, too
-    sifted = Sifted()
+    check_rule(rule)  # even if there are no trajectories
+    filtered = Filtered()
     for trajectory in trajectories:
         reason = reason_to_drop(trajectory, rule)
         if reason is None:
-            sifted.kept.append(trajectory)
+            filtered.kept.append(trajectory)
         else:
-            sifted.dropped.append((trajectory, reason))
-    return sifted
+            filtered.dropped.append((trajectory, reason))
+    return filtered
 
 
 def check_rule(rule: str) -> None:
     """Raise DataError if there is no such rule."""
     if rule not in RULES:
-        raise DataError(f"no rule {rule!r} to keep trajectories by", f"the rules are: {', '.join(RULES)}")
+        raise DataError(f"no rule {rule!r} to filter trajectories by", f"the rules are: {', '.join(RULES)}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from constrained.environments.data import fields, read_rows
 from constrained.errors import DataError
-from constrained.training.trajectory import Act, Trajectory, trouble_in
+from constrained.training.trajectory import Act, Trajectory, first_trouble
 
 ALFWORLD, HOTPOTQA = "ALFWorld", "HotpotQA"
 
@@ -77,7 +77,7 @@ class ReleasedRun:
         if self.success is None:
             raise DataError(f"{self.source}: nothing says whether this run succeeded",
                             "ALFWorld runs say so under 'result', HotpotQA runs under 'correct'")  # fmt: skip
-        trouble = trouble_in(self.text)
+        trouble = first_trouble(self.text)
         return Trajectory(self.task, self.success, tuple(acts), self.length, self.outcome, trouble, self.source)
 
 

@@ -1,7 +1,7 @@
-"""What recorded play teaches: every text that the model wrote, behind the very prompt it wrote it after.
+"""Training texts from recorded runs: everything the model wrote, after the very prompt it wrote it for.
 
-The record of a run holds answers, not prompts; as strategies ask alike, playing it again from its answers brings the
-prompts back. Whatever the strategy, the step format or the environment, a model is so tuned on what it will be asked.
+A recorded run holds answers, not prompts; replaying it with these answers reproduces the prompts. So a model is trained
+on exactly what it will be asked, for any strategy, step format and environment.
 """
 
 from __future__ import annotations
@@ -24,35 +24,41 @@ from constrained.training.encoding import Span, TrainingText
 from constrained.training.trajectory import Act, Trajectory
 
 
-def practice_texts(
+def replay_texts(
     task: Task,
     answers: Sequence[Answer],
     knowledge: ActionKnowledge,
     models: Mapping[str, LoadedModel],
     settings: Settings,
 ) -> list[TrainingText]:
-    """The training texts of one recorded task: of its last phase, what the policy's model wrote.
+    """Make the training texts of one recorded task: what the policy's model wrote in its last phase.
 
-    Where each prompt goes on from the one before, as a history does, they become one text, and nothing is read twice.
+    A prompt that continues the one before, as a history does, becomes part of the same text, so nothing is read twice.
 
     Raises
     ------
     DataError
-        Played again, the task doesn't take the recorded course: another environment or knowledge, say.
+        The task takes another course than the recorded one: the environment or the knowledge has changed.
     """
-    asked = list(_asked(task, answers, knowledge, models, settings))
+    replayed = list(_replay(task, answers, knowledge, models, settings))
     policy = for_role("policy", models)
-    last = asked[-1][0] if asked else ""
+    last_phase = replayed[-1][0] if replayed else ""
     written = [
         (ask, answer, action)
-        for phase, ask, answer, action in asked
-        if phase == last and for_role(ask.role, models) is policy
+        for phase, ask, answer, action in replayed
+        if phase == last_phase and for_role(ask.role, models) is policy
     ]
-    return list(joined(written, bounded=policy.is_embedded))
+    return list(join_texts(written, bounded=policy.is_embedded))
 
 
-def _asked(task, answers, knowledge, models, settings) -> Iterator[tuple[str, Ask, Answer, str]]:
-    """Phase, question, answer, and the action that was read from it, of each answer."""
+def _replay(
+    task: Task,
+    answers: Sequence[Answer],
+    knowledge: ActionKnowledge,
+    models: Mapping[str, LoadedModel],
+    settings: Settings,
+) -> Iterator[tuple[str, Ask, Answer, str]]:
+    """Yield the phase, request, answer, and the action read from it, of each answer."""
     player = player_of(task, knowledge, models, settings)
     player.start()
     for answer in answers:
@@ -72,54 +78,55 @@ def _asked(task, answers, knowledge, models, settings) -> Iterator[tuple[str, As
         )
 
 
-def joined(written: Iterable[tuple[Ask, Answer, str]], *, bounded: bool) -> Iterator[TrainingText]:
-    """Questions and answers as texts, a question that goes on from the last in the same one.
+def join_texts(written: Iterable[tuple[Ask, Answer, str]], *, bounded: bool) -> Iterator[TrainingText]:
+    """Join requests and answers to texts; a prompt that continues the text so far is appended to it.
 
     Parameters
     ----------
     written : iterable of (Ask, Answer, str)
         The last is the action in the answer.
     bounded : bool
-        Tokens end where an action begins, as the embedded model learned it.
+        Put a token boundary before each action, as the embedded model learned it.
     """
     spans: list[Span] = []
-    so_far = ""
+    text = ""
     for ask, answer, action in written:
-        if spans and ask.prompt.startswith(so_far):
-            between = ask.prompt[len(so_far) :]
-            # What ends a text written without masks must be learned, too.
+        if spans and ask.prompt.startswith(text):
+            between = ask.prompt[len(text) :]
+            # The stop string that ends a text without masks must be learned, too.
             stop = ask.stop if ask.stop and between.startswith(ask.stop) else ""
             spans += [Span(stop, True), Span(between[len(stop) :], False)]
         else:
             if spans:
-                yield _text(spans)
+                yield _without_empty(spans)
             spans = [Span(ask.prompt, False)]
-        cut = len(answer.text) - len(action) if bounded and answer.text.endswith(action) else len(answer.text)
+        end = len(answer.text)
+        cut = end - len(action) if bounded and answer.text.endswith(action) else end
         spans += [Span(answer.text[:cut], True), Span(answer.text[cut:], True)]
-        so_far = ask.prompt + answer.text
+        text = ask.prompt + answer.text
     if spans:
-        yield _text(spans)
+        yield _without_empty(spans)
 
 
-def _text(spans: Iterable[Span]) -> TrainingText:
+def _without_empty(spans: Iterable[Span]) -> TrainingText:
     return TrainingText(tuple(span for span in spans if span.text))
 
 
-def write_practice(path: Path, learned: Iterable[tuple[Trajectory, Sequence[TrainingText]]]) -> None:
-    """Write what is learned from, a line a trajectory with its texts."""
+def write_merged(path: Path, learned: Iterable[tuple[Trajectory, Sequence[TrainingText]]]) -> None:
+    """Write merged trajectories with their training texts, one per line."""
     rows = ({**asdict(trajectory), "texts": [asdict(text) for text in texts]} for trajectory, texts in learned)
     write_whole(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def read_practice(path: Path) -> Iterator[tuple[Trajectory, list[TrainingText]]]:
-    """What `write_practice` wrote.
+def read_merged(path: Path) -> Iterator[tuple[Trajectory, list[TrainingText]]]:
+    """Read what `write_merged` wrote.
 
     Raises
     ------
     DataError
         A line is damaged.
     """
-    for place, row in read_rows(path):
+    for where, row in read_rows(path):
         try:
             texts = [
                 TrainingText(tuple(Span(**span) for span in text["spans"]), text["ends"]) for text in row.pop("texts")
@@ -127,4 +134,4 @@ def read_practice(path: Path) -> Iterator[tuple[Trajectory, list[TrainingText]]]
             yield Trajectory(**row | {"acts": tuple(Act(**act) for act in row["acts"])}), texts
         except (TypeError, KeyError) as error:
             hint = "delete the folder of this round and of those after it: they are made again"
-            raise DataError(f"{place}: not a trajectory with its texts: {error}", hint) from None
+            raise DataError(f"{where}: not a trajectory with its texts: {error}", hint) from None

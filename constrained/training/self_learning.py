@@ -1,20 +1,21 @@
-"""Knowledgeable self-learning (KnowAgent, section 3.3, Algorithm 1): a model is tuned on its own correct play.
+"""Knowledgeable self-learning (KnowAgent, section 3.3, Algorithm 1): a model is tuned on its own correct trajectories.
 
-A round: the model plays the training tasks; what isn't correct, or breaks the action knowledge, is dropped; what is kept
-is merged with the earlier rounds', of each task the shorter path; the model is tuned on that, and tested.
+In each round the model plays the training tasks; trajectories that are not correct or break the action knowledge are
+dropped; the others are merged with those of earlier rounds, keeping the shortest for each task; the model is tuned on
+the merged set and tested.
 
-Everything is in one folder, a file a piece, each written as it happens or whole; a run that was killed goes on at the
-last finished piece, and ends as an unbroken one does::
+The run is kept in one folder. Every file is either appended to as play proceeds or written whole, so an interrupted run
+resumes after the last finished piece and ends like an unbroken one::
 
     run.json                what is run
-    round-0/                the model as it was given
-      test-1.jsonl …        the record of each test suite (see `constrained.agents.record`)
+    round-0/                the given model
+      test-1.jsonl …        the recorded run of each test suite (see `constrained.agents.record`)
       report.json
     round-1/
-      synthesis.jsonl       the record of the training tasks
+      synthesis.jsonl       the recorded run of the training tasks
       dropped.json          what was dropped, and why
       merged.jsonl          what the model is tuned on: trajectories with their training texts
-      adapter/              what it was tuned to
+      adapter/              the result of tuning
       test-1.jsonl …
       report.json
     report.json             all rounds
@@ -26,6 +27,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,32 +42,32 @@ from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel, load, load_adapters
-from constrained.training.distributed import agreed
+from constrained.training.distributed import on_main_process
 from constrained.training.encoding import TrainingText
-from constrained.training.filter import Sifted, check_rule, sift
+from constrained.training.filter import Filtered, check_rule, filter_trajectories
 from constrained.training.merge import merge
-from constrained.training.replay import practice_texts, read_practice, write_practice
+from constrained.training.replay import read_merged, replay_texts, write_merged
 from constrained.training.settings import Tuning
 from constrained.training.trajectory import Trajectory, from_record
 from constrained.training.tuning import tune
 
 SAMPLE = " · sample "
-"""Between a task's name and the number of its sample, from the second on."""
+"""Separates a task's name from the number of its sample, from the second on."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the rounds go.
+    """How many rounds and samples.
 
     Attributes
     ----------
     rounds : int
-        At most; the paper's number is two (appendix A).
+        At most; two in the paper (appendix A).
     epsilon : float or None
-        The rounds end with the first that gains no more than so many percentage points in the first test suite's first
-        measure (Algorithm 1's epsilon; the paper names no value); None: with the last.
+        Stop after a round that gains no more than this many percentage points in the first measure of the first test
+        suite (Algorithm 1's epsilon; the paper gives no value). None: run all rounds.
     samples : int
-        Trajectories of each task in a round; more than one need a temperature.
+        Trajectories of each task in a round; more than one needs a temperature.
     rule : str
         One of `filter.RULES`.
     """
@@ -78,7 +80,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class _Run:
-    """What stays the same in all rounds."""
+    """What is the same in all rounds; the arguments of `self_learning`."""
 
     folder: Path
     train: Suite
@@ -91,13 +93,13 @@ class _Run:
     tuning: Tuning
     batch: int
 
-    def at(self, number: int) -> Path:
+    def round_folder(self, number: int) -> Path:
         return self.folder / f"round-{number}"
 
     def model(self, number: int) -> LoadedModel:
-        """The model that a round ended with."""
+        """The model at the end of a round."""
         name = f"round-{number}"
-        return load_adapters(self.base, {name: self.at(number) / "adapter"})[name] if number else self.base
+        return load_adapters(self.base, {name: self.folder / name / "adapter"})[name] if number else self.base
 
 
 def self_learning(
@@ -109,8 +111,8 @@ def self_learning(
     test: Settings | None = None,
     model: Any = None,
     knowledge: ActionKnowledge | None = None,
-    schedule: Schedule = Schedule(),
-    tuning: Tuning = Tuning(),
+    schedule: Schedule | None = None,
+    tuning: Tuning | None = None,
     batch: int = 32,
     device: str | None = None,
     on_round: Callable[[dict], None] | None = None,
@@ -124,15 +126,15 @@ def self_learning(
     tests : sequence of Suite
         What each round's model is measured on; the first decides when to stop.
     folder : path
-        Of the run; begun there before, it goes on.
+        Of the run; if it was begun there before, it is resumed.
     synthesis, test : Settings
         How training tasks and test tasks are played; by default alike, the test greedily.
     model : optional
-        Anything `constrained.models.load` takes; it stays as it is.
+        Anything `constrained.models.load` takes; it is not changed.
     knowledge : ActionKnowledge, optional
         Default: the train suite's.
-    schedule : Schedule
-    tuning : Tuning
+    schedule : Schedule, optional
+    tuning : Tuning, optional
     batch : int
         Tasks played side by side.
     device : str, optional
@@ -142,8 +144,8 @@ def self_learning(
     Returns
     -------
     list of dict
-        A report a round, the first of the model as it was given: "round", "test" (the figures of each suite by its
-        name); and from round 1 on "synthesis" (the figures of the training tasks), "kept", "dropped" (reason ->
+        One report per round, the first of the given model: "round", "test" (the metrics of each suite, by its name);
+        and from round 1 on "synthesis" (the metrics of the training tasks), "kept", "dropped" (reason ->
         trajectories), "merged", "texts" and "tuning".
 
     Raises
@@ -151,43 +153,43 @@ def self_learning(
     ConstrainedError
         The folder holds another run, or is damaged; no trajectory was correct; tuning failed.
     """
-    _see(schedule, synthesis, tuning)
-    test = test or replace(synthesis, temperature=0.0)
+    schedule, tuning, test = schedule or Schedule(), tuning or Tuning(), test or replace(synthesis, temperature=0.0)
+    _check(schedule, synthesis, tuning)
     run = _Run(
         Path(folder), train, tuple(tests), knowledge or ActionKnowledge.from_lark(train.knowledge),
         load(model, device=device), synthesis, test, schedule, tuning, batch,
     )  # fmt: skip
-    # Started in several processes (accelerate launch), they tune together; the rest is the first one's.
-    agreed(lambda: _begin(run))
+    # Of several processes (accelerate launch), all tune together; the rest is done by the main one.
+    on_main_process(partial(_begin, run))
     reports: list[dict] = []
     for number in range(schedule.rounds + 1):
-        report = agreed(lambda: _finished(run, number)) or _round(run, number)
+        report = on_main_process(partial(_finished, run, number)) or _round(run, number)
         reports.append(report)
-        agreed(lambda: write_whole(run.folder / "report.json", to_json(reports)))
+        on_main_process(partial(write_whole, run.folder / "report.json", to_json(reports)))
         if on_round:
-            agreed(lambda: on_round(report))
+            on_main_process(partial(on_round, report))
         if number and schedule.epsilon is not None and gain(run.tests[0], reports) <= schedule.epsilon:
             break
     return reports
 
 
 def gain(suite: Suite, reports: Sequence[dict]) -> float:
-    """What the last round gained over the one before in a suite's first measure, in percentage points."""
+    """The last round's gain over the one before in a suite's first measure, in percentage points."""
     before, after = (report["test"][suite.name][f"{suite.measures[0]} %"] for report in reports[-2:])
     return after - before
 
 
 def best(name: str, reports: Sequence[dict], measure: str = "success") -> int:
-    """The round that did best in a test suite's measure; of equals the one with the shorter paths, then the first."""
+    """The round with the best measure in a test suite; among equals the shortest paths, then the first."""
 
-    def worth(report: dict) -> tuple[float, float]:
-        figures = report["test"][name]
-        return figures[f"{measure} %"], -figures.get("steps of won", math.inf)
+    def score(report: dict) -> tuple[float, float]:
+        metrics = report["test"][name]
+        return metrics[f"{measure} %"], -metrics.get("steps of won", math.inf)
 
-    return max(reports, key=worth)["round"]
+    return max(reports, key=score)["round"]
 
 
-def _see(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
+def _check(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
     if tuning.whole:
         raise TrainingError("self-learning keeps an adapter a round, not whole models", "leave `whole` out")
     for name in ("rounds", "samples"):
@@ -201,17 +203,22 @@ def _see(schedule: Schedule, synthesis: Settings, tuning: Tuning) -> None:
 
 
 def _begin(run: _Run) -> None:
-    """Write down what is run, or see that it is what was begun; more rounds may be run than at first."""
+    """Record what is run, or check that it is what was begun; the number of rounds may be raised later."""
     suites = [
         {"name": suite.name, "tasks": digest("\n".join(task.name for task in suite.tasks))}
         for suite in (run.train, *run.tests)
     ]
     schedule = {name: value for name, value in asdict(run.schedule).items() if name not in ("rounds", "epsilon")}
     head = {
-        "train": suites[0], "tests": suites[1:], "knowledge": digest(run.knowledge.to_text()),
-        "synthesis": asdict(run.synthesis), "test": asdict(run.test), "schedule": schedule, "tuning": asdict(run.tuning),
+        "train": suites[0],
+        "tests": suites[1:],
+        "knowledge": digest(run.knowledge.to_text()),
+        "synthesis": asdict(run.synthesis),
+        "test": asdict(run.test),
+        "schedule": schedule,
+        "tuning": asdict(run.tuning),
         **writers({POLICY: run.base}),
-    }  # fmt: skip
+    }
     head = json.loads(json.dumps(head))
     path = run.folder / "run.json"
     if not path.exists():
@@ -227,42 +234,44 @@ def _begin(run: _Run) -> None:
 
 
 def _finished(run: _Run, number: int) -> dict | None:
-    path = run.at(number) / "report.json"
+    """The report of a round that is finished."""
+    path = run.round_folder(number) / "report.json"
     if not path.exists():
         return None
     report = read_json(path)
     if not isinstance(report, dict) or report.get("round") != number:
-        raise DataError(
-            f"{path} is no report of round {number}", "delete it: it is made again from what lies beside it"
-        )
+        raise DataError(f"{path} is no report of round {number}", "delete it: it is made again from what is beside it")
     return report
 
 
 def _round(run: _Run, number: int) -> dict:
     report: dict = {"round": number}
+    folder = run.round_folder(number)
     if number:
-        learned, figures = agreed(lambda: _practise(run, number))
-        adapter = run.at(number - 1) / "adapter" if number > 1 else None
-        tuned = asdict(tune(run.base, learned, run.tuning, run.at(number) / "adapter", adapter=adapter))
-        report |= figures | {"texts": len(learned), "tuning": {k: v for k, v in tuned.items() if k != "folder"}}
-    report["test"] = agreed(lambda: _tested(run, number))
-    agreed(lambda: write_whole(run.at(number) / "report.json", to_json(report)))
+        texts, counts = on_main_process(partial(_synthesise, run, number))
+        previous = run.round_folder(number - 1) / "adapter" if number > 1 else None
+        tuned = asdict(tune(run.base, texts, run.tuning, folder / "adapter", adapter=previous))
+        report |= counts | {"texts": len(texts), "tuning": {k: v for k, v in tuned.items() if k != "folder"}}
+    report["test"] = on_main_process(partial(_test, run, number))
+    on_main_process(partial(write_whole, folder / "report.json", to_json(report)))
     return report
 
 
-def _tested(run: _Run, number: int) -> dict[str, dict]:
-    """The figures of a round's model."""
-    models, figures = {POLICY: run.model(number)}, {}
-    for place, suite in enumerate(run.tests, 1):
-        path, words = run.at(number) / f"test-{place}.jsonl", f"round {number}, {suite.name}"
+def _test(run: _Run, number: int) -> dict[str, dict]:
+    """The metrics of a round's model in each test suite."""
+    models, metrics = {POLICY: run.model(number)}, {}
+    for index, suite in enumerate(run.tests, 1):
+        path = run.round_folder(number) / f"test-{index}.jsonl"
+        words = f"round {number}, {suite.name}"
         records = play_all(suite, run.knowledge, models, run.test, path, batch=run.batch, words=words)
-        figures[suite.name] = summarise(records, suite.measures)
-    return figures
+        metrics[suite.name] = summarise(records, suite.measures)
+    return metrics
 
 
-def _practise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
-    """Play, filter, merge: what a round's model is tuned on, and the figures of that."""
-    here, path = run.at(number), run.at(number) / "synthesis.jsonl"
+def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
+    """Play, filter and merge: the texts to tune a round's model on, and the counts for its report."""
+    folder = run.round_folder(number)
+    path = folder / "synthesis.jsonl"
     models = {POLICY: run.model(number - 1)}
     settings = replace(run.synthesis, seed=run.synthesis.seed + number - 1)
     suite = _sampled(run.train, run.schedule.samples)
@@ -270,39 +279,39 @@ def _practise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     records = play_all(suite, run.knowledge, models, settings, path, batch=run.batch, words=words)
 
     played = read_tasks(path)
-    sifted = sift(_trajectories(played, number), run.schedule.rule)
-    write_whole(here / "dropped.json", to_json([_dropped(trajectory, reason) for trajectory, reason in sifted.dropped]))
-    earlier = list(read_practice(run.at(number - 1) / "merged.jsonl")) if number > 1 else []
-    merged = merge([trajectory for trajectory, _ in earlier], sifted.kept)
+    filtered = filter_trajectories(_trajectories(played, number), run.schedule.rule)
+    write_whole(folder / "dropped.json", to_json([_dropped(*pair) for pair in filtered.dropped]))
+    earlier = list(read_merged(run.round_folder(number - 1) / "merged.jsonl")) if number > 1 else []
+    merged = merge([trajectory for trajectory, _ in earlier], filtered.kept)
     if not merged:
-        broken = [end["failure"] for _, end in played.values() if "failure" in end]
-        raise TrainingError(_nothing_kept(sifted, number, path, broken), _nothing_kept_hint(run))
+        failures = [end["failure"] for _, end in played.values() if "failure" in end]
+        raise _nothing_kept(run, number, path, filtered, failures)
     tasks = {task.name: task for task in suite.tasks}
     texts = {trajectory.source: written for trajectory, written in earlier}
     for trajectory in merged:
         if trajectory.source not in texts:
             name = _run_name(trajectory.source)
             answers = played[name][0].answers
-            texts[trajectory.source] = practice_texts(tasks[name], answers, run.knowledge, models, settings)
-    write_practice(here / "merged.jsonl", [(trajectory, texts[trajectory.source]) for trajectory in merged])
+            texts[trajectory.source] = replay_texts(tasks[name], answers, run.knowledge, models, settings)
+    write_merged(folder / "merged.jsonl", [(trajectory, texts[trajectory.source]) for trajectory in merged])
     return [text for trajectory in merged for text in texts[trajectory.source]], {
         "synthesis": summarise(records, suite.measures),
-        "kept": len(sifted.kept),
-        "dropped": dict(sifted.reasons),
+        "kept": len(filtered.kept),
+        "dropped": dict(filtered.reasons),
         "merged": len(merged),
     }
 
 
 def _sampled(suite: Suite, samples: int) -> Suite:
-    """Each task as often as it is sampled, under names of its own."""
-    again = [
+    """A suite with every task repeated, under different names."""
+    repeats = [
         replace(task, name=f"{task.name}{SAMPLE}{number}") for number in range(2, samples + 1) for task in suite.tasks
     ]
-    return replace(suite, tasks=[*suite.tasks, *again])
+    return replace(suite, tasks=[*suite.tasks, *repeats])
 
 
 def _trajectories(played: dict[str, tuple[Begun, dict]], number: int) -> Iterator[Trajectory]:
-    """The trajectories of a record, each under its task's name; the source has the round's number, and its own."""
+    """The trajectories of a recorded run, under their tasks' names; the source is "ROUND/NAME OF THE SAMPLE"."""
     for name, (begun, end) in played.items():
         yield from_record(name.partition(SAMPLE)[0], begun.steps, end, source=f"{number}/{name}")
 
@@ -312,21 +321,17 @@ def _run_name(source: str) -> str:
 
 
 def _dropped(trajectory: Trajectory, reason: str) -> dict:
-    wrong = trajectory.offence
-    return {
-        "run": _run_name(trajectory.source),
-        "reason": reason,
-        **({"action": wrong.text, "why": wrong.reason} if wrong else {}),
-    }
+    row, violation = {"run": _run_name(trajectory.source), "reason": reason}, trajectory.violation
+    return row | ({"action": violation.text, "why": violation.reason} if violation else {})
 
 
-def _nothing_kept(sifted: Sifted, number: int, path: Path, broken: Sequence[str]) -> str:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in sifted.reasons.items())
-    if broken:
-        reasons += f"; {len(broken)} were broken off, the first by {broken[0]}"
-    return f"round {number}: none of {len(sifted.dropped)} trajectories can be learned from ({reasons}); they are in {path}"
-
-
-def _nothing_kept_hint(run: _Run) -> str:
+def _nothing_kept(run: _Run, number: int, path: Path, filtered: Filtered, failures: Sequence[str]) -> TrainingError:
+    reasons = ", ".join(f"{count} {reason}" for reason, count in filtered.reasons.items())
+    if failures:
+        reasons += f"; {len(failures)} were broken off, the first by {failures[0]}"
     masks = "" if run.synthesis.constrained else "turn the masks on; "
-    return f"{masks}give more or easier training tasks, more steps, or more samples at a higher temperature"
+    return TrainingError(
+        f"round {number}: none of {len(filtered.dropped)} trajectories can be learned from ({reasons}); "
+        f"they are in {path}",
+        f"{masks}give more or easier training tasks, more steps, or more samples at a higher temperature",
+    )

@@ -1,4 +1,4 @@
-"""Settings of a tuning: KnowAgent's by default, Lumos's beside them."""
+"""Settings of fine-tuning: KnowAgent's by default, Lumos's beside them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from constrained.errors import TrainingError
 
 SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
-"""How the learning rate falls after its warm-up: our name, and transformers'."""
+"""How the learning rate falls after its warm-up: our name -> transformers' name."""
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 
 EVERY_LINEAR = ("all-linear",)
-"""Targets: every linear layer but the one that makes the logits."""
+"""Targets: every linear layer except the output layer."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How to tune; the defaults are KnowAgent's (appendix A, and its released scripts).
+    """How to fine-tune; the defaults are KnowAgent's (appendix A, and its released scripts).
 
     Attributes
     ----------
     rank, alpha, dropout
         Of the LoRA adapter.
     targets : tuple of str
-        Names of the layers that get one, such as ``q_proj``; `EVERY_LINEAR`: all.
+        Names of the layers that get an adapter, such as ``q_proj``; `EVERY_LINEAR`: all.
     rate : float
         Peak learning rate of AdamW.
     schedule : str
@@ -34,28 +34,28 @@ class Tuning:
     decay : float
         Weight decay.
     epochs : float
-        Times that every text is read.
+        Passes over the texts; may be a fraction.
     batch : int
-        Texts that a process reads at once; rows of texts, with `packing`.
+        Texts in a batch of one process; rows of texts, with `packing`.
     accumulation : int
-        Batches before the weights are updated.
+        Batches between two updates of the weights.
     max_length : int
-        Tokens of a text; longer ones are left out. With `packing`, also of a row.
+        Tokens in a text; longer texts are left out. With `packing`, also tokens in a row.
     precision : str
-        Of the multiplications, one of `PRECISIONS`. "auto": bf16 on a GPU that has it, else fp16 there; fp32 on a CPU.
+        One of `PRECISIONS`. "auto": bf16 on a GPU that supports it, else fp16 there; fp32 on a CPU.
     packing : bool
-        Fill rows with several texts; none sees another.
+        Put several texts in a row; none attends to another.
     whole : bool
-        Tune all weights, and no adapter.
+        Tune all weights instead of an adapter.
     checkpointing : bool
-        Keep few activations and make the others again: less memory, about a third more time.
+        Gradient checkpointing: recompute activations. Less memory, about a third more time.
     seed : int
-        Of the order of the texts, the adapter's first weights, and dropout.
+        For the order of the texts, the adapter's initial weights and dropout.
 
     Raises
     ------
     TrainingError
-        A value is out of its range.
+        A value is out of range.
     """
 
     rank: int = 8
@@ -76,7 +76,7 @@ class Tuning:
     checkpointing: bool = False
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("rank", "alpha", "batch", "accumulation", "max_length"):
             self._check(name, getattr(self, name) >= 1, "1 or more")
         for name in ("rate", "epochs"):
@@ -87,11 +87,11 @@ class Tuning:
         self._check("seed", 0 <= self.seed < 2**32, "0 or more, and less than 2**32")
         self._check("schedule", self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
         self._check("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
-        self._check("targets", self.targets and not isinstance(self.targets, str), "a tuple of names of layers")
+        self._check("targets", self.targets and not isinstance(self.targets, str), "a tuple of layer names")
 
-    def _check(self, name: str, holds: object, range_: str) -> None:
-        if not holds:
-            raise TrainingError(f"{name} is {getattr(self, name)!r}", f"give {range_}")
+    def _check(self, name: str, valid: object, accepted: str) -> None:
+        if not valid:
+            raise TrainingError(f"{name} is {getattr(self, name)!r}", f"give {accepted}")
 
 
 PRESETS = {
@@ -99,5 +99,5 @@ PRESETS = {
     "lumos": Tuning(whole=True, epochs=2.0, rate=2e-5, schedule="linear", batch=4, accumulation=32, max_length=1024),
     "small": Tuning(rank=16, alpha=32, targets=EVERY_LINEAR, rate=3e-4, epochs=2.0, batch=16),
 }
-"""The papers' own settings; Lumos's (its appendix C) tune all weights, 128 texts at a time. And ours for a model of a few
-million weights, in which an adapter of the papers' size would hardly be felt."""
+"""The papers' settings (Lumos's, its appendix C, tune all weights with 128 texts a step), and ours for a model of a few
+million weights, on which an adapter of the papers' size would have little effect."""

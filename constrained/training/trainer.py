@@ -1,4 +1,4 @@
-"""transformers' Trainer as `tune` drives it: our batches and loss, whole checkpoints, one line of progress."""
+"""transformers' Trainer as `tune` uses it: our batches and loss, complete checkpoints, one progress bar."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ from tqdm import tqdm
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from constrained.errors import TrainingError
-from constrained.training.batching import Rows, Shares, collate
+from constrained.training.batching import BatchSampler, RowDataset, collate
 from constrained.training.checkpoints import PARTIAL, seal
 from constrained.training.encoding import IGNORED
 from constrained.training.settings import SCHEDULES, Tuning
 
 SECONDS_BETWEEN = 60.0
-"""Seconds of training after which a checkpoint is written, at least."""
+"""Least seconds of training between two checkpoints."""
 
 SHARE_OF_TIME = 0.05
-"""Share of the time that checkpoints may take; where one takes long, they are rarer."""
+"""Share of the time that checkpoints may take; where writing one is slow, they are rarer."""
 
-_TAMER = "lower the learning rate, raise the warm-up, or use precision bf16 or fp32; begin in another folder"
+_DIVERGED = "lower the learning rate, raise the warm-up, or use precision bf16 or fp32; begin in another folder"
 
 
 class TextTrainer(Trainer):
-    """A Trainer whose data is laid out beforehand, in one long epoch.
+    """A Trainer whose batches are laid out beforehand, in one long epoch.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Its loss is the mean cross-entropy of the learned tokens of a step, over all its rows and processes. Where the
-        model can, logits are made only at positions where some row has one.
+        The loss is the mean cross-entropy of a step's learned tokens, over all rows and processes. Where the model
+        supports it, logits are computed only at positions that some row learns.
     arguments : TrainingArguments
-    rows : Rows
-    shares : Shares
+    dataset : RowDataset
+    sampler : BatchSampler
     packing : bool
     """
 
-    def __init__(self, model: Any, arguments: TrainingArguments, rows: Rows, shares: Shares, packing: bool):
-        self.shares, self.packing = shares, packing
+    def __init__(
+        self, model: Any, arguments: TrainingArguments, dataset: RowDataset, sampler: BatchSampler, packing: bool
+    ):
+        self.dataset, self.sampler, self.packing = dataset, sampler, packing
         self.progress = Progress(self)
         plain = model.get_base_model() if isinstance(model, PeftModel) else model
-        self.keeps = "logits_to_keep" in inspect.signature(plain.forward).parameters
-        super().__init__(model, arguments, train_dataset=rows, callbacks=[self.progress])
+        self.keeps_logits = "logits_to_keep" in inspect.signature(plain.forward).parameters
+        super().__init__(model, arguments, train_dataset=dataset, callbacks=[self.progress])
         self.remove_callback(PrinterCallback)
-        # Divide by the learned tokens of all batches of a step, not by the number of batches.
+        # Divide the loss by the learned tokens of all batches in a step, not by the number of batches.
         self.model_accepts_loss_kwargs = True
 
     def get_train_dataloader(self) -> DataLoader:
-        return DataLoader(
-            self.train_dataset, batch_sampler=self.shares, collate_fn=lambda rows: collate(rows, self.packing)
-        )
+        return DataLoader(self.dataset, batch_sampler=self.sampler, collate_fn=lambda rows: collate(rows, self.packing))
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         labels = inputs.pop("labels")[:, 1:]  # [B, T-1]: position t predicts token t+1
-        keep = inputs["logits_to_keep"] if self.keeps else inputs.pop("logits_to_keep")
+        keep = inputs["logits_to_keep"] if self.keeps_logits else inputs.pop("logits_to_keep")
         outputs = model(**inputs, use_cache=False)
-        logits = outputs.logits if self.keeps else outputs.logits[:, keep]
+        logits = outputs.logits if self.keeps_logits else outputs.logits[:, keep]
         loss = F.cross_entropy(
             logits.float().flatten(0, 1), labels[:, keep].flatten(), ignore_index=IGNORED, reduction="sum"
         )
         # Gradients are averaged over processes, and each has only its part of the sum.
-        loss = loss * self.shares.processes / num_items_in_batch
+        loss = loss * self.sampler.processes / num_items_in_batch
         return (loss, outputs) if return_outputs else loss
 
     def training_step(self, model, inputs, num_items_in_batch=None):
@@ -84,14 +84,14 @@ class TextTrainer(Trainer):
             self.model.save_pretrained(output_dir, **options)
 
     def floating_point_ops(self, inputs) -> int:
-        """Nobody asks for them, and counting takes longer than a small model's step."""
+        """Return 0: the count is not used, and computing it takes longer than a small model's step."""
         return 0
 
 
 class Progress(TrainerCallback):
-    """After each step: its loss is noted, a checkpoint is due or not, and the line on the terminal moves on.
+    """After each step, log its loss, decide whether a checkpoint is due, and move the progress bar.
 
-    The notes are kept in the Trainer's own history, which checkpoints hold.
+    The log is the Trainer's own history, which checkpoints hold.
     """
 
     def __init__(self, trainer: TextTrainer):
@@ -100,8 +100,8 @@ class Progress(TrainerCallback):
         self.bar: tqdm | None = None
 
     def on_train_begin(self, args, state, control, **_):
-        quiet = None if state.is_local_process_zero else True  # None: where standard error is no terminal
-        self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc="tuning", unit="step", disable=quiet)
+        disable = None if state.is_local_process_zero else True  # None: where standard error is no terminal
+        self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc="tuning", unit="step", disable=disable)
         self.began = self.saved = time.monotonic()
         self.cost = 0.0
 
@@ -110,15 +110,15 @@ class Progress(TrainerCallback):
         due = now - self.saved > max(SECONDS_BETWEEN, self.cost / SHARE_OF_TIME)
         accelerator = self.trainer.accelerator
         if accelerator.num_processes > 1:
-            # The first process tells the time for all of them.
-            told = [float(self.loss), float(due and accelerator.is_main_process)]
-            loss, due = accelerator.reduce(torch.tensor(told, device=accelerator.device), "sum").tolist()
+            # The main process's clock decides for all of them.
+            sent = [float(self.loss), float(due and accelerator.is_main_process)]
+            loss, due = accelerator.reduce(torch.tensor(sent, device=accelerator.device), "sum").tolist()
             loss /= accelerator.num_processes
         else:
             loss = float(self.loss)
         self.loss = 0.0
         if not math.isfinite(loss):
-            raise TrainingError(f"the loss of step {state.global_step} is {loss}", _TAMER)
+            raise TrainingError(f"the loss of step {state.global_step} is {loss}", _DIVERGED)
         state.log_history.append({"step": state.global_step, "loss": loss, "seconds": now - self.began})
         self.began = now
         control.should_save = bool(due) and state.global_step < state.max_steps
@@ -139,24 +139,24 @@ class Progress(TrainerCallback):
         _check_finite(model, state.global_step)
 
     def close(self) -> None:
-        """Leave the line on the terminal as it is."""
+        """Leave the bar on the terminal as it is."""
         if self.bar is not None:
             self.bar.close()
 
 
 def _check_finite(model: torch.nn.Module, step: int) -> None:
-    """A loss may be a number whose gradients are none; it would be seen in the next step only."""
+    """Check the weights: gradients can be NaN where the loss is finite, which only the next step's loss would show."""
     for name, weight in model.named_parameters():
         if weight.requires_grad and not weight.isfinite().all():
-            raise TrainingError(f"the weights {name} are no numbers after step {step}", _TAMER)
+            raise TrainingError(f"the weights {name} are not finite after step {step}", _DIVERGED)
 
 
-def arguments(folder: Path, tuning: Tuning, precision: str, on_cpu: bool) -> TrainingArguments:
-    """What the Trainer is to do; it writes nothing but checkpoints, into `folder`.
+def trainer_arguments(folder: Path, tuning: Tuning, precision: str, on_cpu: bool) -> TrainingArguments:
+    """The Trainer's arguments; it writes only checkpoints, into `folder`.
 
-    Making them is what sets up the processes, so how many steps there are is told afterwards.
+    Creating them sets up the processes, so the number of steps is filled in afterwards.
     """
-    made = TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=os.fspath(folder / PARTIAL),
         use_cpu=on_cpu,
         bf16=precision == "bf16",
@@ -167,7 +167,7 @@ def arguments(folder: Path, tuning: Tuning, precision: str, on_cpu: bool) -> Tra
         per_device_train_batch_size=tuning.batch,
         gradient_accumulation_steps=tuning.accumulation,
         seed=tuning.seed,
-        save_strategy="no",  # `Progress` tells when
+        save_strategy="no",  # `Progress` decides
         logging_strategy="no",
         report_to="none",
         disable_tqdm=True,
@@ -175,5 +175,5 @@ def arguments(folder: Path, tuning: Tuning, precision: str, on_cpu: bool) -> Tra
         average_tokens_across_devices=True,
         ddp_find_unused_parameters=False,
     )
-    made._n_gpu = min(made.n_gpu, 1)  # several GPUs are for several processes: DataParallel would split our rows again
-    return made
+    arguments._n_gpu = min(arguments.n_gpu, 1)  # one GPU per process: DataParallel would split our rows again
+    return arguments

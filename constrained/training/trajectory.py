@@ -1,7 +1,7 @@
-"""A trajectory: what was done for one task, what the action knowledge says of each action, and what came of it.
+"""A trajectory: the actions done for one task, the verdict on each, and the outcome.
 
-It is what self-learning sifts, merges and tunes on (KnowAgent, section 3.3). A run of ours gives one by its record, a
-released run by `constrained.training.released`; the texts stay where they are, and `source` leads back to them.
+Self-learning filters, merges and trains on trajectories (KnowAgent, section 3.3). They come from our recorded runs, or
+from released ones (`constrained.training.released`); the texts stay there, and `source` says where.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from constrained.environments.data import fields
 from constrained.knowledge.report import OK
 
 TROUBLES = ("Invalid Action", "Search error")
-"""What question answering says, the authors' environment and ours, where an action is none or the search failed."""
+"""What question answering, the authors' and ours, replies to an unknown action or when a search fails."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Act:
     ----------
     text : str
     verdict : str
-        "ok", "invalid" or "misordered", by the action knowledge at that moment.
+        "ok", "invalid" or "misordered", by the action knowledge at that point.
     reason : str
         Why, in the knowledge's words, where not ok.
     had_effect : bool or None
-        Whether the action did anything; None where nobody can say.
+        Whether the action changed anything; None if unknown.
     """
 
     text: str
@@ -39,7 +39,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What was done for one task.
+    """The actions of one episode.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class Trajectory:
     success : bool
     acts : tuple of Act
     length : int
-        What "shorter" compares.
+        What `merge` compares.
     outcome : dict of str to float
         The environment's own measures.
     trouble : str
-        The first of `TROUBLES` that the run was answered with, if any.
+        The first of `TROUBLES` in the environment's replies, if any.
     source : str
-        Where the run is found again, "FILE:LINE".
+        Where the run is found, "FILE:LINE".
     """
 
     task: str
@@ -66,40 +66,40 @@ class Trajectory:
     source: str = ""
 
     @property
-    def offence(self) -> Act | None:
+    def violation(self) -> Act | None:
         """The first action that the knowledge doesn't admit; None if it admits all."""
         return next((act for act in self.acts if act.verdict != OK), None)
 
 
 def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -> Trajectory:
-    """The trajectory of a task of a run of ours; its length is its number of actions.
+    """The trajectory of a task in a recorded run; its length is its number of actions.
 
     Parameters
     ----------
     task : str
     steps : sequence of dict
-        The "step" of each of the task's lines (see `constrained.agents.record`). Only the last phase counts: what a
-        strategy explored, or tried before it began anew, is no part of the path.
+        The "step" of each of the task's lines (see `constrained.agents.record`). Only the last phase counts: earlier
+        exploration and abandoned attempts are not part of the path.
     end : dict
-        Its "end". A task that failed has no success, whatever it had come to: the next run plays it on.
+        Its "end". A task that failed is no success, whatever it had reached: the next run resumes it.
     source : str, optional
 
     Raises
     ------
     DataError
-        A step or the end lacks what it must have.
+        A step or the end lacks a field.
     """
-    place = source or task
-    success, outcome = fields(place, end, success=bool, outcome=dict)
+    where = source or task
+    success, outcome = fields(where, end, success=bool, outcome=dict)
     last = [step for step in steps if step.get("phase") == steps[-1].get("phase")]
     acts = []
     for step in last:
-        action, verdict = fields(place, step, action=str, verdict=str)
+        action, verdict = fields(where, step, action=str, verdict=str)
         acts.append(Act(action, verdict, step.get("reason", ""), step.get("had_effect")))
-    trouble = trouble_in("\n".join(step.get("observation") or "" for step in last))
+    trouble = first_trouble("\n".join(step.get("observation") or "" for step in last))
     return Trajectory(task, success and "failure" not in end, tuple(acts), len(acts), outcome, trouble, source)
 
 
-def trouble_in(text: str) -> str:
-    """The first of `TROUBLES` that `text` speaks of; empty if none."""
+def first_trouble(text: str) -> str:
+    """The first of `TROUBLES` in a text, or an empty string."""
     return next((trouble for trouble in TROUBLES if trouble in text), "")

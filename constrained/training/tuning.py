@@ -1,7 +1,7 @@
-"""Supervised fine-tuning: `tune` makes an adapter of a model, or a model, from texts.
+"""Supervised fine-tuning: `tune` trains an adapter of a model, or the whole model, on texts.
 
-transformers' Trainer, Accelerate and PEFT underneath. What a run is, is written into its folder first; killed and
-called again with the same, it goes on from its last checkpoint and ends with the very weights of an unbroken run.
+Built on transformers' Trainer, Accelerate and PEFT. The run is recorded in its folder first; interrupted and called
+again with the same arguments, it resumes from its last checkpoint and ends with exactly the weights of an unbroken run.
 """
 
 from __future__ import annotations
@@ -10,29 +10,43 @@ import copy
 import gc
 import math
 import os
-from collections.abc import Sequence
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import PartialState
-from peft import LoraConfig, PeftModel
+from peft import LoraConfig, PeftConfig, PeftModel
+from safetensors import SafetensorError
 from torch import nn
+from transformers.utils import logging
 
-from constrained.errors import TrainingError
+from constrained.errors import DataError, TrainingError
 from constrained.models.adapters import around, bare, flags_kept, read_adapter
 from constrained.models.load import LoadedModel
-from constrained.training.batching import Rows, Shares, Step, steps_of
+from constrained.training.batching import BatchSampler, RowDataset, Step, collate, lay_out_steps
 from constrained.training.checkpoints import last_good
-from constrained.training.distributed import agreed
+from constrained.training.distributed import on_main_process
 from constrained.training.encoding import Encoded, TrainingText, encode_all
-from constrained.training.guards import check_apart, quiet, randomness_kept, readable
-from constrained.training.output_folder import CHECKPOINTS, Tuned, begin, described, finish, held
+from constrained.training.output_folder import CHECKPOINTS, Tuned, begin, describe_run, finish, locked
 from constrained.training.settings import EVERY_LINEAR, Tuning
-from constrained.training.trainer import TextTrainer, arguments
+from constrained.training.trainer import TextTrainer, trainer_arguments
 
 __all__ = ["Tuned", "Tuning", "tune"]
+
+_NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
+_NO_SPACE = ("no space left", "pytorchstreamwriter")
+
+TOLERANCE = 0.01
+"""Largest difference of packed from unpacked logits, as a share of the largest logit: rounding errors stay below it."""
+
+PROBED = 24
+"""Tokens of each text that are compared for that."""
 
 
 def tune(
@@ -43,7 +57,7 @@ def tune(
     *,
     adapter: str | os.PathLike | None = None,
 ) -> Tuned:
-    """Tune a model on texts; the given model's weights stay as they are.
+    """Fine-tune a model on texts; the given model's weights are not changed.
 
     Parameters
     ----------
@@ -52,53 +66,63 @@ def tune(
     texts : sequence of TrainingText
     tuning : Tuning
     folder : path
-        Where the adapter goes, or the whole model; until then, checkpoints. One tuning's own.
+        For the adapter or the whole model; until it is finished, for checkpoints. Used by this run only.
     adapter : path, optional
-        Go on from this adapter of the model: its rank, alpha and layers hold then, not those of `tuning`.
+        Continue from this adapter; its rank, alpha and layers are used, not those of `tuning`.
 
     Returns
     -------
     Tuned
-        At once, where the folder holds the result already.
+        Immediately, if the folder holds the result already.
 
     Raises
     ------
     TrainingError
-        There is nothing to learn from, no such layer, no memory left, or the loss is no number.
+        There is nothing to learn, a layer doesn't exist, memory ran out, or the loss is not finite.
     DataError
-        The folder is of another tuning, or another process is at it.
+        The folder is of another run, or in use by another process.
     ModelError
-        The model has an adapter already, or the one to go on from doesn't fit.
+        The model has an adapter already, or the given one doesn't fit.
     """
     folder = Path(folder).expanduser()
     bare(model)
     if tuning.whole and adapter is not None:
         raise TrainingError("all weights can't be tuned from an adapter", "merge it into the model, or leave one out")
-    with quiet(), randomness_kept(), readable(tuning, folder), flags_kept(model):
-        training = arguments(folder / CHECKPOINTS, tuning, _precision(model, tuning), model.device.type == "cpu")
+    with _quiet_libraries(), _preserved_random_state(), _readable_errors(tuning, folder), flags_kept(model):
+        arguments = trainer_arguments(folder / CHECKPOINTS, tuning, _precision(model, tuning), _on_cpu(model))
         processes = PartialState().num_processes
         kept, left_out = encode_all(model, texts, tuning.max_length)
-        run = agreed(lambda: described(model, kept, tuning, adapter, processes))
-        with held(folder):
-            done = agreed(lambda: begin(folder, run))
-            if done is not None:
-                return done
-            steps = _steps(model, kept, tuning, processes)
-            training.max_steps, training.warmup_steps = len(steps), math.ceil(tuning.warmup * len(steps))
+        run = on_main_process(lambda: describe_run(model, kept, tuning, adapter, processes))
+        with locked(folder):
+            finished = on_main_process(lambda: begin(folder, run))
+            if finished is not None:
+                return finished
+            steps = lay_out_steps(
+                [len(text.ids) for text in kept],
+                rows=tuning.batch * tuning.accumulation * processes,
+                epochs=tuning.epochs,
+                seed=tuning.seed,
+                packed=min(tuning.max_length, model.max_context or tuning.max_length) if tuning.packing else None,
+            )
+            arguments.max_steps, arguments.warmup_steps = len(steps), math.ceil(tuning.warmup * len(steps))
             torch.manual_seed(tuning.seed)
-            module = _module(model, tuning, adapter, training.device)
-            history = _train(module, training, kept, steps, tuning, folder / CHECKPOINTS)
-            last = history[-max(1, round(len(steps) / tuning.epochs)) :]
+            module = _trainable_module(model, tuning, adapter, arguments.device)
+            history = _train(module, arguments, kept, steps, tuning, folder / CHECKPOINTS)
+            last_epoch = history[-max(1, round(len(steps) / tuning.epochs)) :]
             tuned = Tuned(
                 folder=folder,
                 steps=len(steps),
                 tokens=sum(len(kept[text].ids) for step in steps for row in step for text in row),
-                loss=sum(note["loss"] for note in last) / len(last),
-                seconds=sum(note["seconds"] for note in history),
+                loss=sum(entry["loss"] for entry in last_epoch) / len(last_epoch),
+                seconds=sum(entry["seconds"] for entry in history),
                 left_out=left_out,
             )
-            agreed(lambda: finish(tuned, run, model, module))
+            on_main_process(lambda: finish(tuned, run, model, module))
             return tuned
+
+
+def _on_cpu(model: LoadedModel) -> bool:
+    return model.device.type == "cpu"
 
 
 def _precision(model: LoadedModel, tuning: Tuning) -> str:
@@ -112,24 +136,17 @@ def _precision(model: LoadedModel, tuning: Tuning) -> str:
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
 
 
-def _steps(model: LoadedModel, texts: Sequence[Encoded], tuning: Tuning, processes: int) -> list[Step]:
-    return steps_of(
-        [len(text.ids) for text in texts],
-        rows=tuning.batch * tuning.accumulation * processes,
-        epochs=tuning.epochs,
-        seed=tuning.seed,
-        packed=min(tuning.max_length, model.max_context or tuning.max_length) if tuning.packing else None,
-    )
-
-
-def _module(model: LoadedModel, tuning: Tuning, adapter: str | os.PathLike | None, device: torch.device) -> Any:
-    """What is trained: a copy of the model, or the model with an adapter around the very tensors."""
+def _trainable_module(
+    model: LoadedModel, tuning: Tuning, adapter: str | os.PathLike | None, device: torch.device
+) -> Any:
+    """The module to train: a copy of the model, or an adapter around the model's own tensors."""
     if tuning.whole:
-        # Updates are smaller than 16 bits can tell apart: what is tuned is float32, and saved as it was.
+        # In 16 bits small updates would be lost: training is in float32; the result is saved in the model's dtype.
         module = copy.deepcopy(model.model).float().requires_grad_(True)
     else:
-        if model.device.type != "cpu" and model.device != device:
-            model = replace(model, model=copy.deepcopy(model.model))  # the Trainer is going to move it
+        if not _on_cpu(model) and model.device != device:
+            model = replace(model, model=copy.deepcopy(model.model))  # the Trainer will move it
+        config: PeftConfig
         if adapter is None:
             config, weights, what = _lora(model.model, tuning), None, "a new adapter"
         else:
@@ -138,9 +155,9 @@ def _module(model: LoadedModel, tuning: Tuning, adapter: str | os.PathLike | Non
             config.inference_mode = False
         module = around(model, config, weights, what, to_tune=True)
     if tuning.checkpointing:
-        plain = module.get_base_model() if isinstance(module, PeftModel) else module
+        plain: Any = module.get_base_model() if isinstance(module, PeftModel) else module
         enable = getattr(plain, "activation_checkpointing_enable", None) or plain.gradient_checkpointing_enable
-        enable({"use_reentrant": False})  # the other kind needs inputs with gradients, which frozen embeddings lack
+        enable({"use_reentrant": False})  # reentrant needs inputs with gradients, which frozen embeddings lack
     return module
 
 
@@ -150,7 +167,7 @@ def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
     Raises
     ------
     TrainingError
-        The model has no layer of a name given; PEFT passes over those it doesn't find, as long as it finds one.
+        The model lacks a layer that was named; PEFT complains only if it finds none of them.
     """
     names = {
         name.rpartition(".")[2]: None
@@ -173,23 +190,113 @@ def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
 
 
 def _train(
-    module: Any, training: Any, texts: list[Encoded], steps: list[Step], tuning: Tuning, checkpoints: Path
+    module: Any, arguments: Any, texts: list[Encoded], steps: list[Step], tuning: Tuning, checkpoints: Path
 ) -> list[dict]:
-    """Train to the end, from the last checkpoint where there is one; the notes of all steps."""
+    """Train to the end, from the last checkpoint if there is one; returns the log of all steps."""
     state = PartialState()
-    shares = Shares(steps, tuning.batch, tuning.accumulation, state.process_index, state.num_processes)
-    trainer = TextTrainer(module, training, Rows(texts), shares, tuning.packing)
+    sampler = BatchSampler(steps, tuning.batch, tuning.accumulation, state.process_index, state.num_processes)
+    trainer = TextTrainer(module, arguments, RowDataset(texts), sampler, tuning.packing)
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
         raise TrainingError(
-            "weights that are shared out over processes (FSDP, DeepSpeed) aren't supported here",
+            "sharded weights (FSDP, DeepSpeed) aren't supported here",
             "use plain data parallelism: accelerate launch --multi_gpu",
         )
     if tuning.packing:
-        check_apart(module, texts, training.device)
+        _check_packing(module, texts, arguments.device)
+    checkpoint = on_main_process(lambda: last_good(checkpoints))
     try:
-        trainer.train(resume_from_checkpoint=agreed(lambda: last_good(checkpoints)))
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     finally:
         trainer.progress.close()
         trainer.accelerator.free_memory()
-        gc.collect()  # Trainer and its callbacks hold each other, and with that the optimiser's state
-    return [note for note in trainer.state.log_history if "seconds" in note]
+        gc.collect()  # Trainer and its callbacks form a reference cycle that holds the optimiser's state
+    return [entry for entry in trainer.state.log_history if "seconds" in entry]
+
+
+def _check_packing(model: Any, texts: list[Encoded], device: torch.device) -> None:
+    """Check that texts packed into one row don't attend to each other.
+
+    They would if the model ignores position ids, or carries a state along the row.
+
+    Raises
+    ------
+    TrainingError
+        They do.
+    """
+    first, last = (Encoded(text.ids[:PROBED], text.labels[:PROBED]) for text in (texts[0], texts[-1]))
+    training = model.training
+    model.eval()
+    logits = []
+    with torch.no_grad():
+        for row in ([first, last], [last]):
+            batch = {name: value.to(device) for name, value in collate([row], True).items()}
+            output = model(input_ids=batch["input_ids"], position_ids=batch["position_ids"], use_cache=False)
+            logits.append(output.logits[0, -len(last.ids) :])
+    model.train(training)
+    packed, alone = logits
+    if (packed - alone).abs().max() > TOLERANCE * alone.abs().max():
+        raise TrainingError(
+            "with this model, texts that are packed into one row see each other", "tune without packing"
+        )
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Silence the warnings and progress bars of transformers and PEFT, which address their direct callers."""
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            for module in ("peft", "transformers", "accelerate", "torch"):
+                warnings.filterwarnings("ignore", module=rf"{module}\b")
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _preserved_random_state() -> Iterator[None]:
+    """Restore the caller's random number generators afterwards: the Trainer seeds all of them."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+
+@contextmanager
+def _readable_errors(tuning: Tuning, folder: Path) -> Iterator[None]:
+    """Turn the many ways of saying that memory or disk is full into one error each."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError, SafetensorError) as error:
+        text = str(error).lower()
+        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
+            raise TrainingError(f"no memory is left for this tuning: {first_line}", _memory_hint(tuning)) from error
+        if any(words in text for words in _NO_SPACE):
+            raise DataError(
+                f"can't write to {folder}: {first_line}",
+                "free some space and call again: the run resumes from its last checkpoint",
+            ) from error
+        raise
+
+
+def _memory_hint(tuning: Tuning) -> str:
+    """The settings that would save memory and aren't in use yet."""
+    ways = []
+    if tuning.batch > 1:
+        ways.append(f"batch {tuning.batch // 2} with accumulation {tuning.accumulation * 2}")
+    if not tuning.checkpointing:
+        ways.append("gradient checkpointing")
+    if tuning.packing:
+        ways.append("no packing")
+    ways.append(f"a max_length below {tuning.max_length}")
+    if tuning.whole:
+        ways.append("an adapter instead of the whole model")
+    return f"try, in another folder, {', or '.join(ways)}"

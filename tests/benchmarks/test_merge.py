@@ -1,4 +1,4 @@
-"""constrained bench merge: KnowAgent's released runs, sifted and merged by either rule."""
+"""constrained bench merge: KnowAgent's released runs, filtered and merged by either rule."""
 
 import json
 from pathlib import Path

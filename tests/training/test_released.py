@@ -8,7 +8,7 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.environments.household import make_game, solve
 from constrained.errors import DataError
-from constrained.training.filter import reason_to_drop, sift
+from constrained.training.filter import filter_trajectories, reason_to_drop
 from constrained.training.judging import judge_actions, judge_in_game
 from constrained.training.merge import merge
 from constrained.training.released import ALFWORLD, HOTPOTQA, read_released
@@ -190,10 +190,10 @@ def test_by_the_released_rule_as_many_are_kept_and_merged_as_the_authors_had(ben
         read_released(shared(f"knowagent/KnowAgent{benchmark}_llama-2-13b_{name}.jsonl.gz")) for name in ("D0", "D1")
     ]
     assert [len(one) for one in rounds] == [runs, runs]
-    sifted = [sift([run.trajectory([]) for run in one], "released") for one in rounds]
-    assert tuple(len(one.kept) for one in sifted) == correct
-    assert [one.reasons for one in sifted] == [{"not correct": runs - n} for n in correct]
-    assert len(merge(sifted[0].kept, sifted[1].kept)) == merged
+    filtered = [filter_trajectories([run.trajectory([]) for run in one], "released") for one in rounds]
+    assert tuple(len(one.kept) for one in filtered) == correct
+    assert [one.reasons for one in filtered] == [{"not correct": runs - n} for n in correct]
+    assert len(merge(filtered[0].kept, filtered[1].kept)) == merged
 
 
 def test_every_correct_hotpotqa_run_keeps_the_rules():
@@ -201,5 +201,5 @@ def test_every_correct_hotpotqa_run_keeps_the_rules():
     for name, correct in (("D0", 132), ("D1", 140)):
         runs = read_released(shared(f"knowagent/KnowAgentHotpotQA_llama-2-13b_{name}.jsonl.gz"))
         judged = [run.trajectory(judge_actions(run.actions, knowledge)) for run in runs]
-        assert len(sift(judged, "paper").kept) == correct
-        assert any(t.offence for t in judged) == (name == "D0")  # some that are not correct do not
+        assert len(filter_trajectories(judged, "paper").kept) == correct
+        assert any(t.violation for t in judged) == (name == "D0")  # some that are not correct do not

@@ -14,7 +14,7 @@ from constrained.environments.suite import open_suite
 from constrained.errors import DataError
 from constrained.models import load
 from constrained.training.encoding import Span
-from constrained.training.replay import joined, practice_texts
+from constrained.training.replay import join_texts, replay_texts
 from tests.decoding.tiny import tiny
 from tools.embedded_model.examples import Example
 
@@ -34,7 +34,7 @@ def test_the_embedded_model_is_tuned_on_the_texts_it_was_trained_on(tmp_path, st
     models = {"policy": load()}
     settings = Settings(step_format, step_format, max_steps=6)
     begun = recorded(tmp_path, models, settings)
-    texts = practice_texts(TASK, begun.answers, HOUSEHOLD, models, settings)
+    texts = replay_texts(TASK, begun.answers, HOUSEHOLD, models, settings)
     assert len(texts) == len(begun.steps) > 1
 
     env = HouseholdEnv(make_game(0))
@@ -53,7 +53,7 @@ def test_a_history_becomes_one_text_in_which_each_step_is_learned_once(tmp_path)
     models = {"policy": load((random.model, random.tokenizer))}
     settings = Settings("react", "react", max_steps=3, temperature=1.0, max_new_tokens=400)
     begun = recorded(tmp_path, models, settings)
-    player_texts = practice_texts(TASK, begun.answers, HOUSEHOLD, models, settings)
+    player_texts = replay_texts(TASK, begun.answers, HOUSEHOLD, models, settings)
     whole = ["".join(span.text for span in text.spans) for text in player_texts]
     learned = "".join(span.text for text in player_texts for span in text.spans if span.learned)
     for answer in begun.answers:
@@ -68,7 +68,7 @@ def ask(prompt, stop=None):
 
 
 def test_prompts_that_go_on_are_joined_and_what_ends_a_text_is_learned():
-    [text] = joined(
+    [text] = join_texts(
         [
             (ask("Task\nAction 1:", "\nObservation"), Answer(" go"), "go"),
             (ask("Task\nAction 1: go\nObservation 1: a desk\nAction 2:", "\nObservation"), Answer(" look"), "look"),
@@ -86,7 +86,7 @@ def test_prompts_that_go_on_are_joined_and_what_ends_a_text_is_learned():
 
 
 def test_prompts_that_begin_anew_are_texts_of_their_own():
-    texts = list(joined([(ask("A: "), Answer("x"), "x"), (ask("B: "), Answer("y z"), "z")], bounded=True))
+    texts = list(join_texts([(ask("A: "), Answer("x"), "x"), (ask("B: "), Answer("y z"), "z")], bounded=True))
     assert [[span.text for span in text.spans] for text in texts] == [["A: ", "x"], ["B: ", "y ", "z"]]
 
 
@@ -96,4 +96,4 @@ def test_a_task_that_takes_another_course_is_refused(tmp_path):
     begun = recorded(tmp_path, models, settings)
     other = replace(TASK, make=lambda: HouseholdEnv(make_game(5)))
     with pytest.raises(DataError, match="recorded course"):
-        practice_texts(other, begun.answers[:-1], HOUSEHOLD, models, settings)
+        replay_texts(other, begun.answers[:-1], HOUSEHOLD, models, settings)

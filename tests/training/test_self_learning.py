@@ -65,7 +65,7 @@ def test_a_round_plays_filters_merges_tunes_and_tests(whole):
 
 
 def test_masks_keep_invalid_and_misordered_at_0_in_synthesis(whole):
-    folder, reports = whole
+    _, reports = whole
     for report in reports[1:]:
         figures = report["synthesis"]
         assert figures["actions"] > 0 and figures["invalid %"] == figures["misordered %"] == 0
@@ -106,7 +106,7 @@ def test_without_masks_exactly_what_breaks_the_knowledge_is_dropped(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "piece, call", [("play_all", 2), ("practice_texts", 2), ("tune", 1), ("play_all", 4), ("tune", 2)]
+    "piece, call", [("play_all", 2), ("replay_texts", 2), ("tune", 1), ("play_all", 4), ("tune", 2)]
 )
 def test_broken_off_before_any_piece_it_ends_as_an_unbroken_run(whole, tmp_path, monkeypatch, piece, call):
     folder, reports = whole

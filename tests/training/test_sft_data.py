@@ -1,4 +1,4 @@
-"""`constrained train sft`: what each form of data becomes, to the letter as agents are asked, and the command itself."""
+"""`constrained train sft`: each form of data becomes exactly the prompts that agents are asked; the command itself."""
 
 import json
 from argparse import ArgumentParser
@@ -167,7 +167,8 @@ def test_each_turn_of_the_assistant_is_a_text(tiny, tmp_path):
 
 
 def test_a_model_with_a_chat_form_reads_its_own(tiny, monkeypatch):
-    template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
+    template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+    template += "{% if add_generation_prompt %}[assistant]{% endif %}"
     monkeypatch.setattr(tiny.tokenizer, "chat_template", template, raising=False)
     assert chat_form(tiny)(CHAT[1:2]) == "[user]Where is the mug?[assistant]"
 

@@ -26,7 +26,7 @@ def test_the_last_phase_of_a_run_is_its_trajectory():
     found = from_record("who?", *record(plan), "run.jsonl:7")
     assert (found.task, found.success, found.length, found.source) == ("who?", True, 2, "run.jsonl:7")
     assert [act.text for act in found.acts] == ["Search[Milhouse]", "Finish[Richard Nixon]"]
-    assert [act.verdict for act in found.acts] == ["ok", "ok"] and found.offence is None
+    assert [act.verdict for act in found.acts] == ["ok", "ok"] and found.violation is None
     assert found.outcome == plan.outcome and found.outcome["f1"] == 1.0
 
 
@@ -35,8 +35,8 @@ def test_an_action_that_is_not_admitted_comes_with_the_reason():
     plan = says(player, "Thought 1: hm\nAction 1: Lookup[a]", "Thought 2: hm\nAction 2: Finish[Richard Nixon]")
     found = from_record("who?", *record(plan))
     assert found.success and found.source == ""
-    assert found.offence == found.acts[0] and found.offence.verdict == "misordered"
-    assert "Lookup" in found.offence.text and "lookup is not admitted at the start" in found.offence.reason
+    assert found.violation == found.acts[0] and found.violation.verdict == "misordered"
+    assert "Lookup" in found.violation.text and "lookup is not admitted at the start" in found.violation.reason
 
 
 STEP = {"action": "look", "verdict": "ok", "reason": "", "had_effect": True, "phase": "", "observation": "A desk."}

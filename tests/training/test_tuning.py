@@ -21,7 +21,7 @@ from constrained.models.adapters import load_adapters
 from constrained.models.load import load
 from constrained.models.roles import load_roles
 from constrained.training import trainer
-from constrained.training.batching import Rows, Shares, collate, steps_of
+from constrained.training.batching import BatchSampler, RowDataset, collate, lay_out_steps
 from constrained.training.encoding import Span, TrainingText, encode_all
 from constrained.training.settings import PRESETS
 from constrained.training.tuning import Tuning, tune
@@ -223,7 +223,7 @@ def test_a_damaged_checkpoint_is_passed_over(tiny, texts, tmp_path, monkeypatch,
         (last / "files.json" if damage == "list missing" else file).unlink()
     tune(tiny, texts, QUICK, tmp_path)
     (said,) = [record.getMessage() for record in caplog.records if "constrained" in record.name]
-    assert "step-4 is damaged" in said and said.endswith("going on from step-3")
+    assert "step-4 is damaged" in said and said.endswith("resuming from step-3")
     assert (tmp_path / WEIGHTS).read_bytes() == (unbroken.folder / WEIGHTS).read_bytes()
 
 
@@ -256,7 +256,7 @@ def test_packing_fills_rows_and_learns_alike(tiny, texts, tmp_path):
 @pytest.mark.parametrize("packed", [None, 100])
 def test_every_text_is_read_once_an_epoch(packed):
     lengths = [n % 37 + 1 for n in range(500)]
-    steps = steps_of(lengths, rows=8, epochs=2, seed=0, packed=packed)
+    steps = lay_out_steps(lengths, rows=8, epochs=2, seed=0, packed=packed)
     read = [text for step in steps for row in step for text in row]
     assert (
         len(read) == 1000 and sorted(read[:500]) == sorted(read[500:]) == list(range(500)) and read[:500] != read[500:]
@@ -269,17 +269,17 @@ def test_every_text_is_read_once_an_epoch(packed):
     else:  # rows of about the same length are read together
         padding = sum(max(lengths[row[0]] for row in step) * len(step) for step in steps) - sum(rows)
         assert padding < 0.1 * sum(rows)
-    assert len(steps_of(lengths, rows=8, epochs=0.5, seed=0, packed=packed)) == round(len(steps) / 4)
+    assert len(lay_out_steps(lengths, rows=8, epochs=0.5, seed=0, packed=packed)) == round(len(steps) / 4)
 
 
 def test_processes_share_a_step_and_keep_step():
-    steps = steps_of([5] * 50, rows=2 * 3 * 4, epochs=1, seed=0)
-    shares = [list(Shares(steps, 2, 3, process, 4)) for process in range(4)]
+    steps = lay_out_steps([5] * 50, rows=2 * 3 * 4, epochs=1, seed=0)
+    shares = [list(BatchSampler(steps, 2, 3, process, 4)) for process in range(4)]
     assert [len(share) for share in shares] == [len(steps) * 3] * 4 == [9] * 4
     assert sorted(row for share in shares for batch in share for row in batch) == [(n,) for n in range(50)]
     empty = collate([], False)
     assert empty["input_ids"].shape == (1, 1) and not len(empty["logits_to_keep"])
-    assert [len(row) for row in (Rows(["a", "b", "c"])[(0, 2)], Rows(["a"])[(0,)])] == [2, 1]
+    assert [len(row) for row in (RowDataset(["a", "b", "c"])[(0, 2)], RowDataset(["a"])[(0,)])] == [2, 1]
 
 
 # what goes wrong
@@ -357,7 +357,7 @@ def test_weights_that_are_no_numbers_are_not_saved(tiny, texts, tmp_path, monkey
             next(weight for weight in model.parameters() if weight.requires_grad).data[0] = float("nan")
 
     monkeypatch.setattr(trainer.Progress, "on_step_end", spoil)
-    with pytest.raises(TrainingError, match="weights .*lora_A.* are no numbers after step 10"):
+    with pytest.raises(TrainingError, match="weights .*lora_A.* are not finite after step 10"):
         tune(tiny, texts, QUICK, tmp_path)
     assert not (tmp_path / "adapter_config.json").exists()
 
