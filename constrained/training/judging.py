@@ -1,12 +1,12 @@
-"""Hold published trajectories against action knowledge: what would the masks have prevented?
+"""Judge actions that somebody did by action knowledge: what would the masks have prevented?
 
     constrained check household --runs RUNS.jsonl.gz
     constrained check hotpotqa --runs RUNS.jsonl.gz
 
-Two forms of run are understood, both as KnowAgent published them. ALFWorld: every action
-is judged by the knowledge bound to what the game showed at that moment, and the game itself
-says whether the action had an effect. HotpotQA: every action is judged, every written
-ActionPath compared with what was really done, and what Retrieve and Lookup didn't find is counted.
+`check_runs` understands two forms of run, both as KnowAgent released them. ALFWorld: every action is judged by the
+knowledge bound to what the game showed at that point, and the game says whether the action had an effect. HotpotQA:
+every action is judged, every written ActionPath is compared with what was really done, and Retrieve and Lookup without
+a result are counted.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from constrained.knowledge.report import INVALID, MISORDERED, OK
 from constrained.training.released import HOTPOTQA, ReleasedRun, read_released
 from constrained.training.trajectory import Act
 
-_NOTHING = ("Could not find", "No results", "No Results", "The last page Retrieved was not found")
+_NO_RESULT = ("Could not find", "No results", "No Results", "The last page Retrieved was not found")
+
 EXAMPLES = 20
 """Disagreements that a report lists."""
 
 
 def judge_actions(actions: Iterable[str], knowledge: ActionKnowledge) -> list[Act]:
-    """Each action as the knowledge judges it after those before it; nobody says what effect it had."""
-    return [Act(j.text, j.verdict, j.reason) for j in knowledge.check(list(actions))]
+    """The knowledge's verdict on each action after those before it; their effects are unknown."""
+    return [Act(judgement.text, judgement.verdict, judgement.reason) for judgement in knowledge.check(list(actions))]
 
 
 def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge) -> list[Act]:
-    """Play the actions in a household game, each judged by the knowledge bound to what is in view before it.
+    """Play the actions in a household game, judging each by the knowledge bound to what is in view before it.
 
-    The path goes on from an action that is admitted and had an effect. Actions beyond the game's end are left out: no
-    world is there to judge them by.
+    An action is added to the path if it is admitted and had an effect. Actions after the game's end are left out, as
+    there is no world to judge them by.
     """
     env = HouseholdEnv(game)
     acts = []
@@ -64,7 +65,7 @@ def check_runs(knowledge: ActionKnowledge, path: str | Path, limit: int | None =
     Raises
     ------
     DataError
-        The file is of neither form, or a run's game is not among the training games.
+        The file has neither form, or a run's game is not among the training games.
     """
     runs = read_released(path, limit)
     return (_check_answers if runs[0].benchmark == HOTPOTQA else _check_household)(knowledge, runs)
@@ -79,20 +80,19 @@ def _check_household(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dic
         counts["actions"] += len(acts)
         counts["after the end"] += len(run.actions) - len(acts)
         for act in acts:
-            counts[f"{'effect' if act.had_effect else 'nothing happens'}, {act.verdict}"] += 1
+            counts[act.had_effect, act.verdict] += 1
             if act.had_effect != (act.verdict == OK):
-                examples.append({"run": run.task, "action": act.text, "reason": act.reason})
-    nothing = [counts[f"nothing happens, {v}"] for v in (OK, INVALID, MISORDERED)]
-    effect = [counts[f"effect, {v}"] for v in (OK, INVALID, MISORDERED)]
+                examples.append(_example(run, act))
+    verdicts = (OK, INVALID, MISORDERED)
     return {
         "runs": len(runs),
         "actions": counts["actions"],
-        "nothing happens": sum(nothing),
-        "of these admitted": nothing[0],
-        "of these invalid": nothing[1],
-        "of these misordered": nothing[2],
-        "with effect": sum(effect),
-        "with effect and admitted": effect[0],
+        "nothing happens": sum(counts[False, verdict] for verdict in verdicts),
+        "of these admitted": counts[False, OK],
+        "of these invalid": counts[False, INVALID],
+        "of these misordered": counts[False, MISORDERED],
+        "with effect": sum(counts[True, verdict] for verdict in verdicts),
+        "with effect and admitted": counts[True, OK],
         "after the end": counts["after the end"],
         "disagreements": examples[:EXAMPLES],
     }
@@ -109,18 +109,16 @@ def _check_answers(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dict:
             if observation is not None:
                 name = action.partition("[")[0]
                 counts[name] += 1
-                counts[name, "nothing"] += observation.startswith(_NOTHING)
+                counts[name, "nothing"] += observation.startswith(_NO_RESULT)
         for act in judge_actions(run.actions, knowledge):
             counts["actions"] += 1
             counts[act.verdict] += 1
             if act.verdict != OK:
-                examples.append({"run": run.task, "action": act.text, "reason": act.reason})
+                examples.append(_example(run, act))
     return {
         "runs": len(runs),
         "actions": counts["actions"],
-        "ok": counts[OK],
-        "invalid": counts[INVALID],
-        "misordered": counts[MISORDERED],
+        **{verdict: counts[verdict] for verdict in (OK, INVALID, MISORDERED)},
         "written ActionPaths": counts["paths"],
         "of these other than the real history": counts["wrong paths"],
         "Retrieve": counts["Retrieve"],
@@ -129,3 +127,7 @@ def _check_answers(knowledge: ActionKnowledge, runs: list[ReleasedRun]) -> dict:
         "of these without a result": counts["Lookup", "nothing"],
         "disagreements": examples[:EXAMPLES],
     }
+
+
+def _example(run: ReleasedRun, act: Act) -> dict[str, str]:
+    return {"run": run.task, "action": act.text, "reason": act.reason}

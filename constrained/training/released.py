@@ -1,7 +1,7 @@
-"""KnowAgent's released runs, ALFWorld's and HotpotQA's: what they did, how long they are, and what came of them.
+"""KnowAgent's released runs, of ALFWorld and HotpotQA: their actions, lengths and outcomes.
 
 An ALFWorld run is one text, in which lines that begin with "> " are thoughts, paths and actions, each followed by the
-game's answer. A HotpotQA run is the prompt as it stood at the end: examples, the question, and numbered lines.
+game's reply. A HotpotQA run is the final prompt: examples, the question, and numbered lines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EXAMPLES_END = "(END OF EXAMPLES)"
 
 @dataclass(frozen=True)
 class ReleasedRun:
-    """One run as it was released.
+    """One released run.
 
     Attributes
     ----------
@@ -32,20 +32,20 @@ class ReleasedRun:
     task : str
         The game's name, or the question.
     given : str
-        What was there to begin with: the room and the task, or the question.
+        The beginning: the room and the task, or the question.
     text : str
-        What followed: paths, thoughts, actions and observations, as written.
+        The rest: paths, thoughts, actions and observations, as written.
     turns : tuple of (str, str or None)
         Each action with its observation; None where the text has none.
     paths : tuple of (str, int)
-        Each ActionPath as written, with the number of actions done before it; of HotpotQA only, whose paths
-        claim to list all that was done.
+        HotpotQA only: each ActionPath as written, with the number of actions done before it.
     length : int
         As the authors' program measures it. ALFWorld: the lines with "> " in them. HotpotQA: the actions on the last
-        ActionPath line, Finish apart.
+        ActionPath line, except Finish.
     success : bool or None
         None where the row doesn't say.
-    outcome : dict of str to float
+    f1 : float or None
+        HotpotQA only, where the row says.
     source : str
         "FILE:LINE".
     """
@@ -58,50 +58,58 @@ class ReleasedRun:
     paths: tuple[tuple[str, int], ...]
     length: int
     success: bool | None
-    outcome: dict[str, float]
+    f1: float | None
     source: str
 
     @property
     def actions(self) -> list[str]:
-        """What was done, in order."""
+        """The actions in order."""
         return [action for action, _ in self.turns]
 
+    @property
+    def outcome(self) -> dict[str, float]:
+        """The measures that the row states."""
+        measures = {"success": self.success, "f1": self.f1}
+        return {name: float(value) for name, value in measures.items() if value is not None}
+
     def trajectory(self, acts: Iterable[Act]) -> Trajectory:
-        """The run with the verdicts on its actions (see `constrained.training.judging`).
+        """The run as a trajectory, given the verdicts on its actions (see `constrained.training.judging`).
 
         Raises
         ------
         DataError
-            It doesn't say what came of it.
+            It doesn't say whether it succeeded.
         """
         if self.success is None:
-            raise DataError(f"{self.source}: nothing says whether this run succeeded",
-                            "ALFWorld runs say so under 'result', HotpotQA runs under 'correct'")  # fmt: skip
+            raise DataError(
+                f"{self.source}: nothing says whether this run succeeded",
+                "ALFWorld runs say so under 'result', HotpotQA runs under 'correct'",
+            )
         trouble = first_trouble(self.text)
         return Trajectory(self.task, self.success, tuple(acts), self.length, self.outcome, trouble, self.source)
 
 
 def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRun]:
-    """The runs of a `.jsonl` or `.jsonl.gz` file, or the first so many of them.
+    """The runs of a `.jsonl` or `.jsonl.gz` file, or its first `limit` runs.
 
     Raises
     ------
     DataError
-        The file is missing, cut short, not one JSON object a line, of another form, or holds no runs.
+        The file is missing, truncated, not JSON Lines, of another form, or holds no runs.
     """
     runs: list[ReleasedRun] = []
-    read = None
-    for place, row in read_rows(path):
-        read = read or _reader(path, row)
-        # The place ends in the row's number, which is the line's: empty lines count.
-        runs.append(read(place, row, f"{path}:{place.rpartition(' ')[2]}"))
+    reader = None
+    for where, row in read_rows(path):
+        reader = reader or _reader(path, row)
+        # `where` ends in the row's number, which is the line's: empty lines count.
+        runs.append(reader(where, row, f"{path}:{where.rpartition(' ')[2]}"))
     if not runs:
         raise DataError(f"{path} holds no runs")
     return runs[:limit]
 
 
 def split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
-    """The first observation of an ALFWorld run, and each action with the answer to it."""
+    """The first observation of an ALFWorld run, and each action with the reply to it."""
     first, *blocks = trajectory.split("\n> ")
     turns = []
     for block in blocks:
@@ -111,38 +119,31 @@ def split_text(trajectory: str) -> tuple[str, list[tuple[str, str]]]:
     return first, turns
 
 
-def _reader(path, first: dict):
+def _reader(path: str | Path, first: dict):
     if {"name", "traj"} <= first.keys():
         return _alfworld
     if {"question", "prompt"} <= first.keys():
         return _hotpotqa
     raise DataError(
         f"{path}: runs of an unknown form ({', '.join(first) or 'empty objects'})",
-        "understood are KnowAgent's ALFWorld (name, traj) and HotpotQA (question, prompt) runs",
+        "known are KnowAgent's ALFWorld (name, traj) and HotpotQA (question, prompt) runs",
     )
 
 
-def _alfworld(place: str, row: dict, source: str) -> ReleasedRun:
-    name, whole = fields(place, row, name=str, traj=str)
+def _alfworld(where: str, row: dict, source: str) -> ReleasedRun:
+    name, whole = fields(where, row, name=str, traj=str)
     given, turns = split_text(whole)
-    success = _success(place, row, "result")
-    length = sum("> " in line for line in whole.strip().split("\n"))
-    return ReleasedRun(
-        ALFWORLD, name, given, whole[len(given) :].strip("\n"), tuple(turns), (), length, success,
-        {} if success is None else {"success": float(success)}, source,
-    )  # fmt: skip
+    text, length = whole[len(given) :].strip("\n"), sum("> " in line for line in whole.strip().split("\n"))
+    success = _success(where, row, "result")
+    return ReleasedRun(ALFWORLD, name, given, text, tuple(turns), (), length, success, None, source)
 
 
-def _hotpotqa(place: str, row: dict, source: str) -> ReleasedRun:
-    question, prompt = fields(place, row, question=str, prompt=str)
+def _hotpotqa(where: str, row: dict, source: str) -> ReleasedRun:
+    question, prompt = fields(where, row, question=str, prompt=str)
     own = prompt.rpartition(_EXAMPLES_END)[2]
-    success = _success(place, row, "correct")
-    outcome = {} if success is None else {"success": float(success)}
-    if "reward" in row:
-        outcome["f1"] = _number(place, row, "reward")
-    begins = _LINE.search(own)
+    begin = _LINE.search(own)
     turns: list[tuple[str, str | None]] = []
-    paths = []
+    paths: list[tuple[str, int]] = []
     for kind, _, text in _LINE.findall(own):
         if kind == "ActionPath":
             paths.append((text, len(turns)))
@@ -150,32 +151,38 @@ def _hotpotqa(place: str, row: dict, source: str) -> ReleasedRun:
             turns.append((text.strip(), None))
         elif turns:
             turns[-1] = turns[-1][0], text
-    length = _length(paths[-1][0]) if paths else len(turns)
-    text = own[begins.start() :].strip("\n") if begins else ""
     return ReleasedRun(
-        HOTPOTQA, question, f"Question: {question}", text, tuple(turns), tuple(paths), length, success, outcome, source
+        HOTPOTQA,
+        question,
+        f"Question: {question}",
+        own[begin.start() :].strip("\n") if begin else "",
+        tuple(turns),
+        tuple(paths),
+        _length(paths[-1][0]) if paths else len(turns),
+        _success(where, row, "correct"),
+        _number(where, row, "reward") if "reward" in row else None,
+        source,
     )
 
 
 def _length(path: str) -> int:
     """The actions on an ActionPath line up to a Finish, which some runs write before they do it; "Start" is none."""
     *closed, rest = path.partition("->Finish")[0].split("]")
-    # What brackets hold may have an arrow in it. No regular expression: thousands of "[" would cost it a square.
+    # Brackets may hold an arrow. Not a regular expression: with thousands of "[" it would take quadratic time.
     names = "".join(piece.partition("[")[0] for piece in closed) + rest
     return sum(name.strip() not in ("", "Start") for name in names.split("->"))
 
 
-def _success(place: str, row: dict, name: str) -> bool | None:
-    value = row.get(name)
-    if value is None and name not in row:
+def _success(where: str, row: dict, name: str) -> bool | None:
+    if name not in row:
         return None
-    if value not in (True, False):  # 0 and 1 among them: some of ALFWorld's runs say 0
-        raise DataError(f"{place}: {value!r} under {name!r} is neither true nor false")
-    return bool(value)
+    if row[name] not in (True, False):  # 0 and 1 are allowed: some of ALFWorld's runs say 0
+        raise DataError(f"{where}: {row[name]!r} under {name!r} is neither true nor false")
+    return bool(row[name])
 
 
-def _number(place: str, row: dict, name: str) -> float:
+def _number(where: str, row: dict, name: str) -> float:
     value = row[name]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DataError(f"{place}: no number under {name!r}")
+        raise DataError(f"{where}: no number under {name!r}")
     return float(value)

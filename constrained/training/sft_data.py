@@ -1,65 +1,86 @@
-"""What `constrained train sft` reads: files of conversations or Alpaca rows, and Lumos's conversations by rule."""
+"""Data for `constrained train sft`: conversations, Alpaca rows, FireAct trajectories, Lumos conversations by rule.
+
+Each turn of the assistant becomes a training text of its own: all that was said before it is read, the turn is learned,
+and the end-of-text token follows, because agents let a model write one turn at a time.
+
+FireAct's trajectories (Chen et al., 2023) become one text per step, with the prompt of our agent. Their actions are
+written as in our action knowledge (``search[x]`` becomes ``Search[x]``), and the grammars must admit each step.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from constrained.agents.lumos.conversation import asked
-from constrained.agents.prompts import ALPACA
+from constrained.agents.plan import Step
+from constrained.agents.prompts import ALPACA, build_prompt
+from constrained.agents.step_formats import step_format
+from constrained.agents.steps import step_prompt
 from constrained.environments.data import fields, read_rows
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError
+from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.models.load import LoadedModel
-from constrained.training import fireact
 from constrained.training.annotations.convert import converted, training_conversations
-from constrained.training.chat import chat_form, read_messages, turns_of
-from constrained.training.encoding import Span, TrainingText
+from constrained.training.encoding import TrainingText, prompt_and_answer
 
 SPACES = {"maths": ("gsm8k", "svamp"), "qa": ("strategyqa",)}
 """Lumos's action space -> the data sets whose solutions convert to it by rule."""
 
-PLAYED = ("gsm8k", "svamp")
-"""Those of which a part is held out, to be played."""
+WITH_HELD_OUT = ("gsm8k", "svamp")
+"""Data sets of which a part is held out, to be played."""
+
+ROLES = ("system", "user", "assistant")
+
+FIREACT = "fireact"
+"""The step format of FireAct's trajectories."""
+
+Messages = Sequence[dict[str, str]]
 
 _LUMOS = re.compile(r"lumos-(?P<space>\w+?)(?:-(?P<module>planner|grounder))?(?:-(?P<formulation>iterative|onetime))?")
+_STEP = re.compile(r"Thought: ?(?P<thought>.*)\nAction: ?(?P<action>.*)\nObservation: ?(?P<observation>.*)\n?")
+_FINISHED = re.compile(r"Episode finished, reward = (?P<won>\w+)")
+_ACTION_NAME = re.compile(r"[a-z]+(?=\[)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Source:
-    """Texts to tune on, and where they are from.
+    """Training texts and where they come from.
 
     Attributes
     ----------
     texts : list of TrainingText
     rows : int
-        Read; each may give several texts, or none.
+        Rows read; each may give several texts, or none.
     left_out : Counter of str
         Reasons why rows gave none.
     """
 
-    texts: list[TrainingText]
-    rows: int
-    left_out: Counter[str]
+    texts: list[TrainingText] = field(default_factory=list)
+    rows: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Source:
-    """The texts of a file, or of a name such as ``lumos-maths-planner``.
+    """Read the texts of a file, or of a name such as ``lumos-maths-planner``.
 
     Parameters
     ----------
     data : str
         A name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (else both, for one
-        model that is both: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Else a
-        file for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
+        model in both roles: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Or a file
+        for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
     loaded : LoadedModel
-        The model to tune: its chat form, and its room for a prompt.
+        The model to tune: its chat template and context decide the prompts.
     limit : int, optional
-        Only so many rows.
+        Only this many rows.
 
     Raises
     ------
@@ -68,65 +89,135 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
     """
     named = _LUMOS.fullmatch(data)
     if named and named["space"] in SPACES:
-        return _lumos(named["space"], named["module"], named["formulation"], limit)
+        return _lumos_source(named["space"], named["module"], named["formulation"], limit)
     if data.startswith("lumos-") and not Path(data).exists():
         known = ", ".join(f"lumos-{space}" for space in SPACES)
         raise DataError(f"no data {data!r}", f"there are {known}, with -planner or -grounder, -iterative or -onetime")
-    knowledge = ActionKnowledge.from_lark(fireact.KNOWLEDGE)
-    texts: list[TrainingText] = []
-    left_out: Counter[str] = Counter()
-    rows = 0
-    for place, row in islice(read_rows(data), limit):
-        rows += 1
+    knowledge = ActionKnowledge.from_lark("hotpotqa")
+    source = Source()
+    for where, row in islice(read_rows(data), limit):
+        source.rows += 1
         if "messages" in row:
             form = asked if "formulation" in row else chat_form(loaded)  # Lumos's agents ask in Lumos's form
-            texts += turns_of(read_messages(place, row), form)
+            source.texts += assistant_turns(read_messages(where, row), form)
         elif "instruction" in row:
-            made = _alpaca(place, row, loaded, knowledge)
-            if isinstance(made, str):
-                left_out[made] += 1
+            texts = _alpaca_texts(where, row, loaded, knowledge)
+            if isinstance(texts, str):
+                source.left_out[texts] += 1
             else:
-                texts += made
+                source.texts += texts
         else:
             raise DataError(
-                f"{place}: neither 'messages' nor 'instruction'",
+                f"{where}: neither 'messages' nor 'instruction'",
                 'give {"messages": [...]}, or {"instruction": ..., "input": ..., "output": ...}',
             )
-    return Source(texts, rows, left_out)
+    return source
 
 
-def _alpaca(place: str, row: dict, loaded: LoadedModel, knowledge: ActionKnowledge) -> list[TrainingText] | str:
-    """A row's response as one text; of FireAct's, whose response is steps, a text a step, or why there is none."""
-    row = {"input": "", **row}
-    task, known, output = fields(place, row, instruction=str, input=str, output=str)
-    if not output.strip():
-        raise DataError(f"{place}: the output is empty, so there is nothing to learn")
-    steps = None if known else fireact.steps_in(output)
-    if steps is None:
-        prompt = ALPACA[bool(known)].format(task=task, known=known)
-        return [TrainingText((Span(prompt, False), Span(output, True)))]
-    return fireact.why_not(steps, knowledge) or fireact.texts_of(loaded, task, steps)
-
-
-def _lumos(space: str, module: str | None, formulation: str | None, limit: int | None) -> Source:
-    """The conversations of a space's data sets, those apart that are held out to be played."""
-    texts: list[TrainingText] = []
-    left_out: Counter[str] = Counter()
-    rows = 0
+def _lumos_source(space: str, module: str | None, formulation: str | None, limit: int | None) -> Source:
+    """The conversations of a space's data sets, without the problems that are held out to be played."""
+    source = Source()
     for dataset in SPACES[space]:
-        held_out = _held_out(dataset)
+        held_out: set[str] = set()
+        if dataset in WITH_HELD_OUT:
+            held_out = {task.name for task in open_suite(dataset, split="held_out").tasks}
         for row in converted(dataset, limit=limit):
-            rows += 1
+            source.rows += 1
             if row.name in held_out:
-                left_out["held out, to be played"] += 1
+                source.left_out["held out, to be played"] += 1
                 continue
-            left_out.update([row.failure] if row.failure else [])
-            for made in training_conversations(row):
-                if module in (None, made["module"]) and formulation in (None, made["formulation"]):
-                    texts += turns_of(made["messages"], asked)
-    return Source(texts, rows, left_out)
+            if row.failure:
+                source.left_out[row.failure] += 1
+            for conversation in training_conversations(row):
+                if module in (None, conversation["module"]) and formulation in (None, conversation["formulation"]):
+                    source.texts += assistant_turns(conversation["messages"], asked)
+    return source
 
 
-def _held_out(dataset: str) -> set[str]:
-    """Names of the problems that are played, not learned from."""
-    return {task.name for task in open_suite(dataset, split="held_out").tasks} if dataset in PLAYED else set()
+def read_messages(where: str, row: dict) -> list[dict[str, str]]:
+    """The messages of a row.
+
+    Raises
+    ------
+    DataError
+        They are malformed, or no turn is the assistant's.
+    """
+    (messages,) = fields(where, row, messages=list)
+    for number, message in enumerate(messages, 1):
+        here = f"{where}, message {number}"
+        if not isinstance(message, dict):
+            raise DataError(f"{here}: not an object but a {type(message).__name__}")
+        role, _ = fields(here, message, role=str, content=str)
+        if role not in ROLES:
+            raise DataError(f"{here}: the role {role!r} is none of {', '.join(ROLES)}")
+    if not any(message["role"] == "assistant" and message["content"] for message in messages):
+        raise DataError(f"{where}: the assistant says nothing, so there is nothing to learn")
+    return messages
+
+
+def chat_form(loaded: LoadedModel) -> Callable[[Messages], str]:
+    """How a model reads a conversation: by its chat template, or in Lumos's form if it has none."""
+    if not getattr(loaded.tokenizer, "chat_template", None):
+        return asked
+    return lambda messages: loaded.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+
+def assistant_turns(messages: Messages, form: Callable[[Messages], str]) -> list[TrainingText]:
+    """Each turn of the assistant as a text of which only the turn is learned."""
+    return [
+        prompt_and_answer(form(messages[:number]), message["content"])
+        for number, message in enumerate(messages)
+        if message["role"] == "assistant" and message["content"]
+    ]
+
+
+def _alpaca_texts(where: str, row: dict, loaded: LoadedModel, knowledge: ActionKnowledge) -> list[TrainingText] | str:
+    """A row's response as one text; if it is made of FireAct's steps, a text per step or why there is none."""
+    row = {"input": "", **row}
+    task, known, output = fields(where, row, instruction=str, input=str, output=str)
+    if not output.strip():
+        raise DataError(f"{where}: the output is empty, so there is nothing to learn")
+    steps = None if known else fireact_steps(output)
+    if steps is None:
+        return [prompt_and_answer(ALPACA[bool(known)].format(task=task, known=known), output)]
+    if problem := _why_not(steps, knowledge):
+        return problem
+    head = step_prompt("", FIREACT, 1).strip()
+    return [
+        prompt_and_answer(
+            build_prompt(loaded, "", task, FIREACT, "", steps[:number]) + head,
+            f" {step.thought}\nAction: {step.action}",
+        )
+        for number, step in enumerate(steps)
+    ]
+
+
+def fireact_steps(output: str) -> list[Step] | None:
+    """The steps of a FireAct response, or None if it has another form."""
+    steps: list[Step] = []
+    end = 0
+    while found := _STEP.match(output, end):
+        action = _ACTION_NAME.sub(lambda name: name[0].capitalize(), found["action"].strip(), count=1)
+        steps.append(Step(len(steps) + 1, found["thought"].strip(), action, "ok", observation=found["observation"]))
+        end = found.end()
+    return steps if steps and not output[end:].strip() else None
+
+
+def _why_not(steps: list[Step], knowledge: ActionKnowledge) -> str | None:
+    """Why a FireAct trajectory is left out; None if it isn't."""
+    finished = _FINISHED.match(steps[-1].observation or "")
+    if not finished or finished["won"] != "True":
+        return "the episode doesn't end with the right answer"
+    for step in steps:
+        judgement = knowledge.judge(step.action)
+        if not judgement:
+            return f"{judgement.verdict} action: {judgement.reason}"
+        if not _step_grammar(knowledge.next_action()).matches(f"Thought: {step.thought}\nAction: {step.action}"):
+            return f"not in the step format ({FIREACT}): its thought is empty or too long"
+        knowledge = knowledge.after(step.action)
+    return None
+
+
+@lru_cache(maxsize=16)
+def _step_grammar(action: Grammar) -> Grammar:
+    return step_format(FIREACT).bind(ACTION=action)

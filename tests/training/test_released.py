@@ -113,7 +113,7 @@ def test_the_length_of_a_path(tmp_path, path, length):
     assert read_released(file_of(tmp_path, QUESTION | {"prompt": prompt}))[0].length == length
 
 
-def test_runs_that_do_not_say_what_came_of_them_can_be_judged_but_not_sifted(tmp_path):
+def test_runs_that_do_not_say_whether_they_succeeded_can_be_judged_but_not_filtered(tmp_path):
     (run,) = read_released(file_of(tmp_path, {"question": "who?", "prompt": PROMPT}))
     acts = judge_actions(run.actions, ActionKnowledge.from_lark("hotpotqa"))
     assert [act.verdict for act in acts] == ["ok", "ok", "ok"]

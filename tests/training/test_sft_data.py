@@ -18,10 +18,8 @@ from constrained.environments.maths import MathsEnv
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 from constrained.models.adapters import load_adapters
-from constrained.training.chat import chat_form
-from constrained.training.fireact import steps_in
 from constrained.training.settings import PRESETS
-from constrained.training.sft_data import read_source
+from constrained.training.sft_data import chat_form, fireact_steps, read_source
 from tests.agents.baselines import GENERAL, question, says
 from tests.data import shared
 from tests.training.annotations.test_convert import SODA
@@ -111,7 +109,7 @@ def test_fireact_texts_are_what_its_agent_is_asked(tmp_path):
     player = question("fireact")
     player.start()
     task = player.episode.plan.task
-    steps = steps_in(EPISODE)
+    steps = fireact_steps(EPISODE)
     source = write(tmp_path / "f.json", [{"instruction": task, "input": "", "output": EPISODE}])
     found = pairs(read_source(str(source), GENERAL).texts)
     assert player.ask.prompt == found[0][0]
@@ -181,7 +179,7 @@ def test_a_model_with_a_chat_form_reads_its_own(tiny, monkeypatch):
         ({"messages": ["hello"]}, "row 1, message 1: not an object but a str"),
         ({"messages": [{"role": "bot", "content": "x"}]}, "message 1: the role 'bot' is none of system, user"),
         ({"messages": [{"role": "user"}]}, "message 1: no text under 'content'"),
-        ({"messages": CHAT[:2]}, "row 1: nothing is said by the assistant"),
+        ({"messages": CHAT[:2]}, "row 1: the assistant says nothing"),
         ({"instruction": "x", "output": 3}, "row 1: no text under 'output'"),
         ({"instruction": "x", "output": " "}, "row 1: the output is empty"),
     ],
