@@ -6,8 +6,7 @@ from constrained.errors import ConstrainedError, GrammarError, LimitError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.limits import Limits
-
-__version__ = "0.1.0"
+from constrained.version import __version__
 
 __all__ = [
     "ActionKnowledge",
@@ -21,13 +20,18 @@ __all__ = [
     "Matcher",
     "Plan",
     "Vocabulary",
+    "__version__",
     "compile_grammar",
     "generate_plan",
 ]
 
 
-def __getattr__(name: str):
-    # torch and transformers take seconds to import: only who plans pays for them
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def __getattr__(name: str) -> object:
+    # imported here: torch and transformers take seconds
     if name == "generate_plan":
         from constrained.agents.generate import generate_plan
 

@@ -22,19 +22,18 @@ from benchmarks.agents.published import published
 from benchmarks.agents.report import table
 from benchmarks.imported import DOMAIN, in_domain
 from constrained import __version__
-from constrained.agents.asking import POLICY, ROLES
-from constrained.agents.cost import read_prices
 from constrained.agents.episode import Settings
-from constrained.agents.figures import summarise
-from constrained.agents.lumos.suites import grounded, most_subgoals
+from constrained.agents.messages import POLICY, ROLES
+from constrained.agents.metrics import read_prices, summarise
 from constrained.agents.strategies import GROUNDED, STEP_FORMATS, STRATEGIES
+from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.environments.suite import SUITES, Suite, open_suite
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
-    from constrained.agents.workers import Workers
+    from constrained.agents.ray_workers import RayWorkers
     from constrained.models.load import LoadedModel
 
 BATCH = 8
@@ -171,12 +170,12 @@ def _opener(options: argparse.Namespace) -> Callable[[], dict[str, LoadedModel]]
     return partial(load_roles, options.model, roles, device=options.device)
 
 
-def _workers(count: int | None, open_models, models) -> AbstractContextManager[Workers | None]:
+def _workers(count: int | None, open_models, models) -> AbstractContextManager[RayWorkers | None]:
     if count is None:
         return nullcontext()
-    from constrained.agents.workers import Workers
+    from constrained.agents.ray_workers import RayWorkers
 
-    return Workers(count, open_models, models)
+    return RayWorkers(count, open_models, models)
 
 
 def _shown(loaded: LoadedModel) -> str:
@@ -195,7 +194,7 @@ def run(
     suite: Suite, knowledge: ActionKnowledge, models, settings: Settings, options, workers=None, judge=None
 ) -> list[dict]:
     """What came of every task, those played before included."""
-    from constrained.agents.campaign import header, label, play_all
+    from constrained.agents.suite_runner import header, label, play_all
 
     path = options.output / f"{label(header(suite, knowledge, models, settings, judge))}.jsonl"
     words = f"{settings.strategy}, masks {'on' if settings.constrained else 'off'}"

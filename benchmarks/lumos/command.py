@@ -19,8 +19,8 @@ from tqdm import tqdm
 from benchmarks.lumos.recipe import QUICK, VARIANTS, Recipe
 from benchmarks.lumos.report import SUITES, table
 from constrained import __version__
-from constrained.agents.figures import summarise
-from constrained.agents.record import RunFile
+from constrained.agents.metrics import summarise
+from constrained.agents.run_file import RunFile
 from constrained.environments.suite import Suite, open_suite
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
@@ -98,7 +98,7 @@ def run_command(options: argparse.Namespace) -> int:
 def play(way: str, suite: Suite, masks: bool, models: dict[str, LoadedModel], seed: int, folder: Path) -> dict:
     """Play a suite with models that are asked in this way; what came of it."""
     from benchmarks.lumos.texts import played
-    from constrained.agents.campaign import header, label, play_suite
+    from constrained.agents.suite_runner import header, label, play_suite
 
     suite, settings = played(way, suite, masks, seed)
     knowledge = ActionKnowledge.from_lark(suite.knowledge)

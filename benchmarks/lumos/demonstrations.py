@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from constrained.agents.asking import Answer
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
+from constrained.agents.messages import Answer
 from constrained.agents.plan import Plan
+from constrained.agents.scheduler import Rollout
 from constrained.environments.base import TextEnvironment
 from constrained.knowledge import ActionKnowledge
 from constrained.models.load import LoadedModel
@@ -55,23 +55,23 @@ def demonstrate(
         One for each question, as models write it: after what the prompt ends with.
     """
     plan = Plan(environment.task, knowledge.name, settings.strategy, "demonstration", False, settings.seed)
-    player = Player(Episode(models, knowledge, plan, settings, environment))
+    rollout = Rollout(Episode(models, knowledge, plan, settings, environment))
     texts: list[tuple[str, TrainingText]] = []
-    player.start()
+    rollout.start()
     for answer in answers:
-        if player.over:
+        if rollout.over:
             break
-        ask = player.ask
+        ask = rollout.ask
         texts.append((ask.role, TrainingText((Span(ask.prompt, False), Span(answer, True)))))
-        player.answer(Answer(answer, ask.role))
-    return Demonstration(tuple(texts), _failure(player))
+        rollout.answer(Answer(answer, ask.role))
+    return Demonstration(tuple(texts), _failure(rollout))
 
 
-def _failure(player: Player) -> str:
-    plan, over = player.episode.plan, player.over
-    player.close()
-    if player.failure:
-        return f"{type(player.failure).__name__}: {player.failure}"
+def _failure(rollout: Rollout) -> str:
+    plan, over = rollout.episode.plan, rollout.over
+    rollout.close()
+    if rollout.failure:
+        return f"{type(rollout.failure).__name__}: {rollout.failure}"
     if not over:
         return "the answers come to an end before the task"
     for step in plan.steps:

@@ -15,7 +15,7 @@ def table(rows: list[dict]) -> str:
     Parameters
     ----------
     rows : list of dict
-        "variant", "suite", "masks", and what `constrained.agents.figures.summarise` makes of the games.
+        "variant", "suite", "masks", and what `constrained.agents.metrics.summarise` makes of the games.
     """
     found = {(row["variant"], row["suite"].partition("/")[0], row["masks"]): row for row in rows}
     head = ["training"]

@@ -13,9 +13,9 @@ from benchmarks.lumos.demonstrations import demonstrate
 from benchmarks.lumos.problems import Worked, in_words, is_short, number, training_problems, varied, worked
 from benchmarks.lumos.recipe import WAYS, Recipe
 from constrained.agents.episode import Settings
-from constrained.agents.lumos.conversation import ground, plan_for
-from constrained.agents.lumos.suites import grounded, most_subgoals
 from constrained.agents.strategies import GROUNDED
+from constrained.agents.strategies.lumos.conversation import ground, plan_for
+from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.environments.maths import MathsEnv
 from constrained.environments.maths.problems import Problem
 from constrained.environments.suite import Suite, open_suite

@@ -5,9 +5,12 @@ from constrained.agents.plan import Plan, Step
 __all__ = ["Plan", "Step", "generate_plan"]
 
 
-def __getattr__(name: str):
-    # torch and transformers load only once a plan is asked for; training imports the
-    # step texts from here and must not pull in the agents
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def __getattr__(name: str) -> object:
+    # imported here: torch and transformers take seconds
     if name == "generate_plan":
         from constrained.agents.generate import generate_plan
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from constrained.agents.asking import POLICY, Answer, Ask, Asking, for_role
+from constrained.agents.messages import POLICY, Answer, Ask, Asking, for_role
 from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import build_prompt
-from constrained.agents.step_formats import parse_step, read_step, step_grammar
-from constrained.agents.steps import action_path, step_prompt
+from constrained.agents.step_formats import action_path, parse_step, read_step, step_grammar, step_prompt
 from constrained.automaton import CompiledGrammar, compile_grammar
 from constrained.environments.base import Memory, TextEnvironment
 from constrained.errors import KnowledgeError
@@ -71,7 +70,7 @@ class Settings:
     retrieved : int or None
         Triples that WESE gives the exploiter at most: 10 in its question answering; None: no limit.
     trace : bool
-        Keep with each answer its tokens, and what the model could not write (`constrained.agents.trace`).
+        Keep with each answer its tokens, and what the model could not write (`constrained.agents.token_trace`).
     """
 
     strategy: str = "knowagent"

@@ -10,13 +10,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from constrained.agents.asking import POLICY
-from constrained.agents.campaign import ending, header
-from constrained.agents.drive import Player, drive
 from constrained.agents.episode import Episode, Settings
+from constrained.agents.messages import POLICY
 from constrained.agents.plan import Plan, Step
-from constrained.agents.record import lines_since, new_run
+from constrained.agents.run_file import lines_since, new_run
+from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
+from constrained.agents.suite_runner import ending, header
 from constrained.environments.household import HouseholdEnv, make_game, plays, stage
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, GameError
@@ -135,7 +135,7 @@ def generate_plan(
     plan = Plan(task, knowledge.name, strategy, models[POLICY].name, constrained, seed, note=note)
     episode = Episode(models, knowledge, plan, settings, environment)
     unexecuted = UNEXECUTED.get(strategy, open_loop)
-    player = Player(episode, unexecuted(episode, imagined) if environment is None else None)
+    rollout = Rollout(episode, unexecuted(episode, imagined) if environment is None else None)
     record = nullcontext()
     if trace is not None:
         record = new_run(trace, header(Suite("plan", knowledge.name, ()), knowledge, models, settings))
@@ -151,7 +151,7 @@ def generate_plan(
 
         episode.on_step = report
         steps = answers = 0
-        for number, _ in enumerate(drive([player])):
+        for number, _ in enumerate(schedule([rollout])):
             if number == 0 and on_start:
                 on_start(plan)
             if file and len(plan.steps) > steps:
@@ -159,7 +159,7 @@ def generate_plan(
                     file.write(line)
                 steps, answers = len(plan.steps), len(plan.answers)
         if file:
-            file.write({"task": task, "end": ending(player)})
-    if player.failure:
-        raise player.failure
+            file.write({"task": task, "end": ending(rollout)})
+    if rollout.failure:
+        raise rollout.failure
     return plan

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from constrained import html
-from constrained.agents.asking import Answer
+from constrained.agents.messages import Answer
 
 COSTS = ("prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes", "seconds")
 

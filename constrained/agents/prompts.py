@@ -8,10 +8,9 @@ FireAct it reads what models are tuned on there, the task in Alpaca's form.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from constrained.agents.lumos.conversation import Turn, conversation
 from constrained.agents.plan import step_lines
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
@@ -73,44 +72,13 @@ def build_prompt(
 def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
     """The first prompt for which the model's context has room; the last, if none."""
     for prompt in prompts:
-        if _leaves_room(loaded, prompt):
+        if leaves_room(loaded, prompt):
             break
     return prompt
 
 
-def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, brief: str = "", begun: str = "") -> str:
-    """A conversation up to where the answer to what the `user` says last begins, or as far as it has `begun`.
-
-    Where the context has no room for it, the turns after the first are left out, the oldest before the others; then
-    what the user says first becomes `brief`; at last the beginning of what is left is cut off.
-    """
-    users, answers = [*(turn.user for turn in turns), user], [turn.assistant for turn in turns]
-    for first in filter(None, [users[0], brief]):
-        users[0] = first
-        for kept in (len(turns), *KEPT_STEPS):
-            late = max(len(turns) - kept, 1)
-            shown = [Turn(*turn) for turn in zip(users, answers)]
-            prompt = conversation(shown[:1] + shown[late:], users[-1]) + begun
-            if _leaves_room(loaded, prompt):
-                return prompt
-    while not _leaves_room(loaded, prompt):
-        prompt = prompt[len(prompt) // 10 + 1 :]
-    return prompt
-
-
-def question_prompt(loaded: LoadedModel, question: str, texts: Sequence[str]) -> str:
-    """A question with the texts that it is to be answered from, each cut where the context has no room for them."""
-    shown = max(map(len, texts), default=0)
-    while True:
-        found = "\n\n".join(text[:shown] for text in texts)
-        asked = f"Answer in a few words, from what was found.\n\n{found}\n\nQuestion: {question}\nAnswer:"
-        prompt = in_chat_form(loaded, asked)
-        if not shown or _leaves_room(loaded, prompt):
-            return prompt
-        shown //= 2
-
-
-def _leaves_room(loaded: LoadedModel, prompt: str) -> bool:
+def leaves_room(loaded: LoadedModel, prompt: str) -> bool:
+    """Whether the model's context has room for the prompt and a step."""
     context = loaded.max_context
     return context is None or len(loaded.tokenizer.encode(prompt, verbose=False)) <= context * (1 - ROOM)
 

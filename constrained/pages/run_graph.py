@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 from xml.etree import ElementTree
 
-from constrained.agents.record import digest
+from constrained.agents.run_file import digest
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar, shipped_names
 from constrained.knowledge import ActionKnowledge

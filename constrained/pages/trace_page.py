@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from constrained.agents.plan import Step
-from constrained.agents.record import read_run
+from constrained.agents.run_file import read_run
 from constrained.errors import DataError
 from constrained.pages.html_page import embedded_json, page, static
 from constrained.pages.run_graph import Walk
@@ -37,7 +37,7 @@ _TASK = re.compile(r"^Task: (.+)$", re.MULTILINE)
 """How a prompt names the task (see `constrained.agents.prompts`)."""
 
 FORBIDDEN_BY = ("kind", "reason", "rule", "at", "line")
-"""What a trace says of a forbidden token (see `constrained.agents.trace`)."""
+"""What a trace says of a forbidden token (see `constrained.agents.token_trace`)."""
 
 
 def trace_page(path: str | Path, **choice) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from peft import PeftModel
 
-from constrained.agents.campaign import weights_digest
+from constrained.agents.suite_runner import weights_digest
 from constrained.errors import DataError
 from constrained.files import to_json, write_whole
 from constrained.models.adapters import read_adapter

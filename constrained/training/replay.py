@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from constrained.agents.asking import Answer, Ask, for_role
-from constrained.agents.campaign import player_of
 from constrained.agents.episode import Settings
+from constrained.agents.messages import Answer, Ask, for_role
+from constrained.agents.suite_runner import rollout_of
 from constrained.environments.data import read_rows
 from constrained.environments.suite import Task
 from constrained.errors import DataError
@@ -59,19 +59,19 @@ def _replay(
     settings: Settings,
 ) -> Iterator[tuple[str, Ask, Answer, str]]:
     """Yield the phase, request, answer, and the action read from it, of each answer."""
-    player = player_of(task, knowledge, models, settings)
-    player.start()
+    rollout = rollout_of(task, knowledge, models, settings)
+    rollout.start()
     for answer in answers:
-        ask, phase = player.ask, player.episode.phase
+        ask, phase = rollout.ask, rollout.episode.phase
         if ask is None or ask.role != answer.role:
             break
-        steps = len(player.episode.plan.steps)
-        player.answer(answer)
-        made = player.episode.plan.steps[steps:]
+        steps = len(rollout.episode.plan.steps)
+        rollout.answer(answer)
+        made = rollout.episode.plan.steps[steps:]
         yield phase, ask, answer, made[-1].action if made else ""
-    if player.failure is not None or not player.over:
-        reason = player.failure or "it isn't over after the last recorded answer"
-        player.close()
+    if rollout.failure is not None or not rollout.over:
+        reason = rollout.failure or "it isn't over after the last recorded answer"
+        rollout.close()
         raise DataError(
             f"{task.name} doesn't take its recorded course again: {reason}",
             "the environment, the action knowledge or this library has changed: begin a new folder",

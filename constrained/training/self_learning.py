@@ -9,7 +9,7 @@ resumes after the last finished piece and ends like an unbroken one::
 
     run.json                what is run
     round-0/                the given model
-      test-1.jsonl …        the recorded run of each test suite (see `constrained.agents.record`)
+      test-1.jsonl …        the recorded run of each test suite (see `constrained.agents.run_file`)
       report.json
     round-1/
       synthesis.jsonl       the recorded run of the training tasks
@@ -31,11 +31,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from constrained.agents.asking import POLICY
-from constrained.agents.campaign import play_all, writers
 from constrained.agents.episode import Settings
-from constrained.agents.figures import summarise
-from constrained.agents.record import Begun, digest, read_tasks
+from constrained.agents.messages import POLICY
+from constrained.agents.metrics import summarise
+from constrained.agents.run_file import UnfinishedTask, digest, read_tasks
+from constrained.agents.suite_runner import play_all, writers
 from constrained.environments.data import read_json
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
@@ -310,7 +310,7 @@ def _sampled(suite: Suite, samples: int) -> Suite:
     return replace(suite, tasks=[*suite.tasks, *repeats])
 
 
-def _trajectories(played: dict[str, tuple[Begun, dict]], number: int) -> Iterator[Trajectory]:
+def _trajectories(played: dict[str, tuple[UnfinishedTask, dict]], number: int) -> Iterator[Trajectory]:
     """The trajectories of a recorded run, under their tasks' names; the source is "ROUND/NAME OF THE SAMPLE"."""
     for name, (begun, end) in played.items():
         yield from_record(name.partition(SAMPLE)[0], begun.steps, end, source=f"{number}/{name}")

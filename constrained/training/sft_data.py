@@ -17,11 +17,10 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from constrained.agents.lumos.conversation import asked
 from constrained.agents.plan import Step
 from constrained.agents.prompts import ALPACA, build_prompt
-from constrained.agents.step_formats import step_format
-from constrained.agents.steps import step_prompt
+from constrained.agents.step_formats import step_format, step_prompt
+from constrained.agents.strategies.lumos.conversation import asked
 from constrained.environments.data import fields, read_rows
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError

@@ -78,7 +78,7 @@ def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -
     ----------
     task : str
     steps : sequence of dict
-        The "step" of each of the task's lines (see `constrained.agents.record`). Only the last phase counts: earlier
+        The "step" of each of the task's lines (see `constrained.agents.run_file`). Only the last phase counts: earlier
         exploration and abandoned attempts are not part of the path.
     end : dict
         Its "end". A task that failed is no success, whatever it had reached: the next run resumes it.

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from constrained import ActionKnowledge
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
+from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies import STEP_FORMATS
 from constrained.environments.household import HouseholdEnv
 from constrained.environments.question import LocalIndex, QuestionEnv
@@ -21,32 +21,32 @@ GENERAL = load((_TINY.model, _TINY.tokenizer))
 
 
 def question(strategy, knowledge="hotpotqa", model=GENERAL, **settings):
-    """A player of the small index's question; each call opens the same one anew."""
+    """A rollout of the small index's question; each call opens the same one anew."""
     environment = QuestionEnv(QUESTION, LocalIndex(SMALL))
     return _player(strategy, ActionKnowledge.from_lark(knowledge), environment, model, settings)
 
 
 def house(strategy, model=GENERAL, **settings):
-    """A player of the small house."""
+    """A rollout of the small house."""
     return _player(strategy, ActionKnowledge.from_lark("household"), HouseholdEnv(small_house()), model, settings)
 
 
 def _player(strategy, knowledge, environment, model, settings):
     settings = replace(Settings(strategy, STEP_FORMATS[strategy], max_steps=6), **settings)
     plan = Plan(environment.task, knowledge.name, strategy, "script", settings.constrained, settings.seed)
-    return Player(Episode({"policy": model}, knowledge, plan, settings, environment))
+    return Rollout(Episode({"policy": model}, knowledge, plan, settings, environment))
 
 
-def says(player, *texts):
+def says(rollout, *texts):
     """Answer with whole texts, of which the prompt may hold the beginning already."""
-    return answer_with(player, *(lambda ask, text=text: text.removeprefix(ask.begun) for text in texts))
+    return answer_with(rollout, *(lambda ask, text=text: text.removeprefix(ask.begun) for text in texts))
 
 
-def may_say(player, text):
+def may_say(rollout, text):
     """Whether `text` is one that the masks let be written next."""
-    if player.ask is None:
-        player.start()
-    return may(player, text.removeprefix(player.ask.begun))
+    if rollout.ask is None:
+        rollout.start()
+    return may(rollout, text.removeprefix(rollout.ask.begun))
 
 
 def resumed_anywhere(play, answers):
@@ -55,11 +55,11 @@ def resumed_anywhere(play, answers):
     return all(_steps(play(), answers, recorded=done) == whole for done in range(len(answers) + 1))
 
 
-def _steps(player, answers, recorded=0):
-    player._recorded = answers[:recorded]
-    player.start()
+def _steps(rollout, answers, recorded=0):
+    rollout._recorded = answers[:recorded]
+    rollout.start()
     for answer in answers[recorded:]:
-        assert not player.over
-        player.answer(answer)
-    assert player.over and player.failure is None
-    return player.episode.plan.steps
+        assert not rollout.over
+        rollout.answer(answer)
+    assert rollout.over and rollout.failure is None
+    return rollout.episode.plan.steps

@@ -3,9 +3,9 @@
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.drive import Player, drive
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
+from constrained.agents.scheduler import Rollout, schedule
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.memory import Memory
 from constrained.models.load import load
@@ -18,9 +18,9 @@ MODELS = {"policy": load((RANDOM.model, RANDOM.tokenizer))}
 KNOWLEDGE = ActionKnowledge.from_lark("household")
 
 
-def player(environment, **settings):
+def rollout(environment, **settings):
     plan = Plan(environment.task, "household", "act", "random", True, 0)
-    return Player(Episode(MODELS, KNOWLEDGE, plan, Settings("act", "act", **settings), environment), name="task")
+    return Rollout(Episode(MODELS, KNOWLEDGE, plan, Settings("act", "act", **settings), environment), name="task")
 
 
 def back_and_forth(playing):
@@ -37,7 +37,7 @@ def back_and_forth(playing):
 def test_a_loop_is_a_search_without_detours(seed):
     steps = {}
     for detours in (False, True):
-        playing = player(HouseholdEnv(make_game(seed)), detours=detours, max_steps=50)
+        playing = rollout(HouseholdEnv(make_game(seed)), detours=detours, max_steps=50)
         playing.start()
         while not playing.over and not playing.episode.memory.find(playing.episode.memory.goal.kind):
             answer_with(playing, back_and_forth(playing))
@@ -50,7 +50,7 @@ def test_a_loop_is_a_search_without_detours(seed):
 
 def test_detours_are_admitted_where_one_wants_to_compare():
     for detours in (False, True):
-        playing = player(HouseholdEnv(small_house()), detours=detours)
+        playing = rollout(HouseholdEnv(small_house()), detours=detours)
         answer_with(playing, " go to table 1", " go to fridge 1")
         assert may(playing, " go to table 1") == may(playing, " go to cabinet 1") == detours
         assert may(playing, " open fridge 1") and may(playing, " look")
@@ -58,8 +58,8 @@ def test_detours_are_admitted_where_one_wants_to_compare():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_random_weights_nothing_is_wrong_and_no_move_is_pointless(seed):
-    playing = player(HouseholdEnv(make_game(seed)), temperature=1.0, seed=seed, max_steps=15)
-    for _ in drive([playing]):
+    playing = rollout(HouseholdEnv(make_game(seed)), temperature=1.0, seed=seed, max_steps=15)
+    for _ in schedule([playing]):
         pass
     plan, memory = playing.episode.plan, Memory(playing.episode.plan.first_observation)
     assert playing.failure is None and plan.invalid == plan.misordered == 0

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from constrained import ActionKnowledge, ConstrainedError, Grammar, generate_plan
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan, Step
-from constrained.agents.steps import FORMATS as STRATEGIES
+from constrained.agents.scheduler import Rollout
+from constrained.agents.step_formats import FORMATS as STRATEGIES
 from constrained.environments.household import HouseholdEnv, make_game, solve, stage
 from constrained.errors import GrammarError, KnowledgeError, ModelError
 from constrained.models.load import EMBEDDED, load
@@ -209,7 +209,7 @@ def test_a_game_that_is_won_ends_with_success():
         models = {"policy": load((RANDOM.model, RANDOM.tokenizer))}
         settings = Settings("act", "act")
         episode = Episode(models, ActionKnowledge.from_lark("household"), plan, settings, HouseholdEnv(game))
-        answer_with(Player(episode), *(f" {action}" for action in solve(game)))
+        answer_with(Rollout(episode), *(f" {action}" for action in solve(game)))
         assert plan.success is True and plan.outcome == {"success": 1.0}
         assert plan.path == solve(game) and plan.note == ""
 

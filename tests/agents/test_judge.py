@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import ActionKnowledge
-from constrained.agents.campaign import header, label, play
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
+from constrained.agents.scheduler import Rollout
+from constrained.agents.suite_runner import header, label, play
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.memory import Memory
 from constrained.environments.household.text import NAME
@@ -27,14 +27,14 @@ HOUSEHOLD, FORM = map(ActionKnowledge.from_lark, ("household", "household_form")
 SUITE = open_suite("household", limit=2)
 
 
-def player(knowledge=FORM, judge=HOUSEHOLD, **given):
+def rollout(knowledge=FORM, judge=HOUSEHOLD, **given):
     environment = HouseholdEnv(small_house())
     plan = Plan(environment.task, knowledge.name, "act", "script", True, 0)
-    return Player(Episode(MODELS, knowledge, plan, Settings("act", "act", **given), environment, judge=judge))
+    return Rollout(Episode(MODELS, knowledge, plan, Settings("act", "act", **given), environment, judge=judge))
 
 
 def test_in_form_only_what_was_shown_can_be_named_anywhere():
-    playing = player(repeats=True, detours=True)
+    playing = rollout(repeats=True, detours=True)
     playing.start()
     assert may(playing, " go to shelf 1") and may(playing, " open table 1") and may(playing, " look")
     assert not may(playing, " go to narnia 1") and not may(playing, " take mug 1 from shelf 1")  # not shown yet
@@ -46,17 +46,17 @@ def test_in_form_only_what_was_shown_can_be_named_anywhere():
 
 def test_the_verdicts_are_the_judges():
     actions = [" go to shelf 1", " put mug 1 in/on shelf 1", " take mug 1 from shelf 1", " go to fridge 1", " look"]
-    plan = answer_with(player(detours=True), *actions)
+    plan = answer_with(rollout(detours=True), *actions)
     assert [step.verdict for step in plan.steps] == ["ok", "invalid", "ok", "ok", "ok"]
     assert [step.had_effect for step in plan.steps] == [True, False, True, True, True]
     assert plan.invalid == 1 and "put" in plan.steps[1].reason
-    alone = answer_with(player(judge=None, detours=True), *actions)
+    alone = answer_with(rollout(judge=None, detours=True), *actions)
     assert {step.verdict for step in alone.steps} == {"ok"}
 
 
 def test_who_judges_as_the_masks_do_changes_nothing():
     actions = [" go to shelf 1", " take mug 1 from shelf 1", " go to sinkbasin 1", " clean mug 1 with sinkbasin 1"]
-    plans = [answer_with(player(HOUSEHOLD, judge), *actions).to_dict() for judge in (None, HOUSEHOLD)]
+    plans = [answer_with(rollout(HOUSEHOLD, judge), *actions).to_dict() for judge in (None, HOUSEHOLD)]
     assert plans[0] == plans[1] and plans[0]["misordered"] == 0
 
 

@@ -8,18 +8,24 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from constrained import ActionKnowledge, Grammar
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
-from constrained.agents.knowledge_graph import Triple
-from constrained.agents.lumos.conversation import KEEP, STOP
-from constrained.agents.lumos.planner import first_subgoal, next_subgoal, read_subgoal
 from constrained.agents.parse import parse, readings
 from constrained.agents.plan import Plan
-from constrained.agents.step_formats import parse_step, step_format, step_grammar
-from constrained.agents.steps import FORMATS, UNNUMBERED, step_answer, step_prompt
+from constrained.agents.scheduler import Rollout
+from constrained.agents.step_formats import (
+    FORMATS,
+    UNNUMBERED,
+    parse_step,
+    step_answer,
+    step_format,
+    step_grammar,
+    step_prompt,
+)
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
+from constrained.agents.strategies.knowledge_graph import Triple, read_triples
+from constrained.agents.strategies.lumos.conversation import KEEP, STOP
+from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, read_subgoal
 from constrained.agents.strategies.rewoo import read_plan
-from constrained.agents.triples import read_triples
 from constrained.errors import ActionError
 from constrained.models.load import load
 from tests.agents.baselines import GENERAL, house
@@ -74,11 +80,11 @@ class Room:
 
 
 def playing(strategy, **settings):
-    """A player of a strategy that speaks, and what is carried out."""
+    """A rollout of a strategy that speaks, and what is carried out."""
     room = Room()
     settings = replace(Settings(strategy, STEP_FORMATS[strategy], max_steps=4), **settings)
     plan = Plan("speak", "speech", strategy, "script", settings.constrained, 0)
-    return Player(Episode({"policy": GENERAL}, SPEECH, plan, settings, room)), room
+    return Rollout(Episode({"policy": GENERAL}, SPEECH, plan, settings, room)), room
 
 
 def whole(n, path, thought, action, form):
@@ -113,18 +119,18 @@ def test_a_step_has_one_reading_and_it_is_what_was_written(form, thought, action
 @example(turns=[("Action 1: burn the house down", "say a")])
 @example(turns=[("heat spatula. I take it.", "say a"), ("Action 2: say b\r", "say  c ")])
 def test_what_a_step_carries_out_is_its_action(strategy, turns):
-    player, room = playing(strategy)
+    rollout, room = playing(strategy)
     for n, (thought, action) in enumerate(turns, 1):
-        answer_with(player, whole(n, room.done, thought, action, STEP_FORMATS[strategy]))
+        answer_with(rollout, whole(n, room.done, thought, action, STEP_FORMATS[strategy]))
     assert room.done == [action for _, action in turns]
-    assert [step.action for step in player.episode.plan.steps] == room.done
+    assert [step.action for step in rollout.episode.plan.steps] == room.done
 
 
 @given(thought=line, action=actions)
 @example(thought="Action: say x", action="say y")
 def test_fireact_carries_out_its_action(thought, action):
-    player, room = playing("fireact")
-    answer_with(player, lambda ask: f"Thought: {thought}\nAction: {action}".removeprefix(ask.begun))
+    rollout, room = playing("fireact")
+    answer_with(rollout, lambda ask: f"Thought: {thought}\nAction: {action}".removeprefix(ask.begun))
     assert room.done == [action]
 
 
@@ -134,21 +140,21 @@ def test_fireact_carries_out_its_action(thought, action):
 @example(thought="x", action="stop")
 def test_a_plan_made_ahead_is_ended_by_no_action_of_its_own(thought, action):
     """The knowledge has an action ``stop``; what ends the plan is another word, and no thought ends it."""
-    player, room = playing("cot", max_steps=3)
-    answer_with(player, whole(1, [], thought, "say first", "react"))
-    answer_with(player, whole(2, ["say first"], thought, action, "react"))
-    assert player.ask is not None
-    answer_with(player, whole(3, ["say first", action], thought, "stop planning", "react"))
+    rollout, room = playing("cot", max_steps=3)
+    answer_with(rollout, whole(1, [], thought, "say first", "react"))
+    answer_with(rollout, whole(2, ["say first"], thought, action, "react"))
+    assert rollout.ask is not None
+    answer_with(rollout, whole(3, ["say first", action], thought, "stop planning", "react"))
     assert room.done == ["say first", action]
 
 
 @given(reflection=line.filter(lambda text: not text[0].isspace()), thought=line, action=actions)
 def test_a_reflection_is_one_line_of_the_next_trial(reflection, thought, action):
-    player, room = playing("reflexion", max_steps=1, trials=2)
-    answer_with(player, whole(1, [], thought, action, "react"))
-    answer_with(player, f" {reflection}")
-    assert player.episode.hints == f"Trial 1 failed. {reflection.strip()}" and "\n" not in player.episode.hints
-    answer_with(player, whole(1, [], thought, action, "react"))
+    rollout, room = playing("reflexion", max_steps=1, trials=2)
+    answer_with(rollout, whole(1, [], thought, action, "react"))
+    answer_with(rollout, f" {reflection}")
+    assert rollout.episode.hints == f"Trial 1 failed. {reflection.strip()}" and "\n" not in rollout.episode.hints
+    answer_with(rollout, whole(1, [], thought, action, "react"))
     assert room.done == [action, action]
 
 
@@ -169,21 +175,21 @@ def test_a_subgoal_is_read_whatever_it_looks_like(subgoal, number):
 @given(one=subgoals, other=subgoals, first=actions, second=actions, third=actions)
 @example(one=STOP, other=STOP, first="say ; say x", second="say  ", third="say \n; say")
 def test_lumos_carries_out_what_the_grounder_wrote(one, other, first, second, third):
-    player, room = playing("lumos")
-    answer_with(player, f"Subgoal 1: {one}", first, f"; {second}", "", f"{KEEP}Subgoal 2: {other}", third)
+    rollout, room = playing("lumos")
+    answer_with(rollout, f"Subgoal 1: {one}", first, f"; {second}", "", f"{KEEP}Subgoal 2: {other}", third)
     assert room.done == [first, second, third]
-    assert [step.subgoal for step in player.episode.plan.steps] == [f"Subgoal 1: {one}"] * 2 + [f"Subgoal 2: {other}"]
+    assert [step.subgoal for step in rollout.episode.plan.steps] == [f"Subgoal 1: {one}"] * 2 + [f"Subgoal 2: {other}"]
 
 
 @given(thought=line)
 @example(thought="Action 1: go to desk 1")
 @example(thought=" ")
 def test_the_embedded_planner_s_thought_is_no_action(thought):
-    player = house("lumos", model=load())
-    player.start()
-    first = next(iter(player.episode.knowledge.next_action().automaton.start.texts(2000))).decode()
-    answer_with(player, f"{thought}\n", f" {first}")
-    [step] = player.episode.plan.steps
+    rollout = house("lumos", model=load())
+    rollout.start()
+    first = next(iter(rollout.episode.knowledge.next_action().automaton.start.texts(2000))).decode()
+    answer_with(rollout, f"{thought}\n", f" {first}")
+    [step] = rollout.episode.plan.steps
     assert step.action == first and step.subgoal == f"Subgoal 1: {thought.strip()}"
 
 

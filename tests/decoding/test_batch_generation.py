@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from transformers import BloomConfig, BloomForCausalLM
 
 from constrained import ConstrainedError, compile_grammar
-from constrained.agents.step_formats import step_grammar
-from constrained.agents.steps import step_prompt
+from constrained.agents.step_formats import step_grammar, step_prompt
 from constrained.decoding import Request, generate, generate_batch
 from constrained.decoding.ragged_reader import RaggedReader
 from constrained.environments.household import HouseholdEnv, load_games, make_game

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.record import digest
+from constrained.agents.run_file import digest
 from constrained.errors import DataError
 from constrained.pages import trace_page as module
 from constrained.pages.run_graph import Walk

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.asking import Answer, Ask
-from constrained.agents.campaign import play_all
 from constrained.agents.episode import Settings
-from constrained.agents.record import read_tasks
+from constrained.agents.messages import Answer, Ask
+from constrained.agents.run_file import read_tasks
+from constrained.agents.suite_runner import play_all
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError

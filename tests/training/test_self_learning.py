@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from constrained.agents.episode import Settings
-from constrained.agents.record import read_tasks
+from constrained.agents.run_file import read_tasks
 from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.training import self_learning as module

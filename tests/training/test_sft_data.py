@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from constrained.agents.asking import Answer
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
-from constrained.agents.lumos.conversation import Turn, conversation
+from constrained.agents.messages import Answer
 from constrained.agents.plan import Plan
 from constrained.agents.prompts import ALPACA
+from constrained.agents.scheduler import Rollout
+from constrained.agents.strategies.lumos.conversation import Turn, conversation
 from constrained.cli import main
 from constrained.cli.tuning import add_tuning, tuning_of
 from constrained.environments.maths import MathsEnv
@@ -62,22 +62,22 @@ def test_lumos_texts_are_what_its_agents_are_asked(tmp_path, strategy, formulati
         row["module"]: pairs(read_source(str(write(tmp_path / f"{row['module']}.jsonl", [row])), GENERAL).texts)
         for row in rows
     }
-    player = a_problem(strategy)
-    player.start()
+    rollout = a_problem(strategy)
+    rollout.start()
     left = {module: list(found) for module, found in texts.items()}
-    while player.ask is not None:
-        prompt, answer = left[player.ask.role].pop(0)
-        assert player.ask.prompt == prompt
-        player.answer(Answer(answer, player.ask.role))
-    assert left == {"planner": [], "grounder": []} and player.episode.plan.success
+    while rollout.ask is not None:
+        prompt, answer = left[rollout.ask.role].pop(0)
+        assert rollout.ask.prompt == prompt
+        rollout.answer(Answer(answer, rollout.ask.role))
+    assert left == {"planner": [], "grounder": []} and rollout.episode.plan.success
 
 
-def a_problem(strategy) -> Player:
+def a_problem(strategy) -> Rollout:
     """Played without masks, so that an answer is a whole turn."""
     environment = MathsEnv(SODA["question"], Fraction(6))
     plan = Plan(environment.task, "lumos/maths", strategy, "script", False, 0)
     knowledge = ActionKnowledge.from_lark("lumos/maths")
-    return Player(Episode({"policy": GENERAL}, knowledge, plan, Settings(strategy, "react", False), environment))
+    return Rollout(Episode({"policy": GENERAL}, knowledge, plan, Settings(strategy, "react", False), environment))
 
 
 def test_lumos_data_leaves_out_what_is_played(tiny):
@@ -106,19 +106,19 @@ def test_alpaca_rows_are_prompt_and_response(tiny, tmp_path):
 
 
 def test_fireact_texts_are_what_its_agent_is_asked(tmp_path):
-    player = question("fireact")
-    player.start()
-    task = player.episode.plan.task
+    rollout = question("fireact")
+    rollout.start()
+    task = rollout.episode.plan.task
     steps = fireact_steps(EPISODE)
     source = write(tmp_path / "f.json", [{"instruction": task, "input": "", "output": EPISODE}])
     found = pairs(read_source(str(source), GENERAL).texts)
-    assert player.ask.prompt == found[0][0]
+    assert rollout.ask.prompt == found[0][0]
     said = [f"Thought:{answer}" for _, answer in found]
     assert said == [f"Thought: {step.thought}\nAction: {step.action}" for step in steps]
-    says(player, said[0])
-    observed = player.episode.steps[0].observation
-    assert player.ask.prompt == found[1][0].replace(steps[0].observation, observed)
-    assert says(player, said[1]).success
+    says(rollout, said[0])
+    observed = rollout.episode.steps[0].observation
+    assert rollout.ask.prompt == found[1][0].replace(steps[0].observation, observed)
+    assert says(rollout, said[1]).success
 
 
 def test_observations_and_the_end_of_the_episode_are_not_learned(tiny, tmp_path):

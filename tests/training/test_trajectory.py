@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from constrained.agents.record import lines_since, summary
+from constrained.agents.run_file import lines_since, summary
 from constrained.environments.question.env import INVALID
 from constrained.errors import DataError
 from constrained.training.trajectory import from_record

@@ -15,7 +15,7 @@ from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from constrained.agents.campaign import weights_digest
+from constrained.agents.suite_runner import weights_digest
 from constrained.errors import DataError, ModelError, TrainingError
 from constrained.models.adapters import load_adapters
 from constrained.models.load import load

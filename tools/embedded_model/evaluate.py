@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from constrained.agents.campaign import play
 from constrained.agents.episode import Settings
+from constrained.agents.suite_runner import play
 from constrained.environments.household import Game
 from constrained.environments.household.suites import task_of
 from constrained.knowledge import ActionKnowledge

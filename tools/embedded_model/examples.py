@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from constrained.agents.steps import step_answer, step_prompt
+from constrained.agents.step_formats import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
 from constrained.environments.household.memory import Memory
 from constrained.environments.household.text import kind_of

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from constrained.agents.campaign import weights_digest
+from constrained.agents.suite_runner import weights_digest
 from constrained.environments.data import read_json
 from constrained.errors import ConstrainedError, DataError
 from constrained.models.adapters import around, read_adapter

@@ -1,12 +1,10 @@
 """The strategies of the papers, each a generator over an `Episode` that reads like its algorithm."""
 
-from constrained.agents.strategies.cot import cot
-from constrained.agents.strategies.fireact import fireact
 from constrained.agents.strategies.lumos import lumos, lumos_onetime
-from constrained.agents.strategies.open_loop import open_loop
+from constrained.agents.strategies.open_loop import cot, open_loop
 from constrained.agents.strategies.reflexion import reflexion
 from constrained.agents.strategies.rewoo import rewoo
-from constrained.agents.strategies.stepwise import stepwise
+from constrained.agents.strategies.stepwise import fireact, stepwise
 from constrained.agents.strategies.wese import sese, wese
 
 STRATEGIES = {

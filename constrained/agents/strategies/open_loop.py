@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from constrained.agents.asking import Strategy
 from constrained.agents.episode import Episode
+from constrained.agents.messages import Strategy
 from constrained.environments.base import TextEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.answering import answer_only
 from constrained.knowledge.report import INVALID
 
 STOPS = ("stop", "stop planning", "the plan is whole")
@@ -134,3 +135,18 @@ def _stops(knowledge: ActionKnowledge) -> list[str]:
 @cache
 def _either() -> Grammar:
     return Grammar.from_lark("%declare A STOP\nstart: A | STOP\n")
+
+
+def cot(episode: Episode, imagined: TextEnvironment | None = None) -> Strategy:
+    """Answer, or plan ahead; without an environment nothing is executed (`imagined` as in `open_loop`)."""
+    answer = answer_only(episode.start)
+    if answer is None:
+        episode.settings = replace(episode.settings, step_format="react")
+        yield from plan_ahead(episode) if episode.environment else open_loop(episode, imagined)
+        return
+    episode.start = episode.knowledge = answer
+    if episode.environment is None:
+        yield from open_loop(episode)
+    else:
+        episode.begin()
+        yield from episode.step()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from constrained.agents.asking import Asking, Strategy
 from constrained.agents.episode import Episode
+from constrained.agents.messages import Asking, Strategy
 from constrained.agents.plan import step_lines
 from constrained.agents.prompts import KEPT_STEPS, first_that_fits, in_chat_form
 from constrained.environments.base import Memory

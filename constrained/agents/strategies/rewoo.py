@@ -17,8 +17,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from constrained.agents.asking import POLICY, Answer, Asking, Strategy
 from constrained.agents.episode import Episode
+from constrained.agents.messages import POLICY, Answer, Asking, Strategy
 from constrained.agents.prompts import first_that_fits, in_chat_form
 from constrained.agents.strategies.open_loop import open_loop, plan_ahead
 from constrained.environments.base import TextEnvironment

@@ -6,8 +6,10 @@ They differ in what one step looks like (`grammars/steps/`): the bare action; a 
 
 from __future__ import annotations
 
-from constrained.agents.asking import Strategy
+from dataclasses import replace
+
 from constrained.agents.episode import Episode
+from constrained.agents.messages import Strategy
 
 
 def stepwise(episode: Episode) -> Strategy:
@@ -15,3 +17,10 @@ def stepwise(episode: Episode) -> Strategy:
     episode.begin()
     while not episode.over:
         yield from episode.step()
+
+
+def fireact(episode: Episode) -> Strategy:
+    """Play the environment to its end or the limits."""
+    if episode.loaded().is_embedded:
+        episode.settings = replace(episode.settings, step_format="react")
+    yield from stepwise(episode)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from constrained.agents.asking import POLICY, Strategy
 from constrained.agents.episode import Episode
-from constrained.agents.knowledge_graph import Triple, knowledge_graph, one_hop
-from constrained.agents.triples import extract, task_entities
+from constrained.agents.messages import POLICY, Strategy
+from constrained.agents.strategies.knowledge_graph import Triple, extract, knowledge_graph, one_hop, task_entities
 from constrained.environments.base import IN_ON
 from constrained.knowledge import ActionKnowledge
 

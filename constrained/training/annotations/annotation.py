@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from constrained.agents.lumos.conversation import (
+from constrained.agents.strategies.lumos.conversation import (
     KEEP,
     STOP,
     Turn,

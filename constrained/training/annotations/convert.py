@@ -9,8 +9,8 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from constrained.agents.lumos.conversation import KEEP, numbered
-from constrained.agents.lumos.planner import first_subgoal, next_subgoal, whole_plan
+from constrained.agents.strategies.lumos.conversation import KEEP, numbered
+from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, whole_plan
 from constrained.environments.executor.actions import action_grammar, action_space, read_turn, slots
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths import load_gsm8k, load_svamp

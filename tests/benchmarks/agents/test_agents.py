@@ -8,8 +8,7 @@ import pytest
 from benchmarks.agents import command as agents
 from benchmarks.agents.published import published
 from benchmarks.agents.report import table
-from constrained.agents.cost import Price
-from constrained.agents.figures import summarise
+from constrained.agents.metrics import Price, summarise
 from constrained.cli import main
 from constrained.errors import ConstrainedError
 from tests.data import shared

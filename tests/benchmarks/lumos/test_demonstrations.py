@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.lumos.demonstrations import demonstrate
 from constrained import ActionKnowledge
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
+from constrained.agents.scheduler import Rollout
 from constrained.environments.maths import MathsEnv
 from constrained.models.load import load
 from tests.agents.scripted import answer_with
@@ -53,11 +53,11 @@ def test_what_is_learned_is_what_agents_ask(model, how):
     strategy, step_format, name = how
     settings = Settings(strategy, step_format, True, max_steps=8, max_subgoals=4)
     plan, knowledge = Plan(QUESTION, name, strategy, "", True, 0), ActionKnowledge.from_lark(name)
-    player = Player(Episode({"policy": model}, knowledge, plan, settings, MathsEnv(QUESTION, Fraction(48))))
+    rollout = Rollout(Episode({"policy": model}, knowledge, plan, settings, MathsEnv(QUESTION, Fraction(48))))
     asked, learned = [], [text.spans[0].text for _, text in made.texts]
     for answer in ANSWERS[how]:
         for piece in re.split(r"(?<=;)(?= R)", answer):  # with masks on a turn's actions are asked for one by one
-            answer_with(player, lambda ask, piece=piece: asked.append(ask.prompt) or piece)
+            answer_with(rollout, lambda ask, piece=piece: asked.append(ask.prompt) or piece)
     assert plan.success and [prompt for prompt in asked if prompt in learned] == learned
 
 

@@ -12,7 +12,7 @@ import torch
 from pydantic import BaseModel
 
 from constrained import ActionKnowledge, ConstrainedError, Grammar, compile_grammar
-from constrained.agents.steps import step_prompt
+from constrained.agents.step_formats import step_prompt
 from constrained.decoding import generate
 from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
 from constrained.decoding.hosts.outlines_backend import (

@@ -3,8 +3,8 @@
 import pytest
 
 from constrained import compile_grammar
-from constrained.agents.lumos.conversation import STOP
-from constrained.agents.lumos.planner import (
+from constrained.agents.strategies.lumos.conversation import STOP
+from constrained.agents.strategies.lumos.planner import (
     first_subgoal,
     next_subgoal,
     read_subgoal,

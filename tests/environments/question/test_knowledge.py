@@ -5,9 +5,9 @@ import random
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.drive import Player
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
+from constrained.agents.scheduler import Rollout
 from constrained.environments.question import LocalIndex, QuestionEnv
 from constrained.errors import GrammarError
 from constrained.models.load import load
@@ -61,7 +61,7 @@ def play(index, knowledge, *texts, **settings):
         Settings("act", "act", **settings),
         QuestionEnv(QUESTION, index),
     )
-    return answer_with(Player(episode), *texts)
+    return answer_with(Rollout(episode), *texts)
 
 
 @pytest.mark.parametrize("knowledge", ["hotpotqa", "hotpotqa_seen"])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from constrained.agents.campaign import weights_digest
+from constrained.agents.suite_runner import weights_digest
 from constrained.environments.household import make_game
 from constrained.models import load, load_adapters
 from tools.embedded_model.merge_adapter import main

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from constrained.agents.steps import step_prompt
+from constrained.agents.step_formats import step_prompt
 from constrained.environments.household import Game, HouseholdEnv, make_game
 from constrained.errors import DataError
 from tools.embedded_model import train

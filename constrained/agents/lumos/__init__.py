@@ -1,1 +1,0 @@
-"""Lumos's planner and grounder, over the formats in `grammars/lumos/`."""

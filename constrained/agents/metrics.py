@@ -1,0 +1,120 @@
+"""Metrics of a run: rates over its actions, means over its tasks, and what its tokens cost in dollars."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from constrained.agents.messages import POLICY, ROLES, for_role
+from constrained.errors import ConstrainedError
+
+
+def summarise(
+    records: list[dict], measures: Sequence[str] = ("success",), prices: Mapping[str, Price] | None = None
+) -> dict:
+    """Rates over all actions, means over tasks; steps over the tasks won, if any were.
+
+    Parameters
+    ----------
+    records : list of dict
+        The "end" of each task (see `constrained.agents.run_file`), with its "kind".
+    measures : sequence of str
+        Keys of the outcomes; each becomes a mean in percent. A task that failed counts as 0.
+    prices : mapping of str to Price, optional
+        By role; with them there are "dollars", a task's.
+    """
+    count = max(len(records), 1)
+    actions = max(sum(r["actions"] for r in records), 1)
+    won = [r for r in records if r["success"]]
+    kinds = sorted({r["kind"] for r in records})
+    usage = [usage for r in records for usage in r["usage"].values()]
+    return {
+        "tasks": len(records),
+        "failed": sum("failure" in r for r in records),
+        "won": len(won),
+        **{f"{measure} %": 100 * sum(r["outcome"].get(measure, 0.0) for r in records) / count for measure in measures},
+        **({"steps of won": sum(r["steps"] for r in won) / len(won)} if won else {}),
+        "actions": sum(r["actions"] for r in records),
+        "invalid %": 100 * sum(r["invalid"] for r in records) / actions,
+        "misordered %": 100 * sum(r["misordered"] for r in records) / actions,
+        "pruned mass %": 100 * sum(r["pruned mass"] for r in records) / count,
+        "prompt tokens": sum(u["prompt_tokens"] for u in usage) / count,
+        "tokens": sum(u["completion_tokens"] for u in usage) / count,
+        "passes": sum(u["forward_passes"] for u in usage) / count,
+        "seconds": sum(u["seconds"] for u in usage) / count,
+        **({"dollars": sum(cost(r["usage"], prices) for r in records) / count} if prices else {}),
+        "tokens by role": _by_role(records),
+        f"{measures[0]} % by kind": {
+            kind: 100 * _mean([r["outcome"].get(measures[0], 0.0) for r in records if r["kind"] == kind])
+            for kind in kinds
+        },
+    }
+
+
+def _by_role(records: list[dict]) -> dict[str, dict[str, float]]:
+    """Tokens read and written by each role, in all tasks together."""
+    roles = sorted({role for r in records for role in r["usage"]})
+    return {
+        role: {
+            key: sum(r["usage"][role][key] for r in records if role in r["usage"])
+            for key in ("prompt_tokens", "completion_tokens")
+        }
+        for role in roles
+    }
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+_PRICE = re.compile(r"(\w+)=(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars for a million tokens: of the prompt, and of what is written."""
+
+    prompt: float
+    completion: float
+
+
+def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, Price]) -> float:
+    """Dollars for `Plan.usage_by_role`.
+
+    Parameters
+    ----------
+    usage_by_role : mapping of str to mapping
+    prices : mapping of str to Price
+        By role; one without a price of its own has that of the model which serves it (see `asking.for_role`), so
+        "policy" needs one.
+    """
+    total = 0.0
+    for role, usage in usage_by_role.items():
+        price = for_role(role, prices)
+        total += usage["prompt_tokens"] * price.prompt + usage["completion_tokens"] * price.completion
+    return total / 1e6
+
+
+def read_prices(texts: list[str]) -> dict[str, Price]:
+    """Prices as options have them: ``policy=2.5/10``, dollars for a million tokens read and written.
+
+    Raises
+    ------
+    ConstrainedError
+        One is of another form, or "policy" is missing.
+    """
+    prices = {}
+    for text in texts:
+        match = _PRICE.fullmatch(text)
+        if match is None or match[1] not in (POLICY, *ROLES):
+            raise ConstrainedError(
+                f"--price {text} is not ROLE=IN/OUT",
+                f"dollars for a million tokens, such as policy=2.5/10; the roles are {', '.join((POLICY, *ROLES))}",
+            )
+        prices[match[1]] = Price(float(match[2]), float(match[3]))
+    if prices and POLICY not in prices:
+        raise ConstrainedError(
+            "--price has none for the role policy", "its price is also that of the roles without one: policy=0/0, say"
+        )
+    return prices

@@ -1,0 +1,117 @@
+"""The conversations of Lumos's planner and grounder (section 3.2, figure 3), one form for training and acting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from constrained.agents.prompts import KEPT_STEPS, in_chat_form, leaves_room
+
+if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
+    from constrained.models import LoadedModel
+
+KEEP = "No, I will keep planning. "
+"""How a planner's turn begins that goes on after a result."""
+
+STOP = "Yes, I will stop planning."
+"""The planner's last turn."""
+
+_PLAN = "Please provide a reasonable subgoal-based plan to solve the given task."
+_GROUND = (
+    "Please ground the given subgoal{s} to corresponding executable actions for solving the given task. "
+    "The grounded actions must be the one in available action list."
+)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the user says, and what the assistant answers."""
+
+    user: str
+    assistant: str
+
+
+def conversation(turns: Sequence[Turn], user: str | None = None) -> str:
+    """Turns as a model reads them; with what the `user` says last, up to where its answer begins."""
+    said = [_said("user", turn.user) + _said("assistant", turn.assistant) for turn in turns]
+    return "".join(said) + (asked([{"role": "user", "content": user}]) if user is not None else "")
+
+
+def asked(messages: Sequence[Mapping[str, str]]) -> str:
+    """Messages, each with "role" and "content", up to where the assistant's answer to them begins."""
+    return "".join(_said(message["role"], message["content"]) for message in messages) + "<|assistant|>\n"
+
+
+def _said(role: str, content: str) -> str:
+    return f"<|{role}|>\n{content}\n"
+
+
+def numbered(n: int, subgoal: str) -> str:
+    """A subgoal with its number, from 1."""
+    return f"Subgoal {n}: {subgoal}"
+
+
+def plan_for(task: str) -> str:
+    """What a planner is asked first."""
+    return f"{_PLAN}\nTask: {task}"
+
+
+def go_on_after(n: int, result: str) -> str:
+    """What a planner is asked after the `n`-th subgoal; its answer begins with `KEEP`, or is `STOP`."""
+    return f"The executed result for Subgoal {n} is {result}. Should we stop planning?"
+
+
+def ground(task: str, actions: Mapping[str, str], subgoal: str) -> str:
+    """What a grounder is asked first.
+
+    Parameters
+    ----------
+    task : str
+    actions : mapping of str to str
+        The action interfaces: each action with its definition (`ActionKnowledge.actions`).
+    subgoal : str
+        The first subgoal, numbered; or all of a plan made at once, joined with "; ".
+    """
+    listed = "\n".join(text or name for name, text in actions.items())
+    several = "; Subgoal 2: " in subgoal
+    instruction = _GROUND.format(s="s" if several else "")
+    interfaces = f"The available actions are:\n{listed}\n" if listed else ""
+    return f"{instruction}\n{interfaces}Task: {task}\n{ground_next(subgoal)}"
+
+
+def ground_next(subgoal: str) -> str:
+    """What a grounder is asked for each further subgoal."""
+    return f"Subgoal{'s' if '; Subgoal 2: ' in subgoal else ''} to be grounded: {subgoal}"
+
+
+def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, brief: str = "", begun: str = "") -> str:
+    """A conversation up to where the answer to what the `user` says last begins, or as far as it has `begun`.
+
+    Where the context has no room for it, the turns after the first are left out, the oldest before the others; then
+    what the user says first becomes `brief`; at last the beginning of what is left is cut off.
+    """
+    users, answers = [*(turn.user for turn in turns), user], [turn.assistant for turn in turns]
+    for first in filter(None, [users[0], brief]):
+        users[0] = first
+        for kept in (len(turns), *KEPT_STEPS):
+            late = max(len(turns) - kept, 1)
+            shown = [Turn(*turn) for turn in zip(users, answers)]
+            prompt = conversation(shown[:1] + shown[late:], users[-1]) + begun
+            if leaves_room(loaded, prompt):
+                return prompt
+    while not leaves_room(loaded, prompt):
+        prompt = prompt[len(prompt) // 10 + 1 :]
+    return prompt
+
+
+def question_prompt(loaded: LoadedModel, question: str, texts: Sequence[str]) -> str:
+    """A question with the texts that it is to be answered from, each cut where the context has no room for them."""
+    shown = max(map(len, texts), default=0)
+    while True:
+        found = "\n\n".join(text[:shown] for text in texts)
+        asked = f"Answer in a few words, from what was found.\n\n{found}\n\nQuestion: {question}\nAnswer:"
+        prompt = in_chat_form(loaded, asked)
+        if not shown or leaves_room(loaded, prompt):
+            return prompt
+        shown //= 2

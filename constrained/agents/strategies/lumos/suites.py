@@ -1,0 +1,129 @@
+"""Suites as Lumos plays them: in its own action spaces (section 4.1), within the released limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from constrained.agents.strategies.lumos.planner import MOST_SUBGOALS
+from constrained.environments.base import Binding
+from constrained.environments.executor.actions import read_turn
+from constrained.environments.executor.executor import Executor, Tools
+from constrained.environments.question import QuestionEnv
+from constrained.environments.question.scores import MEASURES, exact_match
+from constrained.environments.suite import Suite, Task
+from constrained.errors import ActionError
+
+_TRUTH = {"True": "yes", "False": "no"}  # what a comparison comes to, as questions are answered
+
+
+class Unanswered(Exception):
+    """An action can't be done before a model has answered a question from texts; see `GroundedQuestion.answer`."""
+
+    def __init__(self, question: str, texts: list[str]):
+        super().__init__(question)
+        self.question, self.texts = question, texts
+
+
+class GroundedQuestion:
+    """Answer one question; the last result is the answer.
+
+    Parameters
+    ----------
+    make : callable
+        Opens the `QuestionEnv` whose question, index and measures these are.
+
+    Attributes
+    ----------
+    task : str
+        The question.
+    had_effect : bool
+        Whether the last action could be carried out.
+    """
+
+    def __init__(self, make: Callable[[], QuestionEnv]):
+        self._env = make()
+        self.task = self._env.task
+        self.reset()
+
+    def reset(self) -> str:
+        """Forget all results, and return the question."""
+        self._executor = Executor("qa", Tools(search=self._env.index.search, answer=self._answered))
+        self._answer: str | None = None
+        self.had_effect = True
+        return self._env.reset()
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        """Do one action; one that can't be carried out is answered with the reason, and changes nothing.
+
+        Raises
+        ------
+        Unanswered
+            A model must answer a question first: give its answer to `answer`, and do the action again.
+        """
+        try:
+            found = read_turn("qa", action.strip())
+            if len(found) != 1:
+                raise ActionError(f"{len(found)} actions where one is to be done")
+            observation, self.had_effect = self._executor.perform(found[0]), True
+        except ActionError as error:
+            observation, self.had_effect = f"Error: {error.message}", False
+        self._answer = None
+        return observation, 0.0, False
+
+    def answer(self, text: str) -> None:
+        """Take the answer to what the action just tried asks for."""
+        self._answer = " ".join(text.split())
+
+    def view(self) -> dict[str, Binding]:
+        """Return which results there are, and what each can be used for."""
+        return self._executor.slots()
+
+    def outcome(self) -> dict[str, float]:
+        """Return success (an exact match) and the question's measures, of the last result."""
+        actions, gold = self._executor.actions, self._env.question.answer
+        last = self._executor.texts[actions[-1].results[-1]] if actions else ""
+        given = _TRUTH.get(last, last)
+        return {"success": exact_match(given, gold), **{m: MEASURES[m](given, gold) for m in self._env.measures}}
+
+    def memory(self, first_observation: str) -> None:
+        """Return None: the results are the history."""
+        return
+
+    def close(self) -> None:
+        """Close the environment whose question it is."""
+        self._env.close()
+
+    def _answered(self, question: str, texts: list[str]) -> str:
+        if self._answer is None:
+            raise Unanswered(question, texts)
+        return self._answer
+
+
+MATHS = ("gsm8k", "svamp")
+QUESTIONS = ("hotpotqa", "strategyqa")
+
+ACTIONS = 4
+"""Actions for each subgoal that a plan may have, on average: equations take as many."""
+
+
+def grounded(suite: Suite) -> Suite:
+    """`suite` in the action space that Lumos has for it; as it is where it has none."""
+    family = _family(suite)
+    most = MOST_SUBGOALS.get(family, 0) * ACTIONS
+    if family in MATHS:
+        return replace(suite, knowledge="lumos/maths", max_steps=most)
+    if family in QUESTIONS:
+        tasks = [Task(task.name, task.kind, partial(GroundedQuestion, task.make)) for task in suite.tasks]
+        return replace(suite, knowledge="lumos/qa", max_steps=most, tasks=tasks)
+    return suite
+
+
+def most_subgoals(suite: Suite) -> int | None:
+    """Subgoals after which the released agents stop planning; None where no number is known."""
+    return MOST_SUBGOALS.get(_family(suite))
+
+
+def _family(suite: Suite) -> str:
+    return suite.name.partition("/")[0]
