@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ConstrainedError(Exception):
     """Base of every error this library raises on bad input.
@@ -23,6 +26,26 @@ class ConstrainedError(Exception):
 def install_hint(extra: str) -> str:
     """The command that installs an optional part of this library (an extra of ``pyproject.toml``)."""
     return f"pip install 'constrained-agents[{extra}]'"
+
+
+@contextmanager
+def needs_extra(extra: str, what: str, *packages: str) -> Iterator[None]:
+    """Import optional packages inside this block: a missing one raises ConstrainedError with an install hint.
+
+    Parameters
+    ----------
+    extra : str
+    what : str
+        The feature that needs the packages, for the message.
+    packages : str
+        Top-level names; an ImportError about any other module passes through.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in packages:
+            raise
+        raise ConstrainedError(f"{what} needs {error.name}, which isn't installed", install_hint(extra)) from None
 
 
 class GrammarError(ConstrainedError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from constrained.errors import ConstrainedError
+from constrained.errors import needs_extra
 
 
 def add_parser(commands) -> None:
@@ -19,12 +19,8 @@ def add_parser(commands) -> None:
 
 
 def run(arguments) -> int:
-    try:
+    with needs_extra("lsp", "the language server", "pygls", "lsprotocol"):
         from constrained.language_server.server import make_server
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
-            raise
-        raise ConstrainedError("the language server needs pygls", "pip install 'constrained[lsp]'") from None
     if sys.stdin.isatty():
         print("waiting for an editor on standard input; Ctrl-C ends it", file=sys.stderr)
     make_server().start_io()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from constrained.errors import needs_extra
 from constrained.playground.bounds import PORT
 
 
@@ -24,7 +25,8 @@ def add_parser(commands) -> None:
 
 
 def run(arguments) -> int:
-    from constrained.playground.server import play
+    with needs_extra("playground", "the playground", "flask", "werkzeug"):
+        from constrained.playground.app import play
 
     play(
         arguments.file,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import webbrowser
 from pathlib import Path
 
-from constrained.errors import DataError
+from constrained.errors import DataError, needs_extra
 from constrained.files import write_whole
 
 
@@ -65,7 +65,8 @@ def _count(number: int, what: str) -> str:
 
 
 def _serve(arguments) -> int:
-    from constrained.pages.run_list import serve
+    with needs_extra("playground", "view --serve", "flask", "werkzeug"):
+        from constrained.pages.run_list import serve
 
     def ready(url: str) -> None:
         print(f"runs of {arguments.serve} at {url} (Ctrl+C ends it)", flush=True)

@@ -1,14 +1,11 @@
 """What an editor is told of one file: the findings of `constrained check`, and a card for every name in it.
 
-Run as a program it reads one file's text from standard input and writes what is to be told: a process of its own, since
-a file under someone's hands may cost any time and memory, and is to be given up without its editor noticing.
+The server runs this module in a child process: a file that is being typed may cost any time and memory.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 import warnings
 from pathlib import Path
 
@@ -21,10 +18,7 @@ from constrained.knowledge.description import following
 from constrained.knowledge.lint import check_file
 from constrained.knowledge.lint.outline import IMPORT, SLOT, Definition, read_outline
 from constrained.language_server.semantic import tokens
-from constrained.process_limits import limit_memory
-
-MEMORY = 1 << 30
-"""Bytes that reading a file may take (Linux)."""
+from constrained.subprocesses import serve
 
 MOST_FINDINGS = 200
 """Findings that an editor is told of at once."""
@@ -102,12 +96,10 @@ def _plain(text: str) -> str:
 
 
 def main() -> None:
-    limit_memory(MEMORY)
-    warnings.simplefilter("ignore", FutureWarning)  # what `re` will read otherwise some day
-    asked = json.load(sys.stdin)
-    path = Path(asked["path"]) if asked["path"] else None
-    json.dump(read(asked["text"], asked["name"], path), sys.stdout)
-
-
-if __name__ == "__main__":
-    main()
+    """Serve readings; run in the child process."""
+    warnings.simplefilter("ignore", FutureWarning)  # of `re`, about syntax that may change
+    serve(
+        lambda request, send: send(
+            read(request["text"], request["name"], Path(request["path"]) if request["path"] else None)
+        )
+    )

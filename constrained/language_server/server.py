@@ -12,8 +12,8 @@ from pygls.workspace import TextDocument
 
 from constrained import __version__
 from constrained.knowledge.lint import ERROR, NOTE, WARNING
-from constrained.language_server.apart import Reader
 from constrained.language_server.semantic import MODIFIERS, TYPES, encode
+from constrained.language_server.subprocess_reader import Reader
 
 DELAY = 0.25
 """Seconds without a change before a file is read."""
@@ -119,7 +119,7 @@ def make_server() -> Server:
         for reading in ls.readings.values():
             reading.cancel()
         await asyncio.gather(*ls.readings.values(), return_exceptions=True)
-        await ls.reader.close()
+        ls.reader.close()
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:

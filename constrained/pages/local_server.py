@@ -1,8 +1,8 @@
-"""Servers that this machine alone can reach, and who may talk to them: pages of their own.
+"""HTTP servers that only this machine, and only their own pages, can use.
 
-Such a server listens on the loopback address alone, but every page that a browser shows can send requests there. So
-a request must name this machine as its host (a name that an attacker's server points here is another), must not come
-from another origin, and one that does anything must carry the token that only our own page has been given.
+Such a server listens on the loopback address, but a page from anywhere that is open in a browser can send requests
+there. A request must therefore name this machine as its host (an attacker's host name can be made to point here), must
+not come from another origin, and a POST must carry the token that only our own page was given.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import errno
 import hmac
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
+from flask import Flask, Response, jsonify, request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from constrained.errors import ConstrainedError
@@ -20,7 +21,7 @@ from constrained.errors import ConstrainedError
 ADDRESS = "127.0.0.1"
 NAMES = (ADDRESS, "localhost")
 TOKEN = "X-Constrained-Token"
-"""The header that carries the token; no other origin's page can send it without asking first, which is refused."""
+"""The header that carries the token; a page of another origin can't send it without asking first, which is refused."""
 
 HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",  # the rest of the policy stands in the page itself
@@ -30,41 +31,53 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every answer."""
+"""Sent with every response."""
 
 
-def refused(headers: Mapping[str, str], port: int, token: str | None) -> str | None:
-    """Why a request is not answered; None if it is.
+def protect(app: Flask, port: int, token: str | None) -> None:
+    """Let `app` refuse foreign requests and send `HEADERS`.
 
     Parameters
     ----------
-    headers : mapping
-        Of the request.
+    app : Flask
     port : int
-        Where we listen.
+        Where the server listens.
     token : str or None
-        What it must carry; None: it need not.
+        What POST requests must carry; None: no token is needed.
     """
     hosts = {f"{name}:{port}" for name in NAMES}
-    if headers.get("Host") not in hosts:
-        return "another host is asked for"
-    origin = headers.get("Origin")
-    if origin is not None and origin not in {f"http://{host}" for host in hosts}:
-        return "it comes from another origin"
-    if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-        return "it comes from another site"
-    if token is not None and not hmac.compare_digest(headers.get(TOKEN, "").encode(), token.encode()):
-        return "it lacks this start's token: reload the page"
-    return None
+    origins = {None, *(f"http://{host}" for host in hosts)}
+
+    def reason() -> str | None:
+        if request.headers.get("Host") not in hosts:
+            return "another host is asked for"
+        if request.headers.get("Origin") not in origins:
+            return "it comes from another origin"
+        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            return "it comes from another site"
+        given = request.headers.get(TOKEN, "").encode()
+        if request.method == "POST" and token is not None and not hmac.compare_digest(given, token.encode()):
+            return "it lacks this start's token: reload the page"
+        return None
+
+    @app.before_request
+    def refuse_foreign():
+        why = reason()
+        return (jsonify(error={"message": f"refused: {why}", "hint": None}), 403) if why else None
+
+    @app.after_request
+    def add_headers(response: Response) -> Response:
+        response.headers.extend(HEADERS)
+        return response
 
 
 def listen(ports: Iterable[int]) -> socket.socket:
-    """Listen at the first of `ports` that is free; 0: any.
+    """Listen at the first free one of `ports`; 0 stands for any free port.
 
     Raises
     ------
     ConstrainedError
-        None of them is.
+        None of them is free.
     """
     for port in (ports := list(ports)):
         try:
@@ -80,7 +93,7 @@ def listen(ports: Iterable[int]) -> socket.socket:
 
 
 def serve(app: Callable, listening: socket.socket, ready: Callable[[str], None]) -> None:
-    """Serve a WSGI application at a port that is listened at, until interrupted; `ready` is told its address first."""
+    """Serve a WSGI application until interrupted; calls `ready` with its address first."""
     with listening:
         port = listening.getsockname()[1]
         server = make_server(ADDRESS, port, app, threaded=True, request_handler=_Quiet, fd=listening.fileno())
@@ -90,4 +103,4 @@ def serve(app: Callable, listening: socket.socket, ready: Callable[[str], None])
 
 class _Quiet(WSGIRequestHandler):
     def log_request(self, code="-", size="-") -> None:
-        """Nothing: whoever looks at a page has no use for a line about it."""
+        """Log nothing."""

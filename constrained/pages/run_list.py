@@ -11,7 +11,7 @@ from pathlib import Path
 from time import time
 from urllib.parse import quote
 
-from flask import Flask, Response, abort, request
+from flask import Flask, abort
 
 from constrained.errors import ConstrainedError, DataError
 from constrained.pages import local_server
@@ -127,15 +127,7 @@ def make_app(folder: str | Path, port: int) -> Flask:
     app = Flask(__name__, static_folder=None)
     app.url_map.merge_slashes = False
 
-    @app.before_request
-    def only_from_here():
-        why = local_server.refused(request.headers, port, None)
-        return (f"refused: {why}", 403) if why else None
-
-    @app.after_request
-    def with_headers(response: Response) -> Response:
-        response.headers.extend(local_server.HEADERS)
-        return response
+    local_server.protect(app, port, token=None)
 
     @app.get("/")
     def listing():

@@ -1,9 +1,12 @@
-"""The playground's server: what its page asks for, answered by processes of their own."""
+"""The playground: a server on this machine whose page writes, checks and runs action knowledge."""
 
 from __future__ import annotations
 
 import json
+import logging
 import secrets
+import threading
+import webbrowser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +17,7 @@ from werkzeug.exceptions import HTTPException
 
 from constrained import __version__
 from constrained.agents.strategies import STRATEGIES
+from constrained.automaton.tokenizers import EMBEDDED
 from constrained.errors import ConstrainedError
 from constrained.grammar import shipped_names
 from constrained.pages import local_server
@@ -21,30 +25,150 @@ from constrained.pages.html_page import STATIC, page, static
 from constrained.pages.trace_page import trace_page
 from constrained.playground import bounds, requests
 from constrained.playground.document import FILE, Document, path_of, shipped_text
-from constrained.playground.jobs import error_data
-from constrained.playground.worker import Worker
+from constrained.subprocesses import BEAT, ChildError, SubprocessError, Worker, error_data
 
-BEGIN_WITH = "household"
-"""The shipped grammar that is shown where no file is opened: its tasks can be played."""
+FIRST_SHOWN = "household"
+"""The shipped grammar that is shown if no file is opened: its tasks can be played."""
+
+_log = logging.getLogger(__name__)
+
+
+def play(
+    file: str | None = None,
+    *,
+    port: int | None = None,
+    tokenizers: Sequence[str] = (),
+    model: str | None = None,
+    browser: bool = True,
+) -> None:
+    """Serve the playground until Ctrl-C.
+
+    Parameters
+    ----------
+    file : str, optional
+        A `.lark` file to open or create.
+    port : int, optional
+        Default: 8750, or the next that is free; 0: any.
+    tokenizers : sequence of str
+        Tokenizers offered beside the embedded model's: names, files, or folders that hold such files.
+    model : str, optional
+        The model that runs tasks; default: the embedded one.
+    browser : bool
+        Open the page in a browser.
+
+    Raises
+    ------
+    ConstrainedError
+        The file can't be read, or the port is taken.
+    """
+
+    def ready(address: str) -> None:
+        print(f"playground: {address}\nonly this machine can reach it; Ctrl-C ends it", flush=True)
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+    document = Document.open(file) if file else None
+    ports = range(bounds.PORT, bounds.PORT + bounds.PORTS) if port is None else [port]
+    listening = local_server.listen(ports)
+    found = [EMBEDDED, *(one for name in tokenizers for one in tokenizers_at(name))]
+    playground = Playground(listening.getsockname()[1], document, list(dict.fromkeys(found)), model)
+    try:
+        local_server.serve(create_app(playground), listening, ready)
+    finally:
+        playground.close()
+
+
+def tokenizers_at(name: str) -> list[str]:
+    """The tokenizer files in a folder and its subfolders; a name that is no folder is a tokenizer itself."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return [name]
+    files = [*folder.glob("tokenizer.json"), *folder.glob("*/tokenizer.json"), *folder.rglob("tekken*.json")]
+    if not files:
+        raise ConstrainedError(f"no tokenizer.json or tekken.json in {name}", "name the file, or the folder it is in")
+    return sorted(str(file) for file in files)
+
+
+class JobError(ConstrainedError):
+    """A job that took too long or too much memory, was stopped, or came while another was running."""
+
+
+class Jobs:
+    """Runs jobs of `constrained.playground.jobs` in one child process, one at a time.
+
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes that the process may take beyond what its libraries take.
+    """
+
+    def __init__(self, memory: int | None = None):
+        self.process = Worker("constrained.playground.jobs", memory)
+        self._turn = threading.Lock()
+
+    def answer(self, *jobs: tuple[str, dict, float]) -> dict:
+        """Do (name, request, seconds) jobs one after the other and return the answer of the last.
+
+        Raises
+        ------
+        ChildError
+            A job failed.
+        JobError
+            A job took too long or too much memory.
+        """
+        with self._turn:
+            for job, asked, seconds in jobs:
+                *_, last = filter(None, self._messages(job, asked, seconds))
+        return last
+
+    def messages(self, job: str, asked: dict, seconds: float) -> Iterator[dict]:
+        """Yield the messages of a job as they come, and an empty one for every second without any.
+
+        Closing the iterator ends the job. Raises as `answer` does, and JobError if a job is running.
+        """
+        if not self._turn.acquire(timeout=2 * BEAT):  # enough for a job that was just stopped
+            raise JobError("a run is under way", "stop it, or wait for its end")
+        try:
+            yield from self._messages(job, asked, seconds)
+        finally:
+            self._turn.release()
+
+    def stop(self) -> None:
+        """End the running job, if there is one."""
+        if self._turn.locked():
+            self.process.kill()
+
+    def _messages(self, job: str, asked: dict, seconds: float) -> Iterator[dict]:
+        try:
+            for message in self.process.messages({**asked, "job": job}, seconds):
+                yield message or {}
+        except SubprocessError as error:
+            if error.late:
+                raise JobError(f"it {error.how}", "make it simpler") from None
+            raise JobError("it was stopped, or took more memory than there is for it") from None
+        except ChildError as error:
+            if error.traceback:
+                _log.error("a job of the playground failed:\n%s", error.traceback)
+            raise
 
 
 @dataclass
 class Playground:
-    """What one start of the playground holds.
+    """The state of one running playground.
 
     Attributes
     ----------
     port : int
     document : Document or None
-        The file that is open.
+        The open file.
     tokenizers : sequence of str
-        Those that may be chosen, the first at first.
+        Those that may be chosen; the first is preselected.
     model : str or None
-        What runs; None: the embedded model.
+        The model that runs tasks; None: the embedded one.
     token : str
-        What requests of our own page carry.
+        Sent with every request of our own page.
     trace : Path
-        The record of the last run, token by token.
+        The trace of the last run.
     """
 
     port: int
@@ -53,25 +177,24 @@ class Playground:
     model: str | None = None
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
-    def __post_init__(self):
-        self.checks, self.explanations = Worker(bounds.MEMORY), Worker(bounds.MEMORY)
-        self.runs = Worker()
+    def __post_init__(self) -> None:
+        self.checks, self.explanations, self.runs = Jobs(bounds.MEMORY), Jobs(bounds.MEMORY), Jobs()
         self._folder = TemporaryDirectory(prefix="constrained-playground-")
         self.trace = Path(self._folder.name, "run.jsonl")
 
     def close(self) -> None:
-        """End what is under way, and leave nothing behind."""
-        for worker in (self.checks, self.explanations, self.runs):
-            worker.close()
+        """Kill the child processes and delete the trace."""
+        for jobs in (self.checks, self.explanations, self.runs):
+            jobs.process.close()
         self._folder.cleanup()
 
     def page(self) -> str:
-        """The page, as it opens."""
+        """The page with its initial data."""
         data = {
             "version": __version__,
             "token": self.token,
             "file": self.document and {"name": self.document.path.name, "path": str(self.document.path)},
-            "begin": FILE if self.document else BEGIN_WITH,
+            "begin": FILE if self.document else FIRST_SHOWN,
             "shipped": shipped_names(),
             "tokenizers": list(self.tokenizers),
             "strategies": list(STRATEGIES),
@@ -79,46 +202,30 @@ class Playground:
             "bounds": {"text": bounds.TEXT, "steps": bounds.STEPS, "path": bounds.PATH, "task": bounds.TASK},
         }
         title = f"{self.document.path.name if self.document else 'constrained'} - playground"
-        return page(
-            title,
-            static("playground/body.html"),
-            styles=["graph.css", *(f"playground/{name}.css" for name in ("layout", "editor", "panels", "run"))],
-            modules=["static/playground/main.js"],
-            data=data,
-            connect=True,
-        )
+        styles = ["graph.css", *(f"playground/{name}.css" for name in ("layout", "editor", "panels", "run"))]
+        body = static("playground/body.html")
+        return page(title, body, styles=styles, modules=["static/playground/main.js"], data=data, connect=True)
 
     def text(self, data: dict) -> dict:
-        """A request's text, with where its document is."""
+        """The text in a request, with the path of its document."""
         asked = requests.text(data)
         return {**asked, "source": path_of(asked["document"], self.document)}
 
 
 def create_app(playground: Playground) -> Flask:
-    """The server of one start, as a WSGI application."""
+    """The server as a WSGI application."""
     app = Flask("constrained.playground", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = bounds.REQUEST
     app.json.ensure_ascii = False
-
-    @app.before_request
-    def only_our_own():
-        token = playground.token if request.method == "POST" else None
-        why = local_server.refused(request.headers, playground.port, token)
-        return (jsonify(error={"message": f"refused: {why}", "hint": None}), 403) if why else None
-
-    @app.after_request
-    def with_headers(response: Response) -> Response:
-        for name, value in local_server.HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
+    local_server.protect(app, playground.port, playground.token)
 
     @app.errorhandler(ConstrainedError)
     def as_data(error: ConstrainedError):
-        # a browser reports other codes as faults of the page, and what is typed may be wrong
+        # browsers report other codes as faults of the page, and what is being typed may be wrong
         return jsonify(error=error_data(error)), 400 if isinstance(error, requests.RequestError) else 200
 
     @app.errorhandler(HTTPException)
-    def in_words(error: HTTPException):
+    def http_error(error: HTTPException):
         return jsonify(error={"message": error.description, "hint": None}), error.code
 
     _add_pages(app, playground)
@@ -128,8 +235,11 @@ def create_app(playground: Playground) -> Flask:
 
 
 def _add_pages(app: Flask, playground: Playground) -> None:
-    served = dict.fromkeys(("dom.js", *_files("playground", ".js"), *_files("vendor", ".js")), "text/javascript")
-    served |= dict.fromkeys(_files("vendor", ".LICENSE"), "text/plain")
+    def files(folder: str, suffix: str) -> list[str]:
+        return [f"{folder}/{file.name}" for file in (STATIC / folder).iterdir() if file.name.endswith(suffix)]
+
+    served = dict.fromkeys(("dom.js", *files("playground", ".js"), *files("vendor", ".js")), "text/javascript")
+    served |= dict.fromkeys(files("vendor", ".LICENSE"), "text/plain")
 
     @app.get("/")
     def index():
@@ -146,10 +256,6 @@ def _add_pages(app: Flask, playground: Playground) -> None:
         if name not in served:
             return jsonify(error={"message": "there is no such file", "hint": None}), 404
         return Response((STATIC / name).read_bytes(), mimetype=served[name])
-
-
-def _files(folder: str, end: str) -> list[str]:
-    return [f"{folder}/{one.name}" for one in (STATIC / folder).iterdir() if one.name.endswith(end)]
 
 
 def _add_documents(app: Flask, playground: Playground) -> None:
@@ -172,18 +278,17 @@ def _add_documents(app: Flask, playground: Playground) -> None:
 def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/check")
     def check():
-        said = playground.checks.answer(("check", playground.text(request.get_json()), bounds.CHECK_SECONDS))
+        answer = playground.checks.answer(("check", playground.text(request.get_json()), bounds.CHECK_SECONDS))
         version = playground.document.read()["version"] if playground.document else None
-        return {**said, "version": version}
+        return {**answer, "version": version}
 
     @app.post("/api/explain")
     def explain():
         data = request.get_json()
         asked = {**playground.text(data), **requests.explain(data)}
         if asked["tokenizer"] not in playground.tokenizers:
-            raise requests.RequestError(
-                f"no tokenizer {asked['tokenizer']!r} was named at the start", "reload the page"
-            )
+            problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"
+            raise requests.RequestError(problem, "reload the page")
         return playground.explanations.answer(
             ("tokenizer", asked, bounds.TOKENIZER_SECONDS), ("explain", asked, bounds.CHECK_SECONDS)
         )
@@ -191,13 +296,9 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/run")
     def run():
         data = request.get_json()
-        asked = {
-            **playground.text(data),
-            **requests.run(data),
-            "model": playground.model,
-            "trace": str(playground.trace),
-        }
-        return Response(_lines(playground.runs, asked), mimetype="application/x-ndjson")
+        asked = {**playground.text(data), **requests.run(data), "model": playground.model}
+        lines = _lines(playground.runs, {**asked, "trace": str(playground.trace)})
+        return Response(lines, mimetype="application/x-ndjson")
 
     @app.post("/api/stop")
     def stop():
@@ -205,10 +306,10 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
         return {}
 
 
-def _lines(worker: Worker, asked: dict) -> Iterator[str]:
-    """What a run says, as JSON Lines; empty objects while it says nothing, so that a page that has gone is noticed."""
+def _lines(jobs: Jobs, asked: dict) -> Iterator[str]:
+    """The messages of a run as JSON Lines; the empty ones are sent too, which notices a page that has gone."""
     try:
-        for message in worker.messages("run", asked, bounds.RUN_SECONDS):
+        for message in jobs.messages("run", asked, bounds.RUN_SECONDS):
             yield json.dumps(message, ensure_ascii=False) + "\n"
     except ConstrainedError as error:
         yield json.dumps({"error": error_data(error)}, ensure_ascii=False) + "\n"

@@ -1,23 +1,14 @@
-"""What the playground's processes do, each request plain data and each answer, too."""
+"""What the playground's child processes do: check a text, explain a path, run a task."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import sys
-import threading
-import traceback
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
-from multiprocessing.connection import Connection
 
 from constrained.agents.plan import Plan
 from constrained.automaton import Vocabulary
 from constrained.automaton.vocabulary import open_vocabulary
 from constrained.environments.household import plays
-from constrained.errors import ConstrainedError
 from constrained.grammar import STEP
 from constrained.grammar.relations import stand_ins
 from constrained.knowledge import ActionKnowledge
@@ -25,17 +16,14 @@ from constrained.knowledge.explain import explain_file, what_comes
 from constrained.knowledge.lint import Checked, check_file
 from constrained.playground import bounds
 from constrained.playground.document import source_of
-from constrained.process_limits import limit_memory
-
-Say = Callable[[dict], None]
-"""Gives an answer, or one more part of it, to whoever asked."""
+from constrained.subprocesses import Send, serve
 
 
-def check(request: dict, say: Say) -> None:
+def check(request: dict, send: Send) -> None:
     """What is wrong with a text, what is in it, its graph, and how a model reads it."""
     checked = check_file(source_of(request))
     found = [finding.to_dict(checked.name, checked.line(finding.place)) for finding in checked.findings]
-    say(
+    send(
         {
             "findings": found[: bounds.FINDINGS],
             "more": max(0, len(found) - bounds.FINDINGS),
@@ -64,16 +52,16 @@ def _vocabulary(name: str) -> Vocabulary:
     return open_vocabulary(name)
 
 
-def tokenizer(request: dict, say: Say) -> None:
+def tokenizer(request: dict, send: Send) -> None:
     """Read a tokenizer, whose tokens explanations will ask for."""
-    say({"size": _vocabulary(request["tokenizer"]).size})
+    send({"size": _vocabulary(request["tokenizer"]).size})
 
 
-def explain(request: dict, say: Say) -> None:
+def explain(request: dict, send: Send) -> None:
     """What may come after a path, and why."""
     explanation, unbound = explain_file(source_of(request), request["path"], values=request["values"])
     said = explanation.to_dict()
-    say(
+    send(
         {
             **said,
             **what_comes(explanation, _vocabulary(request["tokenizer"]), bounds.TOKENS),
@@ -84,13 +72,10 @@ def explain(request: dict, say: Say) -> None:
     )
 
 
-def run(request: dict, say: Say) -> None:
+def run(request: dict, send: Send) -> None:
     """A plan, step by step: "start", each "step", and the "end"."""
-    from tqdm import tqdm
+    from constrained import generate_plan  # torch: only for runs
 
-    from constrained import generate_plan  # torch: only where something is run
-
-    tqdm.set_lock(threading.RLock())  # its own is for several processes, and is left behind when this one is ended
     knowledge = ActionKnowledge.from_lark(source_of(request), spots=True).bind(**request["values"])
     plan = generate_plan(
         request["task"],
@@ -102,10 +87,10 @@ def run(request: dict, say: Say) -> None:
         seed=request["seed"],
         constrained=request["masks"],
         trace=request["trace"],
-        on_start=lambda plan: say({"start": _started(plan)}),
-        on_step=lambda step: say({"step": asdict(step)}),
+        on_start=lambda plan: send({"start": _started(plan)}),
+        on_step=lambda step: send({"step": asdict(step)}),
     )
-    say({"end": {**plan.to_dict(), "steps": len(plan.last_phase), "unbound": knowledge.grammar.unbound()}})
+    send({"end": {**plan.to_dict(), "steps": len(plan.last_phase), "unbound": knowledge.grammar.unbound()}})
 
 
 def _started(plan: Plan) -> dict:
@@ -115,56 +100,6 @@ def _started(plan: Plan) -> dict:
 JOBS = {job.__name__: job for job in (check, tokenizer, explain, run)}
 
 
-def serve(pipe: Connection, memory: int | None) -> None:
-    """Do the jobs that come through `pipe`, until it ends; the answers to each end with None.
-
-    Parameters
-    ----------
-    pipe : Connection
-    memory : int or None
-        Bytes that the jobs may take.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    if memory is not None:
-        limit_memory(memory)
-    try:
-        pipe.send(None)
-        while True:
-            job, request = pipe.recv()
-            _do(job, request, pipe.send)
-            pipe.send(None)
-    except (EOFError, BrokenPipeError):
-        return
-
-
-def _end_with_parent() -> None:
-    """However the parent ends, no job outlives it."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
-
-
-def _do(job: str, request: dict, say: Say) -> None:
-    try:
-        JOBS[job](request, say)
-    except ConstrainedError as error:
-        say({"error": error_data(error)})
-    except MemoryError:
-        say({"error": {"message": "it takes more memory than there is for it", "hint": "make the grammar smaller"}})
-    except RecursionError:
-        say({"error": {"message": "it is nested too deeply", "hint": "make the grammar simpler"}})
-    except (EOFError, BrokenPipeError):  # nobody listens any more
-        raise
-    except Exception as error:  # a mistake of ours: the page lives on, and the terminal tells where it is
-        traceback.print_exc(file=sys.stderr)
-        say({"error": {"message": f"something went wrong here: {type(error).__name__}: {error}", "hint": None}})
-
-
-def error_data(error: ConstrainedError) -> dict:
-    """An error as the page shows it."""
-    return {
-        "message": error.message,
-        "hint": error.hint,
-        "line": getattr(error, "line", None),
-        "column": getattr(error, "column", None),
-    }
+def main() -> None:
+    """Serve jobs; run in the child process."""
+    serve(lambda request, send: JOBS[request["job"]](request, send))

@@ -1,4 +1,4 @@
-"""What pages ask for, read with care: every field of the right kind and within its bound."""
+"""Read the page's requests: every field must have the right type and be within its bound."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from constrained.playground import bounds
 
 
 class RequestError(ConstrainedError):
-    """A request that is not of the form the page sends."""
-
-
-class NoText(ConstrainedError):
-    """Something typed that is no text."""
-
-
-class TooMuch(ConstrainedError):
-    """What was typed is beyond a bound."""
+    """A request that doesn't have the form that the page sends."""
 
 
 def field(data: Any, name: str, kind: type | tuple[type, ...], most: int | None = None) -> Any:
@@ -27,18 +19,17 @@ def field(data: Any, name: str, kind: type | tuple[type, ...], most: int | None 
     Parameters
     ----------
     data : object
-        What was sent.
+        The request.
     name : str
     kind : type or tuple of type
-        What its value must be.
     most : int, optional
-        The longest text, or the greatest number (then from 0).
+        The greatest length of a text, or the greatest number (the least is 0).
 
     Raises
     ------
     RequestError
-        It is missing, or of another kind.
-    TooMuch
+        The field is missing or of another type.
+    ConstrainedError
         It is beyond its bound.
     """
     value = data.get(name) if isinstance(data, dict) else None
@@ -46,14 +37,14 @@ def field(data: Any, name: str, kind: type | tuple[type, ...], most: int | None 
     if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
         raise RequestError(f"the request has no {name!r} of the right kind", "reload the page")
     if most is not None and isinstance(value, str) and len(value) > most:
-        raise TooMuch(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
+        raise ConstrainedError(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
     if most is not None and isinstance(value, int) and not 0 <= value <= most:
-        raise TooMuch(f"{name} is {value}", f"use 0 to {most:,}")
+        raise ConstrainedError(f"{name} is {value}", f"use 0 to {most:,}")
     return value
 
 
 def text(data: Any) -> dict:
-    """The text of a grammar, and the document it is of."""
+    """The text of a grammar, and the name of its document."""
     return {
         "text": unicode(field(data, "text", str, bounds.TEXT)),
         "document": field(data, "document", (str, type(None))),
@@ -61,7 +52,7 @@ def text(data: Any) -> dict:
 
 
 def explain(data: Any) -> dict:
-    """What is to be explained, by which tokenizer."""
+    """The path to explain, the values of slots and the tokenizer."""
     return {
         "values": field(data, "values", dict),
         "path": unicode(field(data, "path", str, bounds.PATH)),
@@ -70,7 +61,7 @@ def explain(data: Any) -> dict:
 
 
 def run(data: Any) -> dict:
-    """What is to be run, and how."""
+    """The task to run and the settings of the run."""
     strategy = field(data, "strategy", str)
     if strategy not in STRATEGIES:
         raise RequestError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
@@ -86,9 +77,11 @@ def run(data: Any) -> dict:
 
 
 def unicode(given: str) -> str:
-    """`given`, which may hold no lone surrogates: JSON can write them, and no text has them."""
+    """Return `given`; raise if it has lone surrogates, which JSON can hold and UTF-8 can't."""
     try:
         given.encode()
     except UnicodeEncodeError:
-        raise NoText("the text has a lone surrogate, which is no character", "delete what can't be shown") from None
+        raise ConstrainedError(
+            "the text has a lone surrogate, which is no character", "delete the characters that can't be shown"
+        ) from None
     return given

@@ -13,7 +13,8 @@ from pygls.lsp.client import LanguageClient
 
 from constrained.grammar.source import SHIPPED
 from constrained.knowledge.lint import check_file
-from constrained.language_server import apart
+from constrained.language_server import subprocess_reader
+from constrained.subprocesses import Worker
 
 GOOD = SHIPPED / "template.lark"
 BROKEN = (
@@ -239,36 +240,36 @@ def test_what_is_large_or_hostile_holds_up_nothing_else():
 
 
 def test_a_reading_that_nobody_waits_for_is_ended(monkeypatch):
-    started, begin = [], asyncio.create_subprocess_exec
+    started, start = [], Worker.start
 
-    async def noted(*given, **options):
-        started.append(await begin(*given, **options))
-        return started[-1]
+    def noted(worker):
+        start(worker)
+        started.append(worker)
 
     async def give_up():
-        monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-        reader = apart.Reader()
+        monkeypatch.setattr(Worker, "start", noted)
+        reader = subprocess_reader.Reader()
         reading = asyncio.ensure_future(reader.read(HUGE, "huge", None))
         while not started:
             await asyncio.sleep(0.01)
         reading.cancel()
         await asyncio.wait([reading])
-        assert reading.cancelled() and started[0].returncode is not None
-        assert len(started) == 2 and started[1].returncode is None  # the next is ready
-        assert (await reader.read("start: nothing", "one", None))["findings"] and started[1].returncode is not None
-        await reader.close()
-        assert len(started) == 3 and started[2].returncode is not None
+        assert reading.cancelled() and not started[0].running
+        assert len(started) == 2 and started[1].running  # the next is ready
+        assert (await reader.read("start: nothing", "one", None))["findings"] and not started[1].running
+        reader.close()
+        assert not any(worker.running for worker in started)
 
     asyncio.run(give_up())
 
 
 def read_once(text) -> dict:
     async def reading():
-        reader = apart.Reader()
+        reader = subprocess_reader.Reader()
         try:
             return await reader.read(text, "one", None)
         finally:
-            await reader.close()
+            reader.close()
 
     return asyncio.run(reading())
 
@@ -281,13 +282,12 @@ def test_what_a_folder_holds_is_not_run(tmp_path, monkeypatch):
 
 
 def test_a_reading_that_takes_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr(apart, "SECONDS", 0.05)
+    monkeypatch.setattr(subprocess_reader, "SECONDS", 0.05)
     (finding,) = read_once(HUGE)["findings"]
     assert finding["code"] == "not-checked" and "longer than 0.05" in finding["message"]
 
 
 def test_a_reading_that_fails_or_cant_begin_says_so(monkeypatch):
-    monkeypatch.setattr(apart.sys, "executable", "/no/such/python")
-    assert "no process could be started" in read_once("start: nothing")["findings"][0]["message"]
-    monkeypatch.setattr(apart.sys, "executable", "/bin/true")
-    assert "reading it failed" in read_once("start: nothing")["findings"][0]["message"]
+    for program, words in [("/no/such/python", "couldn't be started"), ("/bin/true", "reading it failed")]:
+        monkeypatch.setattr(sys, "executable", program)
+        assert words in read_once("start: nothing")["findings"][0]["message"]

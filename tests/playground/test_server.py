@@ -16,7 +16,7 @@ import pytest
 from constrained.cli import main
 from constrained.pages import local_server
 from tests.playground.serving import serving
-from tests.playground.test_worker import LONG, RUN
+from tests.playground.test_jobs import LONG, RUN
 
 
 def token_of(address: str) -> str:

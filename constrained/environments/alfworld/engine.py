@@ -1,40 +1,38 @@
-"""The original engine, in a process of its own: run as a module, it answers requests line by line.
-
-A request and its answer are one line of JSON each, on standard input and output:
+"""ALFWorld's original engine as a server in a child process. Its requests are:
 
     ["open", GAME]      GAME the text of a game.tw-pddl; starts the game
-    ["reset"]           starts it anew
+    ["reset"]           starts it again
     ["step", COMMAND]
 
-The process has three reasons.  The planner behind the engine is a C++ library that ends its
-process on an error, overwrites `sys.argv` and is under the GPL; here it can't take the agent
-down, and nothing of it is loaded into the agent's process.
+The planner behind the engine is a C++ library that ends its process on an error, overwrites `sys.argv` and is under
+the GPL: in a child process it can't take the agent down, and the agent's process loads nothing of it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
+import tempfile
 from collections.abc import Iterable
+from functools import cache
+
+from constrained.subprocesses import serve
 
 
-def serve() -> None:
-    """Answer requests until standard input ends."""
-    # The planner writes to the process's standard output as it likes: our answers get a way of their own.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def main() -> None:
+    """Serve requests; run in the child process."""
+    # alfworld makes its data folder when it is imported; as none is used, it needn't be in the user's home.
+    os.environ.setdefault("ALFWORLD_DATA", tempfile.gettempdir())
+    serve(lambda request, send: send(_answer(_engine(), *request)))
+
+
+@cache
+def _engine():
     import textworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
     from textworld.envs.pddl import PddlEnv
 
-    game = AlfredDemangler(PddlEnv(textworld.EnvInfos(facts=True)))
-    for line in sys.stdin:
-        try:
-            answer = _answer(game, *json.loads(line))
-        except (Exception, SystemExit) as error:  # the planner's reader leaves a bad file through sys.exit
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), file=answers, flush=True)
+    return AlfredDemangler(PddlEnv(textworld.EnvInfos(facts=True)))
 
 
 def _answer(game, request: str, *given: str) -> dict:
@@ -65,7 +63,3 @@ def takeable(facts: Iterable[tuple[str, ...]]) -> dict[str, list[str]]:
         if receptacle in here and (receptacle,) not in shut and (thing,) in held.get("pickupable", ()):
             found.setdefault(receptacle, []).append(thing)
     return found
-
-
-if __name__ == "__main__":
-    serve()

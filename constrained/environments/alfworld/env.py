@@ -89,7 +89,7 @@ class AlfworldEnv(HouseholdTexts):
         GameError
             When the engine isn't installed, or can't play this game.
         """
-        request = ("reset",) if self._engine.running and self._moment else ("open", self._content)
+        request = ("reset",) if self._engine.process.running and self._moment else ("open", self._content)
         self._moment = None
         self._moment = self._engine.ask(*request)
         self.place, self.had_effect, self.done = None, True, self._moment["won"]
@@ -137,7 +137,7 @@ class AlfworldEnv(HouseholdTexts):
     def close(self) -> None:
         """End the engine's process; safe to call twice."""
         self._moment = None
-        self._engine.close()
+        self._engine.process.close()
 
     def _now(self) -> dict:
         if self._moment is None:

@@ -13,7 +13,7 @@ from typing import Protocol
 from lark import Token, Tree
 
 from constrained.environments.executor.actions import Action, kind_of, names, read_turn, rule_of, slots, tokens
-from constrained.environments.executor.worker import Worker, shared_worker
+from constrained.environments.executor.worker import MathsWorker, shared_worker
 from constrained.errors import ActionError, ToolError
 
 MATHEMATICS = frozenset({"calculator", "set_equation", "solve_equation", "solve_inequality", "count", "define"})
@@ -66,7 +66,7 @@ class Executor:
     space : {"maths", "qa"}
         The action space; web and WebShop act on their environments, not here.
     tools : Tools, optional
-    worker : Worker, optional
+    worker : MathsWorker, optional
         The process for mathematics; default: one that all executors share.
 
     Attributes
@@ -79,12 +79,12 @@ class Executor:
         The same as text.
     """
 
-    def __init__(self, space: str, tools: Tools = Tools(), worker: Worker | None = None):
+    def __init__(self, space: str, tools: Tools = Tools(), worker: MathsWorker | None = None):
         if space not in ("maths", "qa"):
             raise ActionError(f"actions of {space!r} aren't carried out here", "use 'maths' or 'qa'")
         self.space = space
         self.tools = tools
-        self.worker = worker or shared_worker()
+        self.worker = worker or shared_worker
         self.actions: list[Action] = []
         self.values: dict[int, object] = {}
         self.texts: dict[int, str] = {}

@@ -1,140 +1,85 @@
-"""A process that does the mathematics, so that what takes too long or too much can be ended.
-
-It is started by its first task, serves one task after the other, and ends with its parent. A task that passes
-the time limit costs the process, and the next one starts another. Needs POSIX, for waiting at a pipe.
-"""
+"""The child process for mathematics, so that an action that takes too long or too much memory can be ended."""
 
 from __future__ import annotations
 
-import atexit
-import math
-import os
-import subprocess
-import sys
-from multiprocessing.connection import Connection
+import pickle
+from base64 import b64decode, b64encode
+from typing import Any
 
 from constrained.errors import ActionError
-from constrained.process_limits import limit_memory
+from constrained.subprocesses import ChildError, Send, SubprocessError, Worker, serve
 
 SECONDS = 5.0
 """Time limit of one action."""
+
 MEMORY = 1 << 30
-"""Bytes that the process may take for its tasks, beyond what its libraries take (Linux)."""
-_START_SECONDS = 120.0
+"""Bytes that the process may take beyond what its libraries take (Linux)."""
 
 
-class Worker:
-    """One such process.
+class MathsWorker:
+    """Carries out mathematical actions in a child process, which is replaced when it dies.
 
     Parameters
     ----------
     seconds : float
-        Time limit of a task.
+        Time limit of one action.
     """
 
     def __init__(self, seconds: float = SECONDS):
         self.seconds = seconds
-        self._process: subprocess.Popen | None = None
+        self.process = Worker(__name__, MEMORY)
 
-    def perform(self, *task):
-        """`constrained.environments.executor.mathematics.perform(*task)`, over there.
+    def perform(self, *action: Any) -> list[tuple[object, str]]:
+        """`constrained.environments.executor.mathematics.perform(*action)` in the child process.
 
         Raises
         ------
         ActionError
-            The task's own, or the time or memory limit's.
+            The action's own error, or the time or memory limit was passed.
         """
-        if self._process is None or self._process.poll() is not None:
-            self._start()
         try:
-            self._send.send((self.seconds, task))
-            if not self._receive.poll(self.seconds):
-                self.close()
+            return _decoded(self.process.ask(_encoded(action), self.seconds))
+        except ChildError as error:
+            raise ActionError(error.message, error.hint) from None
+        except SubprocessError as error:
+            if error.late:
                 hint = "use smaller numbers or simpler steps"
-                raise ActionError(f"it took longer than {self.seconds:g} seconds", hint)
-            done, answer, hint = self._receive.recv()
-        except (EOFError, OSError):
-            self.close()
-            raise ActionError("it took more memory than there is for it", "use smaller numbers") from None
-        if not done:
-            raise ActionError(answer, hint)
-        return answer
-
-    def _start(self) -> None:
-        if os.name != "posix":
-            raise ActionError("the mathematics need a POSIX system (Linux, macOS)")
-        self.close()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
-        self._send = Connection(os.dup(self._process.stdin.fileno()), readable=False)
-        self._receive = Connection(os.dup(self._process.stdout.fileno()), writable=False)
-        try:
-            ready = self._receive.poll(_START_SECONDS) and self._receive.recv()
-        except EOFError:
-            ready = False
-        if not ready:
-            self.close()
-            hint = f"see what `{sys.executable} -m {__name__}` says"
-            raise ActionError("the process for mathematics doesn't start", hint)
-
-    def close(self) -> None:
-        """End the process; the next task starts another."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for end in (process.stdin, process.stdout, self._send, self._receive):
-                end.close()
+                raise ActionError(f"it took longer than {self.seconds:g} seconds", hint) from None
+            raise ActionError(
+                "it took more memory than there is for it", f"use smaller numbers ({error.how})"
+            ) from None
 
 
-_shared: dict[int, Worker] = {}
+shared_worker = MathsWorker()
+"""The worker of all executors that are given none."""
 
 
-def shared_worker() -> Worker:
-    """The worker of this process, which all executors use that are given none."""
-    if os.getpid() not in _shared:
-        _shared.clear()  # a fork's copies belong to its parent
-        _shared[os.getpid()] = Worker()
-        atexit.register(_shared[os.getpid()].close)
-    return _shared[os.getpid()]
+def main() -> None:
+    """Serve actions; run in the child process."""
+    from constrained.environments.executor import mathematics  # noqa: F401  not in the time of the first action
+
+    serve(_handle)
 
 
-def _serve() -> None:
-    """Answer tasks from standard input until it ends."""
-    import signal
-
+def _handle(request: str, send: Send) -> None:
     from constrained.environments.executor.mathematics import perform
 
-    receive, send = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
-    os.dup2(2, 1)  # what is printed here is no answer
-    limit_memory(MEMORY)
-    send.send(True)
-    while True:
-        try:
-            seconds, task = receive.recv()
-        except EOFError:
-            return
-        signal.alarm(math.ceil(seconds) + 1)  # should the parent be gone
-        send.send(_answer(perform, task))
-        signal.alarm(0)
-
-
-def _answer(perform, task) -> tuple[bool, object, str | None]:
     try:
-        return True, perform(*task), None
-    except ActionError as error:
-        return False, error.message, error.hint
+        send(_encoded(perform(*_decoded(request))))
     except (MemoryError, OverflowError):
-        return False, "it takes more memory than there is for it", "use smaller numbers"
-    except RecursionError:
-        return False, "it is nested too deeply", "use simpler steps"
-    except Exception as error:  # sympy's own, of many kinds, on input that it has no method for
-        return False, f"it can't be done: {str(error)[:200] or type(error).__name__}", "use simpler steps"
+        raise ActionError("it takes more memory than there is for it", "use smaller numbers") from None
+    except (ActionError, RecursionError):
+        raise
+    except Exception as error:  # sympy raises many kinds on input that it has no method for
+        raise ActionError(
+            f"it can't be done: {str(error)[:200] or type(error).__name__}", "use simpler steps"
+        ) from None
 
 
-if __name__ == "__main__":
-    _serve()
+def _encoded(data: Any) -> str:
+    """Results are sympy's objects, which JSON can't hold."""
+    return b64encode(pickle.dumps(data)).decode()
+
+
+def _decoded(text: str) -> Any:
+    return pickle.loads(b64decode(text))

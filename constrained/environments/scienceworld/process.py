@@ -1,4 +1,4 @@
-"""A Java process with the simulator in it: start it, notice when it dies or hangs, end it."""
+"""The Java process that holds the simulator."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ import importlib.util
 import logging
 import os
 import shutil
-import subprocess
 import tempfile
-import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from constrained.errors import GameError
+from constrained.errors import GameError, install_hint
+from constrained.subprocesses import Subprocess, SubprocessError
 
 PACKAGES = ("scienceworld", "py4j")
 ANSWER_SECONDS = 120.0
-"""How long the simulator may take over one request: a step takes 0.01 seconds, the longest gold path 10."""
+"""Time limit for one request: a step takes 0.01 seconds, the longest gold path 10."""
 
 MEMORY = ("-Xmx512m", "-XX:+UseSerialGC")
-"""Options where the user's environment has none: a task needs some 100 MB, and many processes share a machine."""
+"""Memory options, unless the user's environment sets some: a task needs about 100 MB, and many processes share a machine."""
 
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 SAME_ORDER = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
-"""The simulator keeps things in sets by identity, and asks and acts in the order of the sets. With one hash for all,
-that is the order in which they were put in; otherwise it differs from run to run, and the game with it."""
+"""Give all objects the same identity hash. The simulator iterates over sets of objects: their order, and with it the
+game, would differ from run to run; with one hash for all it is the order of insertion."""
 
 
 class JavaProcess:
@@ -36,115 +35,76 @@ class JavaProcess:
     Parameters
     ----------
     answer_seconds : float, optional
-        After this long without an answer the process is ended.
+        Time limit for one answer; the process is killed when it is passed.
 
     Attributes
     ----------
     gateway : py4j.java_gateway.JavaGateway
-    answer_seconds : float
+    process : Subprocess
 
     Raises
     ------
     GameError
-        When Java or a package isn't there, or Java doesn't start.
+        Java or a package isn't installed, or Java doesn't start.
     """
 
     def __init__(self, answer_seconds: float = ANSWER_SECONDS):
         self.answer_seconds = answer_seconds
-        self._owner = os.getpid()
-        command = _command()
-        self._errors = tempfile.TemporaryFile()
         folder = tempfile.TemporaryDirectory()  # the simulator leaves a file where it runs
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, cwd=folder.name, text=True,
-            start_new_session=True,  # Ctrl-C is for Python to act on
-        )  # fmt: skip
-        # Ended with us, collected or not; should we be killed, it ends itself as its standard input does.
+        self.process = Subprocess(_command(), folder.name)  # ends itself when its standard input does
         clients: list = []
-        self._end = weakref.finalize(self, _end, self._process, self._owner, clients, folder)
+        self.close = weakref.finalize(self, _close, self.process, clients, folder)
         with self.answering("start"):
             self.gateway = self._connect()
             clients.append(self.gateway._gateway_client)
 
     @property
     def usable(self) -> bool:
-        """Whether it can be asked: it runs, and is this process's own, not that of one this was forked from."""
-        return self._owner == os.getpid() and self._process.poll() is None
-
-    @property
-    def pid(self) -> int:
-        """The process's number."""
-        return self._process.pid
+        """Whether it runs and is this process's own, not that of one this was forked from."""
+        return self.process.running
 
     @contextmanager
     def answering(self, request: str) -> Iterator[None]:
-        """Ask within this: what goes wrong becomes a GameError, and what takes too long is ended."""
-        if not self.usable:
-            raise self._death(request, late=False)
-        late = threading.Event()
-        timer = threading.Timer(self.answer_seconds, lambda: (late.set(), self._process.kill()))
-        timer.daemon = True
-        timer.start()
+        """Use the gateway inside this block: failures become GameError, and a late answer kills the process."""
         from py4j.protocol import Py4JError
 
+        if not self.process.owned:
+            raise GameError(
+                "this ScienceWorld simulator belongs to another process",
+                hint="open the environment in the process that plays it",
+            )
         try:
-            with _quiet():
+            if not self.usable:
+                raise self.process.death()
+            with self.process.deadline(self.answer_seconds), _py4j_silent():
                 yield
-        except (OSError, ValueError, Py4JError) as error:
-            if late.is_set() or self._over():
-                raise self._death(request, late.is_set()) from None
-            raise GameError(f"ScienceWorld's simulator failed to {request[:80]}: {_reason(error)}") from error
-        finally:
-            timer.cancel()
-
-    def close(self) -> None:
-        """End the process; safe to call twice."""
-        self._end()
+        except (OSError, ValueError, Py4JError, SubprocessError) as error:
+            # a broken connection may be noticed a moment before the process is over
+            if not isinstance(error, SubprocessError) and not self.process.died():
+                raise GameError(f"ScienceWorld's simulator failed to {request[:80]}: {_reason(error)}") from error
+            death = error if isinstance(error, SubprocessError) else self.process.death()
+            self.close()
+            raise GameError(
+                f"ScienceWorld's simulator {death.how} over {request[:80]!r}{death.last_words}",
+                hint="reset() starts the task anew in a new process; if that fails, too, see that `java -version` "
+                "answers with 11 or later",
+            ) from None
 
     def _connect(self):
         from py4j.java_gateway import GatewayParameters, JavaGateway
 
-        port = int(self._process.stdout.readline())
-        token = self._process.stdout.readline().rstrip()
+        port, token = int(self.process.receive()), self.process.receive()
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
         # The simulator prints a page at every step, which nobody would read.
         nowhere = gateway.jvm.java.io.OutputStream.nullOutputStream()
         gateway.jvm.java.lang.System.setOut(gateway.jvm.java.io.PrintStream(nowhere))
         return gateway
 
-    def _over(self) -> bool:
-        """Whether the process is over, after a moment in which a broken connection turns out to be that."""
-        try:
-            self._process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def _death(self, request: str, late: bool) -> GameError:
-        if self._owner != os.getpid():
-            return GameError(
-                "this ScienceWorld simulator belongs to another process",
-                hint="open the environment in the process that plays it",
-            )
-        code = self._process.wait()
-        self._errors.seek(0)
-        said = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        self.close()
-        how = f"took more than {self.answer_seconds:g} seconds and was ended" if late else f"died (exit status {code})"
-        last = f"; its last words: {said[-1].strip()}" if said else ""
-        return GameError(
-            f"ScienceWorld's simulator {how} over {request[:80]!r}{last}",
-            hint="reset() starts the task anew in a new process; if that fails, too, see that `java -version` "
-            "answers with 11 or later",
-        )
-
 
 def _command() -> list[str]:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise GameError(
-            f"ScienceWorld isn't installed: no {', '.join(missing)}", hint='pip install "constrained[scienceworld]"'
-        )
+        raise GameError(f"ScienceWorld isn't installed: no {', '.join(missing)}", hint=install_hint("scienceworld"))
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if java is None:
@@ -162,15 +122,12 @@ def _command() -> list[str]:
     ]  # fmt: skip
 
 
-def _end(process: subprocess.Popen, owner: int, clients: list, folder: tempfile.TemporaryDirectory) -> None:
+def _close(process: Subprocess, clients: list, folder: tempfile.TemporaryDirectory) -> None:
     for client in clients:
         # Else py4j would tell the dead process of each object that is no longer needed, and log that it can't.
         client.is_connected = False
-    if os.getpid() == owner:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
+    process.close()
+    if process.owned:
         folder.cleanup()
 
 
@@ -181,8 +138,8 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep py4j from logging, with its stack, each error that it raises as well."""
+def _py4j_silent() -> Iterator[None]:
+    """Keep py4j from logging, with its stack trace, each error that it also raises."""
     loggers = logging.getLogger(), logging.getLogger("py4j.java_gateway")
 
     def foreign(record: logging.LogRecord) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from constrained import Grammar
 from constrained.environments.executor.executor import Executor, Tools
-from constrained.environments.executor.worker import Worker, shared_worker
+from constrained.environments.executor.worker import MathsWorker, shared_worker
 from constrained.errors import ActionError, ToolError
 
 
@@ -124,20 +124,19 @@ def test_bombs_are_refused_at_once(formula):
 
 
 def test_what_runs_on_is_ended_and_the_next_task_is_served():
-    worker = Worker(seconds=2.0)
+    worker = MathsWorker(seconds=2.0)
     try:
         for formula in ("exp(exp(exp(10)))", "floor(exp(exp(exp(10))))"):
             with pytest.raises(ActionError, match="longer than 2 seconds|more memory"):
                 Executor("maths", worker=worker).execute(f"R1 = Calculator({formula})")
         assert Executor("maths", worker=worker).execute("R1 = Calculator(6 * 7)") == "42"
     finally:
-        worker.close()
+        worker.process.close()
 
 
 def test_a_worker_that_dies_is_replaced():
     assert Executor("maths").execute("R1 = Define(1)") == "1"
-    shared_worker()._process.kill()
-    shared_worker()._process.wait()
+    shared_worker.process.kill()
     assert Executor("maths").execute("R1 = Define(2)") == "2"
 
 

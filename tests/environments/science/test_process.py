@@ -41,7 +41,7 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(process.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(GameError, match="no scienceworld, py4j") as error:
         ScienceWorldEnv("boil")
-    assert "constrained[scienceworld]" in error.value.hint
+    assert "constrained-agents[scienceworld]" in error.value.hint
 
 
 def test_java_that_does_not_start_is_quoted(installed, monkeypatch):
@@ -62,14 +62,14 @@ def test_options_of_the_user_are_left_as_they_are(installed, monkeypatch):
 def test_a_process_that_dies_in_the_game_is_an_error_and_reset_starts_another(installed, caplog):
     env = ScienceWorldEnv("find-plant")
     first = env.reset()
-    pid = env._simulator.process.pid
+    pid = env._simulator.process.process.pid
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(GameError, match=r"died \(exit status -9\) over 'look around'"):
         env.step("look around")
     with pytest.raises(GameError, match="died"):
         env.view()
     assert env.outcome()["score"] == 0.0
-    assert env.reset() == first and env._simulator.process.pid != pid
+    assert env.reset() == first and env._simulator.process.process.pid != pid
     env.close()
     assert not caplog.records
 
@@ -77,9 +77,9 @@ def test_a_process_that_dies_in_the_game_is_an_error_and_reset_starts_another(in
 def test_a_process_that_takes_too_long_is_ended(installed, caplog):
     simulator = Simulator()
     simulator.process.answer_seconds = 0.3
-    with pytest.raises(GameError, match="took more than 0.3 seconds and was ended over 'load mendelian"):
+    with pytest.raises(GameError, match="took longer than 0.3 seconds and was ended over 'load mendelian"):
         simulator.gold("mendelian-genetics-unknown-plant")
-    assert gone(simulator.process.pid) and not caplog.records
+    assert gone(simulator.process.process.pid) and not caplog.records
     simulator.close()
 
 
@@ -102,7 +102,7 @@ def test_nothing_is_left_when_python_ends(installed, ending):
         "import os, signal\n"
         "from constrained.environments.scienceworld import ScienceWorldEnv\n"
         "env = ScienceWorldEnv('boil')\n"
-        "print(env._simulator.process.pid, flush=True)\n"
+        "print(env._simulator.process.process.pid, flush=True)\n"
         f"{ending}\n"
     )
     path = os.pathsep.join(filter(None, sys.path))

@@ -8,8 +8,7 @@ import pytest
 
 from constrained.grammar import read_source
 from constrained.playground import bounds
-from constrained.playground.server import tokenizers_at
-from constrained.playground.worker import Busy, Worker, WorkerError
+from constrained.playground.app import JobError, Jobs, tokenizers_at
 from tests.data import shared
 
 RUN = {
@@ -24,28 +23,28 @@ LONG += "".join(f'go{n}: "go " /[a-z]{{20}}/ _STEP go{n + 1}\n' for n in range(1
 
 
 @pytest.fixture
-def worker():
-    made = Worker()
+def jobs():
+    made = Jobs()
     yield made
-    made.close()
+    made.process.close()
 
 
 def asked(text: str) -> dict:
     return {"text": text, "source": None, "values": {}, "path": "", "tokenizer": "embedded"}
 
 
-def test_one_process_does_one_job_after_the_other(worker):
+def test_one_process_does_one_job_after_the_other(jobs):
     for _ in range(2):
-        assert worker.answer(("check", asked('start: "a"'), 60))["findings"] == []
-    assert worker.answer(("check", asked("start: b"), 60))["findings"][0]["code"] == "undefined-rule"
+        assert jobs.answer(("check", asked('start: "a"'), 60))["findings"] == []
+    assert jobs.answer(("check", asked("start: b"), 60))["findings"][0]["code"] == "undefined-rule"
 
 
-def test_a_job_that_takes_too_long_costs_its_process_and_no_more(worker):
-    with pytest.raises(WorkerError, match="longer than 0.001 seconds"):
-        worker.answer(
+def test_a_job_that_takes_too_long_costs_its_process_and_no_more(jobs):
+    with pytest.raises(JobError, match="longer than 0.001 seconds"):
+        jobs.answer(
             ("tokenizer", asked(""), 60), ("check", asked("start: " + "| ".join(f'"{n}"' for n in range(9999))), 1e-3)
         )
-    assert worker.answer(("check", asked('start: "a"'), 60))["findings"] == []
+    assert jobs.answer(("check", asked('start: "a"'), 60))["findings"] == []
 
 
 @pytest.mark.parametrize(
@@ -69,21 +68,20 @@ def test_hostile_grammars_end_in_time(asking, text):
 
 
 @pytest.mark.parametrize("name, allowed", [("qwen2.5", 151_665), ("gpt2", 50_257), ("phi3-mini", 32_011)])
-def test_tokens_of_real_tokenizers(worker, name, allowed):
+def test_tokens_of_real_tokenizers(jobs, name, allowed):
     (file,) = tokenizers_at(str(shared(f"tokenizers/{name}")))
-    jobs = [
+    asking = [
         (job, {**asked('start: "go to " /[a-z]{1,9}/'), "path": "go ", "tokenizer": file}, 120)
         for job in ("tokenizer", "explain")
     ]
-    tokens = worker.answer(*jobs)["tokens"]
+    tokens = jobs.answer(*asking)["tokens"]
     assert tokens["size"] == allowed and {"t", "to"} <= {token["text"] for token in tokens["first"]}
 
 
-def test_a_process_that_dies_is_told_of_and_started_anew(worker):
-    worker.answer(("check", asked('start: "a"'), 60))
-    worker._process.kill()
-    worker._process.join()
-    assert worker.answer(("check", asked('start: "a"'), 60))["findings"] == []
+def test_a_process_that_dies_is_told_of_and_started_anew(jobs):
+    jobs.answer(("check", asked('start: "a"'), 60))
+    jobs.process.kill()
+    assert jobs.answer(("check", asked('start: "a"'), 60))["findings"] == []
 
 
 def test_a_run_says_its_steps_and_its_end(asking):
@@ -123,32 +121,32 @@ def test_a_run_of_another_grammar_is_open_loop_and_says_so(asking):
     assert end["success"] is None and end["open_loop"] and "nothing was executed" in end["note"]
 
 
-def test_one_run_at_a_time_and_it_can_be_stopped(worker):
+def test_one_run_at_a_time_and_it_can_be_stopped(jobs):
     said, errors = [], []
 
     def listen():
         try:
-            for message in worker.messages("run", {**RUN, "text": LONG}, 600):
+            for message in jobs.messages("run", {**RUN, "text": LONG}, 600):
                 if message:
                     said.append(message)
                     going.set()
-        except WorkerError as error:
+        except JobError as error:
             errors.append(error)
 
     going = threading.Event()
     thread = threading.Thread(target=listen)
     thread.start()
     assert going.wait(120)
-    with pytest.raises(Busy):
-        next(worker.messages("run", RUN, 600))
-    worker.stop()
+    with pytest.raises(JobError, match="under way"):
+        next(jobs.messages("run", RUN, 600))
+    jobs.stop()
     thread.join(30)
     assert not thread.is_alive() and "stopped" in str(errors[0]) and not any("end" in one for one in said)
 
 
-def test_who_stops_listening_ends_the_run(worker):
-    messages = worker.messages("run", {**RUN, "text": LONG}, 600)
+def test_who_stops_listening_ends_the_run(jobs):
+    messages = jobs.messages("run", {**RUN, "text": LONG}, 600)
     next(message for message in messages if message)
-    process = worker._process
+    assert jobs.process.running
     messages.close()
-    assert not process.is_alive()
+    assert not jobs.process.running
