@@ -15,7 +15,7 @@ from constrained.environments.maths.likeness import Likeness
 from constrained.environments.maths.problems import Problem, is_held_out, load_gsm8k, load_svamp, svamp_parts
 from constrained.training.annotations import gsm8k, svamp
 from constrained.training.annotations.annotation import conversations
-from constrained.training.annotations.convert import executed
+from constrained.training.annotations.convert import execute
 
 CONVERT = {"gsm8k": gsm8k.convert, "svamp": svamp.convert}
 
@@ -78,7 +78,7 @@ def worked(dataset: str, problem: Problem) -> Worked | str:
     annotation = CONVERT[dataset](problem)
     if isinstance(annotation, str):
         return annotation
-    results, failure = executed(annotation)
+    results, failure = execute(annotation)
     if failure:
         return failure
     said = {

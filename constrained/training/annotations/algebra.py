@@ -1,4 +1,4 @@
-"""Solutions that set up an equation in prose: "Let x be ...", with letters for what is not known."""
+"""Solutions that set up an equation in prose: "Let x be ...", with letters for the unknowns."""
 
 from __future__ import annotations
 
@@ -8,62 +8,63 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from constrained.training.annotations.compose import Reading, Solving, solved_for
+from constrained.training.annotations.compose import Reading, Solving, solve
 from constrained.training.annotations.prose import expression, reach, skip_words, spaced, tokens_of
 
 _LETTER = re.compile(r"(?<![^\W\d_])[A-Za-z](?![^\W\d_]|['’])")
 _TRIVIAL = re.compile(r"[a-z]|[\d. ]+")
 
 
-def solved(readings: Sequence[Reading], read: Callable[[str], Reading]) -> Iterator[list[Reading]]:
-    """The ways in which a solution can be one of equations, in order: those of one unknown, then of two.
+def algebra_readings(readings: Sequence[Reading], read: Callable[[str], Reading]) -> Iterator[list[Reading]]:
+    """Read a solution as equations in every way that can be solved: first with one unknown, then with two.
 
     Parameters
     ----------
     readings : sequence of Reading
         The lines with their calculations.
     read : callable
-        Reads a line's text; lines after an equation are read anew, its unknowns being known there.
+        Reads a line's text; lines after an equation are read again with the unknowns' values filled in.
 
     Yields
     ------
     list of Reading
-        The lines up to an equation, that solved, and then either nothing or the calculations after it.
+        The lines up to an equation, the equation, and then either nothing or the calculations after it.
     """
-    letters = _letters(readings)
+    letters = _unknown_letters(readings)
     for count in (1, 2):
         for unknowns in combinations(letters, count):
             found = [(i, e) for i, reading in enumerate(readings) for e in _equations(reading.text, unknowns)]
             for chosen in combinations(found, count):
-                if {u for _, e in chosen for u in e.unknowns} == {u.lower() for u in unknowns}:
-                    yield from _ways(readings, chosen, read)
+                if {name for _, equation in chosen for name in equation.unknowns} == {u.lower() for u in unknowns}:
+                    yield from _solutions(readings, chosen, read)
 
 
-def _ways(readings: Sequence[Reading], chosen, read) -> Iterator[list[Reading]]:
-    (first, _), (last, place) = chosen[0], chosen[-1]
+def _solutions(
+    readings: Sequence[Reading], chosen: tuple[tuple[int, Solving], ...], read: Callable[[str], Reading]
+) -> Iterator[list[Reading]]:
+    (first, _), (last, last_equation) = chosen[0], chosen[-1]
     names = sorted({name for _, equation in chosen for name in equation.unknowns})
+    equations = tuple(pair for _, equation in chosen for pair in equation.equations)
+    text, end = readings[last].text, last_equation.end
     for order in (names, names[::-1]) if len(names) > 1 else (names,):
-        equations = tuple(pair for _, equation in chosen for pair in equation.equations)
-        text = readings[last].text
-        begin = place.begin if first == last else 0
-        found = Solving(equations, tuple(order), begin, place.end)
-        values = solved_for(found)
+        solving = Solving(equations, tuple(order), last_equation.begin if first == last else 0, end)
+        values = solve(solving)
         if not values:
             continue
-        solving, before = Reading(text, (found,)), readings[:first]
-        after = [read(_filled(line, values)) for line in (text[place.end :], *(r.text for r in readings[last + 1 :]))]
-        for way in ([solving], [solving, *after]):
-            yield [*before, *way]
-            yield way
+        solved = [*readings[:first], Reading(text, (solving,))]
+        after = [read(_filled(line, values)) for line in (text[end:], *(r.text for r in readings[last + 1 :]))]
+        for begin in (solved[first:], [*solved[first:], *after]):
+            yield [*readings[:first], *begin]
+            yield begin
 
 
 def _filled(line: str, values: dict[str, Fraction]) -> str:
-    """The line with numbers in place of unknowns."""
+    """The line with values in place of unknowns."""
     return _LETTER.sub(lambda found: f"({values[found[0].lower()]})" if found[0].lower() in values else found[0], line)
 
 
-def _letters(readings: Sequence[Reading]) -> list[str]:
-    """Letters that stand alone and take part in an equation, the most frequent first."""
+def _unknown_letters(readings: Sequence[Reading]) -> list[str]:
+    """Single letters that occur in an equation, the most frequent first."""
     texts = [reading.text for reading in readings]
     counted = Counter(letter for text in texts for letter in _LETTER.findall(text))
     letters = [letter for letter, _ in counted.most_common(6)]
@@ -72,8 +73,8 @@ def _letters(readings: Sequence[Reading]) -> list[str]:
 
 
 def _equations(line: str, unknowns: tuple[str, ...]) -> list[Solving]:
-    """The equations of a line that hold one of the unknowns, not counting those that only state its value."""
-    out = []
+    """The equations in a line that contain an unknown, except those that only state its value."""
+    found = []
     tokens = tokens_of(line, unknowns)
     for equal, token in enumerate(tokens):
         if token.lastgroup != "equal":
@@ -86,6 +87,6 @@ def _equations(line: str, unknowns: tuple[str, ...]) -> list[Solving]:
             sides = spaced("".join(left)), spaced("".join(right))
             names = tuple(sorted(set(re.findall(r"[a-z]", "".join(sides)))))
             if names and not all(_TRIVIAL.fullmatch(side) for side in sides):
-                out.append(Solving((sides,), names, tokens[first].start(), tokens[end - 1].end()))
+                found.append(Solving((sides,), names, tokens[first].start(), tokens[end - 1].end()))
             break
-    return out
+    return found

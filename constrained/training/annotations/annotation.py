@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from constrained.agents.strategies.lumos.conversation import (
     KEEP,
     STOP,
-    Turn,
     go_on_after,
     ground,
     ground_next,
@@ -17,13 +16,13 @@ from constrained.agents.strategies.lumos.conversation import (
 )
 from constrained.environments.executor.actions import action_space
 
-MOST_CHARACTERS = 200
-"""Characters of a subgoal, as `grammars/lumos/subgoal.lark` bounds it."""
+MAX_CHARACTERS = 200
+"""Characters in a subgoal, as `grammars/lumos/subgoal.lark` limits it."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A subgoal, and the turn of actions that it is grounded in: ``R1 = ...; R2 = ...``."""
+    """A subgoal and the actions that ground it: ``R1 = ...; R2 = ...``."""
 
     subgoal: str
     turn: str
@@ -31,12 +30,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Annotation:
-    """One task's solution.
+    """The solution of one task.
 
     Attributes
     ----------
     name : str
-        Of the row: its file's own, or ``gsm8k-12`` with the number of the line.
+        Of the row, e.g. ``gsm8k-12``.
     space : str
         The action space.
     task : str
@@ -55,27 +54,26 @@ class Annotation:
     reading: str
 
 
-def sentence(text: str) -> str:
-    """A subgoal's text within what the grammar admits: one line, no semicolon, not too long."""
+def subgoal_text(text: str) -> str:
+    """A text as the grammar of subgoals admits it: one line, no semicolon, not too long."""
     text = " ".join(text.replace(";", ",").split())
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3].rsplit(' ', 1)[0]}..."
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3].rsplit(' ', 1)[0]}..."
 
 
 def conversations(annotation: Annotation, results: list[str] | None) -> Iterator[dict]:
-    """The planner's and the grounder's conversations, at once and one by one.
+    """The planner's and the grounder's conversations, in one turn and iteratively.
 
     Parameters
     ----------
     annotation : Annotation
     results : list of str or None
-        What executing each subgoal gives; None where that is not known: then there is no planner's conversation
-        one by one.
+        The result of each subgoal; None where unknown: then there is no iterative conversation of the planner.
 
     Yields
     ------
     dict
         ``name``, ``module`` ("planner", "grounder"), ``formulation`` ("iterative", "onetime"), ``answer`` and
-        ``messages``, of which the assistant's are learnt.
+        ``messages``, of which the assistant's are to be learned.
     """
     subgoals = [numbered(n, step.subgoal) for n, step in enumerate(annotation.steps, 1)]
     for (module, formulation), turns in _turns(annotation, subgoals, results).items():
@@ -87,23 +85,25 @@ def conversations(annotation: Annotation, results: list[str] | None) -> Iterator
             "messages": [
                 {"role": role, "content": content}
                 for turn in turns
-                for role, content in (("user", turn.user), ("assistant", turn.assistant))
+                for role, content in zip(("user", "assistant"), turn, strict=True)
             ],
         }
 
 
-def _turns(annotation: Annotation, subgoals: list[str], results: list[str] | None) -> dict[tuple[str, str], list[Turn]]:
-    """Module and formulation -> their conversation's turns."""
+def _turns(
+    annotation: Annotation, subgoals: list[str], results: list[str] | None
+) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """(Module, formulation) -> the turns of its conversation, user and assistant."""
     task, grounded = annotation.task, [step.turn for step in annotation.steps]
     actions, plan = action_space(annotation.space).actions, "; ".join(subgoals)
-    users = [ground(task, actions, subgoals[0]), *map(ground_next, subgoals[1:])]
-    made = {
-        ("planner", "onetime"): [Turn(plan_for(task), plan)],
-        ("grounder", "onetime"): [Turn(ground(task, actions, plan), "; ".join(grounded))],
-        ("grounder", "iterative"): [Turn(*turn) for turn in zip(users, grounded, strict=True)],
+    requests = [ground(task, actions, subgoals[0]), *map(ground_next, subgoals[1:])]
+    turns = {
+        ("planner", "onetime"): [(plan_for(task), plan)],
+        ("grounder", "onetime"): [(ground(task, actions, plan), "; ".join(grounded))],
+        ("grounder", "iterative"): list(zip(requests, grounded, strict=True)),
     }
     if results is not None:
-        asked = [plan_for(task), *(go_on_after(n, result) for n, result in enumerate(results, 1))]
-        says = [subgoals[0], *(KEEP + subgoal for subgoal in subgoals[1:]), STOP]
-        made["planner", "iterative"] = [Turn(*turn) for turn in zip(asked, says, strict=True)]
-    return made
+        requests = [plan_for(task), *(go_on_after(n, result) for n, result in enumerate(results, 1))]
+        answers = [subgoals[0], *(KEEP + subgoal for subgoal in subgoals[1:]), STOP]
+        turns["planner", "iterative"] = list(zip(requests, answers, strict=True))
+    return turns

@@ -1,24 +1,25 @@
-"""From what the lines of a solution calculate to subgoals and turns of actions, executed as they are written."""
+"""Turn the calculations in a solution's lines into subgoals and actions, which are executed as they are written."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from constrained.environments.executor.executor import Executor
 from constrained.errors import ActionError
-from constrained.training.annotations.annotation import Step, sentence
+from constrained.training.annotations.annotation import Step, subgoal_text
 from constrained.training.annotations.prose import Calculation, rational
 
 _LITERAL = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\d%]|\.\d)")
+_ASKS_PERCENTAGE = re.compile(r"percent|%|probability|chance|odds|likel")
 
 
 @dataclass(frozen=True)
 class Solving:
-    """Equations to be solved for unknowns, by what stands between these places of a line."""
+    """Equations to solve for unknowns; `begin` and `end` delimit them in the line."""
 
     equations: tuple[tuple[str, str], ...]
     unknowns: tuple[str, ...]
@@ -34,34 +35,30 @@ class Reading:
     found: tuple[Calculation | Solving, ...]
 
 
-@dataclass
 class Composition:
-    """Steps in the making, with the executor that runs each turn's text.
+    """Steps being composed, with the executor that runs each turn.
 
     Parameters
     ----------
     question : str
-        Numbers that stand there are given, and an action's result only where it is new.
+        Numbers in it are given: an earlier result of the same value is named only once.
     solution : str
         The solution's text.
     naming : bool
-        Name earlier results; else write numbers out.
+        Refer to earlier results by name; else write numbers out.
     """
 
-    question: str
-    solution: str
-    naming: bool = True
-    steps: list[Step] = field(default_factory=list)
-    executor: Executor = field(default_factory=lambda: Executor("maths"))
-
-    def __post_init__(self):
-        self._given = set(numbers_in(self.question))
-        self._numbers: dict[Fraction, int] = {}  # what results are worth, or were said to be -> the latest such
+    def __init__(self, question: str, solution: str, naming: bool = True):
+        self.question, self.solution, self.naming = question, solution, naming
+        self.steps: list[Step] = []
+        self.executor = Executor("maths")
+        self._given = set(numbers_in(question))
+        self._results: dict[Fraction, int] = {}  # a value, computed or stated -> its latest result
         self._used: set[int] = set()
         self._next = 1
 
     def add(self, reading: Reading) -> None:
-        """A step for a line, if it calculates anything."""
+        """Add a step for a line, if it calculates anything."""
         actions = [action for found in reading.found for action in self._actions(found)]
         if actions:
             self._write(_subgoal(reading), actions)
@@ -69,47 +66,47 @@ class Composition:
     def _write(self, subgoal: str, actions: list[str]) -> None:
         turn = "; ".join(actions)
         self.executor.execute(turn)
-        self.steps.append(Step(sentence(subgoal), turn))
+        self.steps.append(Step(subgoal_text(subgoal), turn))
 
     def _actions(self, found: Calculation | Solving) -> list[str]:
         if isinstance(found, Solving):
-            return self._solving(found)
+            return self._solving_actions(found)
         literal = _LITERAL.fullmatch(found.formula)
-        if literal and found.value in self._numbers:
+        if literal and found.value in self._results:
             return []
-        action = f"Define({found.formula})" if literal else f"Calculator({self._named(found.formula)})"
-        number = self._number()
-        self._numbers[found.value] = self._numbers[found.stated] = number
+        action = f"Define({found.formula})" if literal else f"Calculator({self._with_names(found.formula)})"
+        number = self._new_result()
+        self._results[found.value] = self._results[found.stated] = number
         return [f"R{number} = {action}"]
 
-    def _solving(self, found: Solving) -> list[str]:
-        actions = [f"R{self._number()} = Define({unknown})" for unknown in found.unknowns]
-        set_up = []
+    def _solving_actions(self, found: Solving) -> list[str]:
+        actions = [f"R{self._new_result()} = Define({unknown})" for unknown in found.unknowns]
+        equations = []
         for left, right in found.equations:
-            set_up.append(self._number())
-            actions.append(f"R{set_up[-1]} = SetEquation({self._named(left)} = {self._named(right)})")
-        results = ", ".join(f"R{self._number()}" for _ in found.unknowns)
-        return [*actions, f"{results} = SolveEquation({', '.join(f'R{number}' for number in set_up)})"]
+            equations.append(f"R{self._new_result()}")
+            actions.append(f"{equations[-1]} = SetEquation({self._with_names(left)} = {self._with_names(right)})")
+        results = ", ".join(f"R{self._new_result()}" for _ in found.unknowns)
+        return [*actions, f"{results} = SolveEquation({', '.join(equations)})"]
 
-    def _number(self) -> int:
+    def _new_result(self) -> int:
         self._next += 1
         return self._next - 1
 
-    def _named(self, formula: str) -> str:
+    def _with_names(self, formula: str) -> str:
         """The formula with earlier results by name."""
         return _LITERAL.sub(lambda found: self._name(found[0]), formula) if self.naming else formula
 
     def _name(self, literal: str) -> str:
-        number = self._numbers.get(Fraction(literal))
+        number = self._results.get(Fraction(literal))
         if number is None or (Fraction(literal) in self._given and number in self._used):
             return literal
         self._used.add(number)
         return f"R{number}"
 
-    def learn(self) -> None:
-        """Take in what equations were solved to, so that later lines can name it."""
+    def learn_solutions(self) -> None:
+        """Make the solutions of equations known, so that later lines can name them."""
         for number, value in self.values().items():
-            self._numbers.setdefault(value, number)
+            self._results.setdefault(value, number)
 
     def values(self) -> dict[int, Fraction]:
         """The results that are rational numbers."""
@@ -117,46 +114,46 @@ class Composition:
         return {number: value for number, value in values.items() if value is not None}
 
     def finish(self, answer: Fraction) -> str | None:
-        """Come from the last result to the answer in the form that the question wants.
+        """Turn the last result into the answer in the form that the question asks for.
 
         Returns
         -------
         str or None
-            What was still to be done: "" for nothing, "percentage", "cents", "rounding", "choice" of an earlier
-            result; None where the results don't come to the answer.
+            What had to be added: "" for nothing, "percentage", "cents", "rounding", or "choice" of an earlier result;
+            None if the results don't give the answer.
         """
         values = self.values()
         last = self._next - 1
         if last not in values or self.executor.actions[-1].kind == "define":
             return None  # a number that is only written down is no solution
-        value, asked = values[last], self.question.casefold()
+        value, question = values[last], self.question.casefold()
         if value == answer:
             return ""
-        percent = re.search(r"percent|%|probability|chance|odds|likel", asked)
+        percent = _ASKS_PERCENTAGE.search(question)
         near = percent and answer.denominator == 1 and abs(value * 100 - answer) <= Fraction(1, 2)
-        told = answer in numbers_in(self.solution)
+        stated = answer in numbers_in(self.solution)
         same = next((number for number in reversed(values) if values[number] == answer), None)
-        for fits, what, form, words in (
+        for applies, what, formula, subgoal in (
             (value * 100 == answer and percent, "percentage", f"R{last} * 100", "Give it as a percentage."),
             (near, "percentage", f"round(R{last} * 100)", "Give it as a percentage, rounded to a whole number."),
-            (value * 100 == answer and "cent" in asked, "cents", f"R{last} * 100", "Give it in cents."),
-            (told and math.ceil(value) == answer, "rounding", f"ceil(R{last})", "Round it up to a whole number."),
-            (told and math.floor(value) == answer, "rounding", f"floor(R{last})", "Round it down to a whole number."),
+            (value * 100 == answer and "cent" in question, "cents", f"R{last} * 100", "Give it in cents."),
+            (stated and math.ceil(value) == answer, "rounding", f"ceil(R{last})", "Round it up to a whole number."),
+            (stated and math.floor(value) == answer, "rounding", f"floor(R{last})", "Round it down to a whole number."),
             (same is not None, "choice", f"R{same}", "Choose the result that is asked for."),
         ):
-            if fits:
-                self._write(words, [f"R{self._number()} = Calculator({form})"])
+            if applies:
+                self._write(subgoal, [f"R{self._new_result()} = Calculator({formula})"])
                 return what
         return None
 
 
 def numbers_in(text: str) -> list[Fraction]:
-    """The numbers that a text has."""
+    """The numbers in a text."""
     return [Fraction(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\.\d+|\d[\d,]*\d|\d", text)]
 
 
-def solved_for(solving: Solving) -> dict[str, Fraction]:
-    """The unknowns' values where equations determine them, as rational numbers; else nothing."""
+def solve(solving: Solving) -> dict[str, Fraction]:
+    """The unknowns' values, if the equations determine them as rational numbers; else nothing."""
     alone = Composition("", "", naming=False)
     try:
         alone.add(Reading("", (solving,)))
@@ -168,10 +165,10 @@ def solved_for(solving: Solving) -> dict[str, Fraction]:
 
 
 def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tuple[list[Step], str] | None:
-    """The steps of a solution read so, and what `Composition.finish` had to do.
+    """The steps of a solution in this reading, and what `Composition.finish` had to add.
 
-    None where executing them doesn't come to the answer. Earlier results are named where that gives the same; a
-    solution that goes on with a rounded number has it written out.
+    None if executing them doesn't give the answer. Earlier results are named if that gives the same value; a solution
+    that continues with a rounded number has it written out.
     """
     solution = "\n".join(reading.text for reading in readings)
     for naming in (True, False):
@@ -179,7 +176,7 @@ def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tup
         try:
             for reading in readings:
                 composition.add(reading)
-                composition.learn()
+                composition.learn_solutions()
             finish = composition.finish(answer)
         except ActionError:
             continue
@@ -189,7 +186,7 @@ def compose(question: str, readings: Sequence[Reading], answer: Fraction) -> tup
 
 
 def _subgoal(reading: Reading) -> str:
-    """The line with a blank for what is to be found; only the formula, where there are no words."""
+    """The line with a blank for the result; only the formula if there are no words."""
     text, words = reading.text, reading.text
     for found in reversed(reading.found):
         words = f"{words[: found.begin]} ___ {words[found.end :]}"

@@ -1,9 +1,8 @@
-"""GSM8K's solutions as Lumos annotations: calculator marks first, prose and algebra where marks are missing.
+"""GSM8K's solutions as Lumos annotations: from calculator marks, or from prose and algebra where marks are missing.
 
-A solution's line is a subgoal; what it calculates, in marks such as ``<<48/2=24>>`` or else in its text, are the
-subgoal's actions. Numbers that an earlier action gave are named by it. The published answer is used to choose
-between the readings of a solution, never as a number of one: each reading is executed from its text and has to
-come to the answer by what the solution itself calculates.
+Each line of a solution becomes a subgoal; its calculations, in marks such as ``<<48/2=24>>`` or else in its text, are
+the subgoal's actions, which refer to earlier results by name. The published answer only decides between the readings of
+a solution and is never used as one of its numbers: a reading must produce the answer when executed from its own text.
 """
 
 from __future__ import annotations
@@ -12,18 +11,21 @@ import re
 from collections.abc import Iterator
 
 from constrained.environments.maths.problems import Problem
-from constrained.training.annotations.algebra import solved
+from constrained.training.annotations.algebra import algebra_readings
 from constrained.training.annotations.annotation import Annotation
 from constrained.training.annotations.compose import Reading, compose, numbers_in
 from constrained.training.annotations.prose import Calculation, calculations, value_of
 
 _MARK = re.compile(r"<<([^<>]*)=([^<>=]*)>>")
 
+Mark = tuple[str, str, int]
+"""Formula, result, and position in the text without marks."""
+
 
 def convert(problem: Problem) -> Annotation | str:
-    """The first reading of a solution that comes to its answer; else why there is none.
+    """The first reading of a solution that produces its answer; else why there is none.
 
-    One that ends in the answer goes before one whose last result has yet to be rounded, say.
+    A reading whose last result is the answer comes before one whose last result still has to be rounded, say.
     """
     calculates, unfinished = False, None
     for name, readings in _readings(problem):
@@ -31,16 +33,13 @@ def convert(problem: Problem) -> Annotation | str:
         if composed := compose(problem.question, readings, problem.answer):
             steps, finish = composed
             how = f"{name}, {finish}" if finish else name
-            found = Annotation(problem.name, "maths", problem.question, tuple(steps), str(problem.answer), how)
+            annotation = Annotation(problem.name, "maths", problem.question, tuple(steps), str(problem.answer), how)
             if not finish:
-                return found
+                return annotation
             if name != "algebra":  # some equation or other comes close to most numbers
-                unfinished = unfinished or found
-    return unfinished or _reason(problem, calculates)
-
-
-def _reason(problem: Problem, calculates: bool) -> str:
-    """Why no reading of a solution comes to its answer."""
+                unfinished = unfinished or annotation
+    if unfinished:
+        return unfinished
     if not calculates:
         return "no calculation can be read in it"
     if problem.answer in numbers_in(_MARK.sub("", problem.solution)):
@@ -53,28 +52,28 @@ def _readings(problem: Problem) -> Iterator[tuple[str, list[Reading]]]:
     yield "marks", [by_marks(line) for line in lines]
     read = [by_text(line) for line in lines]
     yield "text", read
-    for readings in solved(read, by_text):
+    for readings in algebra_readings(read, by_text):
         yield "algebra", readings
 
 
 def by_marks(line: str) -> Reading:
-    """The line's marks alone; its text, where a mark only repeats the result, as ``<<72=72>>``."""
-    text, marks = _without_marks(line)
+    """The line's marks only; its text if a mark only repeats the result, as ``<<72=72>>``."""
+    text, marks = _split_marks(line)
     if any(not re.search(r"[-+*/]", formula) for formula, _, _ in marks):
         return by_text(line)
-    return Reading(text, tuple(_marked(text, *mark) for mark in marks))
+    return Reading(text, tuple(_marked(text, mark) for mark in marks))
 
 
 def by_text(line: str) -> Reading:
-    """The calculations of the line's text, and marks where the text has none that agree."""
-    text, marks = _without_marks(line)
+    """The calculations in the line's text, and marks that no calculation covers."""
+    text, marks = _split_marks(line)
     found = list(calculations(text))
-    found += [_marked(text, *mark) for mark in marks if not any(c.begin <= mark[2] <= c.end for c in found)]
-    return Reading(text, tuple(sorted(found, key=lambda c: c.begin)))
+    found += [_marked(text, mark) for mark in marks if not any(c.begin <= mark[2] <= c.end for c in found)]
+    return Reading(text, tuple(sorted(found, key=lambda calculation: calculation.begin)))
 
 
-def _without_marks(line: str) -> tuple[str, list[tuple[str, str, int]]]:
-    """The line's text, and formula, result and place of each mark that is a formula."""
+def _split_marks(line: str) -> tuple[str, list[Mark]]:
+    """The line's text without marks, and those marks that hold a formula."""
     text, marks, last = "", [], 0
     for mark in _MARK.finditer(line):
         text += line[last : mark.start()]
@@ -84,9 +83,11 @@ def _without_marks(line: str) -> tuple[str, list[tuple[str, str, int]]]:
     return text + line[last:], marks
 
 
-def _marked(text: str, formula: str, stated: str, at: int) -> Calculation:
-    """A mark as a calculation; in the text, it is what calculates before the result that follows the mark."""
-    result = re.compile(r"[\d.,]*\d").match(text, at)
-    begin = re.search(r"[-+*/xX×÷().,%$\d=][-+*/xX×÷().,%$\d\s=]*$|$", text[:at]).start()
+def _marked(text: str, mark: Mark) -> Calculation:
+    """A mark as a calculation; in the text it spans the formula before the mark and the result after it."""
+    formula, stated, position = mark
     value = value_of(formula)
-    return Calculation(formula, value, value_of(stated) or value, begin, result.end() if result else at)
+    result = re.compile(r"[\d.,]*\d").match(text, position)
+    begin = re.search(r"[-+*/xX×÷().,%$\d=][-+*/xX×÷().,%$\d\s=]*$|$", text[:position])
+    assert value is not None and begin is not None  # `_split_marks` keeps formulas only; `$` matches anywhere
+    return Calculation(formula, value, value_of(stated) or value, begin.start(), result.end() if result else position)

@@ -1,7 +1,6 @@
 """Calculations written in prose, such as ``7 stickers/page * 6 pages = 42``, as formulas of our grammar.
 
-A calculation is believed where its sides agree: what the executor computes from its formula is what the text
-says it gives, or what that was rounded from.
+A calculation is accepted if its sides agree: the executor's value of the formula is the stated result, or rounds to it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _OTHERS = (
 _TOKEN = re.compile(rf"{_NUMBERS}(?:[kKmMgh]\b)?{_OTHERS}")
 _TOKEN_WITH_UNKNOWNS = re.compile(_NUMBERS + _OTHERS)
 _UNIT = re.compile(r"/\s*(?=[^\W\d_])")
-"""In "miles/hour" the stroke is part of a unit, no division."""
+"""In "miles/hour" the slash is part of a unit, not a division."""
 _FRACTION = re.compile(r"(?<![\d./])\d+/\d+(?![\d./])")
 
 
@@ -43,13 +42,13 @@ class Calculation:
     formula : str
         In the grammar of `grammars/lumos/formula.lark`.
     value : Fraction
-        What the formula gives.
+        The formula's value.
     stated : Fraction
-        What the text says it gives: the same, or rounded.
+        The value in the text: the same, or rounded.
     begin, end : int
-        Where the calculation with its result stands in the line.
+        Span of the calculation with its result in the line.
     percent : bool
-        The text has the result as a percentage, 20% for 0.2.
+        The text states the result as a percentage, 20% for 0.2.
     """
 
     formula: str
@@ -62,7 +61,7 @@ class Calculation:
 
 @lru_cache(maxsize=200_000)
 def value_of(formula: str) -> Fraction | None:
-    """What the executor gives for a formula without names; None if it is no formula, or no rational number."""
+    """The value of a formula without names; None if it is not a formula, or its value not rational."""
     executor = Executor("maths")
     try:
         executor.execute(f"R1 = Calculator({formula})")
@@ -72,12 +71,12 @@ def value_of(formula: str) -> Fraction | None:
 
 
 def rational(value) -> Fraction | None:
-    """A result of the executor as a fraction; None where it is anything else."""
+    """A result of the executor as a fraction; None if it is not rational."""
     return Fraction(int(value.p), int(value.q)) if getattr(value, "is_Rational", False) else None
 
 
 def calculations(line: str) -> Iterator[Calculation]:
-    """The calculations that a line of text has, in order."""
+    """The calculations in a line of text, in order."""
     tokens = tokens_of(line)
     at = 0
     while at < len(tokens):
@@ -89,7 +88,7 @@ def calculations(line: str) -> Iterator[Calculation]:
 
 
 def tokens_of(line: str, unknowns: tuple[str, ...] = ()) -> list[re.Match]:
-    """Numbers, signs and words of a line; `unknowns` are words even where they could be signs or units."""
+    """Numbers, signs and words of a line; `unknowns` are words even if they could be signs or units."""
     line = re.sub(r"[$£€]", " ", line.translate(_SIGNS))
     line = re.sub(r"(?<=\d) (?=000\b)", ",", line)
     line = _SAID.sub(lambda found: f"{found['unit']} {_WORDS[found[2]]} ".ljust(len(found[0])), line)
@@ -100,7 +99,7 @@ def tokens_of(line: str, unknowns: tuple[str, ...] = ()) -> list[re.Match]:
 
 
 def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | None:
-    """The calculation whose first sign of equality is there, and where it ends; of those that agree, the longest."""
+    """The longest calculation whose first equals sign is token `equal` and whose sides agree, and where it ends."""
     sides, after = _right_sides(tokens, equal)
     if not sides:
         return None
@@ -114,7 +113,7 @@ def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | Non
 
 
 def reach(tokens: list[re.Match], equal: int) -> int:
-    """The first token that can be part of what stands before a sign of equality."""
+    """The first token that can belong to the left side of an equals sign."""
     at = equal
     while at and tokens[at - 1].lastgroup not in ("equal", "other"):
         at -= 1
@@ -122,7 +121,7 @@ def reach(tokens: list[re.Match], equal: int) -> int:
 
 
 def _right_sides(tokens: list[re.Match], equal: int) -> tuple[list[list[str]], int]:
-    """What stands after each sign of equality of a chain ``= 7 * 2 = 14``, and where that ends."""
+    """The sides after each equals sign of a chain ``= 7 * 2 = 14``, and where the last ends."""
     sides, after = [], equal
     while after < len(tokens) and tokens[after].lastgroup == "equal":
         side, end = expression(tokens, after + 1)
@@ -133,25 +132,25 @@ def _right_sides(tokens: list[re.Match], equal: int) -> tuple[list[list[str]], i
         if (following := skip_words(tokens, end)) < len(tokens) and tokens[following].lastgroup == "equal":
             after = following
     if after < len(tokens) and tokens[after].lastgroup == "equal" and sides:
-        after = min(after + 1, len(tokens))  # what follows is no number
+        after = min(after + 1, len(tokens))  # followed by something other than a number
     return sides, after
 
 
 def skip_words(tokens: list[re.Match], at: int) -> int:
-    """The first token from there that is no unit; a letter by itself is none."""
+    """The first token from `at` that is not a unit; a single letter is not one."""
     while at < len(tokens) and tokens[at].lastgroup == "word" and len(tokens[at][0].rstrip(".")) > 1:
         at += 1
     return at
 
 
 def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) -> tuple[list[str], int]:
-    """The longest formula from there, and where it ends.
+    """The longest formula from token `at`, and where it ends.
 
-    Words after numbers are left out as their units, but for letters among `unknowns`.
+    Words after numbers are taken for units and left out, except letters among `unknowns`.
     """
     kept: list[str] = []
     whole: tuple[int, int] = (0, at)
-    depth, operand = 0, True  # whether a number comes next
+    depth, operand = 0, True  # open parentheses; whether a number comes next
     for i in range(at, len(tokens)):
         token, kind = tokens[i], tokens[i].lastgroup
         if operand and kind in ("number", "percent"):
@@ -178,7 +177,7 @@ def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) 
         elif not operand and kind == "close" and depth:
             kept.append(")")
             depth -= 1
-        elif operand or kind != "word" or len(token[0]) == 1:  # a letter by itself is no unit
+        elif operand or kind != "word" or len(token[0]) == 1:  # a single letter is not a unit
             break
         if not operand and not depth and (kind != "word" or token[0] in unknowns):
             whole = len(kept), i + 1
@@ -186,9 +185,9 @@ def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) 
 
 
 def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction, bool] | None:
-    """Formula, its value, the value stated, and whether that is a percentage; None where no two sides agree.
+    """Formula, its value, the stated value, and whether that is a percentage; None if no two sides agree.
 
-    The formula is the first side that calculates; what it gives is the last.
+    The formula is the first side that calculates anything; the stated value is the last side.
     """
     *formulas, last = ["".join(side) for side in sides]
     as_unit = "* 100%" in formulas[0]  # "6/10 * 100% = 60%" has the sign as a unit, "50% * 8 = 4" as a hundredth
@@ -206,13 +205,14 @@ def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction, bool] |
 
 
 def spaced(formula: str) -> str:
-    """The formula with a space on both sides of its signs."""
+    """The formula with spaces around its signs."""
     return re.sub(r"(?<=[\w)%.])(\*\*|[-+*/^])(?=[\w(.])", r" \1 ", formula)
 
 
 def fitted_to(formula: str, value: Fraction, stated: Fraction, written: str) -> tuple[str, Fraction] | None:
-    """The formula that gives what is stated: itself where that is the same, or has decimals and was rounded;
-    rounded down or up to the whole number that is stated; None where it gives something else.
+    """The formula, rounded if needed, and its value, if that gives the stated value; else None.
+
+    It is rounded to a whole number if the stated value is one; decimals are taken for rounding in the text only.
     """
     _, point, decimals = written.rstrip("%").partition(".")
     if value == stated:

@@ -1,8 +1,8 @@
-"""StrategyQA's decompositions as Lumos annotations: each question of them is looked up, read and answered.
+"""StrategyQA's decompositions as Lumos annotations: each question is looked up, read and answered.
 
-``#1`` in a question is the answer to the first; it becomes the result that holds it. What page tells about a
-question is its annotators' evidence. A comparison of two answers is a calculation. The gold answer can't be had
-by rule: it needs the retrieval and the answering model that these actions call.
+``#1`` in a question is the answer to the first; it becomes the name of the result that holds it. The page for a
+question is its annotators' evidence. A comparison of two answers is a calculation. The gold answer can't be computed by rule: it
+needs the retrieval and the answering model that these actions call.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pathlib import Path
 from constrained.environments.data import data_file, fields, read_rows
 from constrained.environments.question.words import query_terms
 from constrained.errors import DataError
-from constrained.training.annotations.annotation import Annotation, Step, sentence
+from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
 
 FILE = "strategyqa/train.json.gz"
 _REFERENCE = re.compile(r"#(\d+)")
 _COMPARISON = re.compile(r"Is #(\d+) (greater|larger|more|higher|bigger|less|smaller|lower|fewer) than #(\d+)\?")
 _OPERATION = "operation"
-"""What annotators wrote where a question needs no page."""
+"""What annotators wrote for a question that needs no page."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A row: its question and answer, the questions it is divided into, and for each the pages that tell about it."""
+    """A row: question, answer, and the questions it is decomposed into, with the pages of evidence for each."""
 
     name: str
     term: str
@@ -51,7 +51,7 @@ def load_problems(path: str | Path | None = None) -> Iterator[Problem]:
         name, term, question, answer = fields(place, row, qid=str, term=str, question=str, answer=bool)
         facts, parts, evidence = fields(place, row, facts=list, decomposition=list, evidence=list)
         if not parts or not all(isinstance(text, str) for text in (*facts, *parts)):
-            raise DataError(f"{place}: 'facts' or 'decomposition' hold what is no text, or nothing")
+            raise DataError(f"{place}: 'facts' or 'decomposition' holds something other than text, or nothing")
         found = [list(_evidence(evidence, i)) for i in range(len(parts))]
         pages = tuple(tuple(title for title in titles if title != _OPERATION) for titles in found)
         operations = tuple(titles.count(_OPERATION) * 2 > len(evidence) for titles in found)
@@ -59,7 +59,7 @@ def load_problems(path: str | Path | None = None) -> Iterator[Problem]:
 
 
 def _evidence(evidence: list, part: int) -> Iterator[str]:
-    """What the annotators give for a question: titles of pages (``Julius Caesar-75`` is a paragraph), "operation"."""
+    """The evidence for a part: titles of pages (``Julius Caesar-75`` is a paragraph), or "operation"."""
     for annotator in evidence:
         given = annotator[part] if isinstance(annotator, list) and part < len(annotator) else []
         for item in given if isinstance(given, list) else []:
@@ -71,7 +71,7 @@ def _evidence(evidence: list, part: int) -> Iterator[str]:
 
 
 def convert(problem: Problem) -> Annotation | str:
-    """Actions for each question of the decomposition; else why there are none."""
+    """The actions for each question of the decomposition; else why there are none."""
     steps: list[Step] = []
     answers: list[int] = []  # for each question, the number of the result that answers it
     for i, part in enumerate(problem.parts):
@@ -81,18 +81,18 @@ def convert(problem: Problem) -> Annotation | str:
         if re.search(r"R\d", part):
             return "a question holds what reads as the name of a result"
         actions = _actions(problem, i, answers)
-        answers.append(_numbers(steps) + len(actions))
-        first = _numbers(steps) + 1
+        answers.append(_results_so_far(steps) + len(actions))
+        first = _results_so_far(steps) + 1
         steps.append(Step(_subgoal(part, asked), "; ".join(f"R{first + n} = {a}" for n, a in enumerate(actions))))
     answer = "yes" if problem.answer else "no"
     return Annotation(problem.name, "qa", problem.question, tuple(steps), answer, "decomposition")
 
 
-def told(problem: Problem) -> list[str] | None:
-    """What each subgoal comes to, as far as the row's facts tell it.
+def subgoal_results(problem: Problem) -> list[str] | None:
+    """The result of each subgoal, taken from the row's facts.
 
-    The facts aren't given by question. Each question but the last takes the fact with which it shares most words;
-    None where one shares none with any that is left.
+    The facts aren't given by question: each question but the last takes the remaining fact with which it shares most
+    words. None if one shares no words with any.
     """
     facts, results = list(problem.facts), []
     for part, pages in zip(problem.parts[:-1], problem.pages):
@@ -104,13 +104,13 @@ def told(problem: Problem) -> list[str] | None:
     return [*results, "yes" if problem.answer else "no"]
 
 
-def _numbers(steps: list[Step]) -> int:
-    """Results so far: each action writes one."""
+def _results_so_far(steps: list[Step]) -> int:
+    """The number of results: each action writes one."""
     return sum(len(re.findall(r"(?:^|; )R\d+ = ", step.turn)) for step in steps)
 
 
 def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
-    """The actions that answer the question `i`, without the results that they write."""
+    """The actions that answer question `i`, without the names of their results."""
     part, number = problem.parts[i], answers[-1] + 1 if answers else 1
     if found := _COMPARISON.fullmatch(part):
         left, how, right = found.groups()
@@ -130,18 +130,18 @@ def _actions(problem: Problem, i: int, answers: list[int]) -> list[str]:
 
 
 def _page(part: str, titles: tuple[str, ...]) -> str | None:
-    """The page to look up: one that the question names, the longest; else what most annotators gave."""
+    """The page to look up: the longest title in the question, else the one that most annotators gave."""
     named = [title for title in titles if title.casefold() in part.casefold()]
     return max(named, key=len) if named else Counter(titles).most_common(1)[0][0] if titles else None
 
 
 def _text(text: str) -> str:
-    """Text that an action can hold: no semicolon, brackets only in pairs."""
+    """Text that an action can contain: no semicolon, balanced parentheses."""
     text = " ".join(text.replace(";", ",").split())
-    return text if _paired(text) else text.replace("(", "").replace(")", "")
+    return text if _balanced(text) else text.replace("(", "").replace(")", "")
 
 
-def _paired(text: str) -> bool:
+def _balanced(text: str) -> bool:
     depth = 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -152,4 +152,4 @@ def _paired(text: str) -> bool:
 
 def _subgoal(part: str, asked: list[int]) -> str:
     words = _REFERENCE.sub(lambda found: f"the answer to Subgoal {found[1]}", part)
-    return sentence(f"{'Decide' if asked else 'Find out'}: {words}")
+    return subgoal_text(f"{'Decide' if asked else 'Find out'}: {words}")

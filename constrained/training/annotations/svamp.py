@@ -1,4 +1,4 @@
-"""SVAMP's equations as Lumos annotations: each operation an action, the innermost first."""
+"""SVAMP's equations as Lumos annotations: each operation becomes an action, the innermost first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lark import Token, Tree
 from constrained.environments.executor.actions import kind_of, read_turn, rule_of, tokens
 from constrained.environments.maths.problems import Problem
 from constrained.errors import ActionError
-from constrained.training.annotations.annotation import Annotation, Step, sentence
+from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
 
 _WORDS = {
     "+": "Add {1} to {0}.",
@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def convert(problem: Problem) -> Annotation | str:
-    """The equation's operations as actions; else why it is none."""
+    """The equation's operations as actions; else why it can't be read."""
     try:
         (whole,) = read_turn("maths", f"R1 = Calculator({formula_of(problem.solution)})")
     except ActionError as error:
@@ -30,18 +30,18 @@ def convert(problem: Problem) -> Annotation | str:
     if not done:
         done.append(("Tell the number that is asked for.", f"Define({last})"))
     words = [*(words for words, _ in done[:-1]), f"{done[-1][0]} This tells: {problem.asked}"]
-    steps = [Step(sentence(text), f"R{n} = {action}") for n, (text, (_, action)) in enumerate(zip(words, done), 1)]
+    steps = [Step(subgoal_text(text), f"R{n} = {action}") for n, (text, (_, action)) in enumerate(zip(words, done), 1)]
     answer = str(problem.answer)
     return Annotation(problem.name, "maths", problem.question, tuple(steps), answer, "equation")
 
 
 def formula_of(equation: str) -> str:
-    """An equation of SVAMP, ``( 8.0 - 3.0 )``, as the executor's formulas are written."""
+    """An equation of SVAMP, ``( 8.0 - 3.0 )``, as a formula of the executor."""
     return re.sub(r"\.0\b", "", equation).replace("( ", "(").replace(" )", ")")
 
 
 def _operations(part: Tree | Token, done: list[tuple[str, str]]) -> str:
-    """Add the operations of a formula's tree, innermost first; the name of its value, a number or a result."""
+    """Append a formula's operations to `done`, innermost first; returns its value, a number or the name of a result."""
     if isinstance(part, Token):
         return str(part)
     children = part.children
@@ -51,9 +51,10 @@ def _operations(part: Tree | Token, done: list[tuple[str, str]]) -> str:
             return _operations(children[0], done)
         return f"({''.join(tokens(part))})"
     value = _operations(children[0], done)
-    for sign, operand in zip(children[1::2], children[2::2]):
+    for token, operand in zip(children[1::2], children[2::2]):
+        sign = str(token).strip()
         other = _operations(operand, done)
         told = (re.sub(r"R(\d+)", r"the result of Subgoal \1", operand) for operand in (value, other))
-        done.append((_WORDS[sign.strip()].format(*told), f"Calculator({value} {sign.strip()} {other})"))
+        done.append((_WORDS[sign].format(*told), f"Calculator({value} {sign} {other})"))
         value = f"R{len(done)}"
     return value

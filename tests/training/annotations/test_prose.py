@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from constrained.training.annotations.algebra import solved
+from constrained.training.annotations.algebra import algebra_readings
 from constrained.training.annotations.gsm8k import by_marks, by_text
 from constrained.training.annotations.prose import calculations, value_of
 
@@ -54,11 +54,11 @@ def test_marks_come_first_and_text_where_a_mark_only_repeats():
 
 def test_an_equation_is_solved_and_what_follows_reads_its_value():
     lines = ["Let x be what Ron lifts.", "Total:x+4x-7+8x-14=239", "Rodney: 8x-14=146 pounds"]
-    ways = list(solved([by_text(line) for line in lines], by_text))
+    ways = list(algebra_readings([by_text(line) for line in lines], by_text))
     solving = ways[0][-1].found[0]
     assert solving.unknowns == ("x",) and solving.equations == (("x + 4 * x - 7 + 8 * x - 14", "239"),)
     assert ["8 * (20) - 14"] in [[getattr(found, "formula", None) for found in way[-1].found] for way in ways]
 
 
 def test_solutions_without_equations_have_no_such_ways():
-    assert list(solved([by_text("He has 4 + 4 = 8 apples, x = 3")], by_text)) == []
+    assert list(algebra_readings([by_text("He has 4 + 4 = 8 apples, x = 3")], by_text)) == []
