@@ -10,7 +10,7 @@ from benchmarks.lumos.augment import augment
 from constrained.environments.maths import Problem, load_svamp
 from constrained.environments.maths.problems import svamp_parts
 from constrained.training.annotations import svamp
-from constrained.training.annotations.convert import executed
+from constrained.training.annotations.convert import execute
 from tests.data import shared
 
 
@@ -57,4 +57,4 @@ def test_fresh_problems_convert_and_come_to_their_answers():
     fresh = [augment(one, random.Random(0)) for one in train[:40]]
     assert sum(one is not None for one in fresh) >= 38
     for one in filter(None, fresh):
-        assert executed(svamp.convert(one))[1] == ""
+        assert execute(svamp.convert(one))[1] == ""
