@@ -13,7 +13,7 @@ from tqdm import tqdm
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.messages import POLICY
 from constrained.agents.plan import Plan, Step
-from constrained.agents.run_file import lines_since, new_run
+from constrained.agents.run_file import RunFile, lines_since
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
 from constrained.agents.suite_runner import ending, header
@@ -138,7 +138,7 @@ def generate_plan(
     rollout = Rollout(episode, unexecuted(episode, imagined) if environment is None else None)
     record = nullcontext()
     if trace is not None:
-        record = new_run(trace, header(Suite("plan", knowledge.name, ()), knowledge, models, settings))
+        record = RunFile(trace, header(Suite("plan", knowledge.name, ()), knowledge, models, settings), replace=True)
     with (
         record as file,
         tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar,

@@ -1,26 +1,31 @@
-"""The record of a run: one JSON Lines file, written as it happens, from which a run that was broken off goes on.
+"""The file of a run: JSON Lines, written as it happens, from which an interrupted run is continued.
 
 The first line says what was run: strategy, models, settings, versions. Every other line belongs to one task, named in
 "task", and holds either a "step" with the "answers" that models wrote since the task's last line, or the "end" with
-outcome, note and usage; "again" says that what stood there of the task counts no more. As environments answer alike to
-the like, and strategies ask alike, the answers are all it takes to bring an unfinished task back to where it was.
+outcome, note and usage; "again" discards the lines of the task before it. Environments and strategies are
+deterministic, so replaying the recorded answers brings an unfinished task back to where it was.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from filelock import FileLock, Timeout
 
 from constrained.agents.messages import Answer
 from constrained.agents.plan import Plan
 from constrained.errors import DataError
+
+MAX_LINE = 256 << 20
+"""Bytes of one line; a file with a longer one is no run's."""
+
+_KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # of a task's line; of the header
 
 
 @dataclass
@@ -30,40 +35,44 @@ class UnfinishedTask:
     steps: list[dict] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
 
-    def take(self, line: dict) -> None:
+    def add(self, line: dict) -> None:
         """Add the line of a step."""
         self.steps.append(line["step"])
         self.answers += (Answer(**answer) for answer in line["answers"])
 
 
 class RunFile:
-    """A run's file, held by one process at a time; a context manager.
+    """A run's file, written by one process at a time; a context manager.
 
     Parameters
     ----------
     path : Path
     header : mapping
-        What is run. A file that is there already must have the same.
+        What is run: models, settings, versions.
+    replace : bool
+        Begin anew, in place of an earlier run's file. An empty file is replaced too; any other file that can't be
+        read as a run, line by line, is refused and left as it is. By default a file that is there is continued, and
+        must have the same header.
 
     Attributes
     ----------
     finished : dict of str to dict
-        The "end" of each task that is over, with its task's name.
-    begun : dict of str to UnfinishedTask
-        What there is of tasks that are not. Both grow with what is written.
+        The "end" of each task that is over, by the task's name.
+    unfinished : dict of str to UnfinishedTask
+        What is recorded of the other tasks. Both grow with what is written.
 
     Raises
     ------
     DataError
-        Another process writes to the file, it is damaged, or is the record of another run.
+        Another process writes to the file, it is damaged, no run's file, or the record of another run.
     """
 
-    def __init__(self, path: str | Path, header: Mapping[str, Any]):
-        self.path = Path(path)
+    def __init__(self, path: str | Path, header: Mapping[str, Any], *, replace: bool = False):
+        self.path, self.replace = Path(path), replace
         self.header = json.loads(json.dumps(header))
         self.finished: dict[str, dict] = {}
-        self.begun: dict[str, UnfinishedTask] = {}
-        self._file = None
+        self.unfinished: dict[str, UnfinishedTask] = {}
+        self._file: TextIO | None = None
         self._lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
 
     def __enter__(self) -> RunFile:
@@ -75,16 +84,17 @@ class RunFile:
                 f"another run is writing to {self.path}", "wait for it, or give this one a folder of its own"
             ) from None
         try:
-            self._take_up()
+            whole = self._read() if self.path.exists() else 0
             self._file = self.path.open("a", encoding="utf-8")
-            if not self.path.stat().st_size:
+            self._file.truncate(whole)  # a last line cut short is dropped: its step is played again
+            if not whole:
                 self.write({"run": self.header})
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -92,46 +102,51 @@ class RunFile:
 
     def write(self, line: dict) -> None:
         """Add one line."""
+        assert self._file is not None, "the file is written inside its context"
         self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._file.flush()
-        self._take(line)
+        self._record(line)
 
-    def _take_up(self) -> None:
-        """Read what is there; a last line cut short is dropped, for it is played again."""
-        if not self.path.exists():
-            return
+    def _read(self) -> int:
+        """Take in what the file holds; returns how many of its bytes to keep."""
         whole = 0
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    break
-                self._read(number, line)
-                whole += len(line)
-        if whole < self.path.stat().st_size:
-            os.truncate(self.path, whole)
-
-    def _read(self, number: int, text: bytes) -> None:
-        line = parsed(self.path, number, text)
-        if number == 1:
-            if line.get("run") != self.header:
+        for number, text in _lines(self.path):
+            if not text.endswith(b"\n"):
+                self._check_cut(number, text)
+                break
+            line = parse_line(self.path, number, text)
+            whole += len(text)
+            if self.replace:
+                known = line["run"] if number == 1 else line
+                if not isinstance(known, dict) or _KEYS[number == 1].isdisjoint(known):
+                    raise _no_line(self.path, number, "not a line of a run")
+                continue
+            if number == 1 and line["run"] != self.header:
                 raise DataError(
                     f"{self.path} is the record of another run", "move it away, or give this run a folder of its own"
                 )
-            return
-        self._take(line)
+            self._record(line)
+        return 0 if self.replace else whole
 
-    def _take(self, line: dict) -> None:
+    def _check_cut(self, number: int, text: bytes) -> None:
+        """Raise DataError unless `text`, the file's last line, is the beginning of a line of this run."""
+        task, head = b'{"task": ', json.dumps({"run": self.header}, ensure_ascii=False).encode()
+        ours = (text.startswith(task) or task.startswith(text)) if number > 1 else head.startswith(text)
+        if not ours or (number == 1 and self.replace):
+            raise _no_line(self.path, number, "no whole line of a run")
+
+    def _record(self, line: dict) -> None:
         if "run" in line:
             return
         task = line["task"]
         if "end" in line:
             self.finished[task] = line["end"]
-            if "failure" not in line["end"]:  # what failed can be taken up where it did
-                self.begun.pop(task, None)
+            if "failure" not in line["end"]:  # a task that failed can be continued where it failed
+                self.unfinished.pop(task, None)
         elif "step" in line:
-            self.begun.setdefault(task, UnfinishedTask()).take(line)
+            self.unfinished.setdefault(task, UnfinishedTask()).add(line)
         else:
-            self.begun.pop(task, None)
+            self.unfinished.pop(task, None)
 
 
 def read_run(path: str | Path) -> Iterator[dict]:
@@ -142,13 +157,7 @@ def read_run(path: str | Path) -> Iterator[dict]:
     DataError
         The file is missing or damaged.
     """
-    try:
-        with Path(path).open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n"):
-                    yield parsed(path, number, line)
-    except OSError as error:
-        raise DataError(f"can't read {path}: {error.strerror}", "give the .jsonl file of a run") from None
+    return (parse_line(path, number, text) for number, text in _lines(path) if text.endswith(b"\n"))
 
 
 def read_tasks(path: str | Path) -> dict[str, tuple[UnfinishedTask, dict]]:
@@ -159,43 +168,53 @@ def read_tasks(path: str | Path) -> dict[str, tuple[UnfinishedTask, dict]]:
     DataError
         The file is missing or damaged.
     """
-    begun: dict[str, UnfinishedTask] = {}
+    recorded: dict[str, UnfinishedTask] = {}
     ends: dict[str, dict] = {}
     for line in read_run(path):
-        if "end" in line:  # of one that failed and was taken up again, the last
+        if "end" in line:  # of a task that failed and was played again, the last counts
             ends[line["task"]] = line["end"]
-            begun.setdefault(line["task"], UnfinishedTask())
+            recorded.setdefault(line["task"], UnfinishedTask())
         elif "step" in line:
-            begun.setdefault(line["task"], UnfinishedTask()).take(line)
+            recorded.setdefault(line["task"], UnfinishedTask()).add(line)
         elif "task" in line:
-            begun.pop(line["task"], None)
-    return {task: (begun[task], end) for task, end in ends.items()}
+            recorded.pop(line["task"], None)
+    return {task: (recorded[task], end) for task, end in ends.items()}
 
 
-def parsed(path: str | Path, number: int, text: bytes) -> dict:
-    """One line of a run's file; DataError with its place if it is none."""
+def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, their line breaks included."""
     try:
-        line = json.loads(text)
-        if isinstance(line, dict) and ("run" in line if number == 1 else "task" in line):
-            return line
-        problem = "not a line of a run"
-    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, a number without end, brackets without end
-        problem = f"damaged: {error}"
-    raise DataError(f"{path}, line {number}: {problem}", "move the file away to play its tasks again")
+        with Path(path).open("rb") as file:
+            for number in count(1):
+                text = file.readline(MAX_LINE + 1)
+                if len(text) > MAX_LINE:
+                    raise _no_line(path, number, f"longer than {MAX_LINE >> 20} MiB")
+                if not text:
+                    return
+                yield number, text
+    except OSError as error:
+        raise DataError(f"can't read {path}: {error.strerror}", "give the .jsonl file of a run") from None
 
 
-def new_run(path: str | Path, header: Mapping[str, Any]) -> RunFile:
-    """The file of a run that begins anew, in place of an earlier one's.
+def parse_line(path: str | Path, number: int, text: bytes) -> dict:
+    """One line of a run's file.
 
     Raises
     ------
     DataError
-        What is there is no run's file.
+        It is none; says where.
     """
-    if Path(path).exists():
-        next(read_run(path), None)
-        os.unlink(path)
-    return RunFile(path, header)
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, a number without end, brackets without end
+        raise _no_line(path, number, f"damaged: {error}") from None
+    if not isinstance(line, dict) or not ("run" in line if number == 1 else isinstance(line.get("task"), str)):
+        raise _no_line(path, number, "not a line of a run")
+    return line
+
+
+def _no_line(path: str | Path, number: int, problem: str) -> DataError:
+    return DataError(f"{path}, line {number}: {problem}", "move the file away to play its tasks again")
 
 
 def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dict]:

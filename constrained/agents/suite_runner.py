@@ -91,9 +91,9 @@ def play_suite(
         else:
             yield task, end
     if workers is None:
-        lines = play(todo.values(), knowledge, models, settings, file.begun, batch, judge)
+        lines = play(todo.values(), knowledge, models, settings, file.unfinished, batch, judge)
     else:
-        lines = workers.play(todo.values(), knowledge, settings, file.begun, batch, judge)
+        lines = workers.play(todo.values(), knowledge, settings, file.unfinished, batch, judge)
     for line in lines:
         file.write(line)
         if "end" in line:

@@ -1,4 +1,4 @@
-"""A real process that is killed while it plays: what it wrote stays, and the run goes on to the same end."""
+"""A run's file replaces only a run; a process that is killed while it plays leaves what it wrote, and is continued."""
 
 import signal
 import subprocess
@@ -7,8 +7,10 @@ import time
 
 import pytest
 
-from constrained.agents.run_file import read_run
+from constrained.agents import run_file
+from constrained.agents.run_file import RunFile, read_run
 from constrained.cli import main
+from constrained.errors import DataError
 from tests.agents.alike import assert_alike
 
 GAMES = 4
@@ -64,3 +66,68 @@ def test_a_killed_run_goes_on_where_it_was_and_no_two_write_at_once(stopped, tmp
     assert main([*ARGUMENTS, "--output", str(tmp_path / "whole")]) == 0
     assert lines(folder)[1][: len(kept)] == kept
     assert_alike(by_task(folder), by_task(tmp_path / "whole"))
+
+
+# --trace FILE: what stands in the file's place
+
+HEADER = {"suite": "plan", "settings": {"seed": 3}}
+RUN = '{"run": {"suite": "plan", "settings": {"seed": 1}}}\n'
+STEP = '{"task": "look", "step": {}, "answers": []}\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"my notes", b"my notes\n", b"\n", b" ", b"[1, 2]", b"{}", b"{}\n", b'{"run": 1}\n', b'{"run": {}}\n',
+        b'{"run": {"jobs": [{"steps": []}]}}\n', RUN.encode()[:-1], RUN.encode()[:20], b'{"task": "x"}\n',
+        b"\x00\xff\xfe",
+        b"\x89PNG\r\n\x1a\n\x00", b"[" * 100_000, f"{RUN}my notes\n".encode(), f"{RUN}my notes".encode(),
+        f'{RUN}{{"task": "call mother"}}\n'.encode(), f'{RUN}{STEP}["notes"]'.encode(), f"{RUN}\n{STEP}".encode(),
+        f"{RUN}{STEP}\xff".encode("latin-1"), b'{"run": ' + b"9" * 100_000 + b"}\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_run_is_not_replaced(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match=r"notes\.txt, line [123]"), RunFile(path, HEADER, replace=True):
+        raise AssertionError("it was opened")
+    assert path.read_bytes() == text
+
+
+@pytest.mark.parametrize("text", ["my notes", "{", '{"run": {"suite": "other"', "\x00", RUN + "my notes"])
+def test_what_is_no_run_is_not_continued_either(tmp_path, text):
+    path = tmp_path / "run.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError), RunFile(path, HEADER):
+        raise AssertionError("it was opened")
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", RUN, RUN + STEP, RUN + STEP + '{"task": "look", "st', RUN + '{"ta'])
+def test_a_run_is_replaced_and_so_is_an_empty_file(tmp_path, text):
+    path = tmp_path / "run.jsonl"
+    path.write_text(text)
+    with RunFile(path, HEADER, replace=True) as file:
+        assert not file.finished and not file.unfinished
+        file.write({"task": "look", "end": {"success": True}})
+    assert list(read_run(path)) == [{"run": HEADER}, {"task": "look", "end": {"success": True}}]
+
+
+def test_a_line_of_any_length_is_not_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_file, "MAX_LINE", 1000)
+    path = tmp_path / "movie.mkv"
+    path.write_bytes(b"x" * 5000)
+    with pytest.raises(DataError, match="movie.mkv, line 1: longer than"), RunFile(path, HEADER, replace=True):
+        pass
+    assert path.stat().st_size == 5000
+
+
+def test_a_folder_and_a_file_in_use_are_not_replaced(tmp_path):
+    with pytest.raises(DataError, match="can't read"), RunFile(tmp_path, HEADER, replace=True):
+        pass
+    path = tmp_path / "run.jsonl"
+    with RunFile(path, HEADER):
+        before = path.read_text()
+        with pytest.raises(DataError, match="another run is writing"), RunFile(path, HEADER, replace=True):
+            pass
+        assert path.read_text() == before
