@@ -133,7 +133,7 @@ def run_command(options: argparse.Namespace) -> int:
         for strategy in options.strategy or ["knowagent"]:
             lumos = strategy in GROUNDED
             played = grounded(suite) if lumos else suite
-            own = ActionKnowledge.from_lark(played.knowledge, spots=options.trace)
+            own = ActionKnowledge.from_lark(played.knowledge, source_map=options.trace)
             played, knowledge = _held_to(options.knowledge, played, lumos) if options.knowledge else (played, own)
             for masks in {"on": [True], "off": [False], "both": [True, False]}[options.masks]:
                 settings = Settings(

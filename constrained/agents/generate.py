@@ -94,7 +94,7 @@ def generate_plan(
     trace : str or Path, optional
         Write the run to this file as it goes, with every token and what the masks took from the model, for
         ``constrained view``; it takes the place of an earlier run's file, of nothing else. Reasons name rules and lines
-        where `knowledge` is a name, a path or a text, or was read with ``spots=True``.
+        where `knowledge` is a name, a path or a text, or was read with ``source_map=True``.
     on_start : callable, optional
         Called with the still empty `Plan` once everything is loaded.
     on_step : callable, optional
@@ -114,7 +114,7 @@ def generate_plan(
     if strategy not in STRATEGIES:
         raise ConstrainedError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
     if not isinstance(knowledge, ActionKnowledge):
-        knowledge = ActionKnowledge.from_lark(knowledge, spots=trace is not None)
+        knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     imagined, note = None, ""
     if environment is None and plays(knowledge):

@@ -149,7 +149,7 @@ class _Asked:
         Where a rule says so, also the "rule", "at" which place it is written, and that "line".
         """
         place, begin = self.episode.knowledge, self._begin
-        if begin is None or len(so_far) < begin or place.written is None:
+        if begin is None or len(so_far) < begin or place.source_map is None:
             return {"kind": "form", "reason": f"expected {self._expected(so_far)}"}
         text = so_far[begin:] if ends else so_far[begin:] + token
         found = explain_path(place, "", text.decode("utf-8", "ignore"))

@@ -9,7 +9,7 @@ from constrained.cli.bindings import binding
 from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text
 from constrained.grammar.source_map import Spot
-from constrained.knowledge.explain import Expected, Explanation, explain_file, what_comes
+from constrained.knowledge.explain import Expected, Explanation, explain_file, next_tokens
 
 _WITH_LINES = 6
 """Up to so many expected things are shown with their lines of the grammar."""
@@ -44,7 +44,7 @@ def run(arguments) -> int:
     explanation, unbound = explain_file(
         arguments.grammar, arguments.path, arguments.text, start=arguments.start, values=values
     )
-    data = {**explanation.to_dict(), "unbound": unbound, **what_comes(explanation, vocabulary)}
+    data = {**explanation.to_dict(), "unbound": unbound, **next_tokens(explanation, vocabulary)}
     data["tokens"]["tokenizer"] = arguments.tokenizer
     print(to_json(data) if arguments.json else _shown(explanation, data), end="")
     return 0 if explanation.ok else 1

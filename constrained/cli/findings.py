@@ -98,7 +98,7 @@ def summary(checked: Checked) -> str:
             parts.append(
                 f"{counted(len(slots), 'slot')}: {', '.join(slots)}" + (" (bound at run time)" if unbound else "")
             )
-        places = {name for pair in graph.places() or () for name in pair}
+        places = {name for pair in graph.choice_points() or () for name in pair}
         if places:
             parts.append(f"{counted(len(places), 'place')}: {', '.join(sorted(places))}")
     elif checked.grammar is not None:

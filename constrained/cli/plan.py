@@ -58,7 +58,7 @@ def run(arguments) -> int:
     shown = None if arguments.json else _Shown()
     plan = generate_plan(
         environment.task if arguments.task is None else arguments.task,
-        ActionKnowledge.from_lark(arguments.knowledge, spots=bool(arguments.trace)).bind(
+        ActionKnowledge.from_lark(arguments.knowledge, source_map=bool(arguments.trace)).bind(
             **dict(map(binding, arguments.bind))
         ),
         environment=environment,

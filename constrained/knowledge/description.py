@@ -1,34 +1,36 @@
-"""Action knowledge to text: what the masks enforce, in words the model reads.
-
-The segments are KnowAgent's (section 3.2.2): overview, definition of each action, principle.
-"""
+"""Action knowledge as text: the prompt that tells a model what the masks enforce, and a table of the action graph."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from textwrap import TextWrapper
 
-from constrained.knowledge.action_graph import START
+from constrained.knowledge.action_graph import START, ActionGraph
+
+_PRINCIPLE = (
+    "Plan one action at a time. Each action must be one that may follow the action before it, "
+    "and must name only what is there. ActionPath lists the actions done so far; Thought weighs "
+    "what may come next; Action is exactly one action."
+)
+
+_FEW = 3
+"""Up to this many actions that may not follow are named as exceptions."""
 
 
-def knowledge_text(knowledge) -> str:
-    """Overview, rules, definitions and principle of `knowledge`, from its file's comments."""
-    parts = []
-    overview = knowledge.comments.get("start")
-    if overview:
-        parts.append(overview)
-    parts.append("What may follow what:\n" + "\n".join(_order(knowledge.graph)))
-    defined = [f"({i}) {text or name}" for i, (name, text) in enumerate(knowledge.actions.items(), 1)]
-    parts.append("The actions:\n" + "\n".join(defined))
-    parts.append(
-        "Plan one action at a time. Each action must be one that may follow the action before it, "
-        "and must name only what is there. ActionPath lists the actions done so far; Thought weighs "
-        "what may come next; Action is exactly one action."
-    )
-    return "\n\n".join(parts)
+def prompt_text(graph: ActionGraph, comments: Mapping[str, str]) -> str:
+    """Overview, rules, definitions and principle: the segments of KnowAgent's prompt (section 3.2.2)."""
+    defined = [f"({i}) {comments.get(name) or name}" for i, name in enumerate(graph.actions, 1)]
+    parts = [
+        comments.get(START, ""),
+        "What may follow what:\n" + "\n".join(_rule_lines(graph)),
+        "The actions:\n" + "\n".join(defined),
+        _PRINCIPLE,
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _order(graph) -> list[str]:
-    """A line for each action; one for all of them where order doesn't matter, which is quadratically shorter."""
+def _rule_lines(graph: ActionGraph) -> list[str]:
+    """A line for each action; a single line where any action may follow any other, which is quadratically shorter."""
     rules, ends = graph.rules, graph.may_end
     if len(graph.actions) > 1 and set(rules.values()) == {tuple(graph.actions)} and ends.issuperset(rules):
         return ["  any action may come first, and after any other (or the plan ends)"]
@@ -40,46 +42,38 @@ def _order(graph) -> list[str]:
     ]
 
 
-_FEW = 3
-"""Up to so many actions left out are named as exceptions."""
+def graph_table(name: str, graph: ActionGraph, slots: int, width: int = 100) -> str:
+    """The action graph as lines of text, wrapped to `width` characters.
 
-
-def graph_table(knowledge, width: int = 100) -> str:
-    """A line a group of actions that the same ones follow; wrapped to `width` characters.
-
-    Where the file names places (rules that choose between actions), a line tells the actions
-    that lead from one to another.
+    Actions that the same ones follow share a line. Where the grammar has choice points (rules that only choose between
+    actions), a line tells which actions lead from one to another.
     """
-    places = knowledge.graph.places()
-    rows = _of_places(places) if places else _of_actions(knowledge)
-    head = f"{knowledge.name}: {len(knowledge.actions)} actions" + (
-        f", {len(knowledge.slots)} slots" if knowledge.slots else ""
-    )
+    points = graph.choice_points()
+    rows = _choice_point_rows(points) if points else _action_rows(graph)
+    head = f"{name}: {len(graph.actions)} actions" + (f", {slots} slots" if slots else "")
     column = min(max(len(left) for left, _ in rows) + 2, 32)
     lines = [head, ""]
+    wrapper = TextWrapper(width, break_on_hyphens=False, break_long_words=False)
     for left, right in rows:
-        wrapper = TextWrapper(width, initial_indent=" " * column, subsequent_indent=" " * (column + 2),
-                              break_on_hyphens=False, break_long_words=False)  # fmt: skip
-        wrapped = wrapper.wrap(right)
-        if len(left) + 2 <= column:
-            wrapped[0] = left.ljust(column) + wrapped[0].lstrip()
-            lines += wrapped
-        else:
+        beside = len(left) + 2 <= column
+        if not beside:
             wrapper.initial_indent, wrapper.subsequent_indent = "", "  "
-            lines += [*wrapper.wrap(left), *wrapped]
+            lines += wrapper.wrap(left)
+        wrapper.initial_indent = left.ljust(column) if beside else " " * column
+        wrapper.subsequent_indent = " " * (column + 2)
+        lines += wrapper.wrap(right)
     return "\n".join(lines) + "\n"
 
 
-def _of_actions(knowledge) -> list[tuple[str, str]]:
-    graph = knowledge.graph
+def _action_rows(graph: ActionGraph) -> list[tuple[str, str]]:
     alike: dict[tuple, list[str]] = {}
     for name, after in graph.rules.items():
         alike.setdefault((name == START, frozenset(after), name in graph.may_end), []).append(name)
-    return [(", ".join(names), "-> " + following(graph, names[0])) for names in alike.values()]
+    return [(", ".join(names), "-> " + successors(graph, names[0])) for names in alike.values()]
 
 
-def following(graph, name: str) -> str:
-    """What may follow an action, in words."""
+def successors(graph: ActionGraph, name: str) -> str:
+    """The actions that may follow an action, in words."""
     after, every = graph.rules[name], graph.actions
     missing = [action for action in every if action not in after]
     if len(missing) <= _FEW and len(after) > 2 * _FEW:
@@ -90,8 +84,8 @@ def following(graph, name: str) -> str:
     return ", or ".join(part for part in (words, ends) if part) or "nothing"
 
 
-def _of_places(places: dict) -> list[tuple[str, str]]:
-    from_: dict[str, list[str]] = {}
-    for (source, target), actions in places.items():
-        from_.setdefault(source, []).append(f"{', '.join(actions)} -> {target}")
-    return [(source if i == 0 else "", way) for source, ways in from_.items() for i, way in enumerate(ways)]
+def _choice_point_rows(points: Mapping[tuple[str, str], list[str]]) -> list[tuple[str, str]]:
+    by_source: dict[str, list[str]] = {}
+    for (source, target), actions in points.items():
+        by_source.setdefault(source, []).append(f"{', '.join(actions)} -> {target}")
+    return [(source if i == 0 else "", text) for source, texts in by_source.items() for i, text in enumerate(texts)]

@@ -1,9 +1,8 @@
-"""Draft action knowledge line by line, so that what is drafted always loads.
+"""Draft action knowledge line by line, so that the draft always loads.
 
-That every name used is defined is no context-free rule, so no one grammar says it. The draft
-is written in lines instead, each within a grammar whose slots are bound to what the lines
-before leave: names not taken yet, lists of the names there are. Of those lists only such are
-offered as leave every action a way to the end, and the beginning a way to every action.
+That every name used is defined can't be said by a context-free grammar. So the draft is written in lines, each under a
+grammar whose slots are bound to what the lines before allow: names not taken yet, lists of the names that exist. Only
+lists are offered that leave every action a way to the end, and every action reachable from the beginning.
 """
 
 from __future__ import annotations
@@ -13,29 +12,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 from constrained.errors import ConstrainedError
 from constrained.grammar import Grammar
 
 MAX_ACTIONS = 10
-"""Actions of a draft: all lists of them are offered, two to this power."""
+"""Actions of a draft at most: 2 to this power lists of them are offered."""
 
 TERMINALS = {
     "text": r"/[^\[\]\n]{1,120}/",
     "word": r"/[^\[\],\s]{1,40}/",
     "number": r"/-?[0-9]{1,9}/",
 }
-"""What an argument of each kind is written as; a "thing" is a slot, bound at run time."""
+"""The terminal for an argument of each kind; a "thing" is a slot, bound at run time."""
 
 _NAME = r"[A-Z][a-z]{2,11}(?:[A-Z][a-z]{2,11})?"
 
 Write = Callable[[str, Grammar], str]
-"""Continues the draft so far with a text of the grammar."""
+"""``write(so_far, grammar)`` returns a text of the grammar that continues the draft so far."""
 
 
 @dataclass
 class DraftAction:
-    """An action as it was drafted; `after` names what may follow, nothing where the plan ends."""
+    """A drafted action; `after` names the actions that may follow, none where the plan ends."""
 
     name: str
     arguments: tuple[str, ...]
@@ -44,18 +44,18 @@ class DraftAction:
 
     @property
     def rule(self) -> str:
-        """The name of its rule."""
+        """The name of the action's rule."""
         return _snake(self.name)
 
     @property
     def command(self) -> str:
-        """ "Search[topic]"."""
+        """How the action is written, its arguments by name: "Search[topic]"."""
         return f"{self.name}[{', '.join(self.arguments)}]" if self.arguments else self.name
 
 
 @dataclass
 class Draft:
-    """Drafted knowledge.
+    """Drafted action knowledge.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class Draft:
     kinds : dict of str to str
         Argument -> "text", "word", "number" or "thing".
     first : tuple of str
-        Actions a plan may begin with.
+        Actions that may come first.
     lines : str
-        The draft as it was written.
+        The draft as written.
     """
 
     task: str
@@ -83,30 +83,23 @@ class Draft:
         if any(a.after for a in self.actions):
             head += ["", "%declare _STEP  // ends one action: there the environment answers"]
         head += [f"%declare {a.upper()}  // {a}: what is there now, bound at run time" for a in things]
-        rules = [f"// {self.overview}\nstart: {self._either(self.first)}"]
+        rules = [f"// {self.overview}\nstart: {_either(self.first)}"]
         for action in self.actions:
             rules.append(f"// {action.rule}: {action.command}. {action.definition}\n{self._rule(action)}")
-        ends = [f"{a.upper()}: {TERMINALS[kind]}" for a, kind in self.kinds.items() if kind != "thing"]
-        return (
-            "\n".join(head)
-            + "\n\n"
-            + "\n\n".join(rules)
-            + "\n"
-            + "".join(f"\n{end}" for end in ends)
-            + "\n" * bool(ends)
-        )
+        terminals = [f"{a.upper()}: {TERMINALS[kind]}\n" for a, kind in self.kinds.items() if kind != "thing"]
+        return "\n".join(head) + "\n\n" + "\n\n".join(rules) + "\n" + ("\n" + "".join(terminals) if terminals else "")
 
     def _rule(self, action: DraftAction) -> str:
         text = f'"{action.name}"'
         if action.arguments:
             inside = ' ", " '.join(a.upper() for a in action.arguments)
             text = f'"{action.name}[" {inside} "]"'
-        after = f" _STEP ({self._either(action.after)})" if action.after else ""
+        after = f" _STEP ({_either(action.after)})" if action.after else ""
         return f"{action.rule}: {text}{after}"
 
-    @staticmethod
-    def _either(names: tuple[str, ...]) -> str:
-        return " | ".join(map(_snake, names))
+
+def _either(names: tuple[str, ...]) -> str:
+    return " | ".join(map(_snake, names))
 
 
 def draft(task: str, write: Write, actions: int | None = None, on_line: Callable[[str], None] | None = None) -> Draft:
@@ -117,11 +110,11 @@ def draft(task: str, write: Write, actions: int | None = None, on_line: Callable
     task : str
         What is to be done.
     write : callable
-        ``write(so_far, grammar)`` gives a text of the grammar that goes on where `so_far` ends.
+        ``write(so_far, grammar)`` returns a text of the grammar that continues `so_far`.
     actions : int, optional
-        Exactly so many; by default as many as `write` likes, up to 10.
+        How many; by default `write` decides, up to 10.
     on_line : callable, optional
-        Called with each line once it is whole.
+        Called with each line when it is complete.
 
     Raises
     ------
@@ -133,10 +126,10 @@ def draft(task: str, write: Write, actions: int | None = None, on_line: Callable
         raise ConstrainedError("the task is empty", "say what is to be done, such as 'plan a journey by train'")
     if actions is not None and not 1 <= actions <= MAX_ACTIONS:
         raise ConstrainedError(f"actions is {actions}", f"use 1 to {MAX_ACTIONS}, or leave it out")
-    return _Drafting(Draft(task), write, on_line or (lambda line: None)).run(actions)
+    return _Drafter(Draft(task), write, on_line or (lambda line: None)).run(actions)
 
 
-class _Drafting:
+class _Drafter:
     def __init__(self, draft: Draft, write: Write, on_line: Callable[[str], None]):
         self.draft, self.write, self.on_line = draft, write, on_line
 
@@ -145,40 +138,40 @@ class _Drafting:
         draft.lines = f"Task: {draft.task}\n"
         draft.overview = self.line("Overview:", "overview")
         draft.lines += "Actions:\n"
-        while len(draft.actions) < (actions or MAX_ACTIONS) and self.action(actions):
+        while len(draft.actions) < (actions or MAX_ACTIONS) and self.add_action(actions):
             pass
         for argument in dict.fromkeys(a for action in draft.actions for a in action.arguments):
             draft.kinds[argument] = self.line(f"{argument}:", "kind")
-        self.follow()
+        self.add_order()
         return draft
 
-    def line(self, begun: str, rule: str, **slots) -> str:
-        """One line of the draft, without how it was begun."""
+    def line(self, head: str, rule: str, **slots: Any) -> str:
+        """Have the rest of a line written, which begins with `head`."""
         grammar = _line_grammar(rule)
-        self.draft.lines += begun
-        text = self.write(self.draft.lines, grammar.bind(**{**dict.fromkeys(grammar.slots, {}), **slots}))
+        self.draft.lines += head
+        values: dict[str, Any] = {**dict.fromkeys(grammar.slots, {}), **slots}
+        text = self.write(self.draft.lines, grammar.bind(**values))
         self.draft.lines += text
-        self.on_line(begun + text.rstrip("\n"))
+        self.on_line(head + text.rstrip("\n"))
         return text.strip()
 
-    def action(self, wanted: int | None) -> bool:
-        """One more action; False where there are enough."""
+    def add_action(self, wanted: int | None) -> bool:
+        """Have one more action written; False if there are enough."""
         taken = [a.name for a in self.draft.actions]
-        slots = {"OPENING": _new_name(taken, r"\["), "ALONE": _new_name(taken, ":")}
-        slots["ENOUGH"] = "\n" if taken and wanted is None else {}
-        text = self.line("", "action", **slots)
+        enough = "\n" if taken and wanted is None else {}
+        text = self.line("", "action", OPENING=_new_name(taken, r"\["), ALONE=_new_name(taken, ":"), ENOUGH=enough)
         if not text:
             return False
         command, _, definition = text.partition(": ")
-        name, _, inside = command.rstrip("]").partition("[")
-        self.draft.actions.append(DraftAction(name, tuple(inside.split(", ")) if inside else (), definition))
+        name, _, arguments = command.rstrip("]").partition("[")
+        self.draft.actions.append(DraftAction(name, tuple(arguments.split(", ")) if arguments else (), definition))
         return True
 
-    def follow(self) -> None:
-        """Which action is the last, what may follow each other one, and what begins."""
+    def add_order(self) -> None:
+        """Have written which action is the last, what may follow each other one, and what may come first."""
         actions = {a.name: a for a in self.draft.actions}
         last = self.line("The last action:", "choice", CHOICE=list(actions))
-        ending = {last}
+        ending = {last}  # actions from which the plan can end
         lists = [names for n in range(1, len(actions) + 1) for names in combinations(actions, n)]
         for name, action in actions.items():
             if name != last:
@@ -186,19 +179,16 @@ class _Drafting:
                 ending.add(name)
         self.draft.first = self.choose("First:", [names for names in lists if _reaches_all(actions, names)])
 
-    def choose(self, begun: str, lists: list[tuple[str, ...]]) -> tuple[str, ...]:
-        return tuple(self.line(begun, "choice", CHOICE=[", ".join(names) for names in lists]).split(", "))
+    def choose(self, head: str, lists: list[tuple[str, ...]]) -> tuple[str, ...]:
+        return tuple(self.line(head, "choice", CHOICE=[", ".join(names) for names in lists]).split(", "))
 
 
 def _reaches_all(actions: dict[str, DraftAction], first: tuple[str, ...]) -> bool:
-    """Whether paths that begin with `first` come to every action."""
-    seen, work = set(first), list(first)
-    while work:
-        for name in actions[work.pop()].after:
-            if name not in seen:
-                seen.add(name)
-                work.append(name)
-    return len(seen) == len(actions)
+    """Whether paths that begin with one of `first` reach every action."""
+    reached = list(first)
+    for name in reached:
+        reached += [after for after in actions[name].after if after not in reached]
+    return len(reached) == len(actions)
 
 
 @cache
@@ -207,7 +197,7 @@ def _line_grammar(rule: str) -> Grammar:
 
 
 def _new_name(taken: list[str], end: str) -> Grammar:
-    """A name that is not taken, and not that of the rule `start`, with what ends it."""
+    """A name that is neither taken nor the name of the rule `start`, followed by `end` (a regular expression)."""
     return Grammar.from_regex(f"(?!(?:{'|'.join(['Start', *taken])}){end}){_NAME}{end}")
 
 

@@ -1,8 +1,10 @@
-"""Verdicts on actions and paths."""
+"""Judgements of actions, and reports on paths."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from constrained import html
 
@@ -11,7 +13,7 @@ OK, INVALID, MISORDERED = "ok", "invalid", "misordered"
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the knowledge says of one action.
+    """The verdict on one action, with its reason.
 
     Attributes
     ----------
@@ -36,13 +38,13 @@ class Judgement:
 
 @dataclass
 class Report:
-    """Judgements of a path, action by action.
+    """The judgements of a path, action by action.
 
     Attributes
     ----------
     steps : list of Judgement
     finished : bool
-        The path may be over here.
+        Whether the path may end here.
     """
 
     steps: list[Judgement] = field(default_factory=list)
@@ -50,7 +52,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Every action is ok."""
+        """Whether every action is ok."""
         return all(self.steps)
 
     @property
@@ -68,16 +70,16 @@ class Report:
         """The verdicts alone, in order."""
         return [j.verdict for j in self.steps]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Judgement]:
         return iter(self.steps)
 
     def __len__(self) -> int:
         return len(self.steps)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Judgement:
         return self.steps[index]
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "ok": self.ok,
@@ -95,7 +97,7 @@ class Report:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [
+        rows: list[list[str | int]] = [
             [n, html.code(j.text), html.badge(j.verdict), html.code(j.action or ""), html.plain(j.reason)]
             for n, j in enumerate(self.steps, 1)
         ]
@@ -109,5 +111,5 @@ class Report:
 
 
 def counted(number: int, what: str) -> str:
-    """So many of it, in words."""
+    """A number with its noun: "1 action", "1,200 actions"."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -1,47 +1,47 @@
-"""A path must end in time: the actions from which it still can.
+"""Step limits: admit only actions from which a path can still end in time.
 
-The fewest actions to an end are found over the rules, template arguments and all, as the
-lightest derivation (Knuth, "A generalization of Dijkstra's algorithm", 1977); what slots are
-bound to is left aside, as that changes with every action.
+The fewest actions to an end are found over the rules, template arguments included, as the lightest derivation (Knuth,
+"A generalization of Dijkstra's algorithm", 1977). What slots are bound to is not looked at, as it changes with every
+action.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from constrained.grammar import Grammar
-from constrained.grammar import nodes as n
+from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Scoped, Seq, Var, alt, repeat, seq
 from constrained.knowledge.follow_sets import ends_step, writes_text
 
 
-def within(grammar: Grammar, steps: int) -> Grammar:
-    """`grammar` without the next actions after which no path ends within `steps`, they included.
+def within_steps(grammar: Grammar, steps: int) -> Grammar:
+    """`grammar` without the next actions after which no path ends within `steps`, themselves included.
 
-    `grammar` itself where that leaves all of them.
+    `grammar` itself if that leaves all of them.
     """
-    limit = _Limit(grammar, steps)
+    limit = _StepLimit(grammar, steps)
     limit.settle(grammar.start)
     start = limit.prune(grammar.start, {}, steps, False)
-    if start is grammar.start:
-        return grammar
-    return grammar.with_rules(limit.rules, start)
+    return grammar if start is grammar.start else grammar.with_rules(limit.rules, start)
 
 
-class _Limit:
-    """Costs are actions, cut off at one more than the limit.
+class _StepLimit:
+    """The costs of nodes in actions, at most one more than the limit, and the pruning of those that cost too much.
 
-    `costs` gives the cost of template parameters; `inside` tells that a node is part of an
+    In all methods, `costs` is the cost of each template parameter, and `inside` tells that the node is part of an
     action's text, where the rules it calls are no actions.
     """
 
     def __init__(self, grammar: Grammar, steps: int):
         self.rules = dict(grammar.rules)
         self._over = steps + 1
-        self._found: dict[tuple, int] = {}
-        self._round: set[tuple] = set()
+        self._found: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._round: set[tuple[str, tuple[int, ...]]] = set()
         self._settled = False
-        self._open: set[str] = set()  # rules being pruned, which may call themselves
+        self._being_pruned: set[str] = set()  # rules may call themselves
 
-    def settle(self, start: n.Node) -> None:
-        """Find the costs of all rules as they are called: least fixed point from above."""
+    def settle(self, start: Node) -> None:
+        """Find the cost of each rule with the arguments it is called with: the least fixed point."""
         before = None
         while before != self._found:
             before = dict(self._found)
@@ -49,71 +49,73 @@ class _Limit:
             self.cost(start, {}, False)
         self._settled = True
 
-    def cost(self, node: n.Node, costs: dict[str, int], inside: bool) -> int:
-        """The fewest actions that `node` takes; visits every call in it, which `settle` counts on."""
-        if isinstance(node, n.Seq):
-            parts = zip(node.items, self._modes(node, inside))
-            return min(self._over, sum(self.cost(item, costs, mode) for item, mode in parts))
-        if isinstance(node, n.Alt):
-            return min((self.cost(item, costs, inside) for item in node.items), default=self._over)
-        if isinstance(node, n.Repeat):
-            return min(self._over, self.cost(node.item, costs, inside) * node.low)
-        if isinstance(node, n.Scoped):
-            return self.cost(node.node, self._scope(node), inside)
-        if isinstance(node, n.Var):
-            return costs.get(node.name, 0)
-        if isinstance(node, n.Call) and not inside:
-            return self._call(node.rule, self._arguments(node, costs))
+    def cost(self, node: Node, costs: Mapping[str, int], inside: bool) -> int:
+        """The fewest actions that `node` takes. It visits every call in `node`, which `settle` relies on."""
+        match node:
+            case Seq():
+                parts = zip(node.items, _inside_action(node, inside))
+                return min(self._over, sum(self.cost(item, costs, part_inside) for item, part_inside in parts))
+            case Alt():
+                return min((self.cost(item, costs, inside) for item in node.items), default=self._over)
+            case Repeat():
+                return min(self._over, self.cost(node.item, costs, inside) * node.low)
+            case Scoped():
+                return self.cost(node.node, self._scope_costs(node), inside)
+            case Var():
+                return costs.get(node.name, 0)
+            case Call() if not inside:
+                return self._call_cost(node.rule, self._argument_costs(node, costs))
         return 0
 
-    def prune(self, node: n.Node, costs: dict[str, int], left: int, inside: bool) -> n.Node:
-        """`node` without what takes more than `left` actions; the same object if that is nothing."""
+    def prune(self, node: Node, costs: Mapping[str, int], left: int, inside: bool) -> Node:
+        """`node` without what takes more than `left` actions; the same object if nothing does."""
         if self.cost(node, costs, inside) > left:
-            return n.NEVER
-        if isinstance(node, n.Seq):
-            return self._prune_seq(node, costs, left, inside)
-        if isinstance(node, n.Alt):
-            kept = [self.prune(item, costs, left, inside) for item in node.items]
-            return node if _same(kept, node.items) else n.alt([k for k in kept if k is not n.NEVER])
-        if isinstance(node, n.Repeat):
-            others = max(node.low - 1, 0) * self.cost(node.item, costs, inside)
-            item = self.prune(node.item, costs, left - others, inside)
-            return node if item is node.item else n.repeat(item, node.low, node.high)
-        if isinstance(node, n.Scoped):
-            value = node.values.get(node.node.name) if isinstance(node.node, n.Var) else None
-            if isinstance(value, n.Scoped):
-                return self.prune(value, {}, left, inside)
-            inner = self.prune(node.node, self._scope(node), left, inside)
-            return node if inner is node.node else n.Scoped(inner, node.values)
-        if isinstance(node, n.Call) and not inside:
-            return self._prune_call(node, self._arguments(node, costs), left)
+            return NEVER
+        match node:
+            case Seq():
+                return self._prune_seq(node, costs, left, inside)
+            case Alt():
+                kept = [self.prune(item, costs, left, inside) for item in node.items]
+                return node if _same(kept, node.items) else alt([k for k in kept if k is not NEVER])
+            case Repeat():
+                others = max(node.low - 1, 0) * self.cost(node.item, costs, inside)
+                item = self.prune(node.item, costs, left - others, inside)
+                return node if item is node.item else repeat(item, node.low, node.high)
+            case Scoped():
+                value = node.values.get(node.node.name) if isinstance(node.node, Var) else None
+                if isinstance(value, Scoped):
+                    return self.prune(value, {}, left, inside)
+                inner = self.prune(node.node, self._scope_costs(node), left, inside)
+                return node if inner is node.node else Scoped(inner, node.values)
+            case Call() if not inside:
+                return self._prune_call(node, self._argument_costs(node, costs), left)
         return node
 
-    def _prune_seq(self, node: n.Seq, costs: dict[str, int], left: int, inside: bool) -> n.Node:
-        modes = self._modes(node, inside)
-        each = [self.cost(item, costs, mode) for item, mode in zip(node.items, modes)]
+    def _prune_seq(self, node: Seq, costs: Mapping[str, int], left: int, inside: bool) -> Node:
+        inside_action = _inside_action(node, inside)
+        each = [self.cost(item, costs, part_inside) for item, part_inside in zip(node.items, inside_action)]
         spare = left - sum(each)
+        # an item on the other side of the _STEP is left as it is: it is pruned once the action is done
         kept = [
-            self.prune(item, costs, spare + own, mode) if mode == inside else item  # else it comes after _STEP
-            for item, own, mode in zip(node.items, each, modes)
+            self.prune(item, costs, spare + own, part_inside) if part_inside == inside else item
+            for item, own, part_inside in zip(node.items, each, inside_action)
         ]
-        return node if _same(kept, node.items) else n.seq(kept)
+        return node if _same(kept, node.items) else seq(kept)
 
-    def _prune_call(self, node: n.Call, costs: tuple[int, ...], left: int) -> n.Node:
+    def _prune_call(self, node: Call, costs: tuple[int, ...], left: int) -> Node:
         rule = self.rules[node.rule]
         name = f"{node.rule} within {left} {costs}"
-        if name in self._open:
-            return n.Call(name, node.args)
+        if name in self._being_pruned:
+            return Call(name, node.args)
         if name not in self.rules:
-            self._open.add(name)
+            self._being_pruned.add(name)
             inside = writes_text(rule.body)
             body = self.prune(rule.body, dict(zip(rule.params, costs)), left - inside, inside)
-            self.rules[name] = n.Rule(name, body, rule.params, rule.line)
-            self._open.discard(name)
-        same = self.rules[name].body is rule.body
-        return node if same else n.Call(name, node.args)
+            self.rules[name] = Rule(name, body, rule.params, rule.line)
+            self._being_pruned.discard(name)
+        return node if self.rules[name].body is rule.body else Call(name, node.args)
 
-    def _call(self, name: str, costs: tuple[int, ...]) -> int:
+    def _call_cost(self, name: str, costs: tuple[int, ...]) -> int:
         key = (name, costs)
         if not self._settled and key not in self._round:
             self._round.add(key)
@@ -123,22 +125,22 @@ class _Limit:
             self._found[key] = min(found, self._over)
         return self._found.get(key, self._over)
 
-    def _arguments(self, node: n.Call, costs: dict[str, int]) -> tuple[int, ...]:
+    def _argument_costs(self, node: Call, costs: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(self.cost(arg, costs, False) for arg in node.args)
 
-    def _scope(self, node: n.Scoped) -> dict[str, int]:
+    def _scope_costs(self, node: Scoped) -> dict[str, int]:
         values = node.values.items()
-        return {name: self.cost(value, {}, False) for name, value in values if isinstance(value, n.Scoped)}
-
-    @staticmethod
-    def _modes(node: n.Seq, inside: bool) -> list[bool]:
-        """For each item, whether it is part of an action's text: not after the `_STEP` that ends it."""
-        modes = []
-        for item in node.items:
-            modes.append(inside)
-            inside = inside and not ends_step(item)
-        return modes
+        return {name: self.cost(value, {}, False) for name, value in values if isinstance(value, Scoped)}
 
 
-def _same(kept: list[n.Node], items: tuple[n.Node, ...]) -> bool:
+def _inside_action(node: Seq, inside: bool) -> list[bool]:
+    """For each item, whether it is part of an action's text: not if it comes after the `_STEP` that ends it."""
+    found = []
+    for item in node.items:
+        found.append(inside)
+        inside = inside and not ends_step(item)
+    return found
+
+
+def _same(kept: Sequence[Node], items: Sequence[Node]) -> bool:
     return all(a is b for a, b in zip(kept, items))

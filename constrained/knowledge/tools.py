@@ -1,54 +1,55 @@
-"""Tool lists as action knowledge: each tool an action, written as the call that a model makes.
+"""Tool lists as action knowledge: each tool is an action, written as the call that a model makes.
 
-Read are the forms that function calling has: OpenAI's (``{"type": "function", "function": {...}}``,
-and flat as its Responses take it), MCP's ``{"name", "inputSchema"}`` and the result of its
-``tools/list``, and Anthropic's ``{"name", "input_schema"}``.
+The forms of function calling are read: OpenAI's (``{"type": "function", "function": {...}}``, and flat, as its Responses
+API takes it), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, and Anthropic's
+``{"name", "input_schema"}``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from constrained.errors import GrammarError, KnowledgeError, LimitError
-from constrained.grammar import STEP, Grammar
-from constrained.grammar import nodes as n
+from constrained.grammar import STEP, Grammar, nodes
 from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
+from constrained.limits import Limits
 
 CALL_FORMATS = {
     "json": '{"name": "NAME", "arguments": ARGUMENTS}',
     "llama": '{"name": "NAME", "parameters": ARGUMENTS}',
     "hermes": '<tool_call>\n{"name": "NAME", "arguments": ARGUMENTS}\n</tool_call>',
 }
-"""How a call is written; "hermes" is also Qwen's form."""
+"""How a call is written; "hermes" is Qwen's form, too."""
 
 _SCHEMAS = ("parameters", "inputSchema", "input_schema")
-_DESCRIBING = {"type", "title", "description", "$schema"}
+_DESCRIPTIVE = {"type", "title", "description", "$schema"}
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: its name, what it does, and the JSON Schema of its arguments."""
+    """A tool: its name, what it does, and the JSON Schema of its arguments."""
 
     name: str
     description: str
     parameters: dict
 
 
-def read_tools(tools, limits) -> list[Tool]:
-    """The tools of a list, of a ``tools/list`` result, or of JSON text or a file with either.
+def read_tools(tools: Any, limits: Limits) -> list[Tool]:
+    """Read a list of tools, a ``tools/list`` result, or JSON text or a file with either.
 
     Raises
     ------
     GrammarError
         The file can't be read, or is not JSON.
     KnowledgeError
-        It is no list of tools, or has none, or two of one name.
+        It is no list of tools, is empty, or has two tools of one name.
     """
     given = read_schema(tools, limits, "a list of tools")
     if isinstance(given, Mapping) and "tools" in given:
@@ -67,7 +68,7 @@ def read_tools(tools, limits) -> list[Tool]:
     return found
 
 
-def _tool(given, index: int) -> Tool:
+def _tool(given: Any, index: int) -> Tool:
     function = given.get("function", given) if isinstance(given, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str) or not function["name"]:
         hint = "a tool is {'name': ..., 'description': ..., 'parameters': {a JSON Schema}}, or that under 'function'"
@@ -75,14 +76,14 @@ def _tool(given, index: int) -> Tool:
     name = function["name"]
     if name == START or "#" in name or any(0xD800 <= ord(c) <= 0xDFFF for c in name):
         raise KnowledgeError(f"tool {index} can't be named {name!r}", "use letters, digits and _")
-    schema = next((function[key] for key in _SCHEMAS if function.get(key) is not None), {})
+    schema: Any = next((function[key] for key in _SCHEMAS if function.get(key) is not None), {})
     if not isinstance(schema, Mapping):
         raise KnowledgeError(f"tool {name!r}: its parameters are no JSON Schema", "give an object of type 'object'")
     kind = schema.get("type", "object")
     if kind != "object":
         raise KnowledgeError(f"tool {name!r}: its parameters are of type {kind!r}", "arguments are an object")
     schema = {"type": "object", **schema}
-    if set(schema) <= _DESCRIBING:  # nothing said of any argument: there is none
+    if set(schema) <= _DESCRIPTIVE:  # it mentions no argument, so there is none
         schema["properties"] = {}
     return Tool(name, " ".join(str(function.get("description") or "").split()), schema)
 
@@ -97,20 +98,20 @@ def tool_rules(
 ) -> Grammar:
     """The grammar of paths of calls (see `ActionKnowledge.from_tools`)."""
     names = [tool.name for tool in tools]
-    follow = _order(names, follow or {})
+    successors = _order(names, follow or {})
     ends = set(names if end is None else _known(names, end, "end"))
-    style, written = layout(whitespace), CALL_FORMATS.get(call_format, call_format)
-    if written.count("ARGUMENTS") != 1 or written.count("NAME") != 1:
+    style, template = layout(whitespace), CALL_FORMATS.get(call_format, call_format)
+    if template.count("ARGUMENTS") != 1 or template.count("NAME") != 1:
         known = ", ".join(CALL_FORMATS)
         hint = f"give a text with NAME and ARGUMENTS once each, or one of: {known}"
         raise KnowledgeError(f"{call_format!r} is no format of calls", hint)
     rules: dict[str, Rule] = {}
     for tool in tools:
-        call = _call(tool, written, call_format in CALL_FORMATS, rules, style, options)
-        after = [Call(name) for name in follow.get(tool.name, names)]
-        may_end = [n.EMPTY] if tool.name in ends else []
-        rules[tool.name] = Rule(tool.name, n.seq([call, Slot(STEP), n.alt([*after, *may_end])]))
-    rules[START] = Rule(START, n.alt([Call(name) for name in follow.get(START, names)]))
+        call = _call(tool, template, call_format in CALL_FORMATS, rules, style, options)
+        after = [Call(name) for name in successors.get(tool.name, names)]
+        may_end = [nodes.EMPTY] if tool.name in ends else []
+        rules[tool.name] = Rule(tool.name, nodes.seq([call, Slot(STEP), nodes.alt([*after, *may_end])]))
+    rules[START] = Rule(START, nodes.alt([Call(name) for name in successors.get(START, names)]))
     productive = productive_rules(rules)
     for name in names:
         if name not in productive:
@@ -120,58 +121,59 @@ def tool_rules(
     return Grammar(rules, Call(START), {STEP}, limits=options.limits)
 
 
-def _call(tool: Tool, written: str, ours: bool, rules: dict[str, Rule], style: Layout, options: Options) -> Node:
+def _call(tool: Tool, template: str, named: bool, rules: dict[str, Rule], style: Layout, options: Options) -> Node:
     try:
         arguments = write_schema(tool.parameters, rules, tool.name, style, options)
     except LimitError:
         raise
     except GrammarError as error:
         raise KnowledgeError(f"tool {tool.name!r}: {error.message}", error.hint) from None
-    before, _, after = written.replace("NAME", json.dumps(tool.name, ensure_ascii=False)[1:-1]).partition("ARGUMENTS")
-    return n.seq([*_text(before, ours, style), arguments, *_text(after, ours, style)])
+    before, _, after = template.replace("NAME", json.dumps(tool.name, ensure_ascii=False)[1:-1]).partition("ARGUMENTS")
+    return nodes.seq([*_text(before, named, style), arguments, *_text(after, named, style)])
 
 
-def _text(text: str, ours: bool, style: Layout) -> list[Node]:
-    """The text around the arguments: white space in formats of ours is what it is within the arguments."""
-    if not ours:
-        return [n.literal(text)]
+def _text(text: str, named: bool, style: Layout) -> list[Node]:
+    """The text around the arguments; in the named formats, its white space is written as within the arguments."""
+    if not named:
+        return [nodes.literal(text)]
     spaced = {", ": style.comma, ": ": style.colon}
-    return [spaced.get(piece) or n.literal(piece) for piece in re.split(r'((?<="), |(?<="): )', text)]
+    return [spaced.get(piece) or nodes.literal(piece) for piece in re.split(r'((?<="), |(?<="): )', text)]
 
 
-def _order(names: list[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+def _order(names: Sequence[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     _known([*names, START], follow, "follow")
     return {name: _known(names, after, f"follow[{name!r}]") for name, after in follow.items()}
 
 
-def _known(names: list[str], given: Iterable[str], what: str) -> list[str]:
-    given = [given] if isinstance(given, str) else list(given)
-    for name in given:
+def _known(names: Sequence[str], given: Iterable[str], what: str) -> list[str]:
+    """`given` as a list; KnowledgeError if it names a tool that doesn't exist."""
+    listed = [given] if isinstance(given, str) else list(given)
+    for name in listed:
         if name not in names:
             raise KnowledgeError(f"{what}: there is no tool {name!r}", f"the tools are: {', '.join(names)}")
-    return given
+    return listed
 
 
 def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
-    """What a model reads of each tool, and of how a call is written."""
-    written = CALL_FORMATS.get(call_format, call_format).replace("ARGUMENTS", "{...}").replace("\n", "\\n")
-    comments = {START: f"Use the tools one after the other. A call is written {written}"}
+    """The overview, which says how a call is written, and the definition of each tool."""
+    call = CALL_FORMATS.get(call_format, call_format).replace("ARGUMENTS", "{...}").replace("\n", "\\n")
+    comments = {START: f"Use the tools one after the other. A call is written {call}"}
     for tool in tools:
-        call = f"{tool.name}{signature(tool.parameters)}"
-        comments[tool.name] = f"{call}: {tool.description}" if tool.description else call
+        head = f"{tool.name}{signature(tool.parameters)}"
+        comments[tool.name] = f"{head}: {tool.description}" if tool.description else head
     return comments
 
 
-SHOWN = 6
-"""Values of an enum that are shown."""
+_VALUES = 6
+"""Values of an enum that a signature shows."""
 
-DEPTH = 3
-"""Levels of objects and lists that are shown."""
+_DEPTH = 3
+"""Levels of objects and lists that a signature shows."""
 
 
 def signature(parameters: dict) -> str:
-    """The arguments with their types, ``?`` behind those that may be left out."""
-    return f"({_members(parameters, DEPTH)})"
+    """The arguments with their types, a ``?`` behind those that may be left out: ``(city: string, days?: integer)``."""
+    return f"({_members(parameters, _DEPTH)})"
 
 
 def _members(schema: dict, depth: int) -> str:
@@ -181,13 +183,13 @@ def _members(schema: dict, depth: int) -> str:
     return ", ".join(f"{k}{'' if k in required else '?'}: {_type(v, depth)}" for k, v in properties.items())
 
 
-def _type(schema, depth: int) -> str:
+def _type(schema: Any, depth: int) -> str:
     if not isinstance(schema, dict) or not depth:
         return "any" if schema is not False else "nothing"
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(values, list):
-        more = [f"{len(values) - SHOWN} more"] if len(values) > SHOWN else []
-        return " | ".join([json.dumps(v, ensure_ascii=False) for v in values[:SHOWN]] + more)
+        more = [f"{len(values) - _VALUES} more"] if len(values) > _VALUES else []
+        return " | ".join([json.dumps(v, ensure_ascii=False) for v in values[:_VALUES]] + more)
     for keyword in ("anyOf", "oneOf"):
         if isinstance(schema.get(keyword), list):
             return " | ".join(dict.fromkeys(_type(one, depth) for one in schema[keyword]))

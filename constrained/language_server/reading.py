@@ -14,7 +14,7 @@ from constrained.grammar.source import Source
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.comments import rule_comments
-from constrained.knowledge.description import following
+from constrained.knowledge.description import successors
 from constrained.knowledge.lint import check_file
 from constrained.knowledge.lint.outline import IMPORT, SLOT, Definition, read_outline
 from constrained.language_server.semantic import tokens
@@ -85,7 +85,7 @@ def _card(definition: Definition, words: str, knowledge: ActionKnowledge | None)
     if words:
         parts.append(_plain(words))
     if graph is not None and (action or name == graph.start):
-        parts.append(f"{'then' if action else 'first'}: {_plain(following(graph, name if action else START))}")
+        parts.append(f"{'then' if action else 'first'}: {_plain(successors(graph, name if action else START))}")
     return "\n\n".join(parts)
 
 

@@ -11,9 +11,9 @@ from constrained.agents.run_file import digest
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar, shipped_names
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.action_knowledge import action_bytes
+from constrained.knowledge.path_state import action_bytes
 from constrained.knowledge.report import INVALID
-from constrained.knowledge.unordered import Anywhere
+from constrained.knowledge.unordered import UnorderedActions
 
 ANY = r"[^\n]+"
 """What every slot holds here: a record doesn't say what was in view."""
@@ -33,7 +33,7 @@ class Walk:
     def __init__(self, shown: dict | None, knowledge: ActionKnowledge | None):
         self.shown = shown
         self._knowledge = knowledge
-        self._instances = knowledge and Anywhere(knowledge.grammar, knowledge.graph)
+        self._instances = knowledge and UnorderedActions(knowledge.grammar, knowledge.graph)
 
     @classmethod
     def of(cls, header: Mapping[str, Any]) -> Walk:
@@ -88,7 +88,7 @@ class Walk:
         names = self._instances.names(data)
         names = [name for name in names if name in open_] or names
         if len(names) > 1 and path:
-            begun = ((name, path.begin(name)) for name in names)
+            begun = ((name, path.state.opening(name)) for name in names)
             names = [name for name, state in begun if state and (end := state.read(data)) and end.accepting]
         return names[0] if len(names) == 1 else None
 

@@ -12,7 +12,7 @@ from constrained.environments.household import plays
 from constrained.grammar import STEP
 from constrained.grammar.relations import stand_ins
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.explain import explain_file, what_comes
+from constrained.knowledge.explain import explain_file, next_tokens
 from constrained.knowledge.lint import Checked, check_file
 from constrained.playground import bounds
 from constrained.playground.document import source_of
@@ -64,7 +64,7 @@ def explain(request: dict, send: Send) -> None:
     send(
         {
             **said,
-            **what_comes(explanation, _vocabulary(request["tokenizer"]), bounds.TOKENS),
+            **next_tokens(explanation, _vocabulary(request["tokenizer"]), bounds.TOKENS),
             "expected": said["expected"][: bounds.EXPECTED],
             "expected_more": max(0, len(said["expected"]) - bounds.EXPECTED),
             "unbound": unbound,
@@ -76,7 +76,7 @@ def run(request: dict, send: Send) -> None:
     """A plan, step by step: "start", each "step", and the "end"."""
     from constrained import generate_plan  # torch: only for runs
 
-    knowledge = ActionKnowledge.from_lark(source_of(request), spots=True).bind(**request["values"])
+    knowledge = ActionKnowledge.from_lark(source_of(request), source_map=True).bind(**request["values"])
     plan = generate_plan(
         request["task"],
         knowledge.bind(**stand_ins(knowledge.grammar)),

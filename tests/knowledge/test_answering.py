@@ -3,7 +3,7 @@
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.knowledge.answering import answer_only, answering, text_calls
+from constrained.knowledge.answering import answer_actions, answer_only, text_calls
 
 ROOMS = """
 %declare _STEP PLACE THING
@@ -16,9 +16,9 @@ enough: "That's all."
 
 
 def test_an_answer_is_what_nothing_may_follow_and_nothing_must_precede():
-    assert answering(ActionKnowledge.from_lark("hotpotqa")) == ["finish"]
-    assert answering(ActionKnowledge.from_lark("household")) == []  # it ends anywhere, and says nothing by that
-    assert answering(ActionKnowledge.from_lark(ROOMS)) == ["enough"]  # what is taken hangs on where one stands
+    assert answer_actions(ActionKnowledge.from_lark("hotpotqa")) == ["finish"]
+    assert answer_actions(ActionKnowledge.from_lark("household")) == []  # it ends anywhere, and says nothing by that
+    assert answer_actions(ActionKnowledge.from_lark(ROOMS)) == ["enough"]  # what is taken hangs on where one stands
 
 
 def test_the_answer_alone_may_come_at_once():

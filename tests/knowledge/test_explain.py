@@ -14,7 +14,7 @@ from constrained.knowledge.explain import explain_path, explain_text
 
 
 def explain(name, path, last=None, **values):
-    return explain_path(ActionKnowledge.from_lark(name, spots=True).bind(**values), path, last)
+    return explain_path(ActionKnowledge.from_lark(name, source_map=True).bind(**values), path, last)
 
 
 def explain_plain(text_of_grammar, text, **values):
@@ -93,7 +93,7 @@ def test_a_path_of_thousands_of_arrows_is_read_in_one_pass():
 
 
 def test_another_rule_to_start_from():
-    knowledge = ActionKnowledge.from_lark('%declare _STEP\nmain: a\na: "a" _STEP b\nb: "b"\n', "main", spots=True)
+    knowledge = ActionKnowledge.from_lark('%declare _STEP\nmain: a\na: "a" _STEP b\nb: "b"\n', "main", source_map=True)
     found = explain_path(knowledge, "b")
     assert found.verdict == "misordered" and found.said_by.rule == "main"
 
@@ -251,7 +251,7 @@ def test_a_step_in_a_comment_says_nothing():
 
 
 def test_a_place_further_on_is_explained_from_there_in_another_process_too():
-    knowledge = ActionKnowledge.from_lark("hotpotqa", spots=True).after("Search[x]")
+    knowledge = ActionKnowledge.from_lark("hotpotqa", source_map=True).after("Search[x]")
     for place in (knowledge, pickle.loads(pickle.dumps(knowledge))):
         found = explain_path(place, "Loop")
         assert found.verdict == "invalid"

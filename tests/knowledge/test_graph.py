@@ -69,14 +69,17 @@ def test_rules_out_of_reach_are_no_actions_and_change_nothing():
 
 def test_places_are_drawn_as_places_only_where_all_actions_lead_to_one():
     household = ActionKnowledge.from_lark("household").graph
-    places = household.places()
+    places = household.choice_points()
     assert {name for actions in places.values() for name in actions} == set(household.actions)
     assert places[("at", "holding")] == ["take"] and places[("holding", "at")] == ["put"]
-    assert ActionKnowledge.from_lark("hotpotqa").graph.places() is None
+    assert ActionKnowledge.from_lark("hotpotqa").graph.choice_points() is None
     with_last = '%declare _STEP\nstart: | go\nat: | go | done\ngo: "A" _STEP at\ndone: "B"\n'
-    assert ActionKnowledge.from_lark(with_last).graph.places() is None  # done leads nowhere
+    assert ActionKnowledge.from_lark(with_last).graph.choice_points() is None  # done leads nowhere
     optional = '%declare _STEP\nstart: [go]\nat: [go | stay]\ngo: "A" _STEP at\nstay: "B" _STEP at\n'
-    assert ActionKnowledge.from_lark(optional).graph.places() == {("start", "at"): ["go"], ("at", "at"): ["go", "stay"]}
+    assert ActionKnowledge.from_lark(optional).graph.choice_points() == {
+        ("start", "at"): ["go"],
+        ("at", "at"): ["go", "stay"],
+    }
 
 
 @pytest.mark.parametrize(

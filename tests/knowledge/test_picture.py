@@ -86,10 +86,10 @@ def test_every_arrow_is_there_and_no_other(knowledge, picture):
             if tip and not tip.endswith("-> (end)"):
                 sources, targets = tip.split(" -> ")
                 shown |= {(a, b) for a in sources.split(", ") for b in targets.split(", ")}
-    if list(picture.iter(SPACE + "circle")) or not knowledge.graph.places():
+    if list(picture.iter(SPACE + "circle")) or not knowledge.graph.choice_points():
         assert shown == edges(knowledge)
     else:
-        assert shown == set(knowledge.graph.places())
+        assert shown == set(knowledge.graph.choice_points())
 
 
 def test_every_action_has_its_definition_as_a_tip(knowledge, picture):
@@ -115,7 +115,7 @@ def test_every_mark_says_for_pages_what_it_stands_for(knowledge, picture):
     assert (
         not named
         or shown == set(knowledge.rules)
-        or shown == {name for pair in knowledge.graph.places() for name in pair}
+        or shown == {name for pair in knowledge.graph.choice_points() for name in pair}
     )
 
 
@@ -125,7 +125,7 @@ def test_actions_that_may_be_the_last_are_marked(knowledge, picture):
     }
     if list(picture.iter(SPACE + "circle")):
         assert ends == knowledge.graph.may_end
-    elif not knowledge.graph.places():
+    elif not knowledge.graph.choice_points():
         boxes = [box for box in rectangles(picture)]
         inner = [a for a in boxes if any(a is not b and inside(a, b) for b in boxes)]
         named = {text for text, box in labels(picture) if any(inside(box, a) for a in inner)}
@@ -226,8 +226,8 @@ def test_mermaid_has_every_edge(knowledge):
     text = knowledge.to_mermaid()
     assert text.startswith("flowchart ") and text.endswith("\n")
     found = mermaid_edges(text)
-    if knowledge.graph.places():
-        assert {(a, b): on_it for a, b, on_it in found} == knowledge.graph.places()
+    if knowledge.graph.choice_points():
+        assert {(a, b): on_it for a, b, on_it in found} == knowledge.graph.choice_points()
         assert {action for *_, on_it in found for action in on_it} == set(knowledge.actions)
     else:
         single = [(x, y) for a, b, _ in found for x in a.split("<br/>") for y in b.split("<br/>")]

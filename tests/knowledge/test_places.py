@@ -260,3 +260,15 @@ def test_what_is_read_before_the_first_move_leads_back_to_the_beginning():
     for action in ("look", "inventory", "look"):
         here = here.after(action).bind_view(env.view())
         assert texts(here.next_action()) == first
+
+
+def test_a_view_may_leave_a_slot_out_or_give_it_an_empty_list():
+    text = '%declare _STEP THING PLACE\nstart: take | go\ntake: "take " THING _STEP [start]\n'
+    text += 'go: "go " PLACE _STEP [start]\n'
+    knowledge = ActionKnowledge.from_lark(text)
+    for view in (
+        {"THING": [], "PLACE": ["hall"]},
+        {"PLACE": ["hall"], "WEATHER": ["rain"]},
+        {"THING": (), "PLACE": "hall"},
+    ):
+        assert knowledge.bind_view(view).may_follow == ["go"]

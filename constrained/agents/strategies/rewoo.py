@@ -26,7 +26,7 @@ from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.action_graph import START
-from constrained.knowledge.answering import answer_only, answering, text_calls
+from constrained.knowledge.answering import answer_actions, answer_only, text_calls
 from constrained.knowledge.report import OK
 
 ROLE = "planner"
@@ -60,7 +60,7 @@ class Call:
 
 def rewoo(episode: Episode, imagined: TextEnvironment | None = None) -> Strategy:
     """Plan, work, solve; without an environment nothing is executed (`imagined` as in `open_loop`)."""
-    if not answering(episode.start):
+    if not answer_actions(episode.start):
         episode.settings = replace(episode.settings, step_format="react")
         yield from plan_ahead(episode) if episode.environment else open_loop(episode, imagined)
         return
@@ -105,7 +105,7 @@ def put_in(text: str, evidence: Mapping[int, str]) -> str:
 def _plan(episode: Episode) -> Asking[Answer | None]:
     tools, rules = text_calls(episode.knowledge), episode.knowledge.graph.rules
     after = {tools.get(a, START): [tools[b] for b in rules[a] if b in tools] for a in (START, *tools)}
-    answers = set(answering(episode.knowledge))
+    answers = set(answer_actions(episode.knowledge))
     over = {tools[action] for action in tools if answers.intersection(rules[action])}
     form = plan_form(after, over, max(episode.settings.max_steps - 1, 1))
     if form is None:
@@ -233,7 +233,7 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
 
 def _solve(episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Answer]) -> Asking[None]:
     answer = answer_only(episode.knowledge)
-    admitted = set(answering(episode.knowledge)).intersection(episode.knowledge.may_follow)
+    admitted = set(answer_actions(episode.knowledge)).intersection(episode.knowledge.may_follow)
     if episode.settings.constrained and not admitted:
         episode.end("the plan came to no place where the answer may be given")
         return

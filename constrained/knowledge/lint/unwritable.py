@@ -17,7 +17,7 @@ from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding, Span
 from constrained.knowledge.lint.outline import Outline, items_in
 from constrained.knowledge.lint.refused import node_of
-from constrained.knowledge.unordered import Anywhere
+from constrained.knowledge.unordered import UnorderedActions
 
 _WHY = "a model with this tokenizer can't write it: whatever needs it is never offered"
 _LOOKED_AT = 2000
@@ -97,8 +97,8 @@ def never_whole(
         return
     texts = {start: grammar.automaton.start}
     if knowledge is not None:
-        anywhere = Anywhere(grammar, knowledge.graph)
-        texts = {action: anywhere.action(action) for action in knowledge.graph.actions}
+        unordered = UnorderedActions(grammar, knowledge.graph)
+        texts = {action: unordered.opening(action) for action in knowledge.graph.actions}
     for rule, state in texts.items():
         if state is None:
             continue  # these bindings leave it no text at all

@@ -1,0 +1,170 @@
+"""A state on a path: which actions are done, and which may come next with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from constrained.automaton.automaton import State
+from constrained.errors import KnowledgeError
+from constrained.grammar import Grammar
+from constrained.grammar.nodes import EMPTY, NEVER, Rule
+from constrained.knowledge.action_graph import START, ActionGraph
+from constrained.knowledge.continuation import continuation, nonempty
+from constrained.knowledge.diagnosis import diagnose
+from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
+from constrained.knowledge.step_limit import within_steps
+from constrained.knowledge.unordered import UnorderedActions, start_state
+
+
+class PathState:
+    """What may follow after some actions; it never changes.
+
+    Attributes
+    ----------
+    grammar : Grammar
+        Of the rest of the path, with the slots bound so far.
+    graph : ActionGraph
+    path : tuple of str
+        The actions done.
+    last : str
+        The rule of the last one; "start" before the first.
+    """
+
+    def __init__(self, grammar: Grammar, graph: ActionGraph, path: tuple[str, ...] = (), last: str = START):
+        self.grammar = grammar
+        self.graph = graph
+        self.path = path
+        self.last = last
+        self._nonempty: Grammar | None = None
+        self._unordered: UnorderedActions | None = None
+        self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
+
+    def bound(self, grammar: Grammar) -> PathState:
+        """The same state with a grammar whose slots are bound otherwise."""
+        return PathState(grammar, self.graph, self.path, self.last)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the path may end here."""
+        return self.grammar.automaton.start.accepting
+
+    @property
+    def may_follow(self) -> list[str]:
+        """The actions that may come next, with arguments that exist now."""
+        return [a for a in self.graph.rules[self.last] if self.opening(a)]
+
+    def next_action(self, steps_left: int | None = None) -> Grammar:
+        """As `ActionKnowledge.next_action`."""
+        grammar = self.grammar if steps_left is None else within_steps(self.grammar, steps_left)
+        grammar = self._next_actions if grammar is self.grammar else nonempty(grammar)
+        start = start_state(grammar)
+        if start is None or not start.first():
+            raise KnowledgeError(
+                f"no action is admitted after {self.path[-1] if self.path else 'the start'!r}"
+                + (f" with {steps_left} steps left" if steps_left is not None else ""),
+                hint="bind the slots to what is there now, or let the rules end here",
+            )
+        return grammar
+
+    def opening(self, action: str) -> State | None:
+        """The state before the next action, if that is to be `action`; None if it can't be."""
+        others = set(self.graph.actions) - {action}
+        rules = {
+            name: Rule(name, NEVER, r.params, r.line) if name in others else r for name, r in self.grammar.rules.items()
+        }
+        state = start_state(self.grammar.with_rules(rules, self.grammar.start))
+        return state if state and state.first() else None
+
+    def judge(self, action: str) -> Judgement:
+        """Judge `action` as the next one."""
+        return self._judge(action)[0]
+
+    def after(self, action: str) -> PathState:
+        """As `ActionKnowledge.after`."""
+        judgement, end = self._judge(action)
+        if not judgement or end is None:
+            raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
+        return self.advanced(action, judgement.action, end)
+
+    def check(self, actions: Iterable[str]) -> Report:
+        """As `ActionKnowledge.check`."""
+        report, state = Report(), self
+        for action in actions:
+            judgement, end = state._judge(action)
+            report.steps.append(judgement)
+            if end is not None:
+                state = state.advanced(action, judgement.action, end)
+        report.finished = state.may_end
+        return report
+
+    def advanced(self, text: str, action: str | None, end: State) -> PathState:
+        """The state after `text`, a text of the rule `action` that ended in the automaton's state `end`."""
+        rest = continuation(end.ends(), self.grammar.limits)
+        return PathState(self.grammar.with_start(rest), self.graph, (*self.path, text), action or self.last)
+
+    @property
+    def _next_actions(self) -> Grammar:
+        """The actions that may come next, read by `next_action` and `judge` alike."""
+        if self._nonempty is None:
+            self._nonempty = nonempty(self.grammar)
+        return self._nonempty
+
+    @property
+    def _at_any_point(self) -> UnorderedActions:
+        if self._unordered is None:
+            self._unordered = UnorderedActions(self.grammar, self.graph)
+        return self._unordered
+
+    def _judge(self, action: str) -> tuple[Judgement, State | None]:
+        """The judgement, and the state after the action; the last one is kept, as the next call often takes it."""
+        if self._judged is None or self._judged[0] != action:
+            self._judged = action, self._judge_anew(action)
+        return self._judged[1]
+
+    def _judge_anew(self, action: str) -> tuple[Judgement, State | None]:
+        data = action_bytes(action)
+        # ok: the action is one of those that may come next
+        opening = start_state(self._next_actions)
+        end = opening.read(data) if action and opening else None
+        if end is not None and end.accepting:
+            return Judgement(action, OK, self._name(end, data)), end
+        # misordered: it would be an action at some other point
+        unordered = self._at_any_point
+        anywhere = unordered.any_opening()
+        end = anywhere.read(data) if action and anywhere else None
+        if end is not None and end.accepting:
+            allowed, names = self.may_follow, unordered.names(data)
+            name = next((a for a in names if a in allowed), names[0])
+            after = "at the start" if not self.path else f"after {self.path[-1]!r}"
+            if name in allowed:
+                why = diagnose(opening, data, allowed)
+                reason = f"{name} with these arguments is not admitted {after}: {why}"
+            else:
+                reason = f"{name} is not admitted {after}; may follow: {', '.join(allowed) or 'nothing'}"
+            own_opening = unordered.opening(name)
+            return Judgement(action, MISORDERED, name, reason), own_opening and own_opening.read(data)
+        # invalid: it is none
+        lenient = UnorderedActions(self.grammar, self.graph, missing=EMPTY)
+        reason = diagnose(anywhere, data, self.graph.actions, lenient.any_opening())
+        return Judgement(action, INVALID, lenient.nearest(data), reason), None
+
+    def _name(self, end: State, data: bytes) -> str | None:
+        """The action that `data`, which ended in `end`, is: several may write the same text at other points."""
+        ended = {self.graph.ended_by(rest.node) if rest else None for rest in end.ends()}
+        if len(ended) == 1 and ended <= set(self.graph.rules[self.last]):
+            return ended.pop()
+        names = self._at_any_point.names(data)
+        if len(names) > 1:
+            openings = ((a, self.opening(a)) for a in names)
+            names = [a for a, state in openings if state and (s := state.read(data)) and s.accepting] or names
+        return names[0] if names else None
+
+
+def action_bytes(action: str) -> bytes:
+    """`action` as UTF-8; KnowledgeError if it is no text."""
+    if not isinstance(action, str):
+        raise KnowledgeError(f"an action is text, not {type(action).__name__}")
+    try:
+        return action.encode()
+    except UnicodeEncodeError:
+        raise KnowledgeError(f"the action {action!a} has a lone surrogate, which is not text") from None
