@@ -34,7 +34,7 @@ from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
     from constrained.agents.ray_workers import RayWorkers
-    from constrained.models.load import LoadedModel
+    from constrained.models import LoadedModel
 
 BATCH = 8
 """Tasks played side by side by default.
@@ -159,7 +159,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def _opener(options: argparse.Namespace) -> Callable[[], dict[str, LoadedModel]]:
     """What loads the models, here or in a worker."""
-    from constrained.models.roles import load_roles
+    from constrained.models import load_roles
 
     roles = {}
     for given in options.role:

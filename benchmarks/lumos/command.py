@@ -26,7 +26,7 @@ from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who trains pays for it
-    from constrained.models.load import LoadedModel
+    from constrained.models import LoadedModel
 
 PROBLEMS = 150
 """Held-out problems that are played of each data set by default."""

@@ -14,7 +14,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.environments.base import TextEnvironment
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 from constrained.training.encoding import Span, TrainingText
 
 

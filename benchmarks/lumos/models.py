@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 from benchmarks.lumos.recipe import VARIANTS, Recipe, Variant
 from benchmarks.lumos.texts import Texts, make_texts, save, saved, to_cut, to_learn, work_out
 from constrained.files import to_json
-from constrained.models.load import LoadedModel, load
+from constrained.models import LoadedModel, load
 from constrained.training.encoding import Span, TrainingText
 from constrained.training.tuning import Tuned, tune
 from tools.embedded_model.pretraining import Recipe as Sizes

@@ -21,7 +21,7 @@ from constrained.environments.maths.problems import Problem
 from constrained.environments.suite import Suite, open_suite
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 from constrained.training.encoding import Span, TrainingText
 
 KNOWLEDGE = "lumos/maths_given"

@@ -22,7 +22,7 @@ from constrained.errors import ConstrainedError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.draft import Draft, draft
-from constrained.models.load import LoadedModel, load
+from constrained.models import LoadedModel, load
 
 LINE_TOKENS = 100
 """Tokens of one line, unless the shortest line that may stand there takes more."""
@@ -91,7 +91,7 @@ def distill(
     task : str
         What is to be done, in a sentence or a few.
     model : optional
-        Anything `constrained.models.load.load` takes; default: the embedded model, whose
+        Anything `constrained.models.load` takes; default: the embedded model, whose
         drafts are of the right form and say nothing sensible.
     actions : int, optional
         Exactly so many, 1 to 10; by default the model decides.

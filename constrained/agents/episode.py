@@ -22,7 +22,7 @@ from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
-    from constrained.models.load import LoadedModel
+    from constrained.models import LoadedModel
 
 STEP_TOKENS = 1024
 """Tokens of one text, where the plan has no limit of its own."""

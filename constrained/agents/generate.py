@@ -21,7 +21,7 @@ from constrained.environments.household import HouseholdEnv, make_game, plays, s
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
-from constrained.models.roles import load_roles
+from constrained.models import load_roles
 
 OPEN_LOOP_STEPS = 12
 """Steps of a plan that nothing executes, where `max_steps` is not given."""
@@ -71,7 +71,7 @@ def generate_plan(
     strategy : str
         One of `constrained.agents.strategies.STRATEGIES`.
     model : optional
-        Anything `constrained.models.load.load` takes: a name, a path (GGUF too), a loaded
+        Anything `constrained.models.load` takes: a name, a path (GGUF too), a loaded
         model with its tokenizer; default: the embedded model.
     planner, grounder, explorer : optional
         Models of their own for these roles (of Lumos, and of WESE, where the explorer's reads, too), or folders of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from constrained.agents.plan import step_lines
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
-    from constrained.models.load import LoadedModel
+    from constrained.models import LoadedModel
 
 KEPT_STEPS = (12, 6, 3, 1, 0)
 """Steps whose thoughts and observations a prompt repeats: as many as the context has room for."""

@@ -24,7 +24,7 @@ from constrained.agents.suite_runner import lost, play, writers
 from constrained.environments.suite import Task
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 
 Models = Mapping[str, LoadedModel]
 

@@ -15,7 +15,7 @@ from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import trace_of
 from constrained.decoding import PrefixCache, Request, generate_batch
 from constrained.errors import ConstrainedError
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 
 
 class Rollout:

@@ -22,7 +22,7 @@ from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import picture
 from constrained.environments.suite import Suite, Task
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 from constrained.version import __version__
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def add_parser(commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     tuning = tuning_of(arguments)
-    from constrained.models.load import load  # torch: only when tuning
+    from constrained.models import load  # torch: only when tuning
     from constrained.training.sft_data import read_source
     from constrained.training.tuning import tune
 

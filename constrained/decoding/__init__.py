@@ -1,11 +1,19 @@
-"""From masks to text: choose tokens, append what is forced, end whole."""
+"""From token masks to text: sample allowed tokens, append forced ones, end whole.
 
-from constrained.decoding.batch_generation import Request, generate_batch
-from constrained.decoding.generation import generate
-from constrained.decoding.prefix_cache import PrefixCache
-from constrained.decoding.record import Generation, PrunedMass, Token
-from constrained.decoding.sampling import Sampler
-from constrained.errors import ConstrainedError
+`generate` and `generate_batch` are the library's own loop; `custom_generate` is the same inside transformers'
+``model.generate``; `hosts` has the processors for hosts that run their own loop; `device` keeps masks on a GPU.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from constrained.decoding.request import Generation, PrunedMass, Request, Token
+
+if TYPE_CHECKING:
+    from constrained.decoding.generation import generate, generate_batch
+    from constrained.decoding.hf_generate import ConstrainedOutput, custom_generate
+    from constrained.decoding.prefix_cache import PrefixCache
+    from constrained.decoding.sampling import Sampler
 
 __all__ = [
     "ConstrainedOutput",
@@ -20,17 +28,18 @@ __all__ = [
     "generate_batch",
 ]
 
+# torch and transformers take seconds to import: they load with the first of these.
+_MODULES = {
+    "ConstrainedOutput": "hf_generate",
+    "PrefixCache": "prefix_cache",
+    "Sampler": "sampling",
+    "custom_generate": "hf_generate",
+    "generate": "generation",
+    "generate_batch": "generation",
+}
 
-def __getattr__(name: str):
-    # Only who calls `model.generate` needs transformers' decoding, and one recent enough to be given a loop.
-    if name not in ("ConstrainedOutput", "custom_generate"):
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from constrained.decoding.model_generate import custom_generate
-        from constrained.decoding.output import ConstrainedOutput
-    except ImportError as error:
-        raise ConstrainedError(
-            f"custom_generate needs more of transformers than is installed ({error})", "pip install -U transformers"
-        ) from error
-    globals().update(custom_generate=custom_generate, ConstrainedOutput=ConstrainedOutput)
-    return globals()[name]
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""One call of a model, for the logits at the last place of each row: all of them, or some columns only.
+"""One forward pass of a model, for the logits after the last token of each row: all of them, or partial logits.
 
 With a vocabulary of 131,072 tokens the output matrix is most of a small model's work (12 ms of 16 ms for 30 million
 weights on one core). Where the mask leaves a few hundred tokens, only their rows of it are multiplied: the same
@@ -8,21 +8,36 @@ numbers, as each logit is a product of its own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import nn
 
-from constrained.decoding.screen import Screen, screen
+from constrained.automaton.masks import allowed_ids
+from constrained.decoding import bitmask
+from constrained.decoding.int8_prefilter import MAX_TEXTS, Int8Prefilter, int8_prefilter
+from constrained.decoding.sampling import NARROW
 
 TRIED = 4
 """Tokens on which a model's logits are compared with its output matrix."""
 
-_PRODUCTS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
-"""Output matrices whose product with the last hidden state was compared with the logits of their model."""
+_IS_PRODUCT: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+"""Output matrix -> whether its product with the last hidden state is the model's logits."""
+
+
+class Row(Protocol):
+    """A text as a model reads it."""
+
+    @property
+    def ids(self) -> list[int]: ...
+
+
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 class Forward:
@@ -36,14 +51,17 @@ class Forward:
     ----------
     passes : int
         Calls so far.
+    accepted : mapping
+        The parameters of the model's ``forward``.
     """
 
     def __init__(self, model: Any):
         self.model = model
         self.passes = 0
-        # An adapter's wrapper hides the signature of the model below it.
-        self.accepted = inspect.signature(_unwrapped(model).forward).parameters
-        # Logits of the last place are all that is needed: over a long prompt the rest costs more than the model.
+        # A PEFT wrapper hides the signature of the model below it.
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self.accepted = inspect.signature(base.forward).parameters
+        # Only the logits after the last token are needed: over a long prompt the others cost more than the model.
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in self.accepted else {}
 
     def __call__(
@@ -57,19 +75,19 @@ class Forward:
         Parameters
         ----------
         columns : callable, optional
-            Where `narrows` says so: last hidden states ``[n, d]`` -> int64 ``[C]`` ids whose logits are wanted, or
-            None for all; default: all.
+            Last hidden states ``[n, d]`` -> int64 ``[C]`` ids whose logits are wanted, or None for all; default: all.
+            Only where `supports_partial_logits`.
         rows : torch.Tensor, optional
-            int64 ``[n]`` rows whose logits are wanted, where `narrows` says so; default: all.
+            int64 ``[n]`` rows whose logits are wanted; default: all. Only where `supports_partial_logits`.
         **inputs
-            ``input_ids``, ``past_key_values`` and whatever else the model's ``forward`` is to get.
+            ``input_ids``, ``past_key_values`` and other arguments of the model's ``forward``.
 
         Returns
         -------
         logits : torch.Tensor
             float32 ``[n, C]``, after the last column of ``input_ids``.
         past : Cache or None
-            Keys and values, where the model keeps some.
+            Keys and values, if the model keeps some.
         """
         inputs.setdefault("use_cache", True)
         if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time
@@ -90,47 +108,105 @@ class Forward:
         return logits.float(), getattr(out, "past_key_values", None)
 
     @cached_property
-    def narrows(self) -> bool:
-        """Some logits can be had without the others.
-
-        So where they are the output matrix times the last hidden state and nothing more; that is tried out once, on a
-        few tokens.
-        """
+    def supports_partial_logits(self) -> bool:
+        """Whether the logits are the output matrix times the last hidden state, and nothing more."""
         model = self.model
         head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
-        # A quantised or sharded matrix has no rows to pick; a PEFT wrapper's base is no backbone.
+        # A quantized or sharded matrix has no rows to pick; the base model of a PEFT wrapper isn't the backbone.
         if type(head) is not nn.Linear or not head.weight.is_floating_point() or head.weight.is_meta:
             return False
         if model.base_model is model or hasattr(model, "get_base_model"):
             return False
-        # What somebody hung on the model or its head (a hook, a compiled forward) must go on being called.
+        # A hook or a compiled forward of the model or its head must still be called.
         if any("forward" in m.__dict__ or m._forward_hooks or m._forward_pre_hooks for m in (model, head)):
             return False
-        # Soft capping is as good as linear for small logits, so that trying it out might not show it.
+        # Soft capping is nearly linear for small logits: the comparison below might not notice it.
         if getattr(model.config.get_text_config(), "final_logit_softcapping", None):
             return False
-        if head not in _PRODUCTS:
-            _PRODUCTS[head] = _is_product(model, head)
-        return _PRODUCTS[head]
+        if head not in _IS_PRODUCT:
+            _IS_PRODUCT[head] = _is_product(model, head)
+        return _IS_PRODUCT[head]
 
     @cached_property
-    def screen(self) -> Screen | None:
-        """For the largest logits, where `narrows` says so and it pays; looked up once, so not while weights change."""
-        return screen(self.model.get_output_embeddings())
+    def prefilter(self) -> Int8Prefilter | None:
+        """For the largest logits, if it pays (needs `supports_partial_logits`); it doesn't notice changed weights."""
+        return int8_prefilter(self.model.get_output_embeddings())
 
 
 @torch.no_grad()
 def _is_product(model: Any, head: nn.Linear) -> bool:
-    """The model's logits are its last hidden state times the head, for all that a few tokens tell."""
+    """Compare the model's logits with its last hidden state times the head, on a few tokens."""
     # One token alone might be the padding, whose embedding is zero, and so are its logits.
     ids = torch.linspace(0, head.out_features - 1, TRIED, device=model.device).long().unsqueeze(0)
     hidden = getattr(model.base_model(input_ids=ids, use_cache=False), "last_hidden_state", None)
     if hidden is None or hidden.shape[-1] != head.in_features:
         return False
-    own, product = model(input_ids=ids, use_cache=False).logits.float(), head(hidden).float()
-    size = own.abs().max().item()
-    return own.shape == product.shape and size > 0 and torch.allclose(product, own, rtol=1e-4, atol=1e-4 * size)
+    logits, product = model(input_ids=ids, use_cache=False).logits.float(), head(hidden).float()
+    size = logits.abs().max().item()
+    return logits.shape == product.shape and size > 0 and torch.allclose(product, logits, rtol=1e-4, atol=1e-4 * size)
 
 
-def _unwrapped(model: Any) -> Any:
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
+@dataclass(frozen=True)
+class NeededLogits:
+    """Which logits a sampler looks at.
+
+    Attributes
+    ----------
+    allowed_only : bool
+        Only those of allowed tokens.
+    best : int
+        Of those, only so many of the largest; 0: all.
+    temperature : float or None
+        One of those is drawn by softmax at this temperature, and nothing else is looked at.
+    generator : torch.Generator or None
+        Source of random numbers for that.
+    """
+
+    allowed_only: bool = False
+    best: int = 0
+    temperature: float | None = None
+    generator: torch.Generator | None = None
+
+
+ALL_LOGITS = NeededLogits()
+
+
+class PartialLogits:
+    """Picks the columns of the logits for some texts, once their last hidden states are known.
+
+    Attributes
+    ----------
+    ids : ndarray or None
+        int64 ``[C]``, ascending: the columns picked; None: all.
+    """
+
+    def __init__(self, texts: Sequence[Any], forward: Forward, needed: NeededLogits):
+        self.texts, self.forward, self.needed = texts, forward, needed
+        self.ids: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, texts: Sequence[Any], forward: Forward, needed: NeededLogits) -> PartialLogits | None:
+        """None where all columns are needed, or the model can't give fewer."""
+        return cls(texts, forward, needed) if needed.allowed_only and forward.supports_partial_logits else None
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor | None:
+        """The columns' ids on the device of `hidden`, float ``[len(texts), d]``; None: all."""
+        if sum(text.count for text in self.texts) <= NARROW:
+            self.ids = np.unique(np.concatenate([allowed_ids(text.mask) for text in self.texts]))
+        elif len(self.texts) <= MAX_TEXTS and self.forward.prefilter is not None:
+            prefilter = self.forward.prefilter
+            masks = torch.from_numpy(np.stack([text.mask for text in self.texts]))
+            self.ids = self._prefiltered(prefilter, hidden, bitmask.expand(masks, len(prefilter.scale)))
+        return None if self.ids is None else torch.from_numpy(self.ids).to(hidden.device)
+
+    def _prefiltered(self, prefilter: Int8Prefilter, hidden: torch.Tensor, allowed: torch.Tensor) -> np.ndarray | None:
+        needed = self.needed
+        if needed.best:
+            ids = prefilter.best(hidden, allowed, needed.best).numpy()
+            # None at all: the logits are NaN, which the sampler will report. Many: then computing all is as fast.
+            return ids if 0 < len(ids) <= allowed.shape[1] // 8 else None
+        if needed.temperature is None or len(self.texts) > 1:
+            return None
+        weight = self.forward.model.get_output_embeddings().weight
+        drawn = prefilter.draw(hidden, allowed, weight, needed.temperature, needed.generator)
+        return None if drawn is None else np.array([drawn])

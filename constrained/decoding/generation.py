@@ -1,30 +1,53 @@
-"""A prompt and a grammar in, a whole text of the grammar out, with what it cost and what the model had wanted."""
+"""Write texts with a loaded model: `generate` one, `generate_batch` many side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 
-from constrained.automaton import CompiledGrammar, compile_grammar
-from constrained.decoding.loop import FreeText, GuidedText, PrefixReader, Text, write
+from constrained.automaton import CompiledGrammar, Vocabulary, compile_grammar
+from constrained.decoding.loop import FreeText, GuidedText, NextLogits, PrefixForward, Text, decode
 from constrained.decoding.prefix_cache import PrefixCache
-from constrained.decoding.record import Generation, PrunedMass
+from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
+from constrained.decoding.request import Generation, PrunedMass, Request, Token
 from constrained.decoding.sampling import Sampler
 from constrained.errors import ConstrainedError, ModelError
 from constrained.grammar import Grammar
 
-if TYPE_CHECKING:  # models are to the right of decoding: only the name is needed here
-    from constrained.models.load import LoadedModel
+MAX_ROWS = 32
+"""Texts decoded side by side."""
 
 SMALL_MODEL = 30_000_000
-"""Weights up to which a model on the CPU writes with one thread."""
+"""Weights up to which a model on the CPU runs with one thread."""
+
+
+class LanguageModel(Protocol):
+    """What generation needs of a model; `constrained.models.LoadedModel` has it."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+    device: torch.device
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+    @property
+    def eos_token_ids(self) -> tuple[int, ...]: ...
+    @property
+    def logits_width(self) -> int: ...
+    @property
+    def parameters(self) -> int: ...
+    @property
+    def max_context(self) -> int | None: ...
 
 
 def generate(
-    loaded: LoadedModel,
+    loaded: LanguageModel,
     prompt: str | Sequence[int],
     grammar: Grammar | CompiledGrammar | None = None,
     *,
@@ -43,26 +66,14 @@ def generate(
     Parameters
     ----------
     loaded : LoadedModel
-    prompt : str or sequence of int
-        Text (the tokenizer adds its beginning-of-text token), or ids to be used as they are.
-    grammar : Grammar or CompiledGrammar, optional
-        Every token keeps the text inside it, and the text ends whole within `max_new_tokens`.
-    max_new_tokens : int
-        Most tokens to generate, the end-of-text token not counted; less if the model's context leaves less.
+    prompt, grammar, max_new_tokens, stop, begun
+        See `Request`.
     temperature, top_k, top_p, generator
         See `Sampler`; greedy by default. Equal seeds give equal texts.
-    stop : str, optional
-        Without a grammar: end before the first occurrence of this text.
     cache : PrefixCache, optional
         Keys and values of the last call, to reuse what the prompts share.
     min_forced : int
-        Runs of fewer forced bytes are left to the model, under the mask.
-    begun : str
-        Text of the grammar that the prompt ends with; generation goes on after it.
-
-    Returns
-    -------
-    Generation
+        Forced text of fewer bytes is left to the model, under the mask.
 
     Raises
     ------
@@ -70,39 +81,119 @@ def generate(
         If a number is out of range, the prompt doesn't fit in the model's context, or the shortest text of the
         grammar doesn't fit in the tokens allowed.
     """
-    text = begin(loaded, prompt, grammar, max_new_tokens=max_new_tokens, stop=stop, min_forced=min_forced, begun=begun)
-    sampler = Sampler(temperature, top_k, top_p, generator)
-    reader = PrefixReader(loaded.model, PrefixCache() if cache is None else cache)
-    with threads_for(loaded):
-        write([text], reader, lambda _, logits, __: [sampler.choose(logits[0], text.row)])
-    return generation_of(text)
+    request = Request(prompt, grammar, max_new_tokens, stop, begun, generator=generator)
+    [generation] = generate_batch(
+        loaded, [request], temperature=temperature, top_k=top_k, top_p=top_p, min_forced=min_forced, cache=cache
+    )
+    return generation
 
 
-def begin(
-    loaded: LoadedModel,
-    prompt: str | Sequence[int],
-    grammar: Grammar | CompiledGrammar | None,
+def generate_batch(
+    loaded: LanguageModel,
+    requests: Sequence[Request],
     *,
-    max_new_tokens: int,
-    stop: str | None,
-    min_forced: int,
-    begun: str,
-) -> Text:
-    """The text that `generate` goes on with; for the parameters and what is raised see there."""
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_forced: int = 1,
+    rows: int = MAX_ROWS,
+    cache: PrefixCache | None = None,
+) -> list[Generation]:
+    """Write all texts, side by side where the model can.
+
+    Parameters
+    ----------
+    loaded : LoadedModel
+    requests : sequence of Request
+    temperature, top_k, top_p, min_forced
+        As for `generate`, for all texts.
+    rows : int
+        At most so many at a time.
+    cache : PrefixCache, optional
+        Keys and values of the last text that was decoded by itself. Rows decoded side by side don't use it: the steps
+        of an agent share too little of their prompts for it to pay.
+
+    Returns
+    -------
+    list of Generation
+        In the order of `requests`. Each equals what `generate` makes of it alone, up to rounding: a batch multiplies
+        its matrices in another order, so that the last digits of probabilities differ.
+
+    Raises
+    ------
+    ConstrainedError
+        As `generate`, before anything is written; or two requests share a generator.
+    """
+    if rows < 1:
+        raise ConstrainedError(f"rows is {rows}", "use 1 or more")
+    generators = [request.generator for request in requests if request.generator is not None]
+    if len(set(map(id, generators))) < len(generators):
+        raise ConstrainedError(
+            "requests of a batch share a generator: what is drawn would depend on their order",
+            "give each its own: torch.Generator().manual_seed(…)",
+        )
+    began = time.perf_counter()
+    texts = [_start(loaded, request, min_forced) for request in requests]
+    samplers = {t: Sampler(temperature, top_k, top_p, r.generator, r.show_forbidden) for t, r in zip(texts, requests)}
+
+    def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Token]:
+        return [samplers[text].choose(row, text.mask) for text, row in zip(asked, logits)]
+
+    side_by_side = rows if supports_ragged(loaded.model) else 1
+    cache = PrefixCache() if cache is None else cache
+    with _threads(loaded), torch.no_grad():
+        for first in range(0, len(texts), side_by_side):
+            batch = texts[first : first + side_by_side]
+            forward: NextLogits
+            if len(batch) == 1:
+                forward = PrefixForward(loaded.model, cache)
+            else:
+                forward = RaggedForward(loaded.model, batch, max(len(text.ids) for text in batch) + BLOCK)
+            decode(batch, forward, choose)
+    seconds = (time.perf_counter() - began) / max(1, len(texts))
+    return [_generation(text, request, loaded, seconds) for text, request in zip(texts, requests)]
+
+
+def _start(loaded: LanguageModel, request: Request, min_forced: int) -> Text:
+    """The request's text, nothing written yet."""
+    grammar, stop = request.grammar, request.stop
     if stop is not None and (grammar is not None or not stop):
         raise ConstrainedError("stop is for text without a grammar, and not empty", "let the grammar end the text")
-    ids = prompt_ids(loaded, prompt)
-    room = _room(loaded, len(ids), max_new_tokens)
+    ids = prompt_ids(loaded, request.prompt)
+    limit = _token_limit(loaded, len(ids), request.max_new_tokens)
     if grammar is None:
-        return FreeText(loaded.vocabulary, ids, room, stop.encode() if stop else b"")
-    matcher = _compiled(loaded, grammar).matcher(begun)
-    matcher.set_budget(room)
+        return FreeText(loaded.vocabulary, ids, limit, stop.encode() if stop else b"")
+    matcher = _compiled(loaded, grammar).matcher(request.begun)
+    matcher.set_budget(limit)
     return GuidedText(matcher, ids, loaded.tokenizer, min_forced)
 
 
+def _generation(text: Text, request: Request, loaded: LanguageModel, seconds: float) -> Generation:
+    """What was written, once it is done."""
+    masses = [token.pruned_mass for token in text.tokens if not token.forced]
+    if text.end is not None:
+        masses.append(text.end.pruned_mass)
+    measured = masses if request.grammar is not None else []
+    mean = sum(measured) / len(measured) if measured else 0.0
+    return Generation(
+        text=text.data[text.start : text.stop_at].decode("utf-8", "replace"),
+        role=request.role,
+        model=loaded.name,
+        prompt_tokens=text.prompt_tokens,
+        completion_tokens=len(text.tokens),
+        forced_tokens=sum(token.forced for token in text.tokens),
+        forward_passes=len(masses),
+        pruned_mass=PrunedMass(mean, max(measured, default=0.0), sum(measured)),
+        seconds=seconds,
+        complete=text.complete,
+        tokens=tuple(text.tokens),
+        end=text.end,
+    )
+
+
 @contextmanager
-def threads_for(loaded: LoadedModel):
-    """One thread for a small model on the CPU, as long as it writes.
+def _threads(loaded: LanguageModel) -> Iterator[None]:
+    """Run a small model on the CPU with one thread.
 
     Its matrices are too small to gain from more, and on a machine where other work holds a core every operation
     waits for the thread that isn't scheduled: 260,000 weights wrote 60 tokens a second with two threads beside two
@@ -119,23 +210,8 @@ def threads_for(loaded: LoadedModel):
         torch.set_num_threads(threads)
 
 
-def generation_of(text: Text) -> Generation:
-    """What was written, once it is done."""
-    masses = text.masses
-    mean = sum(masses) / len(masses) if masses else 0.0
-    return Generation(
-        text=text.data[text.begin : text.cut].decode("utf-8", "replace"),
-        tokens=tuple(text.tokens),
-        prompt_tokens=text.prompt_tokens,
-        forward_passes=len(masses),
-        pruned_mass=PrunedMass(mean, max(masses, default=0.0), sum(masses)),
-        complete=text.complete,
-        end=text.end,
-    )
-
-
-def prompt_ids(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
-    """Ids of the prompt, at least one, none of which the model doesn't know."""
+def prompt_ids(loaded: LanguageModel, prompt: str | Sequence[int]) -> list[int]:
+    """Token ids of the prompt: at least one, all within the model's vocabulary."""
     tokenizer = loaded.tokenizer
     if isinstance(prompt, str):
         ids = list(tokenizer.encode(prompt))
@@ -144,7 +220,7 @@ def prompt_ids(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
             ids.pop()
     else:
         ids = [int(token) for token in prompt]
-    if not ids:  # a model needs something to read: what stands at the beginning of every text
+    if not ids:  # a model needs something to read: the beginning-of-text token
         first = getattr(tokenizer, "bos_token_id", None)
         ids = [loaded.eos_token_ids[0] if first is None else first]
     unknown = [token for token in ids if not 0 <= token < loaded.logits_width]
@@ -156,8 +232,8 @@ def prompt_ids(loaded: LoadedModel, prompt: str | Sequence[int]) -> list[int]:
     return ids
 
 
-def _room(loaded: LoadedModel, prompt_tokens: int, max_new_tokens: int) -> int:
-    """Tokens that may be generated."""
+def _token_limit(loaded: LanguageModel, prompt_tokens: int, max_new_tokens: int) -> int:
+    """Tokens that may be generated: as many as asked for, or as the model's context has left."""
     if max_new_tokens < 1:
         raise ConstrainedError(f"max_new_tokens is {max_new_tokens}", "use 1 or more")
     if loaded.max_context is None:
@@ -171,8 +247,8 @@ def _room(loaded: LoadedModel, prompt_tokens: int, max_new_tokens: int) -> int:
     return min(max_new_tokens, left)
 
 
-def _compiled(loaded: LoadedModel, grammar: Grammar | CompiledGrammar) -> CompiledGrammar:
-    if isinstance(grammar, Grammar):
+def _compiled(loaded: LanguageModel, grammar: Grammar | CompiledGrammar) -> CompiledGrammar:
+    if not isinstance(grammar, CompiledGrammar):
         return compile_grammar(grammar, loaded.vocabulary)
     ours, theirs = loaded.vocabulary, grammar.vocabulary
     if theirs is not ours and theirs.fingerprint != ours.fingerprint:

@@ -1,4 +1,4 @@
-"""Keys and values of the last text a model read, kept for the next text that begins alike.
+"""The prefix cache: keys and values of the last text, reused for the next text that begins with the same tokens.
 
 An agent's prompts share their beginning (instructions, task, what happened so far): only what differs from the
 last call is run through the model.
@@ -15,17 +15,17 @@ from constrained.decoding.forward import Forward
 
 
 class PrefixCache:
-    """What one model has read last; pass the same object to successive `generate` calls.
+    """Keys and values of one text; pass the same object to successive `generate` calls.
 
     Attributes
     ----------
     tokens : list of int
         The ids whose keys and values are held.
     forward_passes, tokens_run : int
-        Calls of the model, and tokens that went through it, since this object was made.
+        Calls of the model, and tokens that went through it, over the life of this object.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.forward_passes = self.tokens_run = 0
         self._forward: Forward | None = None
         self.clear()
@@ -36,16 +36,16 @@ class PrefixCache:
         self._past: Any = None
 
     def adopt(self, past: Any, tokens: Sequence[int]) -> None:
-        """Go on from `past`, a transformers cache that holds exactly the keys and values of `tokens`."""
+        """Continue from `past`, a transformers cache that holds exactly the keys and values of `tokens`."""
         self._past, self.tokens = past, list(tokens)
 
     @property
     def past(self) -> Any:
-        """The transformers cache of :attr:`tokens`; None where nothing is held."""
+        """The transformers cache of :attr:`tokens`; None if nothing is held."""
         return self._past
 
     def forward(self, model: Any) -> Forward:
-        """What calls `model`; what was held of another model is forgotten."""
+        """The `Forward` of `model`; what is held of another model is forgotten."""
         if self._forward is None or model is not self._forward.model:
             if self._forward is not None:
                 self.clear()
@@ -74,29 +74,26 @@ class PrefixCache:
         kept = self._keep(tokens)
         past, self._past = self._past, None
         fresh = torch.tensor([tokens[kept:]], device=model.device)
-        # What is held counts only once the call is through: one broken off half-way leaves an empty cache.
+        # Tokens count as held only once the call has returned: an interrupted one leaves an empty cache.
         self.tokens = []
         with torch.no_grad():
             logits, past = forward(columns, input_ids=fresh, past_key_values=past)
         self.forward_passes += 1
         self.tokens_run += len(tokens) - kept
-        if past is not None:  # None: a model that keeps nothing reads everything again each time
+        if past is not None:  # None: a model without a cache reads everything again each time
             self._past, self.tokens = past, list(tokens)
         return logits[0]
 
     def _keep(self, tokens: Sequence[int]) -> int:
-        """Crop what is held to the beginning it shares with `tokens`; its length."""
+        """Crop the cache to the prefix it shares with `tokens`; return its length."""
         held = self.tokens
         most = min(len(held), len(tokens) - 1)  # at least one token must run, to get logits from
-        if held[:most] == tokens[:most]:
-            shared = most
-        else:
-            shared = next(i for i in range(most) if held[i] != tokens[i])
+        shared = most if held[:most] == tokens[:most] else next(i for i in range(most) if held[i] != tokens[i])
         if shared < len(held):
             try:
                 self._past.crop(shared - len(held))  # negative: that many off the end
             except (AttributeError, RuntimeError, ValueError, NotImplementedError):
-                # Sliding windows and recurrent states have forgotten what cropping would need; static ones can't.
+                # Sliding-window and recurrent states no longer have what cropping needs; static caches can't crop.
                 shared = 0
             if shared == 0:
                 self.clear()

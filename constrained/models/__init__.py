@@ -1,14 +1,6 @@
-"""Language models: load one, with its tokenizer and the vocabulary of its masks, or several adapters of one."""
+"""Language models: load one with its tokenizer and the vocabulary of its masks, or several adapters of one."""
 
-from constrained.models.load import LoadedModel, load
+from constrained.models.load import load, load_adapters, load_roles
+from constrained.models.loaded import LoadedModel
 
-__all__ = ["LoadedModel", "load", "load_adapters"]
-
-
-def __getattr__(name: str):
-    # peft takes a second to import: only who has adapters pays for it
-    if name == "load_adapters":
-        from constrained.models.adapters import load_adapters
-
-        return load_adapters
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = ["LoadedModel", "load", "load_adapters", "load_roles"]

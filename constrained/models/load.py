@@ -1,94 +1,20 @@
-"""Load a causal language model by name, path or object, or the small one that ships with the project.
-
-Whatever form it comes in, the result is one `LoadedModel`: weights on a device, tokenizer, the ids that end a
-text, the width of the logits, and (built on first use) the vocabulary that token masks are made for.
-"""
+"""Load language models: by name, path or object, the embedded one, several adapters of one base, one model a role."""
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils import logging
 
-from constrained.automaton import Vocabulary
 from constrained.errors import ModelError
+from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
 
 EMBEDDED = Path(__file__).parent / "embedded"
-
-
-@dataclass(eq=False)
-class LoadedModel:
-    """A causal language model ready to generate.
-
-    Attributes
-    ----------
-    model : torch.nn.Module
-        A Hugging Face causal language model in evaluation mode.
-    tokenizer : transformers.PreTrainedTokenizerBase
-    name : str
-        What it was loaded from; ``"embedded"`` for the model of this project.
-    device : torch.device
-        Where the input ids go.
-    is_embedded : bool
-        True for the small model that ships with the project, and its kin: it reads a household memory.
-    """
-
-    model: Any
-    tokenizer: Any
-    name: str
-    device: torch.device
-    is_embedded: bool = False
-
-    @cached_property
-    def eos_token_ids(self) -> tuple[int, ...]:
-        """Every id that ends a text, ascending: the tokenizer's and the generation configuration's.
-
-        Chat models often list more ids in ``generation_config.json`` (end of turn) than the tokenizer names.
-        """
-        ids: set[int] = set()
-        for source in (getattr(self.model, "generation_config", None), self.model.config, self.tokenizer):
-            found = getattr(source, "eos_token_id", None)
-            ids.update([found] if isinstance(found, int) else found or [])
-        return tuple(sorted(token for token in ids if 0 <= token < self.logits_width))
-
-    @cached_property
-    def logits_width(self) -> int:
-        """Number of columns of the logits; often more than the tokenizer has tokens (padding for the hardware)."""
-        head = self.model.get_output_embeddings()
-        weight = getattr(head, "weight", None)
-        # A quantised head packs its weight: only a two-dimensional float one tells the width.
-        if weight is not None and weight.dim() == 2 and weight.is_floating_point():
-            return weight.shape[0]
-        return self.model.config.get_text_config().vocab_size
-
-    @cached_property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return sum(weight.numel() for weight in self.model.parameters())
-
-    @cached_property
-    def max_context(self) -> int | None:
-        """Tokens of prompt and continuation together that the model was made for; None if it sets no limit."""
-        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """The tokenizer's tokens as bytes, as wide as the logits; built on first use."""
-        width = self.logits_width
-        found = Vocabulary.from_tokenizer(self.tokenizer, eos_token_ids=self.eos_token_ids, size=width)
-        if found.size == width:
-            return found
-        # Tokens added to the tokenizer without resizing the model: it can never write them.
-        special = [token for token in found.special_ids if token < width]
-        return Vocabulary(found.tokens[:width], self.eos_token_ids, special, size=width)
 
 
 def load(
@@ -131,13 +57,82 @@ def load(
         loaded = _from_objects(model, tokenizer)
     if device is None and not isinstance(model, (str, os.PathLike, type(None))):
         device = loaded.device
-    _place(loaded, device, dtype)
+    _move(loaded, device, dtype)
     if not loaded.eos_token_ids:
         raise ModelError(
             f"{loaded.name}: neither the tokenizer nor the generation configuration names a token that ends a text",
             "set tokenizer.eos_token, or eos_token_id in generation_config.json",
         )
     return loaded
+
+
+def load_adapters(base: Any, adapters: Mapping[str, str | os.PathLike[str]], **options: Any) -> dict[str, LoadedModel]:
+    """Load adapters of one base model, whose weights are held once.
+
+    Parameters
+    ----------
+    base : optional
+        Anything `load` takes; it isn't changed, and can be used by itself.
+    adapters : mapping of str to str or path
+        Any name, such as that of a role, to a folder as PEFT's ``save_pretrained`` writes it, or a name on the
+        Hugging Face Hub.
+    **options
+        ``tokenizer``, ``device`` and ``dtype`` of the base, as for `load`.
+
+    Returns
+    -------
+    dict of str to LoadedModel
+        One model an adapter, under its name; all share the base's weights, tokenizer and vocabulary.
+
+    Raises
+    ------
+    ModelError
+        The base can't be loaded or has an adapter already; an adapter is missing, damaged, made for another base, or
+        not of a kind that is put into a model's layers.
+    """
+    from constrained.models.adapters import load_adapter, require_bare  # peft takes a second to import
+
+    loaded = require_bare(load(base, **options))
+    return {name: load_adapter(loaded, name, os.fspath(source)) for name, source in adapters.items()}
+
+
+def load_roles(model: Any = None, roles: Mapping[str, Any] | None = None, **options: Any) -> dict[str, LoadedModel]:
+    """Load the policy's model, and those of the roles that have their own.
+
+    Parameters
+    ----------
+    model : optional
+        Anything `load` takes.
+    roles : mapping of str to object, optional
+        Role -> anything `load` takes, or the folder of an adapter (PEFT) of `model`. What is named twice is loaded
+        once. None: the role has no model of its own.
+    **options
+        ``device`` and ``dtype``, as for `load`.
+
+    Returns
+    -------
+    dict of str to LoadedModel
+        "policy" -> `model`, and the roles that have their own.
+
+    Raises
+    ------
+    ModelError
+        As `load` and `load_adapters`.
+    """
+    given = {role: source for role, source in (roles or {}).items() if source is not None}
+    policy = load(model, **options)
+    loaded: dict[Any, LoadedModel] = {}
+    for role, source in given.items():
+        key = _key(source)
+        if key not in loaded and isinstance(source, (str, os.PathLike)) and _is_adapter(Path(source).expanduser()):
+            loaded[key] = load_adapters(policy, {role: source})[role]
+        elif key not in loaded:
+            loaded[key] = load(source, **options)
+    return {"policy": policy, **{role: loaded[_key(source)] for role, source in given.items()}}
+
+
+def _key(source: Any) -> Any:
+    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else id(source)
 
 
 def _embedded(dtype: torch.dtype | None) -> LoadedModel:
@@ -162,30 +157,28 @@ def _from_objects(model: Any, tokenizer: Any) -> LoadedModel:
         )
     name = getattr(model.config, "_name_or_path", "") or type(model).__name__
     if isinstance(tokenizer, (str, os.PathLike)):
-        tokenizer = _tokenizer(str(tokenizer), {})
+        tokenizer = _tokenizer(str(tokenizer))
     if tokenizer is None:
         raise ModelError(f"{name}: a model object came without its tokenizer", "pass tokenizer=, or (model, tokenizer)")
     return LoadedModel(model.eval(), tokenizer, name, next(model.parameters()).device, _reads_memory(model))
 
 
-def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype | None) -> LoadedModel:
+def _from_source(source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dtype | None) -> LoadedModel:
     """Read model and tokenizer from a folder, a ``.gguf`` file or the Hub."""
     name = os.fspath(source)
     if not name.strip():
         raise ModelError(
             "the name of the model is empty", "name a folder, a .gguf file or a model of the Hugging Face Hub"
         )
-    folder, options = name, {}
+    folder, gguf = name, None
     path = Path(name).expanduser()
     if path.suffix == ".gguf":
         if not path.is_file():
             raise ModelError(f"no such file: {path}", "check the path of the .gguf file")
-        folder, options = str(path.parent), {"gguf_file": path.name}
+        folder, gguf = str(path.parent), path.name
     elif path.is_dir():
         folder = str(path)
-        if tokenizer is None and _adapts_embedded(path):
-            from constrained.models.adapters import load_adapters  # which is made of `load`
-
+        if tokenizer is None and _is_adapter(path, of="embedded"):
             return load_adapters(_embedded(dtype), {path.name: path})[path.name]
         if not (path / "config.json").is_file() and not (path / "adapter_config.json").is_file():
             raise ModelError(f"no config.json in {path}", "give the folder that save_pretrained wrote")
@@ -193,13 +186,21 @@ def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype |
         raise ModelError(f"{path} is neither a folder nor a .gguf file", "give the folder that holds config.json")
     elif looks_like_path(name):
         raise ModelError(f"no such folder: {path}", "check the path, or give a Hugging Face name such as org/model")
-    if tokenizer is None or isinstance(tokenizer, (str, os.PathLike)):
-        own = tokenizer is None
-        tokenizer = _tokenizer(folder if own else os.fspath(tokenizer), options if own else {})
-    options |= {"dtype": dtype or "auto", "output_loading_info": True, "ignore_mismatched_sizes": True}
+    if tokenizer is None:
+        tokenizer = _tokenizer(folder, gguf)
+    elif isinstance(tokenizer, (str, os.PathLike)):
+        tokenizer = _tokenizer(os.fspath(tokenizer))
+    options = {"gguf_file": gguf} if gguf else {}
     hint = "give a causal language model as save_pretrained writes it, or a .gguf file"
     with readable_failure(f"the model {name} can't be loaded", hint):
-        model, report = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False, **options)
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder,
+            trust_remote_code=False,
+            dtype=dtype or "auto",
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **options,
+        )
     # Transformers only warns, and fills what is missing or of another shape with random numbers.
     for trouble in ("missing", "mismatched"):
         weights = sorted(str(key[0] if isinstance(key, tuple) else key) for key in report[f"{trouble}_keys"])
@@ -211,14 +212,17 @@ def _from_source(source: str | os.PathLike, tokenizer: Any, dtype: torch.dtype |
     return LoadedModel(model.eval(), tokenizer, name, model.device, _reads_memory(model))
 
 
-def _adapts_embedded(folder: Path) -> bool:
-    """Whether it holds an adapter that was tuned from the embedded model, and no model of its own."""
+def _is_adapter(folder: Path, of: str | None = None) -> bool:
+    """Whether a folder holds an adapter, tuned from the model named `of` if one is named, and no whole model."""
+    if (folder / "config.json").is_file() or not (folder / "adapter_config.json").is_file():
+        return False
+    if of is None:
+        return True
     try:
         adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    tuned_from = adapter.get("base_model_name_or_path") if isinstance(adapter, dict) else None
-    return tuned_from == "embedded" and not (folder / "config.json").is_file()
+    return isinstance(adapter, dict) and adapter.get("base_model_name_or_path") == of
 
 
 def _reads_memory(model: Any) -> bool:
@@ -226,16 +230,13 @@ def _reads_memory(model: Any) -> bool:
     return getattr(model.config, "household_memory", False) is True
 
 
-def _tokenizer(source: str, options: dict[str, str]) -> Any:
-    name = os.path.join(source, options.get("gguf_file", "")) if options else source
+def _tokenizer(source: str, gguf: str | None = None) -> Any:
+    """The tokenizer in a folder or on the Hub, or inside the folder's file `gguf`."""
+    name = os.path.join(source, gguf) if gguf else source
+    options = {"gguf_file": gguf} if gguf else {}
     hint = "it needs tokenizer.json (save_pretrained of the tokenizer writes it), or pass tokenizer="
     with readable_failure(f"the tokenizer of {name} can't be loaded", hint):
         return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **options)
-
-
-def looks_like_path(name: str) -> bool:
-    """Hub names are ``model`` or ``org/model``; anything with more structure can only be a path."""
-    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or "\\" in name
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
@@ -247,7 +248,8 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     return found
 
 
-def _place(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.dtype | None) -> None:
+def _move(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.dtype | None) -> None:
+    """Put the weights on a device, in a type; in place."""
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     hint = "use device='cpu', or a device that torch lists and that has room for the weights"
@@ -256,38 +258,3 @@ def _place(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.
         if device != loaded.device or dtype not in (None, loaded.model.dtype):
             loaded.model.to(device=device, dtype=dtype)
         loaded.device = next(loaded.model.parameters()).device
-
-
-@contextmanager
-def readable_failure(what: str, hint: str):
-    """Turn what a third party's loader raises into one ModelError; keep its bars and reports to itself.
-
-    The formats behind it (safetensors, GGUF, pickles, JSON) raise anything from OSError to struct.error, so the
-    net is wide; the original error stays attached as the cause.
-    """
-    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    except Exception as error:
-        text = str(error).strip().splitlines()
-        raise ModelError(f"{what}: {text[0] if text else type(error).__name__}", _remedy(error) or hint) from error
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-
-
-def _remedy(error: Exception) -> str | None:
-    """What to do about an error that says by itself what it is."""
-    text = str(error)
-    if isinstance(error, ImportError):
-        return "pip install 'constrained[gguf]'" if "gguf" in text.lower() else "install the package it names"
-    if type(error).__name__ == "SafetensorError":
-        return "the weights file is cut short or damaged: download or save it again"
-    if "JSON" in text or isinstance(error, json.JSONDecodeError):
-        return "config.json or tokenizer.json is cut short or damaged: download or save it again"
-    if "connect" in text or "not a valid model identifier" in text or "offline" in text.lower():
-        return "check the name and the network, or give the path of a folder on this machine"
-    return None

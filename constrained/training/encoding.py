@@ -11,10 +11,10 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from constrained.decoding.forced_run import cut, encode
 from constrained.decoding.generation import prompt_ids
+from constrained.decoding.jump_forward import encode, tokenize_after
 from constrained.errors import TrainingError
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 
 IGNORED = -100
 """Label of a token that isn't learned: torch's cross-entropy skips it."""
@@ -83,7 +83,7 @@ def _continuation(loaded: LoadedModel, text: str) -> list[int]:
     """Tokens of a span inside a text, without the prefix that some tokenizers put before a text."""
     if not text:
         return []
-    found = cut(loaded.tokenizer, loaded.vocabulary, text.encode(), ("", "\n"))
+    found = tokenize_after(loaded.tokenizer, loaded.vocabulary, text.encode(), ("", "\n"))
     return found or encode(loaded.tokenizer, text)  # special tokens, e.g. of a chat template, spell no bytes
 
 

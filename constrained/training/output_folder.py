@@ -18,8 +18,8 @@ from peft import PeftModel
 from constrained.agents.suite_runner import weights_digest
 from constrained.errors import DataError
 from constrained.files import to_json, write_whole
+from constrained.models import LoadedModel
 from constrained.models.adapters import read_adapter
-from constrained.models.load import LoadedModel
 from constrained.training.checkpoints import PARTIAL
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import Encoded, digest

@@ -19,7 +19,7 @@ from constrained.environments.suite import Task
 from constrained.errors import DataError
 from constrained.files import write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 from constrained.training.encoding import Span, TrainingText
 from constrained.training.trajectory import Act, Trajectory
 

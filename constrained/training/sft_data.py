@@ -26,7 +26,7 @@ from constrained.environments.suite import open_suite
 from constrained.errors import DataError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 from constrained.training.annotations.convert import converted, training_conversations
 from constrained.training.encoding import TrainingText, prompt_and_answer
 

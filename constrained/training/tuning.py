@@ -27,8 +27,8 @@ from torch import nn
 from transformers.utils import logging
 
 from constrained.errors import DataError, TrainingError
-from constrained.models.adapters import around, bare, flags_kept, read_adapter
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
+from constrained.models.adapters import add_adapter, keep_requires_grad, read_adapter, require_bare
 from constrained.training.batching import BatchSampler, RowDataset, Step, collate, lay_out_steps
 from constrained.training.checkpoints import last_good
 from constrained.training.distributed import on_main_process
@@ -85,10 +85,10 @@ def tune(
         The model has an adapter already, or the given one doesn't fit.
     """
     folder = Path(folder).expanduser()
-    bare(model)
+    require_bare(model)
     if tuning.whole and adapter is not None:
         raise TrainingError("all weights can't be tuned from an adapter", "merge it into the model, or leave one out")
-    with _quiet_libraries(), _preserved_random_state(), _readable_errors(tuning, folder), flags_kept(model):
+    with _quiet_libraries(), _preserved_random_state(), _readable_errors(tuning, folder), keep_requires_grad(model):
         arguments = trainer_arguments(folder / CHECKPOINTS, tuning, _precision(model, tuning), _on_cpu(model))
         processes = PartialState().num_processes
         kept, left_out = encode_all(model, texts, tuning.max_length)
@@ -153,7 +153,7 @@ def _trainable_module(
             what = f"adapter {os.fspath(adapter)}"
             config, weights = read_adapter(adapter, what)
             config.inference_mode = False
-        module = around(model, config, weights, what, to_tune=True)
+        module = add_adapter(model, config, weights, what, to_tune=True)
     if tuning.checkpointing:
         plain: Any = module.get_base_model() if isinstance(module, PeftModel) else module
         enable = getattr(plain, "activation_checkpointing_enable", None) or plain.gradient_checkpointing_enable

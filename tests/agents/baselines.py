@@ -9,7 +9,7 @@ from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies import STEP_FORMATS
 from constrained.environments.household import HouseholdEnv
 from constrained.environments.question import LocalIndex, QuestionEnv
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
 from tests.environments.question.small import QUESTION, SMALL

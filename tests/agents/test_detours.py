@@ -8,7 +8,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.memory import Memory
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
 from tests.environments.small_house import small_house

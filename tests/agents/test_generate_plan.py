@@ -11,7 +11,8 @@ from constrained.agents.scheduler import Rollout
 from constrained.agents.step_formats import FORMATS as STRATEGIES
 from constrained.environments.household import HouseholdEnv, make_game, solve, stage
 from constrained.errors import GrammarError, KnowledgeError, ModelError
-from constrained.models.load import EMBEDDED, load
+from constrained.models import load
+from constrained.models.load import EMBEDDED
 from tests.agents.scripted import answer_with
 from tests.decoding.tiny import tiny
 from tests.environments.small_house import small_house

@@ -16,7 +16,7 @@ from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.memory import Memory
 from constrained.environments.household.text import NAME
 from constrained.environments.suite import open_suite
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
 from tests.environments.small_house import small_house

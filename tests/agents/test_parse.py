@@ -27,7 +27,7 @@ from constrained.agents.strategies.lumos.conversation import KEEP, STOP
 from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, read_subgoal
 from constrained.agents.strategies.rewoo import read_plan
 from constrained.errors import ActionError
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.baselines import GENERAL, house
 from tests.agents.scripted import answer_with
 

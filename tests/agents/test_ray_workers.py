@@ -17,8 +17,7 @@ from constrained.agents.suite_runner import header, play_suite
 from constrained.cli import main
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.suite import Suite, Task, open_suite
-from constrained.models.load import load
-from constrained.models.roles import load_roles
+from constrained.models import load, load_roles
 from tests.agents.alike import assert_alike
 from tests.decoding.tiny import tiny
 

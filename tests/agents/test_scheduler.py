@@ -12,7 +12,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.suite_runner import play
 from constrained.environments.suite import open_suite
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.alike import assert_alike
 
 EMBEDDED = {"policy": load()}

@@ -13,7 +13,7 @@ from constrained.agents.suite_runner import header, label, play_suite
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.suite import Suite, Task, open_suite
 from constrained.errors import DataError, GameError
-from constrained.models.load import load
+from constrained.models import load
 from tests.decoding.tiny import tiny
 
 RANDOM = tiny(context=4096)

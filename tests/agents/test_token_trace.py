@@ -9,7 +9,7 @@ from constrained import ActionKnowledge, ConstrainedError, generate_plan
 from constrained.agents import token_trace as trace
 from constrained.agents.run_file import read_run
 from constrained.agents.token_trace import LEFT_OUT, WORTH_A_REASON
-from constrained.models.load import load
+from constrained.models import load
 from tests.decoding.tiny import tiny
 
 RANDOM = tiny(context=4096)

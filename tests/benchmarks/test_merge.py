@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import merge
 from constrained.cli import main
-from constrained.models.load import load
+from constrained.models import load
 from constrained.training.released import ALFWORLD, HOTPOTQA, read_released
 from constrained.training.sft_data import read_source
 from tests.data import shared

@@ -9,14 +9,14 @@ from transformers import BloomConfig, BloomForCausalLM
 from constrained import ConstrainedError, compile_grammar
 from constrained.agents.step_formats import step_grammar, step_prompt
 from constrained.decoding import Request, generate, generate_batch
-from constrained.decoding.ragged_reader import RaggedReader
+from constrained.decoding.ragged_forward import RaggedForward
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.household.memory import Memory
 from constrained.errors import ModelError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import load
 from tests.data import shared
-from tests.decoding.test_generation import GRAMMARS
+from tests.decoding.grammars import GRAMMARS
 from tests.decoding.tiny import tiny, tiny_tokenizer
 
 TINY = tiny()
@@ -108,13 +108,13 @@ def test_another_model_over_alfworlds_games():
 
 
 def test_rows_that_are_over_leave_the_batch(monkeypatch):
-    widths, call = [], RaggedReader._call
+    widths, call = [], RaggedForward._call
 
     def spied(self, taken, *rest):
         widths.append(len(taken))
         return call(self, taken, *rest)
 
-    monkeypatch.setattr(RaggedReader, "_call", spied)
+    monkeypatch.setattr(RaggedForward, "_call", spied)
     lengths = {"x": 2, "xy": 2, "é": 9, "z": 20}
     generate_batch(TINY, [Request(prompt, None, tokens) for prompt, tokens in lengths.items()])
     assert widths[0] == 4 and widths[-1] == 1 and 2 in widths

@@ -56,7 +56,7 @@ def test_some_columns_are_those_of_all(name):
     torch.manual_seed(0)
     forward = Forward(PLAIN[name]().eval())
     everything, _ = forward(input_ids=IDS)
-    assert forward.narrows and everything.shape == (2, 40)
+    assert forward.supports_partial_logits and everything.shape == (2, 40)
     columns = torch.tensor([0, 7, 39])
     few, past = forward(lambda hidden: columns, input_ids=IDS)
     assert torch.allclose(few, everything[:, columns], atol=1e-5)
@@ -71,7 +71,7 @@ def test_a_head_with_a_bias():
     model = tiny_llama(40)
     model.lm_head.bias = torch.nn.Parameter(torch.randn(40))
     forward, columns = Forward(model), torch.tensor([2, 3])
-    assert forward.narrows
+    assert forward.supports_partial_logits
     assert torch.allclose(
         forward(lambda hidden: columns, input_ids=IDS)[0], forward(input_ids=IDS)[0][:, columns], atol=1e-5
     )
@@ -79,18 +79,18 @@ def test_a_head_with_a_bias():
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_logits_that_are_more_than_a_product_are_only_offered_whole(name):
-    assert not Forward(CHANGED[name]().eval()).narrows
+    assert not Forward(CHANGED[name]().eval()).supports_partial_logits
 
 
 def test_a_head_that_is_no_plain_matrix_is_only_used_whole():
     model = tiny_llama(40)
-    assert Forward(model).narrows
+    assert Forward(model).supports_partial_logits
     model.lm_head = torch.nn.Sequential(model.lm_head)
-    assert not Forward(model).narrows
+    assert not Forward(model).supports_partial_logits
 
 
 def test_what_is_hung_on_a_model_goes_on_being_called():
     hooked, compiled, seen = tiny_llama(40), tiny_llama(40), []
     hooked.lm_head.register_forward_hook(lambda *args: seen.append(1))
     compiled.forward = compiled.forward
-    assert not Forward(hooked).narrows and not Forward(compiled).narrows
+    assert not Forward(hooked).supports_partial_logits and not Forward(compiled).supports_partial_logits

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained import ConstrainedError
-from constrained.decoding import Sampler, sampling
+from constrained.decoding import Sampler, Token, sampling
 from constrained.errors import ModelError
 
 
@@ -34,8 +34,8 @@ def test_greedy_takes_the_likeliest_allowed_token_and_measures_the_rest(case):
     ids = sorted(allowed)
     choice = Sampler().choose(logits, pack(ids, len(logits)))
     probabilities = torch.softmax(logits.double(), 0)
-    assert logits[choice.token] == logits[ids].max()
-    assert choice.token in allowed
+    assert logits[choice.id] == logits[ids].max()
+    assert choice.id in allowed
     inside = float(probabilities[ids].sum())
     assert choice.pruned_mass == pytest.approx(1 - inside, abs=1e-5)
     expected = torch.softmax(logits[ids].double(), 0).max()
@@ -51,7 +51,7 @@ def test_gathering_a_few_and_masking_the_row_choose_alike(case):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sampling, "NARROW", narrow)
             found.append(Sampler().choose(torch.tensor(logits), row))
-    assert logits[found[0].token] == logits[found[1].token]
+    assert logits[found[0].id] == logits[found[1].id]
     assert found[0].probability == pytest.approx(found[1].probability, rel=1e-5)
     assert found[0].pruned_mass == pytest.approx(found[1].pruned_mass, abs=1e-5)
 
@@ -78,7 +78,7 @@ def test_frequencies_are_the_renormalised_distribution(options, expected, narrow
     counts = np.zeros(6)
     for _ in range(draws):
         choice = sampler.choose(logits, pack(by_chance, 6))
-        counts[choice.token] += 1
+        counts[choice.id] += 1
         assert choice.pruned_mass == pytest.approx(0.5, abs=1e-5)
     for token, chance in zip(by_chance, expected):
         spread = 4.5 * math.sqrt(chance * (1 - chance) / draws)
@@ -88,7 +88,7 @@ def test_frequencies_are_the_renormalised_distribution(options, expected, narrow
 
 def test_a_tiny_temperature_is_greedy_and_does_not_overflow():
     sampler = Sampler(temperature=1e-30, generator=torch.Generator().manual_seed(0))
-    assert sampler.choose(torch.tensor([10.0, 900.0, 899.0]), pack([0, 2], 3)).token == 2
+    assert sampler.choose(torch.tensor([10.0, 900.0, 899.0]), pack([0, 2], 3)).id == 2
 
 
 def test_logits_wider_than_the_mask_are_never_chosen():
@@ -98,13 +98,13 @@ def test_logits_wider_than_the_mask_are_never_chosen():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sampling, "NARROW", narrow)
             choice = Sampler().choose(logits, pack([3, 40], 64))
-        assert choice.token in (3, 40)
+        assert choice.id in (3, 40)
         assert choice.pruned_mass == pytest.approx(1.0)
 
 
 def test_allowed_tokens_that_the_model_excludes_are_all_alike():
     logits = torch.tensor([0.0, -torch.inf, -torch.inf])
-    assert Sampler().choose(logits, pack([1, 2], 3)) == sampling.Choice(1, 0.5, 1.0)
+    assert Sampler().choose(logits, pack([1, 2], 3)) == Token(1, 0.5, 1.0)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

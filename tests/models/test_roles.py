@@ -4,8 +4,8 @@ import pytest
 from peft import LoraConfig, get_peft_model
 
 from constrained.errors import ModelError
-from constrained.models.load import EMBEDDED, load
-from constrained.models.roles import load_roles
+from constrained.models import load, load_roles
+from constrained.models.load import EMBEDDED
 
 
 @pytest.fixture(scope="module")

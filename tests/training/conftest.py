@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 from constrained.training.encoding import Span, TrainingText
 from tests.training.tiny import tiny_model
 

@@ -7,7 +7,7 @@ from transformers import AutoTokenizer
 
 from constrained.decoding.generation import prompt_ids
 from constrained.errors import TrainingError
-from constrained.models.load import load
+from constrained.models import load
 from constrained.training.encoding import IGNORED, Span, TrainingText, digest, encode_all, encoded
 from tests.data import shared
 from tests.training.tiny import tiny_model

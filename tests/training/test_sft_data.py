@@ -17,7 +17,7 @@ from constrained.cli.tuning import add_tuning, tuning_of
 from constrained.environments.maths import MathsEnv
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
-from constrained.models.adapters import load_adapters
+from constrained.models import load_adapters
 from constrained.training.settings import PRESETS
 from constrained.training.sft_data import chat_form, fireact_steps, read_source
 from tests.agents.baselines import GENERAL, question, says

@@ -17,9 +17,7 @@ from safetensors.torch import load_file
 
 from constrained.agents.suite_runner import weights_digest
 from constrained.errors import DataError, ModelError, TrainingError
-from constrained.models.adapters import load_adapters
-from constrained.models.load import load
-from constrained.models.roles import load_roles
+from constrained.models import load, load_adapters, load_roles
 from constrained.training import trainer
 from constrained.training.batching import BatchSampler, RowDataset, collate, lay_out_steps
 from constrained.training.encoding import Span, TrainingText, encode_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from constrained.models.load import LoadedModel, load
+from constrained.models import LoadedModel, load
 
 
 def tiny_model(tokenizer=None, seed: int = 0) -> LoadedModel:

@@ -9,7 +9,7 @@ from constrained.agents.suite_runner import play
 from constrained.environments.household import Game
 from constrained.environments.household.suites import task_of
 from constrained.knowledge import ActionKnowledge
-from constrained.models.load import LoadedModel
+from constrained.models import LoadedModel
 from tools.embedded_model.examples import STEP_LIMIT
 
 BATCH = 32

@@ -15,8 +15,9 @@ from pathlib import Path
 from constrained.agents.suite_runner import weights_digest
 from constrained.environments.data import read_json
 from constrained.errors import ConstrainedError, DataError
-from constrained.models.adapters import around, read_adapter
-from constrained.models.load import EMBEDDED, LoadedModel, load
+from constrained.models import LoadedModel, load
+from constrained.models.adapters import add_adapter, read_adapter
+from constrained.models.load import EMBEDDED
 from constrained.training.self_learning import best
 from tools.embedded_model.card import with_self_learning
 from tools.embedded_model.train import save_model
@@ -38,7 +39,7 @@ def merged(base: LoadedModel, adapter: Path) -> LoadedModel:
         The adapter can't be loaded, or doesn't fit.
     """
     what = f"adapter {adapter}"
-    base.model = around(base, *read_adapter(adapter, what), what).merge_and_unload().eval()
+    base.model = add_adapter(base, *read_adapter(adapter, what), what).merge_and_unload().eval()
     return base
 
 

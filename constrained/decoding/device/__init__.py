@@ -4,9 +4,8 @@
 batch of texts through them, with one kernel a token. The same code runs in plain torch on a CPU, with identical tokens.
 """
 
-from constrained.decoding.device.capture import capture
-from constrained.decoding.device.flag import AsyncFlag
-from constrained.decoding.device.logits import gumbel
+from constrained.decoding.device.kernel_torch import gumbel
+from constrained.decoding.device.loop import AsyncFlag, capture
 from constrained.decoding.device.matcher import DeviceMatcher
 from constrained.decoding.device.tables import DeviceTables
 

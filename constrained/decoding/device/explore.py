@@ -16,11 +16,13 @@ from tqdm import tqdm
 from constrained.automaton import CompiledGrammar
 from constrained.automaton.automaton import State
 from constrained.automaton.graph_stack import open_levels
-from constrained.decoding.device.classes import TokenClasses
 from constrained.errors import GrammarError
 
 FINISHED = 0
 """The state after an end-of-text token."""
+
+NEVER = np.iinfo(np.int32).max // 2
+"""Distance to the end of a state from which no tokens lead there."""
 
 NARROW = 256
 """Up to so many allowed tokens a state lists them; above, it has a mask row and next states by token class."""
@@ -196,3 +198,79 @@ class Exploration:
             self.masks.append(row)
         self.mask_row.append(number)
         self.wide_edges.append(np.unique(column[column >= 0]))
+
+
+class TokenClasses:
+    """A partition of the vocabulary, refined by one wide state after the other.
+
+    Attributes
+    ----------
+    of_token : ndarray of int32, shape [size]
+        The class of each token.
+    """
+
+    def __init__(self, size: int):
+        self.of_token = np.zeros(size, np.int32)
+        self._example = np.zeros(1, np.int64)  # class -> one token of it
+        self._parent = np.zeros(1, np.int64)  # class -> the class it was split from
+        self._rows: list[np.ndarray] = []  # as wide as there were classes when the state was added
+
+    def __len__(self) -> int:
+        return len(self._example)
+
+    @property
+    def rows(self) -> int:
+        """Wide states added so far."""
+        return len(self._rows)
+
+    def add(self, column: np.ndarray) -> None:
+        """Add a wide state; `column` is int32 ``[size]``: its next state by token, -1 where not allowed."""
+        split = np.flatnonzero(column != column[self._example][self.of_token])
+        if len(split):
+            # tokens that differ from their class's example leave it, by where they lead
+            key = self.of_token[split].astype(np.int64) << 32 | (column[split] + 1)
+            _, first, which = np.unique(key, return_index=True, return_inverse=True)
+            self._parent = np.concatenate((self._parent, self.of_token[split[first]]))
+            self.of_token[split] = len(self) + which
+            self._example = np.concatenate((self._example, split[first]))
+        self._rows.append(column[self._example])
+
+    def table(self) -> np.ndarray:
+        """Next state by wide state and class, int32 ``[rows, classes]``."""
+        table = np.empty((len(self._rows), len(self)), np.int32)
+        ancestor = np.arange(len(self))  # per class, the one that stood for it when a row was added
+        for i in range(len(self._rows) - 1, -1, -1):
+            known = len(self._rows[i])
+            while (late := ancestor >= known).any():
+                ancestor[late] = self._parent[ancestor[late]]
+            table[i] = self._rows[i][ancestor]
+        return table
+
+
+def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.ndarray:
+    """Distances to the finished state 0, the end-of-text token itself not counted.
+
+    Parameters
+    ----------
+    source, target : ndarray of int, shape [edges]
+        A token leads from ``source[i]`` to ``target[i]``.
+    states : int
+
+    Returns
+    -------
+    ndarray of int32, shape [states]
+        0 where the text is complete, hence -1 for the finished state itself; `NEVER` for a dead end.
+    """
+    order = np.argsort(target, kind="stable")
+    before = source[order]
+    begin = np.searchsorted(target[order], np.arange(states + 1))
+    fewest = np.full(states, NEVER, np.int32)
+    layer, distance = np.zeros(1, np.int64), -1
+    while len(layer):
+        fewest[layer] = distance
+        counts = begin[layer + 1] - begin[layer]
+        inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        reached = before[np.repeat(begin[layer], counts) + inside]
+        layer = np.unique(reached[fewest[reached] == NEVER])
+        distance += 1
+    return fewest

@@ -8,10 +8,11 @@ from __future__ import annotations
 import torch
 
 from constrained.decoding import bitmask
-from constrained.decoding.device.explore import FINISHED
-from constrained.decoding.device.fewest import NEVER
-from constrained.decoding.device.logits import clean
+from constrained.decoding.device.explore import FINISHED, NEVER
 from constrained.decoding.device.tables import DeviceTables
+
+LARGEST = 1.0e38
+"""Logits are cut to this size either way: minus infinity and NaN are the least, so no sum is ever NaN."""
 
 apply = bitmask.apply
 
@@ -125,3 +126,19 @@ def _listed(tables: DeviceTables, state: torch.Tensor) -> tuple[torch.Tensor, to
     valid = at < end
     at = torch.where(valid, at, 0)
     return tables.ids[at], tables.after[at], valid
+
+
+def clean(logits: torch.Tensor) -> torch.Tensor:
+    """float32 copy of `logits`, finite: NaN counts as the least likely there is."""
+    return torch.nan_to_num(logits.float(), nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST).clamp_(-LARGEST, LARGEST)
+
+
+def gumbel(rows: int, size: int, *, device, generator: torch.Generator | None = None) -> torch.Tensor:
+    """Standard Gumbel noise, float32 ``[rows, size]``: minus the logarithm of exponential noise.
+
+    The token where ``logit + temperature * noise`` is greatest is distributed as ``softmax(logits / temperature)``
+    (Maddison, Tarlow & Minka 2014, section 2), whatever the order in which it is looked for.
+    """
+    noise = torch.empty(rows, size, dtype=torch.float32, device=device)
+    tiny = torch.finfo(torch.float32).tiny
+    return noise.exponential_(generator=generator).clamp_(min=tiny).log_().neg_()

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from constrained.decoding.device import kernel_torch
-from constrained.decoding.device.logits import LARGEST, clean
+from constrained.decoding.device.kernel_torch import LARGEST, clean
 from constrained.decoding.device.tables import DeviceTables
 
 BLOCK = 2048

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import torch
 
 from constrained.decoding.device import kernel_torch
-from constrained.decoding.device.explore import FINISHED
-from constrained.decoding.device.fewest import NEVER
-from constrained.decoding.device.logits import gumbel
+from constrained.decoding.device.explore import FINISHED, NEVER
+from constrained.decoding.device.kernel_torch import gumbel
 from constrained.decoding.device.tables import DeviceTables
 from constrained.errors import ConstrainedError, ModelError, VocabularyError
 

@@ -1,84 +1,50 @@
-"""Tables on disk: safetensors, which holds numbers and text and runs no code."""
+"""Device tables on disk: safetensors files, which hold numbers and text and run no code."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 
-from constrained.automaton import CompiledGrammar, Vocabulary
-from constrained.decoding.device.tables import DeviceTables, grammar_digest
+from constrained.automaton import Vocabulary
+from constrained.automaton.persist import GrammarWriter
 from constrained.errors import DataError, VocabularyError
+from constrained.files import write_whole
+from constrained.grammar import Grammar
 
 FORMAT = "constrained device tables"
 
 VERSION = 1
 """Raised whenever the meaning of a tensor changes."""
 
+TENSORS = "start wide offsets ids after mask_row masks class_of next fewest horizon".split()
+"""Those of `DeviceTables`."""
 
-def save(tables: DeviceTables, path: str | Path) -> None:
-    """Write `tables`, whole or not at all, also with several processes at it.
 
-    Parameters
-    ----------
-    tables : DeviceTables
-    path : str or Path
-
-    Raises
-    ------
-    OSError
-        The file can't be written.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in tables.tensors().items()}
-    about = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "vocabulary": tables.fingerprint,
-        "size": str(tables.size),
-        "eos_token_ids": json.dumps(tables.eos_token_ids),
-        "grammars": json.dumps(tables.grammars),
-        "truncated": json.dumps(tables.truncated),
-        "depth": str(tables.depth),
-        "digest": digest(tensors),
-    }
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        save_file(tensors, scratch, metadata=about)
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
+def save(path: str | Path, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> None:
+    """Write tensors and facts to a file, whole or not at all, also with several processes at it."""
+    on_host = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+    about = {"format": FORMAT, "version": str(VERSION), **facts, "digest": digest(on_host)}
+    write_whole(path, to_bytes(on_host, about))
 
 
 def load(
-    path: str | Path,
-    vocabulary: Vocabulary,
-    compiled: Sequence[CompiledGrammar] | None = None,
-    *,
-    device: torch.device | str = "cpu",
-) -> DeviceTables:
-    """Read tables that `save` wrote.
+    path: str | Path, vocabulary: Vocabulary, grammars: Sequence[str] | None = None
+) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Read what `save` wrote, and check that the tables are for this vocabulary, and for these grammars.
 
     Parameters
     ----------
     path : str or Path
     vocabulary : Vocabulary
-        The one the grammars were compiled for.
-    compiled : sequence of CompiledGrammar, optional
-        The grammars that the tables must have been built from.
-    device : torch.device or str
+    grammars : sequence of str, optional
+        Their digests (`grammar_digest`).
 
     Raises
     ------
@@ -89,7 +55,7 @@ def load(
     """
     try:
         with safe_open(path, framework="pt") as file:
-            about = file.metadata() or {}
+            facts = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except FileNotFoundError:
         raise DataError(f"no file {path}", "build the tables: DeviceTables.build(compiled)") from None
@@ -97,56 +63,54 @@ def load(
         raise DataError(
             f"{path} is not a file of device tables, or cut short: {error}", "build and save again"
         ) from None
-    if about.get("format") != FORMAT:
+    if facts.get("format") != FORMAT:
         raise DataError(f"{path} holds no device tables", "name a file that DeviceTables.save wrote")
-    if about.get("version") != str(VERSION):
+    if facts.get("version") != str(VERSION):
         raise DataError(
-            f"{path} is of version {about.get('version')}; this release reads {VERSION}",
+            f"{path} is of version {facts.get('version')}; this release reads {VERSION}",
             "build and save the tables again",
         )
-    if about.get("vocabulary") != vocabulary.fingerprint:
+    if facts.get("vocabulary") != vocabulary.fingerprint:
         raise VocabularyError(
             f"the tables in {path} were built for another vocabulary",
             hint="load them with that vocabulary (the same EOS ids and size too), or build them again",
         )
     try:
-        grammars, depth = tuple(map(str, json.loads(about.get("grammars", "null")))), int(about.get("depth", 0))
+        known = list(map(str, json.loads(facts.get("grammars", "null"))))
+        int(facts.get("depth", "0"))
     except (ValueError, TypeError):
         raise DataError(f"{path} is damaged", "build and save the tables again") from None
-    if compiled is not None and grammars != tuple(grammar_digest(one.grammar) for one in compiled):
+    if grammars is not None and known != list(grammars):
         raise DataError(f"the tables in {path} were built from other grammars", "build and save the tables again")
-    if not _fits(tensors, vocabulary) or about.get("digest") != digest(tensors):
+    if not _is_consistent(tensors, vocabulary) or facts.get("digest") != digest(tensors):
         raise DataError(f"{path} is damaged", "build and save the tables again")
-    return DeviceTables(
-        size=vocabulary.size,
-        eos_token_ids=tuple(vocabulary.eos_token_ids),
-        fingerprint=vocabulary.fingerprint,
-        grammars=grammars,
-        longest_list=int(tensors["offsets"].diff().max()),
-        truncated=about.get("truncated") == "true",
-        depth=depth,
-        **tensors,
-    ).to(device)
+    return tensors, facts
 
 
-def _fits(tensors: dict[str, torch.Tensor], vocabulary: Vocabulary) -> bool:
-    """Every number names something that is there: a kernel doesn't look before it follows one."""
-    names = {f.name for f in fields(DeviceTables) if f.type == "torch.Tensor"}
-    if tensors.keys() != names or any(t.dtype != torch.int32 for t in tensors.values()):
+def _is_consistent(tensors: dict[str, torch.Tensor], vocabulary: Vocabulary) -> bool:
+    """Whether every index is within its table: kernels don't check before they follow one."""
+    if any(t.dtype != torch.int32 for t in tensors.values()):
         return False
-    flat = [t for name, t in tensors.items() if name not in ("masks", "next")]
-    masks, next, offsets = tensors["masks"], tensors["next"], tensors["offsets"]
-    if any(t.dim() != 1 for t in flat) or masks.dim() != 2 or next.dim() != 2 or masks.shape[1] != vocabulary.words:
+    try:
+        start, wide, offsets, ids, after, mask_row, masks, class_of, next, fewest, horizon = (
+            tensors[name] for name in TENSORS
+        )
+    except KeyError:
         return False
-    states, listed, size = len(tensors["wide"]), len(tensors["ids"]), vocabulary.size
-    shapes = {"offsets": states + 1, "after": listed, "fewest": states, "horizon": states, "class_of": size}
-    shapes["mask_row"] = len(next)
-    below = {"start": states, "ids": size, "after": states, "mask_row": len(masks), "class_of": next.shape[1]}
+    if len(tensors) != len(TENSORS) or any(t.dim() != 1 + (t is masks or t is next) for t in tensors.values()):
+        return False
+    states, listed, rows = len(wide), len(ids), len(next)
     return (
         states > 0
-        and all(len(tensors[name]) == length for name, length in shapes.items())
-        and all(_within(tensors[name], 0, end) for name, end in below.items() if len(next) or name != "class_of")
-        and _within(tensors["wide"], -1, len(next))
+        and masks.shape[1] == vocabulary.words
+        and (len(offsets), len(after), len(fewest), len(horizon)) == (states + 1, listed, states, states)
+        and (len(class_of), len(mask_row)) == (vocabulary.size, rows)
+        and _within(start, 0, states)
+        and _within(ids, 0, vocabulary.size)
+        and _within(after, 0, states)
+        and _within(mask_row, 0, len(masks))
+        and (not rows or _within(class_of, 0, next.shape[1]))
+        and _within(wide, -1, rows)
         and _within(next, -1, states)
         and int(offsets[0]) == 0
         and int(offsets[-1]) == listed
@@ -158,10 +122,20 @@ def _within(tensor: torch.Tensor, low: int, end: int) -> bool:
     return not tensor.numel() or (int(tensor.min()) >= low and int(tensor.max()) < end)
 
 
-def digest(tensors: dict[str, torch.Tensor]) -> str:
+def digest(tensors: Mapping[str, torch.Tensor]) -> str:
     """SHA-256 over names, shapes and contents: equal for equal grammars over one vocabulary."""
     found = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name}{tuple(tensor.shape)}".encode())
         found.update(np.ascontiguousarray(tensor.numpy()))
+    return found.hexdigest()
+
+
+def grammar_digest(grammar: Grammar) -> str:
+    """SHA-256 over a grammar's rules and bindings: equal for grammars written and bound alike."""
+    writer = GrammarWriter()
+    root = writer.grammar(grammar)
+    found = hashlib.sha256(json.dumps([root, writer.facts()], sort_keys=True).encode())
+    for name, array in sorted(writer.arrays().items()):
+        found.update(f"{name}{array.dtype}{array.shape}".encode() + array.tobytes())
     return found.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,11 +11,10 @@ import numpy as np
 import torch
 
 from constrained.automaton import CompiledGrammar, Vocabulary
-from constrained.automaton.persist import GrammarWriter
-from constrained.decoding.device.explore import Exploration, Limits
-from constrained.decoding.device.fewest import NEVER, fewest_tokens
+from constrained.decoding.device import storage
+from constrained.decoding.device.explore import NEVER, Exploration, Limits, fewest_tokens
+from constrained.decoding.device.storage import grammar_digest
 from constrained.errors import VocabularyError
-from constrained.grammar import Grammar
 
 MAX_STATES = 100_000
 """States of all the grammars of a table together."""
@@ -133,7 +131,7 @@ class DeviceTables:
         VocabularyError
             No grammar, or grammars over different vocabularies.
         """
-        compiled = listed(compiled)
+        compiled = _as_list(compiled)
         if not compiled:
             raise VocabularyError("no grammar to build tables from", hint="pass at least one compiled grammar")
         vocabulary = compiled[0].vocabulary
@@ -183,10 +181,22 @@ class DeviceTables:
         return replace(self, **{name: tensor.to(device) for name, tensor in self.tensors().items()})
 
     def save(self, path: str | Path) -> None:
-        """Write the tables to a file, whole or not at all; see `storage.save`."""
-        from constrained.decoding.device.storage import save
+        """Write the tables to a file, whole or not at all, also with several processes at it.
 
-        save(self, path)
+        Raises
+        ------
+        OSError
+            The file can't be written.
+        """
+        facts = {
+            "vocabulary": self.fingerprint,
+            "size": str(self.size),
+            "eos_token_ids": json.dumps(self.eos_token_ids),
+            "grammars": json.dumps(self.grammars),
+            "truncated": json.dumps(self.truncated),
+            "depth": str(self.depth),
+        }
+        storage.save(path, self.tensors(), facts)
 
     @classmethod
     def load(
@@ -197,25 +207,41 @@ class DeviceTables:
         compiled: CompiledGrammar | Sequence[CompiledGrammar] | None = None,
         device: torch.device | str = "cpu",
     ) -> DeviceTables:
-        """Read tables written by `save` for this vocabulary, and these grammars; see `storage.load`."""
-        from constrained.decoding.device.storage import load
+        """Read tables that `save` wrote.
 
-        return load(path, vocabulary, None if compiled is None else listed(compiled), device=device)
+        Parameters
+        ----------
+        path : str or Path
+        vocabulary : Vocabulary
+            The one the grammars were compiled for.
+        compiled : CompiledGrammar or sequence of CompiledGrammar, optional
+            The grammars that the tables must have been built from.
+        device : torch.device or str
+
+        Raises
+        ------
+        DataError
+            No such file, another kind or version of file, tables of other grammars, or a damaged file.
+        VocabularyError
+            The tables were built for another vocabulary.
+        """
+        digests = None if compiled is None else [grammar_digest(one.grammar) for one in _as_list(compiled)]
+        tensors, facts = storage.load(path, vocabulary, digests)
+        return cls(
+            size=vocabulary.size,
+            eos_token_ids=tuple(vocabulary.eos_token_ids),
+            fingerprint=vocabulary.fingerprint,
+            grammars=tuple(json.loads(facts["grammars"])),
+            longest_list=int(tensors["offsets"].diff().max()),
+            truncated=facts.get("truncated") == "true",
+            depth=int(facts.get("depth", 0)),
+            **tensors,
+        ).to(device)
 
 
-def listed(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
+def _as_list(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
     """One grammar or several, as a list."""
     return [compiled] if isinstance(compiled, CompiledGrammar) else list(compiled)
-
-
-def grammar_digest(grammar: Grammar) -> str:
-    """SHA-256 over a grammar's rules and bindings: equal for grammars written and bound alike."""
-    writer = GrammarWriter()
-    root = writer.grammar(grammar)
-    found = hashlib.sha256(json.dumps([root, writer.facts()], sort_keys=True).encode())
-    for name, array in sorted(writer.arrays().items()):
-        found.update(f"{name}{array.dtype}{array.shape}".encode() + array.tobytes())
-    return found.hexdigest()
 
 
 def _assemble(walked: Exploration) -> DeviceTables:

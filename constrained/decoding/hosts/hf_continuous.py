@@ -22,9 +22,8 @@ from transformers.generation.continuous_batching.requests import FutureRequestSt
 
 from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher, Vocabulary
 from constrained.decoding import bitmask
-from constrained.decoding.hosts.follower import Follower
-from constrained.decoding.hosts.mask_transfer import check_width
-from constrained.decoding.hosts.rows import not_allowed
+from constrained.decoding.bitmask import check_width
+from constrained.decoding.hosts.rows import Follower, not_allowed
 from constrained.errors import ConstrainedError
 
 MAX_FOLLOWED = 8192

@@ -9,7 +9,7 @@ from transformers import LogitsProcessor
 
 from constrained.automaton import CompiledGrammar
 from constrained.decoding import bitmask
-from constrained.decoding.hosts.mask_transfer import MaskTransfer, check_width
+from constrained.decoding.bitmask import MaskTransfer, check_width
 from constrained.decoding.hosts.rows import Rows
 
 

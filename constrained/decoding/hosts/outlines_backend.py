@@ -28,9 +28,9 @@ from outlines_core.json_schema import build_regex_from_schema
 
 from constrained.automaton import CompiledGrammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
-from constrained.decoding.hosts.mask_transfer import MaskTransfer, check_width
+from constrained.decoding.bitmask import MaskTransfer, check_width
 from constrained.decoding.hosts.rows import Rows
-from constrained.decoding.hosts.vocabularies import of_tokenizer
+from constrained.decoding.vocabulary import logits_width, model_vocabulary
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
@@ -197,13 +197,12 @@ def read_vocabulary(model: Any) -> Vocabulary:
         return _read_llama_cpp(model.model)
     if isinstance(model, MLXLM):
         width = getattr(getattr(model.model, "args", None), "vocab_size", None)
-        return of_tokenizer(model.tokenizer.tokenizer, width, [getattr(model.mlx_tokenizer, "eos_token_ids", None)])
+        eos = getattr(model.mlx_tokenizer, "eos_token_ids", None)
+        return model_vocabulary(model.tokenizer.tokenizer, width, eos)
     if isinstance(model, Transformers):
-        weight = getattr(model.model.get_output_embeddings(), "weight", None)
-        plain = weight is not None and weight.dim() == 2 and weight.is_floating_point()  # quantised heads are packed
-        width = weight.shape[0] if plain else model.model.config.get_text_config().vocab_size
         sources = (model.model.config, getattr(model.model, "generation_config", None))
-        return of_tokenizer(model.hf_tokenizer, width, [getattr(source, "eos_token_id", None) for source in sources])
+        eos = (getattr(source, "eos_token_id", None) for source in sources)
+        return model_vocabulary(model.hf_tokenizer, logits_width(model.model), *eos)
     raise ConstrainedError(
         f"{type(model).__name__} takes no logits processors from Outlines",
         "use from_transformers, from_llamacpp or from_mlxlm; with vLLM, give each request its constraint: see "

@@ -13,10 +13,213 @@ from __future__ import annotations
 
 from typing import Any
 
-from constrained.decoding.hosts import vllm_v1, vllm_v2
-from constrained.decoding.hosts.vllm_requests import validate
+import numpy as np
+import torch
 
-_INTERFACES = tuple(c for c in (vllm_v1.LogitsProcessor, vllm_v2.LogitsProcessor) if c is not object)
+from constrained.automaton import BatchMatcher
+from constrained.decoding.hosts.rows import Follower
+from constrained.decoding.hosts.vllm_requests import Requests, validate
+
+try:
+    from vllm.v1.sample.logits_processor import LogitsProcessor as V1Interface
+except ImportError:  # no vLLM here, or one that has only the newer interface
+    V1Interface = object
+try:
+    from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor as V2Interface
+except ImportError:  # no vLLM here, or one without Model Runner V2
+    V2Interface = object
+
+
+class VllmV1LogitsProcessor(V1Interface):
+    """Keeps the requests that ask for it inside their grammars.
+
+    The engine tells how its batch changes (`update_state`) before each forward pass, and hands over the logits after
+    it (`apply`). Tokens are read as late as possible, in `apply`: with asynchronous scheduling a request's list of
+    tokens ends with a placeholder until then. Some versions of vLLM fill it in only for processors that were named at
+    the start, not for plugins; then constrained requests end at once, and the log says what to do. Speculative
+    decoding is not for this interface: vLLM itself refuses the two together.
+
+    Parameters
+    ----------
+    vllm_config : vllm.config.VllmConfig
+    device : torch.device
+    is_pin_memory : bool
+        Unused: masks are pinned where the logits are on a GPU.
+    """
+
+    def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool):
+        self._requests = Requests(vllm_config, device)
+        self._rows: dict[int, tuple[Follower, list[int]]] = {}  # place in the batch -> follower, generated tokens
+        self._batch: BatchMatcher | None = None  # of the rows in order, until one changes
+
+    @classmethod
+    def validate_params(cls, sampling_params: Any) -> None:
+        """Raise ValueError for a constraint that can't be served."""
+        validate(sampling_params)
+
+    def is_argmax_invariant(self) -> bool:
+        """False: a mask may forbid the likeliest token."""
+        return False
+
+    def needs_output_token_ids(self) -> bool:
+        """Whether real tokens must stand in the lists, not placeholders."""
+        return bool(self._rows)
+
+    def update_state(self, batch_update: Any) -> None:
+        """Follow the batch: what was removed, then added, then moved, in vLLM's documented order.
+
+        Parameters
+        ----------
+        batch_update : BatchUpdate or None
+            None: no request came, went or moved.
+        """
+        if batch_update is None:
+            return
+        rows = self._rows
+        for index in batch_update.removed:
+            rows.pop(index, None)
+        for index, params, _, output_tokens in batch_update.added:
+            follower = self._requests.begin(params)
+            rows.pop(index, None)  # an added request may take a finished one's place
+            if follower is not None:
+                rows[index] = (follower, output_tokens)
+        for source, target, direction in batch_update.moved:
+            moved, other = rows.pop(source, None), rows.pop(target, None)
+            if moved is not None:
+                rows[target] = moved
+            if direction.name == "SWAP" and other is not None:
+                rows[source] = other
+        self._batch = None
+
+    def apply(self, logits: torch.Tensor) -> torch.Tensor:
+        """Mask the rows of constrained requests in place.
+
+        Parameters
+        ----------
+        logits : torch.Tensor
+            float ``[requests, width]``.
+        """
+        if not self._rows:
+            return logits
+        for index, (follower, tokens) in list(self._rows.items()):
+            after = self._requests.follow(follower, tokens)
+            if after is not follower:
+                self._rows[index] = (after, tokens)
+                self._batch = None
+        order = sorted(self._rows)
+        if self._batch is None:
+            self._batch = BatchMatcher(self._rows[index][0].matcher for index in order)
+        return self._requests.apply(logits, order, self._fill)
+
+    def _fill(self, table: np.ndarray) -> None:
+        self._batch.fill_bitmask(table)
+
+
+class VllmV2LogitsProcessor(V2Interface):
+    """Keeps the requests that ask for it inside their grammars.
+
+    Requests have slots that they keep; the rows of the logits belong to slots, several to one where a draft is being
+    checked (speculative decoding). Tokens are on the device only, so a step with constrained requests waits for one
+    small copy to the host; steps without any cost nothing.
+
+    Parameters
+    ----------
+    vllm_config : vllm.config.VllmConfig
+    req_states : LogitsProcRequestState
+        The model runner's tokens and lengths by slot.
+    """
+
+    def __init__(self, vllm_config: Any, req_states: Any):
+        self._requests = Requests(vllm_config, req_states.device)
+        self._states = req_states
+        self._followers: dict[int, Follower] = {}  # by slot
+
+    @classmethod
+    def validate_params(cls, sampling_params: Any) -> None:
+        """Raise ValueError for a constraint that can't be served."""
+        validate(sampling_params)
+
+    def is_argmax_invariant(self) -> bool:
+        """False: a mask may forbid the likeliest token."""
+        return False
+
+    def add_request(self, req_idx: int, sampling_params: Any) -> bool:
+        """A request has taken a slot, perhaps again after it had to make room; whether it asks for a constraint."""
+        follower = self._requests.begin(sampling_params)
+        self._followers.pop(req_idx, None)
+        if follower is not None:
+            self._followers[req_idx] = follower
+        return follower is not None
+
+    def apply_staged_writes(self) -> None:
+        """Nothing is kept on the device between steps."""
+
+    def apply(self, logits: torch.Tensor, ctx: Any) -> torch.Tensor:
+        """Mask the rows of constrained requests in place.
+
+        Parameters
+        ----------
+        logits : torch.Tensor
+            float ``[rows, width]``.
+        ctx : LogitsContext
+            Which row belongs to which slot, its position, and the token the model read there.
+        """
+        followers = {int(slot): self._followers.get(int(slot)) for slot in ctx.idx_mapping_np}
+        slots = [slot for slot, follower in followers.items() if follower is not None]
+        if not slots:
+            return logits
+        drafts: list[tuple[int, list[int], list[int]]] = []  # slot, its rows, the draft's tokens
+        for slot, rows, committed, draft in self._read(slots, ctx):
+            self._followers[slot] = self._requests.follow(self._followers[slot], committed)
+            drafts.append((slot, rows, draft))
+        if not drafts:
+            return logits
+
+        def fill(table: np.ndarray) -> None:
+            if not any(draft for _, _, draft in drafts):
+                BatchMatcher(self._followers[slot].matcher for slot, _, _ in drafts).fill_bitmask(table)
+                return
+            table[:] = -1  # what stands after a draft's first forbidden token is thrown away
+            row = 0
+            for slot, rows, draft in drafts:
+                self._followers[slot].matcher.fill_draft(table, draft, row)
+                row += len(rows)
+
+        return self._requests.apply(logits, [row for _, rows, _ in drafts for row in rows], fill)
+
+    def _read(self, slots: list[int], ctx: Any) -> list[tuple[int, list[int], list[int], list[int]]]:
+        """For each slot whose next token is being chosen: its rows, its tokens so far, and the draft after them."""
+        prompts = self._states.prompt_len.np
+        starts = [int(prompts[slot]) + len(self._followers[slot].read) for slot in slots]
+        bounds = dict(zip(ctx.idx_mapping_np.tolist(), ctx.seq_lens_upper_bound_np.tolist()))
+        history = self._states.all_token_ids.gpu  # [slots, longest text]
+        # As many columns as any of the slots may have tokens that we haven't read: one, as a rule.
+        columns = max(1, *(bounds[slot] - start for slot, start in zip(slots, starts)))
+        where = torch.tensor([slots, starts], device=history.device)
+        wanted = (where[1].unsqueeze(1) + torch.arange(columns, device=history.device)).clamp_(max=history.shape[1] - 1)
+        news = history[where[0].unsqueeze(1), wanted]  # [slots, columns]
+        facts = torch.stack(
+            [t.long() for t in (ctx.expanded_idx_mapping, ctx.expanded_local_pos, ctx.pos, ctx.input_ids)]
+        )
+        host = torch.cat([facts.flatten(), news.long().flatten()]).cpu().numpy()  # the one wait
+        owner, local, position, token = host[: facts.numel()].reshape(4, -1)
+        unread = host[facts.numel() :].reshape(len(slots), columns)
+        out = []
+        for at, (slot, start) in enumerate(zip(slots, starts)):
+            rows = np.flatnonzero(owner == slot)
+            rows = rows[np.argsort(local[rows], kind="stable")]
+            if not len(rows):
+                continue
+            written = int(position[rows[0]]) + 1 - int(prompts[slot])  # tokens before the one being chosen
+            if written < 0:
+                continue  # a part of the prompt: nothing is chosen after it
+            read = self._followers[slot].read
+            known = read[:written] + unread[at, : max(0, written - len(read))].tolist()
+            out.append((slot, rows.tolist(), known, token[rows[1:]].tolist()))
+        return out
+
+
+_INTERFACES = tuple(c for c in (V1Interface, V2Interface) if c is not object)
 
 
 class VllmLogitsProcessor(*_INTERFACES):
@@ -25,7 +228,7 @@ class VllmLogitsProcessor(*_INTERFACES):
     def __new__(cls, vllm_config: Any, *arguments: Any, **named: Any):
         """With `req_states` a processor of Model Runner V2; with `device` and `is_pin_memory` one of V1's sampler."""
         runner_v2 = "req_states" in named or len(arguments) + len(named) == 1
-        kind = vllm_v2.VllmV2LogitsProcessor if runner_v2 else vllm_v1.VllmV1LogitsProcessor
+        kind = VllmV2LogitsProcessor if runner_v2 else VllmV1LogitsProcessor
         return kind(vllm_config, *arguments, **named)
 
     @classmethod

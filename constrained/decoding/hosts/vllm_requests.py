@@ -15,11 +15,10 @@ import torch
 
 from constrained.automaton import Vocabulary, compile_grammar
 from constrained.decoding import bitmask
-from constrained.decoding.hosts.follower import Follower
-from constrained.decoding.hosts.mask_transfer import MaskTransfer, check_width
-from constrained.decoding.hosts.rows import not_allowed
+from constrained.decoding.bitmask import MaskTransfer, check_width
+from constrained.decoding.hosts.rows import Follower, not_allowed
 from constrained.decoding.hosts.specification import CompiledCache, check_specification
-from constrained.decoding.hosts.vocabularies import of_tokenizer
+from constrained.decoding.vocabulary import eos_ids, model_vocabulary
 from constrained.errors import ConstrainedError
 from constrained.grammar import Grammar
 
@@ -182,12 +181,11 @@ def read_vocabulary(model_config: Any) -> Vocabulary:
         trust_remote_code=getattr(model_config, "trust_remote_code", False),
     )
     generation = model_config.try_get_generation_config() or {}
-    return of_tokenizer(tokenizer, model_config.get_vocab_size(), [generation.get("eos_token_id")])
+    return model_vocabulary(tokenizer, model_config.get_vocab_size(), generation.get("eos_token_id"))
 
 
 def _ends(model_config: Any) -> list[int]:
-    """Ids that end a text, by the model's configurations alone."""
+    """End-of-text ids of the model's configurations."""
     generation = model_config.try_get_generation_config() or {}
     hf_config = getattr(model_config, "hf_config", None)
-    found = generation.get("eos_token_id") or getattr(hf_config, "eos_token_id", None) or []
-    return [found] if isinstance(found, int) else list(found)
+    return eos_ids(generation.get("eos_token_id") or getattr(hf_config, "eos_token_id", None))

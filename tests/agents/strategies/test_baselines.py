@@ -9,7 +9,7 @@ from constrained.agents.scheduler import schedule
 from constrained.agents.strategies import STEP_FORMATS
 from constrained.agents.suite_runner import header, play_suite
 from constrained.environments.suite import open_suite
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.alike import assert_alike
 from tests.agents.baselines import GENERAL, house, question
 from tests.data import shared

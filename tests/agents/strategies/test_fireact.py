@@ -1,7 +1,7 @@
 """FireAct: the task in Alpaca's form, steps as its data writes them; with the embedded model, ReAct."""
 
 from constrained.agents.scheduler import schedule
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.baselines import house, may_say, question, resumed_anywhere, says
 from tests.environments.question.small import QUESTION
 

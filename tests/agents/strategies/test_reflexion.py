@@ -3,7 +3,7 @@
 import pytest
 
 from constrained.agents.scheduler import schedule
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.baselines import house, may_say, question, resumed_anywhere, says
 
 EMBEDDED = load()

@@ -17,7 +17,7 @@ from constrained.agents.strategies.knowledge_graph import (
     read_triples,
 )
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
 from tests.environments.small_house import small_house

@@ -11,7 +11,7 @@ from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.environments.maths import MathsEnv
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.scripted import answer_with
 from tools.embedded_model.pretraining import Recipe, make_model
 from tools.embedded_model.tokenizer import train_tokenizer

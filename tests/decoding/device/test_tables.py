@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.decoding.device import DeviceMatcher, DeviceTables
-from constrained.decoding.device.classes import TokenClasses
-from constrained.decoding.device.fewest import NEVER, fewest_tokens
+from constrained.decoding.device.explore import NEVER, TokenClasses, fewest_tokens
 from constrained.errors import GrammarError, VocabularyError
 from tests.decoding.device.walk import unpack
 

@@ -9,9 +9,7 @@ import torch
 from constrained import ActionKnowledge
 from constrained.decoding.hosts import vllm_requests
 from constrained.decoding.hosts.specification import CompiledCache, read_specification
-from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor
-from constrained.decoding.hosts.vllm_v1 import VllmV1LogitsProcessor
-from constrained.decoding.hosts.vllm_v2 import VllmV2LogitsProcessor
+from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor, VllmV1LogitsProcessor, VllmV2LogitsProcessor
 from tests.decoding.hosts.texts import CHOICES, text_of
 from tests.decoding.hosts.vllm_stand_in import EngineV1, EngineV2, Request, SamplingParams, config
 from tests.decoding.tiny import tiny

@@ -14,9 +14,7 @@ from constrained import ConstrainedError
 from constrained.decoding import hosts
 from constrained.decoding.hosts import vllm_requests
 from constrained.decoding.hosts.specification import CompiledCache
-from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor
-from constrained.decoding.hosts.vllm_v1 import VllmV1LogitsProcessor
-from constrained.decoding.hosts.vllm_v2 import VllmV2LogitsProcessor
+from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor, VllmV1LogitsProcessor, VllmV2LogitsProcessor
 from tests.decoding.hosts.test_vllm import EOS, LOADED, VOCABULARY, noise, requests
 from tests.decoding.hosts.texts import CHOICES, text_of
 from tests.decoding.hosts.vllm_stand_in import EngineV1, Request, SamplingParams, config
@@ -129,7 +127,7 @@ def a_package_vllm(tmp_path, monkeypatch):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         monkeypatch.syspath_prepend(tmp_path)
-        for name in ("vllm_processor", "vllm_v1", "vllm_v2"):  # they are to be imported anew
+        for name in ("vllm_processor",):  # they are to be imported anew
             monkeypatch.delattr(hosts, name)
             monkeypatch.delitem(sys.modules, f"{hosts.__name__}.{name}")
 

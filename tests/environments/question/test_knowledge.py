@@ -10,7 +10,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.environments.question import LocalIndex, QuestionEnv
 from constrained.errors import GrammarError
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.scripted import answer_with
 from tests.decoding.tiny import tiny
 from tests.environments.question.small import QUESTION, SMALL

@@ -13,7 +13,7 @@ from constrained.agents.strategies.lumos.conversation import KEEP, STOP, Turn, c
 from constrained.environments.executor.actions import read_turn
 from constrained.environments.maths import MathsEnv
 from constrained.environments.maths.problems import GSM8K, SVAMP
-from constrained.models.load import load
+from constrained.models import load
 from constrained.training.annotations.annotation import conversations
 from constrained.training.annotations.convert import converted
 from tests.agents.scripted import answer_with

@@ -10,7 +10,7 @@ from constrained.agents.suite_runner import header, play_suite
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.suite import Suite, Task
 from constrained.errors import GrammarError
-from constrained.models.load import load
+from constrained.models import load
 from tests.agents.alike import assert_alike
 from tests.agents.scripted import answer_with
 from tests.agents.strategies.lumos.hall import GREETING, HOSTILE, TINY, Hall, played, rollout, seen

@@ -7,11 +7,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from constrained import ConstrainedError, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate, device_loop
 from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables
-from constrained.decoding.device_loop import Prompt, write_on_device
-from constrained.decoding.ragged_reader import RaggedReader
+from constrained.decoding.device.loop import Prompt, decode_on_device
+from constrained.decoding.ragged_forward import RaggedForward
 from constrained.errors import VocabularyError
-from tests.decoding.oracle import padding_tokenizer
-from tests.decoding.test_generation import GRAMMARS
+from tests.decoding.grammars import GRAMMARS
+from tests.decoding.hf_generate.oracle import padding_tokenizer
 from tests.decoding.tiny import tiny_llama
 
 TOKENIZER = padding_tokenizer()
@@ -103,11 +103,11 @@ def test_the_loop_never_waits_for_the_device(tables, monkeypatch, settings):
     monkeypatch.setattr(device_loop, "AsyncFlag", LateFlag)
     prompts = [Prompt(TOKENIZER.encode(text)) for text in PROMPTS]
     matcher = DeviceMatcher(tables, list(range(5)), budget=40)
-    reader = RaggedReader(MODEL, prompts, 128, static=True)
-    logits = reader.read_prompts()
-    monkeypatch.setattr(reader, "read_prompts", lambda: logits)
+    forward = RaggedForward(MODEL, prompts, 128, static=True)
+    logits = forward.read_prompts()
+    monkeypatch.setattr(forward, "read_prompts", lambda: logits)
     with NoQuestions():
-        tokens, _ = write_on_device(reader, matcher, 45, settings)
+        tokens, _ = decode_on_device(forward, matcher, 45, settings)
     monkeypatch.undo()
     assert matcher.finished.all() and tokens.shape == (5, 45)  # ran on: rows that were over absorbed padding
     for row, name in zip(tokens.tolist(), NAMES):

@@ -7,7 +7,7 @@ import torch
 
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate
-from tests.decoding.oracle import FiniteLanguage, padding_tokenizer, warped
+from tests.decoding.hf_generate.oracle import FiniteLanguage, padding_tokenizer, warped
 from tests.decoding.tiny import tiny_llama
 
 TOKENIZER = padding_tokenizer()

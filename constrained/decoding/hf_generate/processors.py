@@ -1,4 +1,4 @@
-"""Choose as transformers does: its logits processors, in its order, behind the mask."""
+"""Choose tokens as transformers does: its logits processors, in its order, applied to the masked scores."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from transformers import LogitsProcessorList
 from transformers.generation import logits_process as hf
 
 from constrained.decoding import bitmask
-from constrained.decoding.columns import ALL, Need
+from constrained.decoding.forward import ALL_LOGITS, NeededLogits
 from constrained.decoding.loop import GuidedText
-from constrained.decoding.sampling import Choice, draw, outside
+from constrained.decoding.request import Token
+from constrained.decoding.sampling import draw, probability_outside
 from constrained.errors import ConstrainedError, ModelError
 
-BY_SCORES = tuple(
+SCORES_ONLY = tuple(
     getattr(hf, name)
     for name in (
         "TemperatureLogitsWarper", "TopKLogitsWarper", "TopPLogitsWarper", "MinPLogitsWarper", "TopHLogitsWarper",
@@ -25,40 +26,40 @@ BY_SCORES = tuple(
     )
     if hasattr(hf, name)
 )  # fmt: skip
-"""Processors that look at nothing but the scores: they do the same to the allowed columns alone."""
+"""Processors that look at the scores alone: they do the same to the allowed columns only."""
 
 REFUSED = {
     hf.UnbatchedClassifierFreeGuidanceLogitsProcessor: "guidance_scale runs the model by itself, one token at a time",
-    hf.SynthIDTextWatermarkLogitsProcessor: "the SynthID watermark must see every token, but forced ones aren't asked",
+    hf.SynthIDTextWatermarkLogitsProcessor: "the SynthID watermark must see every token, but the model isn't asked for forced ones",
     hf.ForcedBOSTokenLogitsProcessor: "forced_bos_token_id overrides the grammar",
     hf.ForcedEOSTokenLogitsProcessor: "forced_eos_token_id overrides the grammar; texts end whole by themselves",
 }
 
 
-class Processed:
-    """Chooses for the texts of a batch.
+class ProcessorSampler:
+    """Chooses the next tokens of a batch.
 
     Parameters
     ----------
     processors : LogitsProcessorList
-        Applied to the masked scores; what they raise from minus infinity is masked again.
+        Applied to the masked scores; a score that they raise from minus infinity is masked again.
     prompts : dict of GuidedText to list of int
         Every row of the batch, in order, with its prompt as transformers holds it (padded on the left).
     sample : bool
-        Draw by chance; else take the most probable.
+        Sample; else take the most probable token.
     generator : torch.Generator, optional
-        Source of chance; default: torch's global one.
+        Source of random numbers; default: torch's global one.
     measure : bool
-        Say how much probability the masks took away.
+        Measure the pruned mass.
     keep_scores : bool
         Keep each step's scores in :attr:`scores`.
 
     Attributes
     ----------
-    need : Need
+    needed : NeededLogits
         The logits that are looked at.
     scores : dict of GuidedText to dict of int to torch.Tensor
-        By the number of the written token: float32 ``[width]``.
+        By the index of the written token: float32 ``[width]``.
 
     Raises
     ------
@@ -84,115 +85,117 @@ class Processed:
         self.scores: dict[GuidedText, dict[int, torch.Tensor]] | None = (
             {t: {} for t in prompts} if keep_scores else None
         )
-        self._by_scores = all(type(processor) in BY_SCORES for processor in processors)
-        self.need = self._need() if self._by_scores and not measure and not keep_scores else ALL
+        self._scores_only = all(type(processor) in SCORES_ONLY for processor in processors)
+        self.needed = self._needed() if self._scores_only and not measure and not keep_scores else ALL_LOGITS
 
-    def _need(self) -> Need:
+    def _needed(self) -> NeededLogits:
         if not self.sample and not self.processors:
-            return Need(True, best=1)
+            return NeededLogits(True, best=1)
         temperature = 1.0
         for processor in self.processors:
             if type(processor) is hf.TopKLogitsWarper:
-                return Need(True, best=processor.top_k)
+                return NeededLogits(True, best=processor.top_k)
             if type(processor) is not hf.TemperatureLogitsWarper:
-                return Need(True)
+                return NeededLogits(True)
             temperature *= processor.temperature
-        ours = self.generator is None or self.generator.device.type == "cpu"
-        return Need(True, temperature=temperature, generator=self.generator) if self.sample and ours else Need(True)
+        on_cpu = self.generator is None or self.generator.device.type == "cpu"
+        if self.sample and on_cpu:
+            return NeededLogits(True, temperature=temperature, generator=self.generator)
+        return NeededLogits(True)
 
-    def __call__(self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None) -> list[Choice]:
-        """One choice for each text; `logits` and `columns` as `constrained.decoding.loop.Reader.read` returns them."""
-        found = None
-        if self.need.best == 1 and not self.sample and columns is None:
-            found = self._as_it_is(texts, logits)
-        if found is None:
+    def __call__(self, texts: Sequence[GuidedText], logits: torch.Tensor, columns: np.ndarray | None) -> list[Token]:
+        """One token for each text; `logits` and `columns` as `constrained.decoding.loop.NextLogits` returns them."""
+        tokens = None
+        if self.needed.best == 1 and not self.sample and columns is None:
+            tokens = self._unmasked(texts, logits)
+        if tokens is None:
             allowed = _allowed(texts, columns, logits)
             ids = None if columns is None else torch.from_numpy(columns).to(logits.device).expand(len(texts), -1)
             scores, ids = self._process(texts, logits.masked_fill(~allowed, -torch.inf), ids, allowed)
-            places = self._pick(scores, logits)
-            found = (places if ids is None else ids.gather(1, places)).flatten().tolist()
-        masses = self._outside(logits, allowed) if self.measure else [math.nan] * len(texts)
+            picked = self._pick(scores, logits)
+            tokens = (picked if ids is None else ids.gather(1, picked)).flatten().tolist()
+        masses = self._pruned_masses(logits, allowed) if self.measure else [math.nan] * len(texts)
         if self.scores is not None:
             for text, row in zip(texts, scores):
                 self.scores[text][len(text.tokens)] = row
-        return [Choice(token, math.nan, mass) for token, mass in zip(found, masses, strict=True)]
+        return [Token(token, math.nan, mass) for token, mass in zip(tokens, masses, strict=True)]
 
     def score(self, texts: Sequence[Any], log_probs: torch.Tensor) -> tuple[torch.Tensor, list[float]]:
         """For beams: the masked and processed log-probabilities, ``[rows, width]``, and each row's pruned mass."""
         allowed = _allowed(texts, None, log_probs)
-        masses = self._outside(log_probs, allowed) if self.measure else [math.nan] * len(texts)
+        masses = self._pruned_masses(log_probs, allowed) if self.measure else [math.nan] * len(texts)
         if bool(log_probs.isnan().any()):
-            raise _not_numbers()
+            raise _nan_logits()
         scores, _ = self._process(texts, log_probs.masked_fill(~allowed, -torch.inf), None, allowed)
         return scores, masses
 
-    def _as_it_is(self, texts: Sequence[GuidedText], logits: torch.Tensor) -> list[int] | None:
-        """The most probable tokens of all, if they are allowed: then no mask is needed."""
+    def _unmasked(self, texts: Sequence[GuidedText], logits: torch.Tensor) -> list[int] | None:
+        """The most probable tokens, if they all are allowed: then no mask is needed."""
         if logits.device.type != "cpu":
             return None
         rows = logits.numpy()
-        found = rows.argmax(1).tolist()  # 9 microseconds for 131,072 columns, where torch's takes 170 and more
-        for row, text, token in zip(rows, texts, found):
-            if token >> 5 >= len(text.row) or not text.row[token >> 5] >> (token & 31) & 1:
+        tokens = rows.argmax(1).tolist()  # 9 microseconds for 131,072 columns, where torch's takes 170 and more
+        for row, text, token in zip(rows, texts, tokens):
+            if token >> 5 >= len(text.mask) or not text.mask[token >> 5] >> (token & 31) & 1:
                 return None
             if not math.isfinite(row[token]):
-                raise _not_numbers()
-        return found
+                raise _nan_logits()
+        return tokens
 
     def _process(
         self, texts: Sequence[GuidedText], scores: torch.Tensor, ids: torch.Tensor | None, allowed: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Scores behind the processors, and the tokens they are of (int64 ``[rows, C]``; None: of all)."""
-        if self._by_scores:
-            nothing = torch.empty((len(texts), 0), dtype=torch.long, device=scores.device)
+        """Processed scores, and the tokens they belong to (int64 ``[rows, C]``; None: all)."""
+        if self._scores_only:
+            no_tokens = torch.empty((len(texts), 0), dtype=torch.long, device=scores.device)
             for processor in self.processors:
-                scores = processor(nothing, scores)
+                scores = processor(no_tokens, scores)
                 if self.scores is None and type(processor) is hf.TopKLogitsWarper:
-                    # The few that are left go on alone: sorting all of 131,072 tokens for top-p takes 10 ms.
+                    # Only the few that are left go on: sorting all 131,072 tokens for top-p takes 10 ms.
                     left = int(scores.isfinite().sum(-1).max())
                     scores, kept = scores.topk(max(1, left))
                     ids = kept if ids is None else ids.gather(1, kept)
             return scores, ids
-        # Some look at the tokens so far, by the number of the row: each length gets a batch of its own, with all rows.
+        # Some processors look at the tokens so far, by row index: each length gets a batch of its own, with all rows.
         rows = {text: row for row, text in enumerate(self.prompts)}
         out = scores.clone()
         for length in {len(text.tokens) for text in texts}:
-            places = [place for place, text in enumerate(texts) if len(text.tokens) == length]
-            numbers = [rows[texts[place]] for place in places]
+            indices = [index for index, text in enumerate(texts) if len(text.tokens) == length]
+            numbers = [rows[texts[index]] for index in indices]
             width = len(next(iter(self.prompts.values()))) + length
             read = torch.zeros((len(rows), width), dtype=torch.long, device=scores.device)
             batch = torch.zeros((len(rows), scores.shape[1]), device=scores.device)
-            for place, row in zip(places, numbers):
-                text = texts[place]
+            for index, row in zip(indices, numbers):
+                text = texts[index]
                 read[row] = torch.tensor(self.prompts[text] + text.ids[text.prompt_tokens :], device=read.device)
-                batch[row] = scores[place]
-            out[places] = self.processors(read, batch)[numbers].float()
+                batch[row] = scores[index]
+            out[indices] = self.processors(read, batch)[numbers].float()
         return out.masked_fill(~allowed, -torch.inf), ids
 
     def _pick(self, scores: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         """Columns of the choices, int64 ``[rows, 1]``."""
-        best, places = scores.max(-1)
+        best, columns = scores.max(-1)
         if not all(map(math.isfinite, best.tolist())):
             if not bool(logits.isfinite().any(-1).all()) or bool(logits.isnan().any()):
-                raise _not_numbers()
+                raise _nan_logits()
             raise ConstrainedError(
                 "no token is left to choose: the model or the logits processors exclude all that the grammar allows",
                 "leave out the processors (min_new_tokens, bad_words_ids, suppress_tokens ...) that conflict with it",
             )
-        return draw(torch.softmax(scores, -1), self.generator) if self.sample else places.unsqueeze(-1)
+        return draw(torch.softmax(scores, -1), self.generator) if self.sample else columns.unsqueeze(-1)
 
-    def _outside(self, logits: torch.Tensor, allowed: torch.Tensor) -> list[float]:
+    def _pruned_masses(self, logits: torch.Tensor, allowed: torch.Tensor) -> list[float]:
         inside = logits.masked_fill(~allowed, -torch.inf).logsumexp(-1)
-        return [outside(*pair) for pair in torch.stack((inside, logits.logsumexp(-1)), -1).tolist()]
+        return [probability_outside(*pair) for pair in torch.stack((inside, logits.logsumexp(-1)), -1).tolist()]
 
 
 def _allowed(texts: Sequence[GuidedText], columns: np.ndarray | None, logits: torch.Tensor) -> torch.Tensor:
-    """bool, as `logits`."""
-    rows = np.stack([text.row for text in texts])
+    """Which columns of `logits` are allowed, bool of the same shape."""
+    rows = np.stack([text.mask for text in texts])
     if columns is None:
         return bitmask.expand(torch.from_numpy(rows).to(logits.device), logits.shape[1])
     return torch.from_numpy(rows[:, columns >> 5] >> (columns & 31).astype(np.int32) & 1).bool().to(logits.device)
 
 
-def _not_numbers() -> ModelError:
+def _nan_logits() -> ModelError:
     return ModelError("the model's logits are NaN or infinite", "load it with dtype='float32' or 'bfloat16'")

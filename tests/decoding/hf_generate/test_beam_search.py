@@ -8,8 +8,8 @@ from transformers import LogitsProcessorList, MambaConfig, MambaForCausalLM
 
 from constrained import ConstrainedError, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate
-from tests.decoding.oracle import FiniteLanguage, MaskProcessor, own_log_probability, padding_tokenizer
-from tests.decoding.test_generation import GRAMMARS
+from tests.decoding.grammars import GRAMMARS
+from tests.decoding.hf_generate.oracle import FiniteLanguage, MaskProcessor, own_log_probability, padding_tokenizer
 from tests.decoding.tiny import tiny_llama
 
 TOKENIZER = padding_tokenizer()

@@ -13,8 +13,8 @@ from constrained.decoding import custom_generate, generate
 from constrained.errors import ModelError, VocabularyError
 from constrained.models import load
 from tests.data import shared
-from tests.decoding.oracle import MaskProcessor, padding_tokenizer
-from tests.decoding.test_generation import GRAMMARS
+from tests.decoding.grammars import GRAMMARS
+from tests.decoding.hf_generate.oracle import MaskProcessor, padding_tokenizer
 from tests.decoding.tiny import tiny_llama
 
 TOKENIZER = padding_tokenizer()

@@ -1,4 +1,4 @@
-"""What a call of `model.generate` asks for, and whether a loop that stays inside a grammar can do it."""
+"""The arguments of a call of `model.generate`, checked: nothing that was asked for is ignored in silence."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
-from constrained.decoding.columns import ALL, Need
-from constrained.decoding.ragged_cache import BLOCK
-from constrained.decoding.ragged_reader import RaggedReader, reads_ragged
+from constrained.decoding.forward import ALL_LOGITS, NeededLogits, Row
+from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
+from constrained.decoding.vocabulary import eos_ids
 from constrained.errors import ConstrainedError, ModelError
 from constrained.grammar import Grammar
 
 MODES = {GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE, GenerationMode.BEAM_SEARCH}
 
-USED = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
-"""Keywords for the model that the loop knows how to carry from step to step."""
+CARRIED = {"attention_mask", "position_ids", "past_key_values", "use_cache", "logits_to_keep"}
+"""Keywords of the model that the loop carries from step to step."""
 
 
 def dropped_keywords() -> dict[str, Any]:
-    """Keywords of the call of `generate` under way that transformers takes for itself.
+    """Keywords of the call of `generate` under way that transformers keeps for itself.
 
     ``streamer``, ``tokenizer``, ``assistant_model`` and ``synced_gpus`` never reach a custom loop that is a function
     (transformers 4.56 to 5.23: `GenerationMixin._extract_generation_mode_kwargs` gathers them, then overwrites what
-    it gathered), not even to be refused. So they are looked up where the call was made.
+    it gathered), not even to be refused. They are looked up in the caller's frame.
     """
     frame = sys._getframe(1)
     while frame is not None:
-        asked = frame.f_locals.get("kwargs")
-        if isinstance(asked, dict) and callable(asked.get("custom_generate")):
-            return asked
+        keywords = frame.f_locals.get("kwargs")
+        if isinstance(keywords, dict) and callable(keywords.get("custom_generate")):
+            return keywords
         frame = frame.f_back
     return {}
 
 
 @dataclass
-class Call:
-    """What is asked for, read and checked; `rows` are prompts times beams or returned sequences.
+class GenerateArguments:
+    """What a call asks for; its rows are prompts times beams or returned sequences.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Call:
         Each row's tokens, without the padding.
     processors : LogitsProcessorList
     criteria : list
-        The caller's own stopping criteria; ends of texts and the longest length are the loop's business.
+        The caller's own stopping criteria; end of text and greatest length are the loop's own.
     streamer, tokenizer, generator : optional
     measure : bool
         Keep the pruned mass.
@@ -76,7 +76,7 @@ class Call:
     past: Any
 
     @property
-    def steps(self) -> int:
+    def max_steps(self) -> int:
         """Most tokens to write."""
         return self.config.max_length - self.input_ids.shape[1]
 
@@ -86,38 +86,42 @@ class Call:
         return max(self.config.num_beams, self.config.num_return_sequences)
 
     @property
-    def rooms(self) -> list[int]:
-        """Most tokens to write in each row: the model's context may end before."""
+    def limits(self) -> list[int]:
+        """Most tokens to write in each row: the model's context may leave fewer."""
         context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         longest = max(map(len, self.prompts))
         if context is not None and longest >= context:
             raise ModelError(
                 f"the prompt of {longest} tokens fills the model's context ({context} tokens)", "shorten the prompt"
             )
-        return [self.steps if context is None else min(self.steps, context - len(prompt)) for prompt in self.prompts]
+        steps = self.max_steps
+        return [steps if context is None else min(steps, context - len(prompt)) for prompt in self.prompts]
 
-    def end(self, eos_token_ids: Sequence[int]) -> int:
+    def eos(self, eos_token_ids: Sequence[int]) -> int:
         """The id that ends a text by itself."""
-        return next((i for i in _ids(self.config.eos_token_id) if i in eos_token_ids), eos_token_ids[0])
+        return next((i for i in eos_ids(self.config.eos_token_id) if i in eos_token_ids), eos_token_ids[0])
 
     def pad(self, eos_token_ids: Sequence[int]) -> int:
+        """The id that fills up rows after their end."""
         pad = self.config.pad_token_id
-        return self.end(eos_token_ids) if pad is None else pad
+        return self.eos(eos_token_ids) if pad is None else pad
 
-    def reader(self, texts: Sequence[Any], *, static: bool = False, need: Need = ALL) -> RaggedReader:
-        """One that reads all rows side by side.
+    def ragged_forward(
+        self, texts: Sequence[Row], *, static: bool = False, needed: NeededLogits = ALL_LOGITS
+    ) -> RaggedForward:
+        """Reads all rows side by side.
 
         Raises
         ------
         ModelError
             The model's cache can't hold rows of different lengths.
         ConstrainedError
-            A cache was asked for that can't.
+            The cache that was asked for can't.
         """
         config = self.config
-        if not reads_ragged(self.model):
+        if not supports_ragged(self.model):
             raise ModelError(
-                f"the cache of {type(self.model).__name__} can't hold rows that go on by themselves",
+                f"the cache of {type(self.model).__name__} can't hold rows of different lengths",
                 "use num_beams=1, without device tables",
             )
         if getattr(self.past, "_is_user_defined", False):
@@ -131,38 +135,42 @@ class Call:
             )
         static = static or config.cache_implementation == "static"
         longest = max(map(len, self.prompts))
-        capacity = max(longest + self.steps, getattr(config, "max_cache_len", None) or 0) if static else longest + BLOCK
+        capacity = longest + BLOCK
+        if static:
+            capacity = max(longest + self.max_steps, getattr(config, "max_cache_len", None) or 0)
         copies = self.copies if len(texts) == len(self.prompts) else 1
-        return RaggedReader(self.model, texts, capacity, static=static, need=need, copies=copies)
+        return RaggedForward(self.model, texts, capacity, static=static, needed=needed, copies=copies)
 
 
-def read_call(
+def read_arguments(
     model: Any,
     input_ids: torch.Tensor,
     config: GenerationConfig,
     processors: LogitsProcessorList,
-    criteria: StoppingCriteriaList,
+    criteria: StoppingCriteriaList | None,
     keywords: dict[str, Any],
     model_kwargs: dict[str, Any],
     generator: torch.Generator | None,
     measure: bool,
-) -> Call:
-    """Read and check a call.
+) -> GenerateArguments:
+    """Check a call.
 
-    `keywords` has those of the caller, as far as they are known (`dropped_keywords`). For what is raised see
+    `keywords` are the caller's, as far as they are known (`dropped_keywords`). For what is raised see
     `constrained.decoding.custom_generate`.
     """
-    _check(model, input_ids, config, model_kwargs, keywords)
+    _check_supported(model, config, keywords, model_kwargs)
+    if input_ids.dim() != 2 or not input_ids.shape[1]:
+        raise ConstrainedError("the prompt is empty", "begin with the beginning-of-text token")
     if measure and not config.return_dict_in_generate:
         raise ConstrainedError("output_pruned_mass has nowhere to go", "add return_dict_in_generate=True")
     streamer = keywords.get("streamer")
     if streamer is not None and len(input_ids) > 1:
         raise ConstrainedError("a streamer follows one text, not several", "give one prompt, or leave the streamer out")
-    return Call(
+    return GenerateArguments(
         model,
         config,
         input_ids,
-        _prompts(input_ids, model_kwargs.get("attention_mask")),
+        _without_padding(input_ids, model_kwargs.get("attention_mask")),
         processors,
         [c for c in criteria or () if not isinstance(c, (EosTokenCriteria, MaxLengthCriteria))],
         streamer,
@@ -173,24 +181,16 @@ def read_call(
     )
 
 
-def _check(
-    model: Any, input_ids: torch.Tensor, config: GenerationConfig, model_kwargs: dict[str, Any], call: dict[str, Any]
+def _check_supported(
+    model: Any, config: GenerationConfig, keywords: dict[str, Any], model_kwargs: dict[str, Any]
 ) -> None:
-    """Refuse what this loop doesn't do; nothing that was asked for is passed over in silence.
-
-    Raises
-    ------
-    ModelError
-        The model is no decoder.
-    ConstrainedError
-        An option that isn't supported, or a prompt that can't be read.
-    """
+    """Refuse what the loop doesn't do."""
     if model.config.is_encoder_decoder:
         raise ModelError(
             f"{type(model).__name__} has an encoder; the loop writes with decoder-only models",
             "use a causal language model, or the logits processor for others",
         )
-    mode = config.get_generation_mode(call.get("assistant_model"))
+    mode = config.get_generation_mode(keywords.get("assistant_model"))
     if mode not in MODES:
         raise ConstrainedError(
             f"generation mode {mode.value!r} isn't supported within a grammar",
@@ -199,55 +199,52 @@ def _check(
     asked = [name for name in ("output_logits", "output_attentions", "output_hidden_states") if getattr(config, name)]
     if asked:
         raise ConstrainedError(f"{asked[0]} isn't kept: forced tokens are never asked", "use output_scores")
-    if call.get("position_ids") is not None:
+    if keywords.get("position_ids") is not None:
         raise ConstrainedError("position_ids of your own aren't supported", "leave them out: tokens are counted")
-    if call.get("synced_gpus"):
+    if keywords.get("synced_gpus"):
         raise ConstrainedError("synced_gpus isn't supported", "let each process generate by itself")
     if getattr(config, "prefill_chunk_size", None) is not None:
         raise ConstrainedError("prefill_chunk_size isn't supported", "leave it out")
     if not model_kwargs.get("use_cache", True):
         raise ConstrainedError("use_cache=False isn't supported", "leave the cache on")
-    # Recurrent states come from transformers itself; they are read anew.
-    own = USED | ({"cache_params"} - call.keys())
-    others = sorted(name for name, value in model_kwargs.items() if value is not None and name not in own)
+    # transformers itself adds the state of recurrent models; unless the caller gave one, it can be ignored.
+    carried = CARRIED | ({"cache_params"} - keywords.keys())
+    others = sorted(name for name, value in model_kwargs.items() if value is not None and name not in carried)
     if others:
         raise ConstrainedError(
             f"the loop doesn't know how to carry {others[0]!r} from step to step", "give the prompt as input_ids alone"
         )
-    if input_ids.dim() != 2 or not input_ids.shape[1]:
-        raise ConstrainedError("the prompt is empty", "begin with the beginning-of-text token")
 
 
-def _prompts(input_ids: torch.Tensor, mask: torch.Tensor | None) -> list[list[int]]:
+def _without_padding(input_ids: torch.Tensor, mask: torch.Tensor | None) -> list[list[int]]:
     """The tokens of each prompt, without its padding."""
     rows = input_ids.tolist()
-    if mask is not None:
-        if mask.shape != input_ids.shape:
-            raise ConstrainedError(
-                f"attention_mask is {list(mask.shape)}, input_ids {list(input_ids.shape)}",
-                "give the whole text in input_ids, what past_key_values holds included",
-            )
-        mask = mask.bool()
-        if bool((mask[:, :-1] & ~mask[:, 1:]).any()) or not bool(mask[:, -1].all()):
-            raise ConstrainedError(
-                "a prompt has padding elsewhere than on its left",
-                "tokenizer.padding_side = 'left', and no empty prompt",
-            )
-        rows = [row[pads:] for row, pads in zip(rows, (~mask).sum(1).tolist())]
-    return rows
+    if mask is None:
+        return rows
+    if mask.shape != input_ids.shape:
+        raise ConstrainedError(
+            f"attention_mask is {list(mask.shape)}, input_ids {list(input_ids.shape)}",
+            "give the whole text in input_ids, what past_key_values holds included",
+        )
+    mask = mask.bool()
+    if bool((mask[:, :-1] & ~mask[:, 1:]).any()) or not bool(mask[:, -1].all()):
+        raise ConstrainedError(
+            "a prompt has padding elsewhere than on its left", "tokenizer.padding_side = 'left', and no empty prompt"
+        )
+    return [row[pads:] for row, pads in zip(rows, (~mask).sum(1).tolist())]
 
 
-def matchers(call: Call, grammar: Any, vocabulary: Vocabulary | None) -> list[Matcher]:
+def matchers(args: GenerateArguments, grammar: Any, vocabulary: Vocabulary | None) -> list[Matcher]:
     """One matcher a row, its budget set.
 
     Parameters
     ----------
-    call : Call
+    args : GenerateArguments
     grammar : CompiledGrammar, Grammar or Matcher, or a sequence of them, one a prompt
     vocabulary : Vocabulary, optional
-        What grammars are compiled for that aren't yet; default: the tokenizer's.
+        For grammars that aren't compiled yet; default: the tokenizer's.
     """
-    model, prompts = call.model, len(call.prompts) // call.copies
+    prompts = len(args.prompts) // args.copies
     if grammar is None:
         raise ConstrainedError("no grammar", "model.generate(..., custom_generate=custom_generate, grammar=compiled)")
     given = list(grammar) if isinstance(grammar, Sequence) and not isinstance(grammar, str) else [grammar]
@@ -255,25 +252,25 @@ def matchers(call: Call, grammar: Any, vocabulary: Vocabulary | None) -> list[Ma
         raise ConstrainedError(
             f"{len(given)} grammars for {prompts} prompts", "give one grammar for all, or one for each prompt"
         )
-    width = model.config.get_text_config().vocab_size
-    if vocabulary is None and call.tokenizer is not None and any(isinstance(g, Grammar) for g in given):
-        ends = _ids(call.config.eos_token_id) or None
-        vocabulary = Vocabulary.from_tokenizer(call.tokenizer, eos_token_ids=ends, size=width)
-    begun = [_matcher(g, vocabulary) for g in given] * (prompts if len(given) == 1 else 1)
-    out = [matcher.copy() for matcher in begun for _ in range(call.copies)]
-    known = out[0].compiled.vocabulary
-    for matcher in out[1:]:
+    width = args.model.config.get_text_config().vocab_size
+    if vocabulary is None and args.tokenizer is not None and any(isinstance(g, Grammar) for g in given):
+        ends = eos_ids(args.config.eos_token_id) or None
+        vocabulary = Vocabulary.from_tokenizer(args.tokenizer, eos_token_ids=ends, size=width)
+    starts = [_matcher(g, vocabulary) for g in given] * (prompts if len(given) == 1 else 1)
+    rows = [start.copy() for start in starts for _ in range(args.copies)]
+    first = rows[0].compiled.vocabulary
+    for matcher in rows[1:]:
         other = matcher.compiled.vocabulary
-        if other is not known and other.fingerprint != known.fingerprint:
+        if other is not first and other.fingerprint != first.fingerprint:
             raise ConstrainedError("the grammars were compiled for different vocabularies", "compile all for one")
-    if known.size > width:
+    if first.size > width:
         raise ModelError(
-            f"the grammar's vocabulary has {known.size} tokens, the model {width}",
+            f"the grammar's vocabulary has {first.size} tokens, the model {width}",
             "compile it for the tokenizer that belongs to the model",
         )
-    for matcher, room in zip(out, call.rooms):
-        matcher.set_budget(room)
-    return out
+    for matcher, limit in zip(rows, args.limits):
+        matcher.set_budget(limit)
+    return rows
 
 
 def _matcher(grammar: Any, vocabulary: Vocabulary | None) -> Matcher:
@@ -290,7 +287,3 @@ def _matcher(grammar: Any, vocabulary: Vocabulary | None) -> Matcher:
     raise ConstrainedError(
         f"a {type(grammar).__name__} is no grammar", "pass a CompiledGrammar, a Grammar, a Matcher or a list of them"
     )
-
-
-def _ids(eos_token_id: int | Sequence[int] | None) -> list[int]:
-    return [] if eos_token_id is None else [eos_token_id] if isinstance(eos_token_id, int) else list(eos_token_id)

@@ -21,8 +21,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-from constrained.decoding.ragged_cache import RaggedCache
-from constrained.decoding.ragged_reader import CALL, RaggedReader, reads_ragged, stretch
+from constrained.decoding.ragged_forward import CALL_COST, RaggedCache, RaggedForward, block_width, supports_ragged
 from tests.decoding.tiny import tiny_llama
 
 SMALL = {
@@ -72,11 +71,11 @@ def alone(model, ids) -> torch.Tensor:
 
 
 @torch.no_grad()
-def read_all(reader, rows):
+def read_all(forward, rows):
     """Every row's logits at its end, over as many calls as it takes."""
     found = {}
     while len(found) < len(rows):
-        asked, logits, _ = reader.read(rows)
+        asked, logits, _ = forward.next_logits(rows)
         found.update(zip(asked, logits))
     return [found[row] for row in rows]
 
@@ -86,19 +85,19 @@ def read_all(reader, rows):
 @torch.no_grad()
 def test_rows_that_grow_by_different_lengths(name, static):
     model, generator = make(name), torch.Generator().manual_seed(0)
-    assert reads_ragged(model)
+    assert supports_ragged(model)
     rows = [Row([1, 2, 3]), Row([4] * 9), Row([5])]
-    reader = RaggedReader(model, rows, 128 if static else 1, static=static)
+    forward = RaggedForward(model, rows, 128 if static else 1, static=static)
     for growth in ((0, 0, 0), (1, 7, 1), (1, 1, 1), (12, 1, 3), (0, 5, 0), (1, 1, 1)):
         for row, more in zip(rows, growth):
             row.ids += torch.randint(40, (more,), generator=generator).tolist()
         grown = [row for row, more in zip(rows, growth) if more or not any(growth)]
-        for row, logits in zip(grown, read_all(reader, grown) if len(grown) == 3 else read_some(reader, rows, grown)):
+        for row, logits in zip(grown, read_all(forward, grown) if len(grown) == 3 else read_some(forward, rows, grown)):
             assert torch.allclose(logits, alone(model, row.ids), atol=1e-4)
 
 
-def read_some(reader, rows, grown):
-    asked, logits, _ = reader.read(rows)
+def read_some(forward, rows, grown):
+    asked, logits, _ = forward.next_logits(rows)
     assert asked == grown
     return logits
 
@@ -109,25 +108,25 @@ def read_some(reader, rows, grown):
 def test_any_growth_and_rows_that_end(growths, seed):
     generator = torch.Generator().manual_seed(seed)
     rows = [Row([1]), Row([2, 2]), Row([3] * 5)]
-    reader = RaggedReader(LLAMA, rows, 4)
+    forward = RaggedForward(LLAMA, rows, 4)
     for growth in growths:
         for row, more in zip(rows, growth):
             row.ids += torch.randint(40, (more + 1,), generator=generator).tolist()
-        for row, logits in zip(rows, read_all(reader, rows)):
+        for row, logits in zip(rows, read_all(forward, rows)):
             assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
         if len(rows) > 1 and seed % 2:
             rows = rows[1:]  # the first one is over
-    assert reader.tokens_run <= sum(len(row.ids) for row in reader.texts) + 40
+    assert forward.tokens_run <= sum(len(row.ids) for row in forward.texts) + 40
 
 
 @torch.no_grad()
 def test_rows_fork_and_go():
     rows = [Row([1, 2]), Row([3, 4, 5])]
-    reader = RaggedReader(LLAMA, rows, 8)
-    read_all(reader, rows)
+    forward = RaggedForward(LLAMA, rows, 8)
+    read_all(forward, rows)
     forks = [Row([3, 4, 5, 6]), Row([3, 4, 5, 7]), Row([1, 2, 9])]
-    reader.reorder(forks, [1, 1, 0])
-    for row, logits in zip(forks, read_all(reader, forks)):
+    forward.reorder(forks, [1, 1, 0])
+    for row, logits in zip(forks, read_all(forward, forks)):
         assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
 
 
@@ -136,22 +135,22 @@ def test_rows_fork_and_go():
 def test_a_prompt_that_rows_share_is_read_once(static):
     long = list(range(30))
     rows = [Row(long), Row(list(long)), Row([*long, 7]), Row([5]), Row([5]), Row([5])]  # one has run ahead
-    reader = RaggedReader(LLAMA, rows, 40, static=static, copies=3)
-    for row, logits in zip(rows, read_all(reader, rows)):
+    forward = RaggedForward(LLAMA, rows, 40, static=static, copies=3)
+    for row, logits in zip(rows, read_all(forward, rows)):
         assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
-    assert reader.tokens_run == 29 + 1 + 1 + 2 + 3
+    assert forward.tokens_run == 29 + 1 + 1 + 2 + 3
     rows[1].ids.append(3)
-    assert torch.allclose(read_all(reader, [rows[1]])[0], alone(LLAMA, rows[1].ids), atol=1e-4)
+    assert torch.allclose(read_all(forward, [rows[1]])[0], alone(LLAMA, rows[1].ids), atol=1e-4)
     single = [Row([5]), Row([5])]  # nothing to share before the last token
-    reader = RaggedReader(LLAMA, single, 40, static=static, copies=2)
-    assert torch.allclose(reader.read_prompts()[1], alone(LLAMA, [5]), atol=1e-4)
+    forward = RaggedForward(LLAMA, single, 40, static=static, copies=2)
+    assert torch.allclose(forward.read_prompts()[1], alone(LLAMA, [5]), atol=1e-4)
 
 
 @torch.no_grad()
 def test_a_call_that_breaks_off_is_made_again(monkeypatch):
     rows = [Row([1, 2, 3]), Row([4])]
-    reader = RaggedReader(LLAMA, rows, 8)
-    read_all(reader, rows)
+    forward = RaggedForward(LLAMA, rows, 8)
+    read_all(forward, rows)
     rows[0].ids += [7, 8]
     rows[1].ids += [9, 9]
 
@@ -160,26 +159,26 @@ def test_a_call_that_breaks_off_is_made_again(monkeypatch):
 
     monkeypatch.setattr(LLAMA.model.layers[1], "forward", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        reader.read(rows)
+        forward.next_logits(rows)
     monkeypatch.undo()
     rows[0].ids[-1] = 5  # the broken call had left this one's keys in the first layer
-    for row, logits in zip(rows, read_all(reader, rows)):
+    for row, logits in zip(rows, read_all(forward, rows)):
         assert torch.allclose(logits, alone(LLAMA, row.ids), atol=1e-4)
 
 
 @torch.no_grad()
 def test_static_buffers_keep_their_addresses_and_shapes():
     rows = [Row([1, 2, 3]), Row([4])]
-    reader = RaggedReader(LLAMA, rows, 20, static=True)
-    read_all(reader, rows)
-    before = [(layer.keys.data_ptr(), layer.keys.shape) for layer in reader.cache.layers]
+    forward = RaggedForward(LLAMA, rows, 20, static=True)
+    read_all(forward, rows)
+    before = [(layer.keys.data_ptr(), layer.keys.shape) for layer in forward.cache.layers]
     for row in rows:
         row.ids += [5] * 6
-    read_all(reader, rows)
-    assert [(layer.keys.data_ptr(), layer.keys.shape) for layer in reader.cache.layers] == before
-    assert reader.mask(torch.tensor([[8], [6]])).shape == (2, 1, 1, 20)
+    read_all(forward, rows)
+    assert [(layer.keys.data_ptr(), layer.keys.shape) for layer in forward.cache.layers] == before
+    assert forward.mask(torch.tensor([[8], [6]])).shape == (2, 1, 1, 20)
     with pytest.raises(ValueError, match="static cache has 20"):
-        reader.cache.place(torch.tensor([[20], [3]]), 20, 21)
+        forward.cache.place(torch.tensor([[20], [3]]), 20, 21)
 
 
 def test_growing_buffers_grow_seldom():
@@ -191,20 +190,20 @@ def test_growing_buffers_grow_seldom():
 
 
 def test_a_block_is_as_wide_as_pays():
-    assert stretch([17]) == 17  # one row: whatever it has
-    assert stretch([1] * 8) == 1
-    assert stretch([0, 5, 5]) == 5  # rows that are over don't ask for anything
-    assert stretch([3, 200]) == 200
+    assert block_width([17]) == 17  # one row: whatever it has
+    assert block_width([1] * 8) == 1
+    assert block_width([0, 5, 5]) == 5  # rows that are over don't ask for anything
+    assert block_width([3, 200]) == 200
     many = [1] * 63 + [20]
-    assert stretch(many) == 1  # 63 rows don't carry 19 columns of padding for one
-    assert stretch([1, 1 + CALL // 8]) > 1
-    assert stretch([1] * 7 + [20], call=32) == 1 and stretch([1] * 7 + [20], call=256) == 20
+    assert block_width(many) == 1  # 63 rows don't carry 19 columns of padding for one
+    assert block_width([1, 1 + CALL_COST // 8]) > 1
+    assert block_width([1] * 7 + [20], call_cost=32) == 1 and block_width([1] * 7 + [20], call_cost=256) == 20
 
 
 def test_models_that_must_read_each_text_alone():
     bloom = BloomForCausalLM(BloomConfig(vocab_size=40, hidden_size=32, n_layer=1, n_head=2))  # positions in the mask
-    assert not reads_ragged(bloom)
+    assert not supports_ragged(bloom)
     AttentionInterface.register("own", lambda *args, **kwargs: None)
     model = tiny_llama(40)
     model.config._attn_implementation = "own"
-    assert not reads_ragged(model)
+    assert not supports_ragged(model)

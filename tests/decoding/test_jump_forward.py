@@ -4,7 +4,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from constrained import Grammar, Vocabulary, compile_grammar
-from constrained.decoding.forced_run import forced_run
+from constrained.decoding.jump_forward import jump_forward
 from tests.data import shared
 from tests.decoding.tiny import tiny_tokenizer
 
@@ -48,7 +48,7 @@ def own_cut(tokenizer, text: str, behind: str) -> list[int]:
 @pytest.mark.parametrize("lead", ["\nAction 3: ", "Start->go to desk 1->", "\nThought 12: I see é. "])
 def test_a_run_is_what_the_tokenizer_says_whichever_command_follows(real, lead):
     tokenizer, matcher = start(real, Grammar.from_choices([lead + command for command in COMMANDS]))
-    ids = forced_run(matcher, tokenizer, BEFORE.encode())
+    ids = jump_forward(matcher, tokenizer, BEFORE.encode())
     assert 0 < len(spelled(matcher, ids)) <= len(lead.encode())
     for command in COMMANDS:
         assert own_cut(tokenizer, lead + command, BEFORE)[: len(ids)] == ids
@@ -57,7 +57,7 @@ def test_a_run_is_what_the_tokenizer_says_whichever_command_follows(real, lead):
 def test_a_text_without_any_choice_is_forced_to_its_end(real):
     text = "\nActionPath 3: Start->go to desk 1->take mug 1 from desk 1 é中"
     tokenizer, matcher = start(real, Grammar.from_choices([text]))
-    ids = forced_run(matcher, tokenizer, BEFORE.encode())
+    ids = jump_forward(matcher, tokenizer, BEFORE.encode())
     assert spelled(matcher, ids) == text.encode()
     assert ids == own_cut(tokenizer, text, BEFORE)
     assert matcher.is_complete and matcher.forced_text() == b""
@@ -65,17 +65,17 @@ def test_a_text_without_any_choice_is_forced_to_its_end(real):
 
 def test_the_end_is_left_to_the_model_where_a_longer_token_reaches_past_it(real):
     tokenizer, matcher = start(real, Grammar.from_choices(["Action 1: go to desk 1", "Action 1: take mug 1"]))
-    ids = forced_run(matcher, tokenizer, b"\n")
+    ids = jump_forward(matcher, tokenizer, b"\n")
     # " go" and " take" are tokens, so the space before them is not cut off from them.
     assert spelled(matcher, ids) == b"Action 1:"
     assert matcher.forced_text() == b" "
-    assert forced_run(matcher, tokenizer, b"\nAction 1:") == []
+    assert jump_forward(matcher, tokenizer, b"\nAction 1:") == []
 
 
 def test_short_runs_can_be_left_to_the_model(real):
     tokenizer, matcher = start(real, Grammar.from_choices(["Done."]))
-    assert forced_run(matcher, tokenizer, b"\n", shortest=6) == []
-    assert spelled(matcher, forced_run(matcher, tokenizer, b"\n", shortest=5)) == b"Done."
+    assert jump_forward(matcher, tokenizer, b"\n", shortest=6) == []
+    assert spelled(matcher, jump_forward(matcher, tokenizer, b"\n", shortest=5)) == b"Done."
 
 
 def test_the_budget_has_the_last_word():
@@ -86,10 +86,10 @@ def test_the_budget_has_the_last_word():
     )
     matcher = compile_grammar(Grammar.from_choices(["zyx"]), vocabulary).matcher()
     matcher.set_budget(1)
-    assert forced_run(matcher, tokenizer, b"") == []
+    assert jump_forward(matcher, tokenizer, b"") == []
     assert len(matcher.allowed_token_ids()) == 1
     matcher.set_budget(3)
-    assert spelled(matcher, forced_run(matcher, tokenizer, b"")) == b"zyx"
+    assert spelled(matcher, jump_forward(matcher, tokenizer, b"")) == b"zyx"
 
 
 def test_a_run_that_begins_inside_a_character_is_left_to_the_model():
@@ -97,18 +97,18 @@ def test_a_run_that_begins_inside_a_character_is_left_to_the_model():
     matcher = compile_grammar(Grammar.from_choices(["é!"]), Vocabulary.from_tokenizer(tokenizer)).matcher()
     first = int(matcher.allowed_token_ids()[0])
     matcher.advance(first)
-    assert forced_run(matcher, tokenizer, "é".encode()[:1]) == []
+    assert jump_forward(matcher, tokenizer, "é".encode()[:1]) == []
 
 
 def test_a_run_that_ends_inside_a_character_stops_before_it():
     tokenizer = tiny_tokenizer(258)
     matcher = compile_grammar(Grammar.from_choices(["ab é", "ab è"]), Vocabulary.from_tokenizer(tokenizer)).matcher()
     assert matcher.forced_text() == b"ab \xc3"
-    assert spelled(matcher, forced_run(matcher, tokenizer, b"")) == b"ab "
+    assert spelled(matcher, jump_forward(matcher, tokenizer, b"")) == b"ab "
 
 
 def test_spelled_out_special_tokens_are_not_taken_for_them():
     tokenizer = tiny_tokenizer()
     matcher = compile_grammar(Grammar.from_choices(["a</s>b"]), Vocabulary.from_tokenizer(tokenizer)).matcher()
-    assert 1 not in forced_run(matcher, tokenizer, b"")
+    assert 1 not in jump_forward(matcher, tokenizer, b"")
     assert matcher.forced_text() in (b"a</s>b", b"</s>b")

@@ -7,18 +7,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from constrained import Vocabulary, compile_grammar
-from constrained.decoding import columns, custom_generate, screen
-from constrained.decoding.columns import Columns
-from constrained.decoding.forward import Forward
-from constrained.decoding.screen import Screen
-from tests.decoding.oracle import padding_tokenizer
-from tests.decoding.test_generation import GRAMMARS
+from constrained.decoding import custom_generate, forward, int8_prefilter
+from constrained.decoding.forward import Forward, PartialLogits
+from constrained.decoding.int8_prefilter import Int8Prefilter
+from tests.decoding.grammars import GRAMMARS
+from tests.decoding.hf_generate.oracle import padding_tokenizer
 from tests.decoding.tiny import tiny_llama
 
 
 def has_kernel() -> bool:
     try:
-        Screen(torch.ones(4, 32), None).product(torch.ones(1, 32))
+        Int8Prefilter(torch.ones(4, 32), None).product(torch.ones(1, 32))
     except (RuntimeError, AttributeError, NotImplementedError):
         return False
     return True
@@ -26,7 +25,7 @@ def has_kernel() -> bool:
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="this torch has no kernel for 8-bit matrices on the CPU")
 TOKENIZER = padding_tokenizer()
-WIDTH = screen.SMALLEST + 100
+WIDTH = int8_prefilter.MIN_ROWS + 100
 VOCABULARY = Vocabulary.from_tokenizer(TOKENIZER, size=WIDTH)
 FREE = compile_grammar(GRAMMARS["free"], VOCABULARY)
 
@@ -50,7 +49,7 @@ def test_the_largest_are_always_among_those_found(seed, rows, count, size, kind,
     bias = torch.randn(700, generator=generator) * size if biased else None
     allowed = torch.rand(rows, 700, generator=generator) < 0.9
     assume(bool((allowed.sum(1) >= count).all()))
-    found = Screen(weight, bias).best(hidden, allowed, count).tolist()
+    found = Int8Prefilter(weight, bias).best(hidden, allowed, count).tolist()
     logits = nn.functional.linear(hidden, weight, bias).masked_fill(~allowed, -torch.inf)
     assert found == sorted(set(found)) and bool(allowed.any(0)[found].all())
     for row in logits:
@@ -61,7 +60,7 @@ def test_the_largest_are_always_among_those_found(seed, rows, count, size, kind,
 def test_few_are_found_where_the_logits_are_apart():
     generator = torch.Generator().manual_seed(0)
     weight, hidden = torch.randn(20_000, 128, generator=generator), torch.randn(1, 128, generator=generator)
-    assert len(Screen(weight, None).best(hidden, torch.ones(1, 20_000, dtype=torch.bool), 1)) < 20
+    assert len(Int8Prefilter(weight, None).best(hidden, torch.ones(1, 20_000, dtype=torch.bool), 1)) < 20
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
@@ -71,7 +70,7 @@ def test_tokens_are_drawn_as_often_as_softmax_says(temperature, biased):
     weight, hidden = torch.randn(50, 16, generator=generator) * 0.3, torch.randn(1, 16, generator=generator)
     bias = torch.randn(50, generator=generator) if biased else None
     allowed = torch.arange(50).unsqueeze(0) % 3 != 0
-    made, draws = Screen(weight, bias), 6000
+    made, draws = Int8Prefilter(weight, bias), 6000
     drawn = [made.draw(hidden, allowed, weight, temperature, generator) for _ in range(draws)]
     logits = nn.functional.linear(hidden.double(), weight.double(), None if bias is None else bias.double())
     expected = (logits / temperature).masked_fill(~allowed, -torch.inf).softmax(1)[0] * draws
@@ -85,7 +84,7 @@ def test_tokens_are_drawn_as_often_as_softmax_says(temperature, biased):
 
 
 def test_nothing_is_drawn_from_what_is_no_number():
-    made = Screen(torch.ones(50, 16), None)
+    made = Int8Prefilter(torch.ones(50, 16), None)
     assert (
         made.draw(torch.full((1, 16), torch.nan), torch.ones(1, 50, dtype=torch.bool), torch.ones(50, 16), 1.0) is None
     )
@@ -102,8 +101,8 @@ def test_equal_seeds_draw_equal_texts(model):
 
 @pytest.fixture
 def model(monkeypatch):
-    monkeypatch.setattr(screen, "_pays", lambda made, head: True)  # whether it is faster here is not the question
-    monkeypatch.setattr(columns, "NARROW", 3)
+    monkeypatch.setattr(int8_prefilter, "_pays", lambda made, head: True)  # however fast it is here
+    monkeypatch.setattr(forward, "NARROW", 3)
     return tiny_llama(WIDTH, seed=4)
 
 
@@ -121,25 +120,25 @@ def write(model, prompts=("A room. ", "x"), **options):
 @pytest.mark.parametrize("prompts", [["A room. "], ["A room. ", "x", "yy"]], ids=len)
 def test_texts_are_those_written_from_all_logits(model, monkeypatch, prompts, options):
     found = []
-    whole = Columns._screened
-    monkeypatch.setattr(Columns, "_screened", lambda *given: found.append(whole(*given)) or found[-1])
+    whole = PartialLogits._prefiltered
+    monkeypatch.setattr(PartialLogits, "_prefiltered", lambda *given: found.append(whole(*given)) or found[-1])
     torch.manual_seed(0)
-    screened = write(model, prompts, **options)
+    prefiltered = write(model, prompts, **options)
     assert sum(ids is not None for ids in found) >= 3  # an end of text may be drawn early
-    monkeypatch.setattr(Columns, "_screened", lambda *given: None)
+    monkeypatch.setattr(PartialLogits, "_prefiltered", lambda *given: None)
     torch.manual_seed(0)
-    assert torch.equal(write(model, prompts, **options), screened)
+    assert torch.equal(write(model, prompts, **options), prefiltered)
 
 
 def test_weights_that_have_changed_are_read_again(model):
     before = write(model)
-    first = Forward(model).screen
-    assert Forward(model).screen is first
+    first = Forward(model).prefilter
+    assert Forward(model).prefilter is first
     model.lm_head.weight.data[77] *= 1.001  # one row, without leaving a trace on the tensor
-    second = Forward(model).screen
-    assert second is not first and Forward(model).screen is second
+    second = Forward(model).prefilter
+    assert second is not first and Forward(model).prefilter is second
     model.lm_head.weight.data.mul_(-1)  # as merging an adapter does
-    assert Forward(model).screen is not second
+    assert Forward(model).prefilter is not second
     fresh = tiny_llama(WIDTH, seed=4)
     fresh.lm_head.weight.data[77] *= 1.001
     fresh.lm_head.weight.data.mul_(-1)
@@ -147,10 +146,10 @@ def test_weights_that_have_changed_are_read_again(model):
 
 
 def test_small_matrices_other_types_and_slow_machines_are_left_alone(monkeypatch):
-    assert screen.screen(nn.Linear(8, screen.SMALLEST - 1)) is None
-    assert screen.screen(nn.Linear(8, screen.SMALLEST).bfloat16()) is None
-    monkeypatch.setattr(screen, "MAX_BYTES", 8 * screen.SMALLEST - 1)
-    assert screen.screen(nn.Linear(8, screen.SMALLEST)) is None
+    assert int8_prefilter.int8_prefilter(nn.Linear(8, int8_prefilter.MIN_ROWS - 1)) is None
+    assert int8_prefilter.int8_prefilter(nn.Linear(8, int8_prefilter.MIN_ROWS).bfloat16()) is None
+    monkeypatch.setattr(int8_prefilter, "MAX_BYTES", 8 * int8_prefilter.MIN_ROWS - 1)
+    assert int8_prefilter.int8_prefilter(nn.Linear(8, int8_prefilter.MIN_ROWS)) is None
     monkeypatch.undo()
-    monkeypatch.setattr(screen, "_pays", lambda made, head: False)
-    assert screen.screen(nn.Linear(8, screen.SMALLEST)) is None
+    monkeypatch.setattr(int8_prefilter, "_pays", lambda made, head: False)
+    assert int8_prefilter.int8_prefilter(nn.Linear(8, int8_prefilter.MIN_ROWS)) is None

@@ -1,0 +1,110 @@
+"""Jump-forward: append forced text in the tokens that the tokenizer itself would choose.
+
+Much of an agent's step is known before the model is asked (``\\nAction 3: ``, a path of past actions). Such text is
+appended whole and costs no forward pass of its own. Two rules keep the tokens as the model would write them: the text
+is tokenized together with the end of the text so far; and only up to the first byte from which a longer token could
+reach past the forced text, for there the model, under the mask, may prefer that token.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Any
+
+from constrained.automaton import Matcher, Vocabulary
+
+CONTEXT_BYTES = 48
+"""Bytes of the text so far that the tokenizer sees in front of forced text."""
+
+
+def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes, shortest: int = 1) -> list[int]:
+    """Advance the matcher over forced text.
+
+    Parameters
+    ----------
+    matcher : Matcher
+        Advanced past the tokens returned.
+    tokenizer : transformers tokenizer, tokenizers.Tokenizer, or Tekkenizer
+    before : bytes
+        The text so far, or its end.
+    shortest : int
+        Forced text of fewer bytes is left to the model.
+
+    Returns
+    -------
+    list of int
+        Tokens of the forced text; empty where the model has a choice.
+    """
+    forced = matcher.forced_text()
+    if len(forced) < max(1, shortest):
+        return []
+    vocabulary = matcher.compiled.vocabulary
+    sure = len(forced) - _open_end(vocabulary, forced, matcher.state.read(forced).first())
+    if not sure:
+        return []
+    tokens: list[int] = []
+    end = 0
+    # After a line break SentencePiece adds no space of its own.
+    contexts = before[-CONTEXT_BYTES:].decode("utf-8", "ignore"), "", "\n"
+    for token in tokenize_after(tokenizer, vocabulary, forced, contexts):
+        end += len(vocabulary.tokens[token])
+        if end > sure or not matcher.advance(token):
+            break
+        tokens.append(token)
+    return tokens
+
+
+def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int:
+    """Bytes at the end of `forced` that a token could share with one of the bytes `following` it."""
+    tokens = vocabulary.sorted_tokens
+
+    def is_prefix(data: bytes) -> bool:
+        index = bisect_left(tokens, data)
+        return index < len(tokens) and tokens[index].startswith(data)
+
+    for start in range(max(0, len(forced) - vocabulary.longest + 1), len(forced)):
+        tail = forced[start:]
+        if is_prefix(tail) and any(is_prefix(tail + bytes((byte,))) for byte in following):
+            return len(forced) - start
+    return 0
+
+
+def tokenize_after(tokenizer: Any, vocabulary: Vocabulary, data: bytes, contexts: Iterable[str]) -> list[int]:
+    """Ids that spell `data` as the tokenizer splits it after a context; empty if no context gives any.
+
+    Each of the `contexts` is tried in turn, until the tokenizer has a token boundary at its end.
+    """
+    try:
+        # The data may end inside a character; where it starts inside one no tokenizer can help.
+        text = data.decode() if data[-1] < 0x80 else data[: _whole(data)].decode()
+    except UnicodeDecodeError:
+        return []
+    data, spelling = text.encode(), vocabulary.tokens
+    for context in contexts:
+        ids = encode(tokenizer, context + text)
+        first, left = len(ids), len(data)
+        while left > 0 and first and ids[first - 1] < len(spelling):
+            first -= 1
+            left -= len(spelling[ids[first]])
+        if b"".join(spelling[token] for token in ids[first:]) == data:
+            return ids[first:]
+    return []
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    """Ids of `text` without special tokens, for a tokenizer of any supported library."""
+    tokenizer = getattr(getattr(tokenizer, "instruct_tokenizer", None), "tokenizer", tokenizer)  # mistral-common's
+    if hasattr(tokenizer, "id_to_byte_piece"):
+        return tokenizer.encode(text, False, False)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    return ids if isinstance(ids, list) else ids.ids  # tokenizers.Tokenizer returns an Encoding
+
+
+def _whole(data: bytes) -> int:
+    """Number of bytes up to the end of the last whole character."""
+    start = len(data) - 1
+    while start and 0x80 <= data[start] < 0xC0:
+        start -= 1
+    width = 1 if data[start] < 0x80 else 2 if data[start] < 0xE0 else 3 if data[start] < 0xF0 else 4
+    return len(data) if start + width <= len(data) else start

@@ -1,0 +1,329 @@
+"""Ragged forward: a model reads texts of different lengths side by side, without padding.
+
+Rows are asked at different times: one waits at a choice while another has ten forced tokens to read. A call takes a
+block of tokens from all rows, as wide as pays: rows that have less are right-aligned in it, rows that have more go on
+in the next call. In the cache a token's slot is its position in its own text, whatever the other rows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from constrained.decoding.forward import ALL_LOGITS, AnyRow, Forward, NeededLogits, PartialLogits, Row
+
+CALL_COST = 32
+"""What calling a model costs, in tokens read: one token took 3.8 ms, 32 took 7.4 ms (30 million weights, one core)."""
+
+CALL_COST_ON_DEVICE = 256
+"""The same on an accelerator: estimated, not measured, from some 300 operations that an H100 does per byte read."""
+
+ATTENTION_KINDS = {"full_attention", "sliding_attention"}
+"""Layers whose attention a mask over all slots describes."""
+
+BLOCK = 64
+"""Slots by which the cache grows at least."""
+
+
+def supports_ragged(model: Any) -> bool:
+    """Whether the model takes each token's position and attention mask; otherwise each text is read by itself."""
+    config = model.config.get_text_config()
+    accepted = Forward(model).accepted
+    return (
+        getattr(config, "_attn_implementation", None) in ("sdpa", "eager")
+        and {"position_ids", "attention_mask", "past_key_values"} <= accepted.keys()
+        and set(getattr(config, "layer_types", None) or ["full_attention"]) <= ATTENTION_KINDS
+        and getattr(config, "attention_chunk_size", None) is None
+        and getattr(config, "kv_sharing_modes", None) is None
+        and model._supports_default_dynamic_cache()
+    )
+
+
+class RaggedForward:
+    """Reads the texts of a batch.
+
+    Parameters
+    ----------
+    model : transformers causal language model
+        One that `supports_ragged`.
+    texts : sequence of Row
+        All of the batch.
+    capacity : int
+        Tokens of the longest text, as far as is known.
+    static : bool
+        See `RaggedCache`.
+    needed : NeededLogits
+        The logits that are looked at.
+    copies : int
+        So many rows, next to each other, have the same prompt; it is read once.
+
+    Attributes
+    ----------
+    tokens_run : int
+        Tokens that went through the model, padding not counted.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        texts: Sequence[Row],
+        capacity: int,
+        *,
+        static: bool = False,
+        needed: NeededLogits = ALL_LOGITS,
+        copies: int = 1,
+    ):
+        self.forward = Forward(model)
+        self.needed, self._copies = needed, copies
+        self.cache = RaggedCache(capacity, static=static)
+        self.texts = list(texts)
+        self.read = [0] * len(self.texts)  # tokens of each text that the model has read
+        self.tokens_run = 0
+        config = model.config.get_text_config()
+        self._window = getattr(config, "sliding_window", None)
+        self._by_kind = getattr(config, "layer_types", None) is not None
+        self._additive = config._attn_implementation == "eager"
+
+    def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
+        """See `constrained.decoding.loop.NextLogits`."""
+        self._read_shared_prompts()
+        self._drop_finished(texts)
+        waiting = {id(text): text for text in texts}
+        unread = [len(t.ids) - n if id(t) in waiting else 0 for t, n in zip(self.texts, self.read)]
+        width = block_width(unread, CALL_COST if self.forward.model.device.type == "cpu" else CALL_COST_ON_DEVICE)
+        taken = [min(n, width) for n in unread]
+        rows = [row for row, n in enumerate(unread) if 0 < n <= width]
+        asked = [waiting[id(self.texts[row])] for row in rows]
+        columns = PartialLogits.of(asked, self.forward, self.needed)
+        logits = self._call(taken, width, columns, rows if len(rows) < len(self.texts) else None)
+        return asked, logits, None if columns is None else columns.ids
+
+    def read_prompts(self) -> torch.Tensor:
+        """Logits after every text, in one call; float32 ``[rows, width]``."""
+        self._read_shared_prompts()
+        unread = [len(text.ids) - n for text, n in zip(self.texts, self.read)]
+        return self._call(unread, max(unread))
+
+    def step(self, tokens: torch.Tensor, positions: torch.Tensor, reach: int) -> torch.Tensor:
+        """Logits after one more token a row, whose value the host needn't know; float32 ``[rows, width]``.
+
+        Parameters
+        ----------
+        tokens, positions : torch.Tensor
+            int64 ``[rows, 1]`` on the model's device.
+        reach : int
+            Greater than all positions.
+        """
+        self.cache.place(positions, begin=reach - 1, reach=reach)
+        mask = self.mask(positions)
+        logits, _ = self.forward(
+            input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=self.cache
+        )
+        return logits
+
+    def reorder(self, texts: Sequence[Row], rows: Sequence[int]) -> None:
+        """Let the rows be `texts`, where text `i` continues what row `rows[i]` has read."""
+        self.texts = list(texts)
+        if list(rows) != list(range(len(self.read))):
+            self.cache.select(torch.tensor(rows, device=self.forward.model.device))
+        self.read = [self.read[row] for row in rows]
+
+    def _read_shared_prompts(self) -> None:
+        """Read what copies share once for all of them, but for the last token: each asks by itself."""
+        copies, self._copies = self._copies, 1
+        if copies == 1:
+            return
+        texts = self.texts
+        self.texts = texts[::copies]
+        shared = [
+            min(_common_prefix(first.ids, other.ids) for other in texts[i * copies : (i + 1) * copies]) - 1
+            for i, first in enumerate(self.texts)
+        ]
+        self.read = [0] * len(shared)
+        if any(shared):
+            self._call(shared, max(shared), rows=[0])
+            self.reorder(texts, [i // copies for i in range(len(texts))])
+        else:
+            self.texts, self.read = texts, [0] * len(texts)
+
+    def _drop_finished(self, texts: Sequence[Row]) -> None:
+        """Drop finished rows once they are half of all; until then they cost less than copying the cache."""
+        if self.cache.static or len(texts) * 2 > len(self.texts) or not any(self.read):
+            return
+        unfinished = set(map(id, texts))
+        rows = [row for row, text in enumerate(self.texts) if id(text) in unfinished]
+        self.reorder([self.texts[row] for row in rows], rows)
+
+    def _call(
+        self, taken: list[int], width: int, columns: PartialLogits | None = None, rows: list[int] | None = None
+    ) -> torch.Tensor:
+        """Read `taken` tokens of each row, right-aligned in a block of `width`; logits after its last column.
+
+        Of `rows` only, if given.
+        """
+        count = len(self.texts)
+        ids, slots = np.zeros((count, width), np.int64), np.full((count, width), -1, np.int64)
+        for row, (text, begin, n) in enumerate(zip(self.texts, self.read, taken)):
+            if n:
+                ids[row, width - n :] = text.ids[begin : begin + n]
+                slots[row, width - n :] = range(begin, begin + n)
+        reach = int(slots.max()) + 1
+        device = self.forward.model.device
+        placed = torch.from_numpy(slots).to(device)
+        self.cache.place(placed, begin=reach - width, reach=reach)
+        # All rows from their beginning and equally long, or one row by one token: plain causal attention.
+        even = int(slots.min()) >= 0 and not self.cache.static and (reach == width or (count == 1 and width == 1))
+        wanted = None if rows is None else torch.tensor(rows, device=device)
+        partial_logits = self.forward.supports_partial_logits
+        logits, _ = self.forward(
+            columns,
+            wanted if partial_logits else None,
+            input_ids=torch.from_numpy(ids).to(device),
+            position_ids=placed.clamp(min=0),
+            attention_mask=None if even else self.mask(placed),
+            past_key_values=self.cache,
+        )
+        # Counted only now: a call that was interrupted is simply repeated.
+        self.read = [n + more for n, more in zip(self.read, taken)]
+        self.tokens_run += sum(taken)
+        return logits if wanted is None or partial_logits else logits[wanted]
+
+    def mask(self, slots: torch.Tensor) -> Any:
+        """Attention mask of a block: each token sees its own text up to itself.
+
+        bool ``[rows, 1, T, reach]`` (or what is added to the scores, for eager attention), for each kind of layer
+        where the model has several.
+        """
+        slot = torch.arange(self.cache.reach, device=slots.device)
+        own = slots.clamp(min=0)[:, None, :, None]
+        full = slot <= own
+        sliding = full if self._window is None else full & (slot > own - self._window)
+        if self._additive:
+            dtype = self.forward.model.dtype
+            full, sliding = (torch.where(m, 0.0, torch.finfo(dtype).min).to(dtype) for m in (full, sliding))
+        return {"full_attention": full, "sliding_attention": sliding} if self._by_kind else sliding
+
+
+def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Number of tokens that two texts share at their beginning."""
+    if one == other:
+        return len(one)
+    return next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+
+
+def block_width(unread: Sequence[int], call_cost: int = CALL_COST) -> int:
+    """Columns of the block that reads most tokens for its cost.
+
+    Parameters
+    ----------
+    unread : sequence of int
+        Tokens that each row has still to read; 0 for finished rows, which are carried along.
+    call_cost : int
+        What calling the model costs, in tokens.
+    """
+    rows = len(unread)
+
+    def tokens_per_cost(width: int) -> float:
+        return sum(min(n, width) for n in unread) / (call_cost + rows * width)
+
+    return max({n for n in unread if n}, key=lambda width: (tokens_per_cost(width), -width))
+
+
+class RaggedCache(Cache):
+    """A transformers cache in which a token's slot is its position in its own text.
+
+    Every row is left-aligned in its row of the buffers. So nothing is padded; going back costs nothing, as later
+    tokens overwrite what is never looked at; and an interrupted call leaves nothing behind that counts.
+
+    Before each call of the model, `place` says where the call's tokens go.
+
+    Parameters
+    ----------
+    capacity : int
+        Slots to begin with.
+    static : bool
+        Never grow, and always show the model all slots: shapes and addresses stay the same, as CUDA graphs and
+        compiled models need. Otherwise only the slots in use are shown.
+    """
+
+    def __init__(self, capacity: int, *, static: bool = False):
+        super().__init__(layer_class_to_replicate=partial(RaggedLayer, self))
+        self.capacity, self.static = capacity, static
+        self.slots: torch.Tensor | None = None
+        self.begin = self.reach = 0
+
+    def place(self, slots: torch.Tensor, begin: int, reach: int) -> None:
+        """Set where the next call's tokens go.
+
+        Parameters
+        ----------
+        slots : torch.Tensor
+            int64 ``[rows, T]``; ``-1`` for columns that are no token.
+        begin : int
+            Tokens already read, where all rows have read equally many (used where no mask is given).
+        reach : int
+            The call may look at the slots below.
+        """
+        if reach > self.capacity:
+            if self.static:
+                raise ValueError(f"{reach} slots are needed, but the static cache has {self.capacity}")
+            self.capacity = -(-max(reach, self.capacity * 3 // 2) // BLOCK) * BLOCK
+        # Padding goes to one extra slot behind the last, which is never looked at.
+        self.slots = slots.masked_fill(slots < 0, self.capacity)
+        self.begin, self.reach = begin, self.capacity if self.static else reach
+
+    def select(self, rows: torch.Tensor) -> None:
+        """Let the rows be copies of `rows` (int64 indices), in that order."""
+        for layer in self.layers:
+            layer.keys, layer.values = layer.keys.index_select(0, rows), layer.values.index_select(0, rows)
+
+
+class RaggedLayer(CacheLayerMixin):
+    """One layer's keys and values, ``[rows, heads, capacity + 1, head_dim]``."""
+
+    is_sliding = False
+
+    def __init__(self, cache: RaggedCache):
+        super().__init__()
+        self.cache = cache
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        self.keys, self.values = self._empty(key_states), self._empty(value_states)
+        self.is_initialized = True
+
+    def _empty(self, like: torch.Tensor) -> torch.Tensor:
+        rows, heads, _, width = like.shape
+        return like.new_zeros((rows, heads, self.cache.capacity + 1, width))
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Put a call's keys and values, ``[rows, heads, T, head_dim]``, into their slots; return all in reach."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        elif self.keys.shape[2] <= self.cache.capacity:
+            held = self.keys.shape[2] - 1
+            for name in ("keys", "values"):
+                old = getattr(self, name)
+                new = self._empty(old)
+                new[:, :, :held] = old[:, :, :held]
+                setattr(self, name, new)
+        assert self.cache.slots is not None, "place comes before the call"
+        slots, reach = self.cache.slots[:, None, :, None], self.cache.reach
+        self.keys.scatter_(2, slots.expand_as(key_states), key_states)
+        self.values.scatter_(2, slots.expand_as(value_states), value_states)
+        return self.keys[:, :, :reach], self.values[:, :, :reach]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.cache.reach, 0
+
+    def get_seq_length(self) -> int:
+        return self.cache.begin
+
+    def get_max_length(self) -> int:
+        return self.cache.capacity if self.cache.static else -1

@@ -1,0 +1,141 @@
+"""Requests and generations: a text to be written, and the text that was written. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:  # torch takes seconds to import; strategies make requests without it
+    import torch
+
+    from constrained.automaton import CompiledGrammar
+    from constrained.grammar import Grammar
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A text to be written.
+
+    Attributes
+    ----------
+    prompt : str or sequence of int
+        Text (the tokenizer adds its beginning-of-text token), or ids to be used as they are.
+    grammar : Grammar or CompiledGrammar, optional
+        Every token keeps the text inside it, and the text ends whole within `max_new_tokens`. None: free text.
+    max_new_tokens : int
+        Most tokens to generate, the end-of-text token not counted; less if the model's context leaves less.
+    stop : str, optional
+        Without a grammar: end before the first occurrence of this text.
+    begun : str
+        Beginning of the grammar's text that the prompt ends with; generation continues after it.
+    role : str
+        Whose model writes, where roles have models of their own; decoding only copies it to the generation.
+    generator : torch.Generator, optional
+        Random numbers of this text alone: what is sampled then doesn't depend on the rest of its batch.
+    show_forbidden : bool
+        Keep with each token the likeliest one that its mask excluded.
+    """
+
+    prompt: str | Sequence[int]
+    grammar: Grammar | CompiledGrammar | None = None
+    max_new_tokens: int = 256
+    stop: str | None = None
+    begun: str = ""
+    role: str = "policy"
+    generator: torch.Generator | None = None
+    show_forbidden: bool = False
+
+
+class Forbidden(NamedTuple):
+    """The likeliest token that a mask excluded.
+
+    Attributes
+    ----------
+    id : int
+    probability : float
+        In the model's whole distribution, before temperature, top-k and top-p.
+    """
+
+    id: int
+    probability: float
+
+
+class Token(NamedTuple):
+    """One generated token.
+
+    Attributes
+    ----------
+    id : int
+    probability : float
+        Among the allowed tokens, before temperature, top-k and top-p; 1 where forced.
+    pruned_mass : float
+        Probability the model put on tokens outside the mask; 0 where forced, as the model wasn't asked.
+    forced : bool
+        True if the grammar left no choice.
+    forbidden : Forbidden or None
+        The likeliest token outside the mask, if `Request.show_forbidden` asked for it.
+    """
+
+    id: int
+    probability: float = 1.0
+    pruned_mass: float = 0.0
+    forced: bool = False
+    forbidden: Forbidden | None = None
+
+
+class PrunedMass(NamedTuple):
+    """Probability the model put outside the masks, over the tokens it was asked for."""
+
+    mean: float = 0.0
+    max: float = 0.0
+    sum: float = 0.0
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A text that was written, and what it cost.
+
+    Attributes
+    ----------
+    text : str
+    role : str
+        The request's.
+    model : str
+        Name of the model that wrote it.
+    prompt_tokens, completion_tokens, forced_tokens : int
+        The end-of-text token isn't counted.
+    forward_passes : int
+        The first is the one over the prompt. In a batch, where texts share their passes: as many as it takes alone.
+    pruned_mass : PrunedMass
+        Includes the choice of the end-of-text token; zeros without a grammar.
+    seconds : float
+        In a batch, an equal share of its time.
+    complete : bool
+        True if the text ended by itself: always with a grammar; without one, by an end-of-text token or the stop
+        string rather than at the limit.
+    tokens : tuple of Token
+        Without the end-of-text token.
+    end : Token or None
+        The end-of-text token, if the model was asked and chose one.
+    trace : dict or None
+        What the agents recorded about it token by token; decoding leaves it empty.
+    """
+
+    text: str
+    role: str = "policy"
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    forced_tokens: int = 0
+    forward_passes: int = 0
+    pruned_mass: PrunedMass = field(default_factory=PrunedMass)
+    seconds: float = 0.0
+    complete: bool = True
+    tokens: tuple[Token, ...] = ()
+    end: Token | None = None
+    trace: dict[str, Any] | None = None
+
+    @property
+    def token_ids(self) -> list[int]:
+        return [token.id for token in self.tokens]

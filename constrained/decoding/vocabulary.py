@@ -1,0 +1,51 @@
+"""The vocabulary of a model: its tokenizer's tokens as bytes, as wide as its logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from constrained.automaton import Vocabulary
+
+
+def eos_ids(*settings: int | Iterable[int] | None) -> list[int]:
+    """End-of-text ids as configurations give them (one, several or None each), in that order, each once."""
+    found: list[int] = []
+    for value in settings:
+        found += [value] if isinstance(value, int) else value or []
+    return list(dict.fromkeys(found))
+
+
+def logits_width(model: Any) -> int:
+    """Number of columns of a transformers model's logits; often more than the tokenizer has tokens."""
+    weight = getattr(model.get_output_embeddings(), "weight", None)
+    # A quantized head packs its weight: only a two-dimensional float matrix tells the width.
+    if weight is not None and weight.dim() == 2 and weight.is_floating_point():
+        return weight.shape[0]
+    return model.config.get_text_config().vocab_size
+
+
+def model_vocabulary(tokenizer: Any, width: int | None = None, *eos: int | Iterable[int] | None) -> Vocabulary:
+    """Vocabulary of a Hugging Face tokenizer under a model.
+
+    Parameters
+    ----------
+    tokenizer : transformers.PreTrainedTokenizerBase
+    width : int, optional
+        Columns of the model's logits. Tokens beyond were added to the tokenizer without resizing the model, which
+        can never write them.
+    *eos
+        End-of-text ids beside the tokenizer's, as `eos_ids` takes them.
+
+    Raises
+    ------
+    VocabularyError
+        Tokens that can't be read as bytes, or no end-of-text id.
+    """
+    ends = eos_ids(getattr(tokenizer, "eos_token_id", None), *eos)
+    ends = sorted(i for i in ends if width is None or i < width)
+    vocabulary = Vocabulary.from_tokenizer(tokenizer, eos_token_ids=ends, size=width)
+    if width is None or vocabulary.size == width:
+        return vocabulary
+    special = [i for i in vocabulary.special_ids if i < width]
+    return Vocabulary(vocabulary.tokens[:width], vocabulary.eos_token_ids, special, size=width)

@@ -1,0 +1,112 @@
+"""A language model with its tokenizer, and the facts about it that generation needs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from transformers.utils import logging
+
+from constrained.automaton import Vocabulary
+from constrained.decoding.vocabulary import eos_ids, logits_width, model_vocabulary
+from constrained.errors import ModelError
+
+
+@dataclass(eq=False)
+class LoadedModel:
+    """A causal language model ready to generate.
+
+    Attributes
+    ----------
+    model : torch.nn.Module
+        A Hugging Face causal language model in evaluation mode.
+    tokenizer : transformers.PreTrainedTokenizerBase
+    name : str
+        What it was loaded from; ``"embedded"`` for the model of this project.
+    device : torch.device
+        Where the input ids go.
+    is_embedded : bool
+        True for the small model that ships with the project, and models tuned from it: it reads a household memory.
+    """
+
+    model: Any
+    tokenizer: Any
+    name: str
+    device: torch.device
+    is_embedded: bool = False
+
+    @cached_property
+    def eos_token_ids(self) -> tuple[int, ...]:
+        """Every id that ends a text, ascending: the tokenizer's and the generation configuration's.
+
+        Chat models often list more ids in ``generation_config.json`` (end of turn) than the tokenizer names.
+        """
+        sources = (getattr(self.model, "generation_config", None), self.model.config, self.tokenizer)
+        ids = eos_ids(*(getattr(source, "eos_token_id", None) for source in sources))
+        return tuple(sorted(token for token in ids if 0 <= token < self.logits_width))
+
+    @cached_property
+    def logits_width(self) -> int:
+        """Number of columns of the logits; often more than the tokenizer has tokens (padding for the hardware)."""
+        return logits_width(self.model)
+
+    @cached_property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(weight.numel() for weight in self.model.parameters())
+
+    @cached_property
+    def max_context(self) -> int | None:
+        """Most tokens of prompt and continuation together; None if the model sets no limit."""
+        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokenizer's tokens as bytes, as wide as the logits; built on first use."""
+        return model_vocabulary(self.tokenizer, self.logits_width, self.eos_token_ids)
+
+
+def looks_like_path(name: str) -> bool:
+    """Whether `name` can only be a path: names on the Hub are ``model`` or ``org/model``."""
+    return name.startswith((".", "~", os.sep)) or name.count("/") > 1 or "\\" in name
+
+
+@contextmanager
+def readable_failure(what: str, hint: str) -> Iterator[None]:
+    """Turn whatever a third party's loader raises into one ModelError; hide its progress bars and warnings.
+
+    The formats behind it (safetensors, GGUF, pickles, JSON) raise anything from OSError to struct.error, so every
+    exception is caught; the original error is kept as the cause.
+    """
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        raise ModelError(f"{what}: {text[0] if text else type(error).__name__}", _remedy(error) or hint) from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _remedy(error: Exception) -> str | None:
+    """What to do about a known kind of error."""
+    text = str(error)
+    if isinstance(error, ImportError):
+        return "pip install 'constrained-agents[gguf]'" if "gguf" in text.lower() else "install the package it names"
+    if type(error).__name__ == "SafetensorError":
+        return "the weights file is cut short or damaged: download or save it again"
+    if "JSON" in text or isinstance(error, json.JSONDecodeError):
+        return "config.json or tokenizer.json is cut short or damaged: download or save it again"
+    if "connect" in text or "not a valid model identifier" in text or "offline" in text.lower():
+        return "check the name and the network, or give the path of a folder on this machine"
+    return None
