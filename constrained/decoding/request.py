@@ -29,12 +29,12 @@ class Request:
         Without a grammar: end before the first occurrence of this text.
     begun : str
         Beginning of the grammar's text that the prompt ends with; generation continues after it.
-    role : str
-        Whose model writes, where roles have models of their own; decoding only copies it to the generation.
     generator : torch.Generator, optional
         Random numbers of this text alone: what is sampled then doesn't depend on the rest of its batch.
     show_forbidden : bool
         Keep with each token the likeliest one that its mask excluded.
+    role : str
+        Whose model writes, where roles have models of their own; decoding only copies it to the generation.
     """
 
     prompt: str | Sequence[int]
@@ -42,9 +42,9 @@ class Request:
     max_new_tokens: int = 256
     stop: str | None = None
     begun: str = ""
-    role: str = "policy"
     generator: torch.Generator | None = None
     show_forbidden: bool = False
+    role: str = "policy"
 
 
 class Forbidden(NamedTuple):
@@ -130,7 +130,7 @@ class Generation:
     forced_tokens: int = 0
     forward_passes: int = 0
     pruned_mass: PrunedMass = field(default_factory=PrunedMass)
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
     complete: bool = True
     tokens: tuple[Token, ...] = ()
     end: Token | None = None

@@ -187,7 +187,7 @@ class FixedLogits(PrefixCache):
         super().__init__()
         self.logits = logits
 
-    def next_logits(self, model, tokens):
+    def next_logits(self, model, tokens, columns=None):
         self.forward_passes += 1
         return self.logits
 

@@ -73,7 +73,7 @@ def test_an_interrupted_save_leaves_the_old_file(tables, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.os, "replace", interrupted)
+    monkeypatch.setattr("os.replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tables.save(file)
     assert file.read_bytes() == before and list(tmp_path.iterdir()) == [file]

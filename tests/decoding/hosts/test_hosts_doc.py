@@ -43,7 +43,7 @@ def test_the_requests_for_vllm_are_such_as_it_serves():
 
 
 def test_names_and_numbers_are_those_of_the_code():
-    assert FULL_NAME in DOC and f"the {MAX_COMPILED} last used" in DOC
+    assert FULL_NAME in DOC and f"The {MAX_COMPILED} most recently used" in DOC
     for name in {*_KINDS, *set().union(*_KINDS.values()), "begun"}:
         assert f'"{name}"' in DOC
     assert all(f"`{name}`" in DOC for name in CONFLICTING[:3])

@@ -1,6 +1,5 @@
 """The vLLM plugin around its engine loop: which requests it refuses, what it reads, and how vLLM finds it."""
 
-import ast
 import importlib
 import sys
 from importlib.metadata import entry_points
@@ -120,8 +119,8 @@ def a_package_vllm(tmp_path, monkeypatch):
 
     def make(parts):
         parts["constrained_under_test-0.dist-info/METADATA"] = "Metadata-Version: 2.1\nName: c\nVersion: 0\n"
-        setup = Path(__file__).parents[3] / "setup.py"
-        parts["constrained_under_test-0.dist-info/entry_points.txt"] = entry_points_of(setup)
+        project = Path(__file__).parents[3] / "pyproject.toml"
+        parts["constrained_under_test-0.dist-info/entry_points.txt"] = entry_points_of(project)
         for name, text in parts.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -155,10 +154,8 @@ def test_the_entry_point_is_a_subclass_of_every_interface_that_is_there(a_packag
         assert isinstance(made, v2)
 
 
-def entry_points_of(setup: Path) -> str:
-    """The group as setup.py names it, in the form that an installed package has it."""
-    for call in ast.walk(ast.parse(setup.read_text(encoding="utf-8"))):
-        if isinstance(call, ast.keyword) and call.arg == "entry_points":
-            groups = ast.literal_eval(call.value)
-            return "[vllm.logits_processors]\n" + "\n".join(groups["vllm.logits_processors"]) + "\n"
-    raise AssertionError("setup.py has no entry points")
+def entry_points_of(project: Path) -> str:
+    """The group as pyproject.toml names it, in the form that an installed package has it."""
+    header = '[project.entry-points."vllm.logits_processors"]\n'
+    group = project.read_text(encoding="utf-8").split(header)[1].split("\n[")[0]
+    return "[vllm.logits_processors]\n" + group.replace('"', "") + "\n"
