@@ -5,12 +5,15 @@ looks for it there first and beside the package second, so an installed copy, an
 all find the same files.
 """
 
+import hashlib
 import sys
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
 
 KERNEL = Path("constrained/automaton/kernel")
+# compiled in, so that a kernel built from other C files than the checkout's is noticed (constrained/automaton/native.py)
+DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(KERNEL.glob("*.[ch]")))).hexdigest()[:16]
 
 setup(
     packages=[*find_packages(include=["constrained", "constrained.*"]), "constrained.grammars"],
@@ -20,6 +23,7 @@ setup(
             "constrained.automaton._kernel",
             sources=sorted(str(file) for file in KERNEL.glob("*.c")),
             depends=sorted(str(file) for file in KERNEL.glob("*.h")),
+            define_macros=[("KERNEL_SOURCES", DIGEST)],
             extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
             optional=True,  # without a C compiler, Python does the kernel's work with the same results
         )

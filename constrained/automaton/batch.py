@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,13 @@ from constrained.errors import VocabularyError
 class BatchMatcher:
     """Rows over one vocabulary; each follows its own text in its own grammar.
 
-    Rows may come and go while others go on. Wherever rows are named by number, they are
-    those of the mask: ``0 … len(batch) - 1``.
+    Rows may be added and removed at any time. A row's number is that of its mask row:
+    ``0 … len(batch) - 1``.
 
     Parameters
     ----------
     matchers : iterable of Matcher
-        Taken over as they are: whoever advances them elsewhere advances the row.
+        They are not copied: to advance one elsewhere is to advance the row.
 
     Raises
     ------
@@ -30,13 +31,16 @@ class BatchMatcher:
 
     def __init__(self, matchers: Iterable[Matcher] = ()):
         self._rows: list[Matcher] = []
-        self._own = None  # the kernel's mask buffer, which knows what it holds
+        self._buffer: Any = None  # the kernel's mask buffer, which knows what it holds
         self._mask: np.ndarray | None = None  # the batch's own mask
         for matcher in matchers:
             self.add(matcher)
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"BatchMatcher([{', '.join(map(repr, self._rows))}])"
 
     def __getitem__(self, row: int) -> Matcher:
         return self._rows[row]
@@ -66,9 +70,9 @@ class BatchMatcher:
         rows[row], rows[other] = rows[other], rows[row]
 
     def reorder(self, rows: Sequence[int]) -> None:
-        """Let the rows be independent copies of `rows`, in that order: the fork of a beam search.
+        """Make the rows independent copies of `rows`, in that order: the fork of a beam search.
 
-        A row named once is kept as it is; one named again is copied; one not named is gone.
+        A row named once is kept as it is; one named again is copied; one not named is dropped.
         """
         taken: set[int] = set()
         out = []
@@ -88,8 +92,8 @@ class BatchMatcher:
         Parameters
         ----------
         mask : ndarray of int32, shape [>= rows, >= words], optional
-            Row ``i`` gets matcher ``i``'s mask. Default: the batch's own, to be read until
-            the next call and never written: of a row only what changed is written anew.
+            Row ``i`` gets matcher ``i``'s mask. Default: the batch's own, valid until the
+            next call and not to be written: only what changed in a row is written again.
 
         Returns
         -------
@@ -98,8 +102,8 @@ class BatchMatcher:
         rows = len(self._rows)
         if mask is None:
             mask = self._own_mask()
-            if self._own is not None:
-                for row in self._own.fill(self._rows):
+            if self._buffer is not None:
+                for row in self._buffer.fill(self._rows):
                     self._rows[row]._fill_row(mask[row])
                 return mask[:rows]
         for row, matcher in enumerate(self._rows):
@@ -107,12 +111,14 @@ class BatchMatcher:
         return mask[:rows]
 
     def _own_mask(self) -> np.ndarray:
-        rows = len(self._rows)
+        rows, kernel = len(self._rows), native.kernel
         words = self._rows[0].compiled.vocabulary.words if rows else 1
         if self._mask is None or self._mask.shape[0] < rows or self._mask.shape[1] != words:
-            native_rows = native.kernel is not None and all(isinstance(m, native.kernel.Core) for m in self._rows)
-            self._own = native.kernel.Rows(rows, words) if native_rows else None
-            self._mask = np.asarray(self._own) if native_rows else np.zeros((rows, words), np.int32)
+            if kernel is not None and all(isinstance(matcher, kernel.Core) for matcher in self._rows):
+                self._buffer = kernel.Rows(rows, words)
+                self._mask = np.asarray(self._buffer)
+            else:
+                self._buffer, self._mask = None, np.zeros((rows, words), np.int32)
         return self._mask
 
     def advance(self, token_ids: Sequence[int | None]) -> list[bool]:
@@ -133,7 +139,7 @@ class BatchMatcher:
         return [token is None or token < 0 or matcher.advance(token) for matcher, token in zip(self._rows, token_ids)]
 
     def rollback(self, tokens: int | Sequence[int]) -> None:
-        """Take back the last `tokens` tokens of every row, or so many of each."""
+        """Take back the last `tokens` tokens of every row, or the given number of each."""
         counts = [tokens] * len(self._rows) if isinstance(tokens, int) else tokens
         for matcher, count in zip(self._rows, counts, strict=True):
             matcher.rollback(count)

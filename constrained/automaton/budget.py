@@ -1,12 +1,12 @@
-"""The fewest tokens to the end: a budget that is a guarantee, not a guillotine.
+"""Token budgets: the fewest tokens to the end, so that a text is finished in time instead of being cut off.
 
-The same search keeps texts out that a vocabulary without some single bytes could begin
-but never finish.
+The same search excludes texts that a vocabulary without some single bytes could begin but never finish.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
@@ -14,10 +14,10 @@ from time import monotonic
 
 import numpy as np
 
-from constrained.automaton import positions as p
-from constrained.automaton.automaton import State
+from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.distance import Distance
-from constrained.automaton.masks import FEW
+from constrained.automaton.masks import FEW, Masks
+from constrained.automaton.positions import Accept, Frame, InLiteral, InText, Position, StepEnd
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import Grammar, texts_in
@@ -34,14 +34,14 @@ _UTF8 = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 class Budget:
     """Distances to the end over one automaton and vocabulary, remembered per position."""
 
-    def __init__(self, masks):
+    def __init__(self, masks: Masks):
         self._masks = masks
         self._vocabulary = masks.vocabulary
         self._automaton = masks.automaton
         self._distance = Distance()
         self._lower = Distance(lower=True)
-        self._exact: dict[p.Position, tuple[int | None, bool]] = {}
-        self._noted: dict[p.Position, int] = {}
+        self._exact: dict[Position, tuple[int | None, bool]] = {}
+        self._noted: dict[Position, int] = {}
 
     @cached_property
     def needed(self) -> bool:
@@ -53,7 +53,7 @@ class Budget:
         """A budget above this many tokens rules nothing out at `state`."""
         return self._distance.farthest(state) + self._deeper
 
-    def bounds(self, frame: p.Frame | None) -> tuple[float, float]:
+    def bounds(self, frame: Frame | None) -> tuple[float, float]:
         """What :meth:`horizon` needs to know of a frame (`Distance.of_rest`)."""
         short, far = self._distance.of_rest(frame)
         return short, far + self._deeper
@@ -68,8 +68,10 @@ class Budget:
         counts = np.add.reduceat(np.isin(vocabulary.flat, list(begins)), vocabulary.offsets, dtype=np.int32)
         return level * (1 + int(counts.max()))
 
-    def fits(self, state: State, left: int | None) -> bool:
-        """Whether `state` can be finished, within `left` tokens if given."""
+    def fits(self, state: State | None, left: int | None) -> bool:
+        """Whether `state` can be finished, within `left` tokens if given; None can't be."""
+        if state is None:
+            return False
         if left is not None and not self.needed and self._distance.nearest(state) <= left:
             return True  # byte by byte
         need = self.fewest(state)
@@ -99,9 +101,9 @@ class Budget:
             kept = unsure[fine[which]]
         return np.sort(np.concatenate((sure, kept)))
 
-    def _split_free(self, state: State, ids: np.ndarray, left: int | None):
+    def _split_free(self, state: State, ids: np.ndarray, left: int | None) -> tuple[np.ndarray, np.ndarray]:
         """(ids certainly fine, ids to look at): free text is decided by its length."""
-        text = [q for q in state.positions if isinstance(q, p.InText) and q.inside is None]
+        text = [q for q in state.positions if isinstance(q, InText) and q.inside is None]
         if self.needed or len(text) != 1 or len(ids) < SMALL_VOCABULARY:
             return ids[:0], ids
         q = text[0]
@@ -116,18 +118,18 @@ class Budget:
                 fine[length] = self.fits(self._after(q, int(length)), left)
         sure = (counts > 0) & fine[counts]
         # the others that are all free text can still be fine by ending it, and only so
-        ends_in_text = q.chars.edges(None).keys() & self._automaton.state(self._automaton.enter(q.rest)).first()
+        ends_in_text = q.chars.edges(None).keys() & self._automaton.state(self._automaton.closure.enter(q.rest)).first()
         if len(state.positions) == 1 and not ends_in_text:
             return ids[sure], ids[~sure & (counts < 0)]
         return ids[sure], ids[~sure]
 
-    def _after(self, q: p.InText, count: int) -> State:
+    def _after(self, q: InText, count: int) -> State:
         low = max(q.low - count, 0)
         high = None if q.high is None else q.high - count
-        found = () if high == 0 else (self._automaton.in_text(q.chars, None, low, high, q.rest),)
-        return self._automaton.state(found if low else found + self._automaton.enter(q.rest))
+        found = () if high == 0 else (self._automaton.positions.text(q.chars, None, low, high, q.rest),)
+        return self._automaton.state(found if low else found + self._automaton.closure.enter(q.rest))
 
-    def _from_position(self, position: p.Position) -> int | None:
+    def _from_position(self, position: Position) -> int | None:
         if position not in self._exact:
             # nesting has very many short ways, and a bound that is seldom too high
             steps = EXACT_STEPS // 20 if self._automaton.grammar.nests else EXACT_STEPS
@@ -151,7 +153,7 @@ class Budget:
             return found
         return self._noted[position]
 
-    def _bound(self, start: p.Position) -> bool:
+    def _bound(self, start: Position) -> bool:
         """Note the fewest tokens for a shortest text from `start`, all along the way; False if it has none.
 
         All along, so that where a budget lets one begin, it lets one go on: each position
@@ -165,22 +167,25 @@ class Budget:
         at = i = 0
         for q, data in path:
             while i < len(ends) and ends[i] < at + len(data):
-                (place,) = self._automaton.state((q,)).read(data[: ends[i] - at]).positions
+                state = self._automaton.state((q,)).read(data[: ends[i] - at])
+                assert state is not None, "the path can be read"
+                (position,) = state.positions
                 need = len(ends) - 1 - i
-                self._noted[place] = min(self._noted.get(place, need), need)
+                self._noted[position] = min(self._noted.get(position, need), need)
                 i += 1
             at += len(data)
         return True
 
-    def _search(self, start: p.Position, limit: int, end: float = math.inf) -> tuple[int | None, bool]:
+    def _search(self, start: Position, limit: int, end: float = math.inf) -> tuple[int | None, bool]:
         """(fewest tokens, whether the search was finished): breadth first over positions."""
         tokens, state_of = self._vocabulary.tokens, self._automaton.state
-        came: dict[p.Position, p.Position | None] = {start: None}
+        came: dict[Position, Position | None] = {start: None}
         layer, tokens_read, steps = [start], 0, 0
         while layer:
-            done = next((q for q in layer if isinstance(q, (p.Accept, p.StepEnd))), None)
+            done: Position | None = next((q for q in layer if isinstance(q, (Accept, StepEnd))), None)
             if done is not None:
                 for need in range(tokens_read + 1):  # so that the way found stays open, step by step
+                    assert done is not None, "the way is as long as tokens were read"
                     self._noted[done] = min(self._noted.get(done, need), need)
                     done = came[done]
                 return tokens_read, True
@@ -188,21 +193,23 @@ class Budget:
             for q in layer:
                 if self._is_free(q) and not self.needed:
                     return None, False
-                ids = self._masks._position_ids(q)
+                ids = self._masks.position_ids(q)
                 steps += len(ids)
                 if steps > limit or (end < math.inf and monotonic() > end):
                     return None, False
                 state = state_of((q,))
                 for i in ids.tolist():
-                    for r in state.read(tokens[i]).positions:
+                    after = state.read(tokens[i])
+                    assert after is not None, "a mask's tokens can be read"
+                    for r in after.positions:
                         if r not in came:
                             came[r] = q
                             following.append(r)
             layer, tokens_read = following, tokens_read + 1
         return None, True
 
-    def _is_free(self, q: p.Position) -> bool:
-        return isinstance(q, p.InText) and len(self._vocabulary.sorted_tokens) > SMALL_VOCABULARY
+    def _is_free(self, q: Position) -> bool:
+        return isinstance(q, InText) and len(self._vocabulary.sorted_tokens) > SMALL_VOCABULARY
 
 
 def _bytes_of(grammar: Grammar) -> set[int]:
@@ -231,8 +238,11 @@ def _bytes_of_rules(grammar: Grammar) -> set[int]:
     return out
 
 
-def shortest(automaton, starts, lower: Distance) -> list[tuple[p.Position, bytes]]:
+def shortest(automaton: Automaton, starts: Iterable[Position], lower: Distance) -> list[tuple[Position, bytes]]:
     """A text of the fewest bytes from one of `starts` to the end: the positions it passes, and what it reads there.
+
+    A* over positions (Hart, Nilsson and Raphael, 1968): a lower bound on what is left, read off
+    the grammar, keeps the search from trying every text that nests less deeply.
 
     Parameters
     ----------
@@ -241,13 +251,13 @@ def shortest(automaton, starts, lower: Distance) -> list[tuple[p.Position, bytes
     lower : Distance
         Made with ``lower=True``.
     """
-    came: dict[p.Position, tuple] = {}
+    came: dict[Position, tuple[Position | None, bytes]] = {}
     order = count()
-    heap: list[tuple] = []
+    heap: list[tuple[float, int, int, Position, Position | None, bytes]] = []
     limits = automaton.limits
     end = monotonic() + limits.search_milliseconds / 1000
 
-    def push(read: int, q: p.Position, before: p.Position | None, data: bytes) -> None:
+    def push(read: int, q: Position, before: Position | None, data: bytes) -> None:
         # of equals the one that has come further, so that there is no wandering among them
         heappush(heap, (read + lower.of_position(q), -read, next(order), q, before, data))
 
@@ -258,9 +268,13 @@ def shortest(automaton, starts, lower: Distance) -> list[tuple[p.Position, bytes
         if q in came:
             continue
         came[q] = (before, data)
-        if isinstance(q, (p.Accept, p.StepEnd)):
-            return _trace(came, q)
-        for data in _representatives(q):
+        if isinstance(q, (Accept, StepEnd)):
+            path: list[tuple[Position, bytes]] = []
+            while before is not None:
+                path.append((before, data))
+                before, data = came[before]
+            return path[::-1]
+        for data in _continuations(q):
             after = automaton.state((q,)).read(data)
             for r in after.positions if after else ():
                 if r not in came:
@@ -273,21 +287,11 @@ def shortest(automaton, starts, lower: Distance) -> list[tuple[p.Position, bytes
     raise AssertionError("a live position always has an end")
 
 
-def _representatives(q: p.Position):
-    """Enough continuations of `q` to find a shortest text: one character stands for its set."""
-    if isinstance(q, p.InText) and q.inside is None:
-        return (q.chars.shortest(),)
-    if isinstance(q, p.InText):
-        return (bytes((min(q.first()),)),)
-    if isinstance(q, p.InLiteral):
-        return (q.data[q.at :],)
-    return tuple(bytes((b,)) for b in q.first())
-
-
-def _trace(came: dict, q: p.Position) -> list[tuple[p.Position, bytes]]:
-    path = []
-    while True:
-        q, data = came[q]
-        if q is None:
-            return path[::-1]
-        path.append((q, data))
+def _continuations(q: Position) -> Iterator[bytes]:
+    """Enough of what `q` can read to find a shortest text: one character stands for its set."""
+    if isinstance(q, InLiteral):
+        yield q.data[q.at :]
+    elif isinstance(q, InText):
+        yield q.chars.shortest() if q.inside is None else bytes((min(q.first()),))
+    else:
+        yield from (bytes((byte,)) for byte in q.first())

@@ -1,23 +1,27 @@
 """How far the end can be, read off the grammar: a bound no position exceeds.
 
-Lets a budget that is still larger cost nothing. Bounds are in bytes: with single-byte
-tokens, as many bytes are at most as many tokens.
+With it, a budget that is still larger costs nothing. Bounds are in bytes: with single-byte tokens,
+as many bytes are at most as many tokens. Where recursion takes a stack, how deep it goes depends on
+the text; what bounds a budget there is how much deeper one token can nest (see `nesting_calls`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from constrained.automaton import positions as p
 from constrained.automaton.automaton import State
 from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.liveness import has_gaps
+from constrained.automaton.positions import Accept, Fork, Frame, InChoices, InLiteral, InText, Position, StepEnd
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP, Grammar, grammars_in, texts_in
+from constrained.grammar.grammar import STEP, Grammar, SlotValue, grammars_in, texts_in
 from constrained.grammar.left_recursion import recursive_groups, references
 
 UNBOUNDED = float("inf")
 _MAX_ROUNDS = 64
+
+Bound = tuple[float, float]
+"""Of a shortest text, and of the way to the end from the position farthest from it."""
 
 
 class Distance:
@@ -32,77 +36,79 @@ class Distance:
     def __init__(self, lower: bool = False):
         self._lower = lower
         self._bounds: dict[int, _Bounds] = {}
-        self._chains: dict[p.Frame | None, tuple[float, float]] = {None: (0, 0)}
-        self._nodes: dict[n.Node, tuple[float, float]] = {}
+        self._rests: dict[Frame | None, Bound] = {None: (0, 0)}
+        self._nodes: dict[n.Node, Bound] = {}
 
     def farthest(self, state: State) -> float:
         """A bound on the fewest bytes to the end from `state` and from every state after it that nests no deeper."""
-        return max((self._far(q) for q in state.positions), default=0)
-
-    def nesting(self, grammar: Grammar) -> tuple[float, frozenset[int]]:
-        """How much further one more level of nesting can be, and bytes that begin one (see `nesting`)."""
-        deepest, begins = 0, frozenset()
-        for one in grammar.nested():
-            bounds = self._of_grammar(one)
-            rules = one.rules.values() if bounds.nests else ()
-            calls = [node for r in rules for node in n.walk(r.body) if id(node) in bounds.nests]
-            bounds.settle(calls)
-            deepest = max([deepest, *(bounds.rules[call.rule][1] for call in calls)])
-            begins |= bounds.begins
-        return deepest, begins
+        return max((self._farthest(q) for q in state.positions), default=0)
 
     def nearest(self, state: State) -> float:
         """A bound on the fewest bytes to the end from `state`; some byte makes it at least one less."""
         return min((self.of_position(q) for q in state.positions), default=0)
 
-    def of_position(self, q: p.Position) -> float:
+    def nesting(self, grammar: Grammar) -> tuple[float, frozenset[int]]:
+        """How much further one more level of nesting can be, and bytes that begin one (see `nesting_calls`)."""
+        deepest: float = 0
+        begins: frozenset[int] = frozenset()
+        for one in grammar.nested():
+            bounds = self._of_grammar(one)
+            bodies = [rule.body for rule in one.rules.values()] if bounds.nests else []
+            calls = [c for body in bodies for c in n.walk(body) if isinstance(c, n.Call) and id(c) in bounds.nests]
+            bounds.settle(calls)
+            deepest = max([deepest, *(bounds.rules[call.rule][1] for call in calls)])
+            begins |= bounds.begins
+        return deepest, begins
+
+    def of_position(self, q: Position) -> float:
         """A bound on the fewest bytes to the end from `q`."""
-        if isinstance(q, (p.Accept, p.StepEnd)):
+        if isinstance(q, (Accept, StepEnd)):
             return 0
         short = self.of_rest(q.rest)[0]
-        if isinstance(q, p.InLiteral):
+        if isinstance(q, InLiteral):
             return len(q.data) - q.at + short
-        if isinstance(q, p.InChoices):
+        if isinstance(q, InChoices):
             pick = min if self._lower else max
             return pick(map(len, q.values[q.low : q.high])) - q.depth + short
+        assert isinstance(q, InText)
         each = len(q.chars.shortest())
-        if q.inside is None:
-            return each * max(q.low, 1) + short
-        return q.inside[0] + each * max(q.low - 1, 0) + short
+        begun = each if q.inside is None else q.inside[0]
+        return begun + each * max(q.low - 1, 0) + short
 
-    def _far(self, q: p.Position) -> float:
-        if isinstance(q, (p.Accept, p.StepEnd)):
+    def _farthest(self, q: Position) -> float:
+        if isinstance(q, (Accept, StepEnd)):
             return 0
         short, far = self.of_rest(q.rest)
-        if isinstance(q, p.InLiteral):
-            return max(far, len(q.data) - q.at + short)
-        if isinstance(q, p.InChoices):
+        if isinstance(q, InText):
+            return max(far, 4 * max(q.low, 1) + short)
+        if isinstance(q, InChoices):
             return max(far, max(map(len, q.values[q.low : q.high])) - q.depth + short)
-        return max(far, 4 * max(q.low, 1) + short)
+        return max(far, self.of_position(q))
 
-    def of_rest(self, frame: p.Frame | None) -> tuple[float, float]:
+    def of_rest(self, frame: Frame | None) -> Bound:
         """Bounds on the fewest bytes: from `frame` to the end, and from anywhere after it."""
         chain = []
-        while frame not in self._chains:
-            if frame.node is None:
-                for fork in forks_below(frame, self._chains):
+        below = frame
+        while below is not None and below not in self._rests:
+            if isinstance(below, Fork):
+                for fork in forks_below(below, self._rests):
                     shorts, fars = zip(*map(self.of_rest, fork.ways))
-                    self._chains[fork] = min(shorts), max(fars)
+                    self._rests[fork] = min(shorts), max(fars)
                 break
-            chain.append(frame)
-            frame = frame.next
-        found = self._chains[frame]
-        for frame in reversed(chain):
-            node, grammar = frame.node, frame.env.grammar
-            if isinstance(node, n.Slot) and node.name == STEP and STEP not in grammar.bindings:
+            chain.append(below)
+            below = below.next
+        found = self._rests[below]
+        for part in reversed(chain):
+            grammar = part.env.grammar
+            if _ends_action(part.node, grammar):
                 found = 0, 0
             else:
-                short, far = self._of_node(node, grammar)
+                short, far = self._of_node(part.node, grammar)
                 found = short + found[0], max(far + found[0], found[1])
-            self._chains[frame] = found
+            self._rests[part] = found
         return found
 
-    def _of_node(self, node: n.Node, grammar: Grammar) -> tuple[float, float]:
+    def _of_node(self, node: n.Node, grammar: Grammar) -> Bound:
         if node not in self._nodes:
             self._nodes[node] = self._of_grammar(grammar).settled(node)
         return self._nodes[node]
@@ -126,19 +132,20 @@ class _Bounds:
         self.grammar = grammar
         self.lower = lower
         self.of_grammar = of_grammar
-        self.pick = max if not lower and has_gaps(grammar) else min
-        self.given = _given(grammar)
         self.nests, self.begins = grammar.of_rules(nesting_calls)
-        self.rules: dict[str, tuple[float, float]] = {}
-        self.slots: dict[str, tuple[float, float]] = {}
-        self.parameters: dict[str, tuple[float, float]] = {}
+        self.rules: dict[str, Bound] = {}
+        self._pick_way = max if not lower and has_gaps(grammar) else min
+        self._pick_value = min if lower else max
+        self._arguments = _arguments(grammar)
+        self._slots: dict[str, Bound] = {}
+        self._parameters: dict[str, Bound] = {}
 
-    def settled(self, node: n.Node) -> tuple[float, float]:
+    def settled(self, node: n.Node) -> Bound:
         """The bounds of `node`, those of the rules that it leads to found first."""
         self.settle([node])
-        return self.of(node)
+        return self._of(node)
 
-    def settle(self, nodes: list[n.Node]) -> None:
+    def settle(self, nodes: Iterable[n.Node]) -> None:
         """Find the bounds of the rules that `nodes` lead to; if they don't settle, there are none."""
         found = self._leads_to(nodes)
         if not found:
@@ -151,10 +158,10 @@ class _Bounds:
             if self._rounds(rules, 1):
                 return
         self.rules.update(dict.fromkeys(rules, (0, 0) if self.lower else (UNBOUNDED, UNBOUNDED)))
-        self.parameters.clear()
+        self._parameters.clear()
 
-    def _leads_to(self, nodes: list[n.Node]) -> set[str]:
-        """The rules without bounds yet that `nodes` call in this action, by other rules or their arguments or not."""
+    def _leads_to(self, nodes: Iterable[n.Node]) -> set[str]:
+        """The rules without bounds yet that `nodes` call in this action, directly or by rules and arguments."""
         found: set[str] = set()
         seen: set[str] = set()  # parameters
         work = list(nodes)
@@ -165,9 +172,9 @@ class _Bounds:
                     found.add(node.rule)
                     work.append(self.grammar.rules[node.rule].body)
             elif isinstance(node, n.Var):
-                if node.name not in seen and node.name not in self.parameters:
+                if node.name not in seen and node.name not in self._parameters:
                     seen.add(node.name)
-                    work += [v for v in self.given.get(node.name, ()) if isinstance(v, n.Node)]
+                    work += [value for value in self._arguments.get(node.name, ()) if isinstance(value, n.Node)]
             elif isinstance(node, n.Seq):
                 work += self._in_action(node)
             elif isinstance(node, n.Scoped):
@@ -180,10 +187,10 @@ class _Bounds:
         """Work out the bounds of `rules` until those at index `which` change no more; False if they go on changing."""
         for i in range(_MAX_ROUNDS):
             before = {name: self.rules[name] for name in rules}
-            self.parameters.clear()
+            self._parameters.clear()
             # callees often stand below their callers
             for name in reversed(rules) if i % 2 == 0 else rules:
-                self.rules[name] = self.of(self.grammar.rules[name].body)
+                self.rules[name] = self._of(self.grammar.rules[name].body)
             if all(self.rules[name][which] == bounds[which] for name, bounds in before.items()):
                 return True
             if which and i >= _MAX_ROUNDS // 2:  # by now it is nesting that grows, and that has no end
@@ -191,141 +198,141 @@ class _Bounds:
                 self.rules.update((name, (self.rules[name][0], UNBOUNDED)) for name in grown)
         return False
 
-    def of(self, node: n.Node) -> tuple[float, float]:
-        if isinstance(node, n.Literal):
-            return len(node.data), len(node.data)
-        if isinstance(node, n.Chars):
-            return len(node.chars.shortest()), 4
-        if isinstance(node, n.Choices):
-            return min(map(len, node.values)), max(map(len, node.values))
-        if isinstance(node, n.Seq):
-            return self.of_seq(node)
-        if isinstance(node, n.Alt):
-            parts = [self.of(i) for i in node.items]
-            return self.pick((s for s, _ in parts), default=UNBOUNDED), max((m for _, m in parts), default=0)
-        if isinstance(node, n.Repeat):
-            short, far = self.of(node.item)
-            return (node.low * short if node.low else 0), far + max(node.low - 1, 0) * _finite(short, node.low > 1)
-        if isinstance(node, n.Call):
-            short, far = self.rules[node.rule]
-            return short, short if id(node) in self.nests else far
-        if isinstance(node, n.Scoped):
-            return self.of(node.node)
-        if isinstance(node, n.Var):
-            if node.name not in self.parameters:
-                self.parameters[node.name] = self.of_parameter(node.name)
-            return self.parameters[node.name]
-        if isinstance(node, n.Related):
-            return self.of_related(node)
-        if node.name not in self.slots:
-            self.slots[node.name] = self.of_slot(node.name)
-        return self.slots[node.name]
+    def _of(self, node: n.Node) -> Bound:
+        match node:
+            case n.Literal(data):
+                return len(data), len(data)
+            case n.Chars(chars):
+                return len(chars.shortest()), 4
+            case n.Choices(values):
+                return min(map(len, values)), max(map(len, values))
+            case n.Seq():
+                short, far = 0.0, 0.0
+                for item in reversed(self._in_action(node)):
+                    one, farthest = self._of(item)
+                    far = max(far, farthest + short)
+                    short += one
+                return short, far
+            case n.Alt(items):
+                parts = [self._of(item) for item in items]
+                return self._pick_way((s for s, _ in parts), default=UNBOUNDED), max((f for _, f in parts), default=0)
+            case n.Repeat(item, low):
+                short, far = self._of(item)
+                # spelled out, since 0 times without end is no number
+                return (low * short if low else 0), far + ((low - 1) * short if low > 1 else 0)
+            case n.Call(rule):
+                short, far = self.rules[rule]
+                return short, short if id(node) in self.nests else far
+            case n.Scoped(inner):
+                return self._of(inner)
+            case n.Var(name):
+                if name not in self._parameters:
+                    self._parameters[name] = self._of_parameter(name)
+                return self._parameters[name]
+            case n.Related():  # some of a slot's values: which is not known
+                return _extent(self._of_values(self.grammar.bindings[node.slot.name]), self._pick_value)
+            case n.Slot(name):
+                if name not in self._slots:
+                    value = self.grammar.bindings.get(name)
+                    self._slots[name] = (0, 0) if value is None else _extent(self._of_values(value), self._pick_way)
+                return self._slots[name]
+        raise TypeError(f"no kind of node: {node!r}")
 
-    def of_parameter(self, name: str) -> tuple[float, float]:
+    def _of_parameter(self, name: str) -> Bound:
         found = []
-        for value in self.given.get(name, ()):
-            short, far = (len(value), len(value)) if isinstance(value, bytes) else self.of(value)
+        for value in self._arguments.get(name, ()):
+            short, far = (len(value), len(value)) if isinstance(value, bytes) else self._of(value)
             if isinstance(value, (n.Slot, n.Choices, n.Related)) and not self.lower:
                 short = far  # one of its values, and not the shortest
             found.append((short, far))
-        pick = min if self.lower else max
-        return pick((short for short, _ in found), default=0), max((far for _, far in found), default=0)
-
-    def of_seq(self, node: n.Seq) -> tuple[float, float]:
-        short, far = 0.0, 0.0
-        for item in reversed(self._in_action(node)):
-            s, m = self.of(item)
-            far = max(far, m + short)
-            short += s
-        return short, far
+        return _extent(found, self._pick_value)
 
     def _in_action(self, node: n.Seq) -> tuple[n.Node, ...]:
         """The items of `node` up to where it ends the action, and with it the text."""
         for i, item in enumerate(node.items):
-            if isinstance(item, n.Slot) and item.name == STEP and STEP not in self.grammar.bindings:
+            if _ends_action(item, self.grammar):
                 return node.items[:i]
         return node.items
 
-    def of_slot(self, name: str) -> tuple[float, float]:
-        value = self.grammar.bindings.get(name)
-        if value is None:
-            return 0, 0
-        found = self.of_values(value)
-        return self.pick((short for short, _ in found), default=0), max((far for _, far in found), default=0)
-
-    def of_related(self, node: n.Related) -> tuple[float, float]:
-        """Some of a slot's values: nobody knows which."""
-        found = self.of_values(self.grammar.bindings[node.slot.name])
-        pick = min if self.lower else max
-        return pick((short for short, _ in found), default=0), max((far for _, far in found), default=0)
-
-    def of_values(self, value) -> list[tuple[float, float]]:
+    def _of_values(self, value: SlotValue) -> list[Bound]:
         """The bounds of each text, and of each grammar, that a slot is bound to."""
         inner = [self.of_grammar(grammar).settled(grammar.start) for grammar in grammars_in(value)]
         return [*((len(text), len(text)) for text in texts_in(value)), *inner]
 
 
-def _given(grammar: Grammar) -> dict[str, list]:
-    """Parameter -> what any call gives it (nodes or texts), handed on by other parameters or not."""
-    by_rules, handed_on = grammar.of_rules(_given_by_rules)
-    given, more = dict(by_rules), _Given(handed_on)
-    more.note(grammar.start, grammar.rules)
-    for name, values in more.settled().items():
-        given[name] = [*given.get(name, ()), *values]
-    return given
+def _extent(bounds: list[Bound], pick) -> Bound:
+    return pick((short for short, _ in bounds), default=0), max((far for _, far in bounds), default=0)
 
 
-def _given_by_rules(rules: dict[str, n.Rule]) -> tuple[dict[str, list], list[tuple[str, str]]]:
+def _ends_action(node: n.Node, grammar: Grammar) -> bool:
+    return isinstance(node, n.Slot) and node.name == STEP and STEP not in grammar.bindings
+
+
+# what template parameters are given
+
+Arguments = dict[str, list[n.Node | bytes]]
+"""Parameter -> what calls give it."""
+
+
+def _arguments(grammar: Grammar) -> Arguments:
+    """What any call gives each parameter, directly or handed on by other parameters."""
+    given, passed_on = grammar.of_rules(_arguments_of_rules)
+    own, more = _collect([grammar.start], grammar.rules)
+    out = dict(given)
+    for name, values in _hand_on(own, [*passed_on, *more]).items():
+        out[name] = [*out.get(name, ()), *values]
+    return out
+
+
+def _arguments_of_rules(rules: dict[str, n.Rule]) -> tuple[Arguments, list[tuple[str, str]]]:
     """What the rules' own calls give each parameter, and which parameters they hand on as which."""
-    given = _Given([])
-    for rule in rules.values():
-        given.note(rule.body, rules)
-    return given.settled(), given.handed_on
+    given, passed_on = _collect([rule.body for rule in rules.values()], rules)
+    return _hand_on(given, passed_on), passed_on
 
 
-class _Given:
-    """What parameters are given, and which of them as which others."""
-
-    def __init__(self, handed_on: list[tuple[str, str]]):
-        self.values: dict[str, list] = {}
-        self.handed_on = list(handed_on)
-
-    def note(self, top: n.Node, rules: dict[str, n.Rule]) -> None:
-        for node in n.walk(top, scopes=True):
-            pairs = ()
-            if isinstance(node, n.Call):
-                pairs = zip(rules[node.rule].params, node.args)
-            elif isinstance(node, n.Scoped):
-                pairs = node.values.items()
-            for name, value in pairs:
-                if isinstance(value, n.Var):
-                    self.handed_on.append((value.name, name))
-                else:
-                    self.values.setdefault(name, []).extend(value if isinstance(value, tuple) else (value,))
-
-    def settled(self) -> dict[str, list]:
-        """The values, handed on as far as they are."""
-        onward: dict[str, set[str]] = {}
-        for source, name in self.handed_on:
-            onward.setdefault(source, set()).add(name)
-        out: dict[str, list] = {}
-        for first, values in self.values.items():
-            seen, work = {first}, [first]
-            while work:
-                name = work.pop()
-                out.setdefault(name, []).extend(values)
-                new = onward.get(name, set()) - seen
-                seen |= new
-                work += new
-        return out
+def _collect(tops: list[n.Node], rules: dict[str, n.Rule]) -> tuple[Arguments, list[tuple[str, str]]]:
+    given: Arguments = {}
+    passed_on: list[tuple[str, str]] = []
+    for node in (node for top in tops for node in n.walk(top, scopes=True)):
+        pairs: Iterable[tuple[str, n.Node | bytes | tuple[bytes, ...]]] = ()
+        if isinstance(node, n.Call):
+            pairs = zip(rules[node.rule].params, node.args)
+        elif isinstance(node, n.Scoped):
+            pairs = node.values.items()
+        for name, value in pairs:
+            if isinstance(value, n.Var):
+                passed_on.append((value.name, name))
+            else:
+                given.setdefault(name, []).extend(value if isinstance(value, tuple) else (value,))
+    return given, passed_on
 
 
-def _finite(value: float, used: bool) -> float:
-    return value if used else 0
+def _hand_on(given: Arguments, passed_on: list[tuple[str, str]]) -> Arguments:
+    """`given`, with the values that parameters hand on to others."""
+    onward: dict[str, set[str]] = {}
+    for source, name in passed_on:
+        onward.setdefault(source, set()).add(name)
+    out: Arguments = {}
+    for first, values in given.items():
+        seen, work = {first}, [first]
+        while work:
+            name = work.pop()
+            out.setdefault(name, []).extend(values)
+            new = onward.get(name, set()) - seen
+            seen |= new
+            work += new
+    return out
+
+
+# nesting
 
 
 def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     """Calls that nest, each after a byte that must stand before it.
+
+    Each time a rule comes to itself with something left to do after, its text before that call has
+    been read. Where some byte must stand there, so many of those bytes in a token are so many
+    levels, but for the first, which may have been prepared before the token.
 
     Returns
     -------
@@ -335,20 +342,23 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     bytes : frozenset of int
         One of these is read before each.
     """
-    sites = [(name, *site) for name, rule in rules.items() for site in _sites(rule.body, rules)]
-    never = {id(call) for _, call, _, before, tail in sites if call is not None and (tail or not before)}
+    sites = [(name, *site) for name, rule in rules.items() for site in _call_sites(rule.body, rules)]
+    calls = {id(call) for _, call, _, _, _ in sites if call is not None}
+    uncut = {id(call) for _, call, _, before, tail in sites if call is not None and (tail or not before)}
     order = sorted({byte for _, _, _, before, _ in sites for byte in before}, key=_preference)
 
-    def cut(chosen: list[int]) -> set[int]:
+    def cut(chosen: Iterable[int]) -> set[int]:
+        """The calls before each of which one of the `chosen` bytes must stand."""
         left = {id(call) for _, call, _, before, _ in sites if call is not None and before.isdisjoint(chosen)}
-        return {id(call) for _, call, _, _, _ in sites if call is not None} - left - never
+        return calls - left - uncut
 
     def nests(without: set[int]) -> bool:
         edges: dict[str, set[tuple[str, bool]]] = {name: set() for name in rules}
         for name, call, callee, _, tail in sites:
             if id(call) not in without:
                 edges[name].add((callee, tail))
-        return any(c in g and not tail for g in recursive_groups(edges) for name in g for c, tail in edges[name])
+        groups = recursive_groups(edges)
+        return any(c in group and not tail for group in groups for name in group for c, tail in edges[name])
 
     if not nests(set()) or nests(cut(order)):
         return set(), frozenset()
@@ -360,7 +370,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     return cut(chosen), frozenset(chosen)
 
 
-def _sites(node: n.Node, rules: dict[str, n.Rule]) -> Iterator[tuple[n.Call | None, str, frozenset[int], bool]]:
+def _call_sites(node: n.Node, rules: dict[str, n.Rule]) -> Iterator[tuple[n.Call | None, str, frozenset[int], bool]]:
     """(call, rule called, bytes read before, whether nothing is left to do after); None: in an argument."""
     for call, before, tail in _calls(node, frozenset(), True):
         yield call, call.rule, before, tail
@@ -385,16 +395,17 @@ def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n
 
 def _always(node: n.Node) -> frozenset[int]:
     """Bytes that every text of `node` has (not all of them)."""
-    if isinstance(node, n.Literal):
-        return frozenset(node.data)
-    if isinstance(node, n.Seq):
-        return frozenset().union(*map(_always, node.items))
-    if isinstance(node, n.Choices):
-        return frozenset.intersection(*map(frozenset, node.values))
-    if isinstance(node, n.Alt) and node.items:
-        return frozenset.intersection(*map(_always, node.items))
-    if isinstance(node, n.Repeat) and node.low:
-        return _always(node.item)
+    match node:
+        case n.Literal(data):
+            return frozenset(data)
+        case n.Seq(items):
+            return frozenset().union(*map(_always, items))
+        case n.Choices(values):
+            return frozenset.intersection(*map(frozenset, values))
+        case n.Alt(items) if items:
+            return frozenset.intersection(*map(_always, items))
+        case n.Repeat(item, low) if low:
+            return _always(item)
     return frozenset()
 
 

@@ -1,14 +1,72 @@
-"""A text read so that each position still knows the pieces of grammar it reads: for explaining, not for masks.
+"""What may come at a position, in words; and which pieces of a grammar a text has been read by.
 
-The automaton joins what reads on alike, whatever wrote it. Here every position keeps the frames
-that were entered to come to it along this very text.
+The automaton joins what reads on alike, whichever piece of grammar it came from. For an
+explanation, a `Trace` reads a text so that each position keeps the frames that were entered to
+come to it along this very text.
 """
 
 from __future__ import annotations
 
-from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton, State
+from constrained.automaton.positions import Frame, InChoices, InLiteral, InText, Position
 from constrained.grammar.charset import class_text
+
+SHOWN = 6
+"""Texts, or kinds of text, that are named where there are many."""
+LONGEST = 80
+"""Characters of a text that are shown."""
+
+
+def expected(state: State) -> str:
+    """What may come at `state`, in one line; empty if nothing may."""
+    texts: list[str] = []
+    for q in state.positions:
+        if isinstance(q, InChoices):
+            texts += [_quoted(value[q.depth :]) for value in q.values[q.low : q.high]]
+        else:
+            texts.append(expected_text(q))
+    texts = [text for text in dict.fromkeys(texts) if text]
+    return few(texts, len(texts))
+
+
+def expected_text(q: Position) -> str:
+    """What is read at `q`: texts in quotes, characters as a regular expression; empty where nothing is."""
+    if isinstance(q, InLiteral):
+        return _quoted(q.data[q.at :])
+    if isinstance(q, InChoices):
+        shown = q.values[q.low : min(q.high, q.low + SHOWN)]
+        return few([_quoted(value[q.depth :]) for value in shown], q.high - q.low)
+    if isinstance(q, InText):
+        inside = "the rest of a character, then " if q.inside is not None else ""
+        return f"{inside}/{class_text(q.chars)}{_times(q)}/"
+    return ""
+
+
+def few(texts: list[str], count: int) -> str:
+    """The first of `count` texts, and how many more there are."""
+    more = f" and {count - SHOWN} more" if count > SHOWN else ""
+    return ", ".join(texts[:SHOWN]) + more
+
+
+def quoted(text: str) -> str:
+    """`text` in quotes, cut short where it is long."""
+    return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}... ({len(text):,} characters)"
+
+
+def _quoted(data: bytes) -> str:
+    return quoted(data.decode("utf-8", "replace"))
+
+
+def _times(q: InText) -> str:
+    """The repeat still open: with a character begun, what comes after it."""
+    low, high = q.low, q.high
+    if q.inside is not None:
+        low, high = max(low - 1, 0), None if high is None else high - 1
+    if high is None:
+        return {0: "*", 1: "+"}.get(low, f"{{{low},}}")
+    if (low, high) == (0, 1):
+        return "?"
+    return "" if low == high == 1 else f"{{{low}}}" if low == high else f"{{{low},{high}}}"
 
 
 class Trace:
@@ -22,8 +80,8 @@ class Trace:
 
     def __init__(self, automaton: Automaton):
         self.automaton = automaton
-        self._entered: dict[int, dict] = {}
-        self.at = {q: [frame] for q, frame in self._enter(automaton.root).items()}
+        self._entered: dict[int, dict[Position, Frame | None]] = {}
+        self.at: dict[Position, list[Frame | None]] = {q: [frame] for q, frame in self._enter(automaton.root).items()}
 
     def read(self, data: bytes) -> int:
         """Read as much of `data` as fits; how many bytes that is."""
@@ -34,102 +92,44 @@ class Trace:
             self.at = after
         return len(data)
 
-    def _step(self, byte: int) -> dict[p.Position, list]:
-        found: dict[p.Position, dict] = {}
+    def _step(self, byte: int) -> dict[Position, list[Frame | None]]:
+        found: dict[Position, dict[Frame | None, None]] = {}
         for q, frames in self.at.items():
-            for after in q.step(self.automaton, byte):
+            for after in q.step(self.automaton.closure, byte):
                 origins = found.setdefault(after, {})
-                if _goes_on(q, after):
+                if _continues(q, after):
                     origins.update(dict.fromkeys(frames))
-                else:
-                    entered = self._enter(self._next(q, byte))
-                    # where stacks are joined, of all that read the same
-                    alike = (after,) if after in entered else (r for r in entered if r.reads()[0] is after.reads()[0])
-                    origins.update((entered[r], None) for r in alike)
+                    continue
+                entered = self._enter(self._next(q, byte))
+                # where stacks are joined, of all that read the same
+                alike = [after] if after in entered else [r for r in entered if type(r) is type(after)]
+                origins.update((entered[r], None) for r in alike)
         return {q: list(origins) for q, origins in found.items()}
 
-    def _enter(self, frame: p.Frame | None) -> dict:
+    def _enter(self, frame: Frame | None) -> dict[Position, Frame | None]:
         if frame is None:
-            return {self.automaton.accept: None}
+            return {self.automaton.positions.accept: None}
         if frame.number not in self._entered:
-            self._entered[frame.number] = self.automaton.entered_by(frame)
+            self._entered[frame.number] = self.automaton.closure.entered_by(frame)
         return self._entered[frame.number]
 
-    def _next(self, q: p.Position, byte: int) -> p.Frame | None:
+    def _next(self, q: Position, byte: int) -> Frame | None:
         """What comes after the text of `q`, whose last byte this is."""
-        if isinstance(q, p.InChoices) and q.bind is not None:
+        if isinstance(q, InChoices) and q.bind is not None and q.rest is not None:
             value = q.values[q.low][: q.depth] + bytes((byte,))
-            return self.automaton.rebind(q.rest, q.rest.env, q.bind, value)
+            return self.automaton.templates.rebind(q.rest, q.rest.env, q.bind, value)
         return q.rest
 
 
-def _goes_on(q: p.Position, after: p.Position) -> bool:
+def _continues(q: Position, after: Position) -> bool:
     """Whether `after` is further on in what `q` reads, rather than in what comes next."""
-    if type(q) is not type(after) or q.rest is not after.rest:
+    if q.rest is not after.rest:
         return False
-    if isinstance(q, p.InLiteral):
+    if isinstance(q, InLiteral) and isinstance(after, InLiteral):
         return after.at == q.at + 1 and after.data == q.data
-    if isinstance(q, p.InChoices):
+    if isinstance(q, InChoices) and isinstance(after, InChoices):
         return after.depth == q.depth + 1 and after.values is q.values
-    if after.chars is not q.chars or after.inside is not None:
-        return after.chars is q.chars
-    return (after.low, after.high) == (max(q.low - 1, 0), None if q.high is None else q.high - 1)
-
-
-SHOWN = 6
-"""Texts, or kinds of text, that are named where there are many."""
-LONGEST = 80
-"""Characters of a text that are shown."""
-
-
-def expected_text(q: p.Position) -> str:
-    """What is read at `q`: texts in quotes, characters as a regular expression; empty where nothing is."""
-    if isinstance(q, p.InLiteral):
-        return _quoted(q.data[q.at :])
-    if isinstance(q, p.InChoices):
-        return few(
-            [_quoted(value[q.depth :]) for value in q.values[q.low : min(q.high, q.low + SHOWN)]], q.high - q.low
-        )
-    if isinstance(q, p.InText):
-        inside = "the rest of a character, then " if q.inside is not None else ""
-        return f"{inside}/{class_text(q.chars)}{_times(q)}/"
-    return ""
-
-
-def expected(state: State) -> str:
-    """What may come at `state`, in one line; empty if nothing may."""
-    texts = []
-    for q in state.positions:
-        if isinstance(q, p.InChoices):
-            texts += [_quoted(value[q.depth :]) for value in q.values[q.low : q.high]]
-        else:
-            texts.append(expected_text(q))
-    texts = [text for text in dict.fromkeys(texts) if text]
-    return few(texts, len(texts))
-
-
-def few(texts: list[str], count: int) -> str:
-    """The first of `count` texts, and how many more there are."""
-    more = f" and {count - SHOWN} more" if count > SHOWN else ""
-    return ", ".join(texts[:SHOWN]) + more
-
-
-def _times(q: p.InText) -> str:
-    """The repeat still open: with a character begun, what comes after it."""
-    low, high = q.low, q.high
-    if q.inside is not None:
-        low, high = max(low - 1, 0), None if high is None else high - 1
-    if high is None:
-        return {0: "*", 1: "+"}.get(low, f"{{{low},}}")
-    if (low, high) == (0, 1):
-        return "?"
-    return "" if low == high == 1 else f"{{{low}}}" if low == high else f"{{{low},{high}}}"
-
-
-def _quoted(data: bytes) -> str:
-    return quoted(data.decode("utf-8", "replace"))
-
-
-def quoted(text: str) -> str:
-    """`text` in quotes, cut short where it is long."""
-    return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}... ({len(text):,} characters)"
+    if not isinstance(q, InText) or not isinstance(after, InText) or after.chars is not q.chars:
+        return False
+    counts = max(q.low - 1, 0), None if q.high is None else q.high - 1
+    return after.inside is not None or (after.low, after.high) == counts

@@ -1,22 +1,23 @@
-"""Which tokens may come next, by position, cached.
+"""Token masks: which tokens may come next, by position, cached.
 
 The tokens of a state are those of its positions, so only positions are cached: no subset
 construction. Counts beyond the longest token can't matter within one token, so they are
 cut down first and all far-off counts share one entry. A position is narrow (few bytes may
-come next: bisect the sorted tokens), or free text (nearly all tokens: see `text_index`,
+come next: bisect the sorted tokens), or free text (nearly all tokens: see `TextIndex`,
 and only the rest is walked, as arrays).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Any
 
 import numpy as np
 
-from constrained.automaton import positions as p
 from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.bridge import describe
 from constrained.automaton.graph_stack import forks_below
+from constrained.automaton.positions import Accept, Fork, Frame, InLiteral, InText, Position, StepEnd
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
 
@@ -30,24 +31,24 @@ class Masks:
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary):
         self.automaton = automaton
         self.vocabulary = vocabulary
-        self.engine = None  # the C kernel's, where there is one: then rows come from there
+        self.engine: Any = None  # the C kernel's, where there is one: then rows come from there
         self._cap = vocabulary.longest + 1
-        self._ids: dict[p.Position, np.ndarray] = {}
-        self._rows: dict[p.Position, np.ndarray] = {}
-        self._frames: dict[p.Frame | None, p.Frame | None] = {None: None, automaton.bottom: automaton.bottom}
+        self._ids: dict[Position, np.ndarray] = {}
+        self._rows: dict[Position, np.ndarray] = {}
+        self._frames: dict[Frame | None, Frame | None] = {None: None, automaton.frames.bottom: automaton.frames.bottom}
 
     @property
     def nbytes(self) -> int:
         """Bytes of masks held."""
         return sum(a.nbytes for kept in (self._ids, self._rows) for a in kept.values())
 
-    def known(self) -> list[tuple[p.Position, np.ndarray]]:
+    def known(self) -> list[tuple[Position, np.ndarray]]:
         """The masks computed so far: positions (far-off counts cut) and the ids they allow, ascending."""
         if self.engine is not None:
             return [(q, self.token_ids(self.automaton.state((q,)))) for q in self.engine.known()]
-        return [(q, ids) for q, ids in self._ids.items() if not isinstance(q, (p.Accept, p.StepEnd))]
+        return [(q, ids) for q, ids in self._ids.items() if not isinstance(q, (Accept, StepEnd))]
 
-    def restore(self, position: p.Position, ids: np.ndarray) -> None:
+    def restore(self, position: Position, ids: np.ndarray) -> None:
         """Take the mask of `position`, as :meth:`known` told it, for known."""
         if self.engine is not None:
             self.engine.restore(describe(position), np.ascontiguousarray(ids, np.int32))
@@ -63,7 +64,7 @@ class Masks:
                 return -1
             q = work.pop()
             self._position_row(q)
-            new = {r for b in q.first() for r in q.step(self.automaton, b)} - seen
+            new = {r for b in q.first() for r in q.step(self.automaton.closure, b)} - seen
             seen |= new
             work.extend(new)
         return len(seen)
@@ -72,7 +73,7 @@ class Masks:
         """Ids of the tokens that some text of the language goes on with, ascending int32."""
         if self.engine is not None:
             return allowed_ids(self.row(state)).astype(np.int32)
-        parts = [self._position_ids(q) for q in state.positions]
+        parts = [self.position_ids(q) for q in state.positions]
         parts = [a for a in parts if len(a)]
         if len(parts) == 1:
             return parts[0]
@@ -88,7 +89,8 @@ class Masks:
             out = out | row
         return out
 
-    def _position_ids(self, position: p.Position) -> np.ndarray:
+    def position_ids(self, position: Position) -> np.ndarray:
+        """The ids that one position allows, ascending."""
         key = self._capped(position)
         found = self._ids.get(key)
         if found is None:
@@ -99,24 +101,24 @@ class Masks:
             self._ids[key] = found
         return found
 
-    def _position_row(self, position: p.Position) -> np.ndarray:
+    def _position_row(self, position: Position) -> np.ndarray:
         key = self._capped(position)
         found = self._rows.get(key)
         if found is None:
-            found = self._rows[key] = self.vocabulary.pack(self._position_ids(position))
+            found = self._rows[key] = self.vocabulary.pack(self.position_ids(position))
         return found
 
     # counts beyond one token's reach are all alike
 
-    def _capped(self, position: p.Position) -> p.Position:
+    def _capped(self, position: Position) -> Position:
         rest = self.capped_frame(position.rest)
-        if isinstance(position, p.InText):
+        if isinstance(position, InText):
             low, high = self._cut(position.low, position.high)
-            return self.automaton.in_text(position.chars, position.inside, low, high, rest)
+            return self.automaton.positions.text(position.chars, position.inside, low, high, rest)
         if rest is position.rest:
             return position
-        if isinstance(position, p.InLiteral):
-            return self.automaton.in_literal(position.data, position.at, rest)
+        if isinstance(position, InLiteral):
+            return self.automaton.positions.literal(position.data, position.at, rest)
         return position  # choices may bind a parameter in `rest`, which must stay as it is
 
     def _cut(self, low: int, high: int | None) -> tuple[int, int | None]:
@@ -125,13 +127,13 @@ class Masks:
         low = min(low, self._cap)
         return low, high if high is None or high >= low else low
 
-    def capped_frame(self, frame: p.Frame | None) -> p.Frame | None:
+    def capped_frame(self, frame: Frame | None) -> Frame | None:
         """`frame` with far-off counts cut."""
         chain = []
-        while frame not in self._frames:
-            if frame.node is None:
+        while frame is not None and frame not in self._frames:
+            if isinstance(frame, Fork):
                 for fork in forks_below(frame, self._frames):
-                    self._frames[fork] = self.automaton.join(map(self.capped_frame, fork.ways))
+                    self._frames[fork] = self.automaton.stacks.join(map(self.capped_frame, fork.ways))
                 break
             chain.append(frame)
             frame = frame.next
@@ -141,17 +143,17 @@ class Masks:
             if isinstance(node, n.Repeat):
                 low, high = self._cut(node.low, node.high)
                 if (low, high) != (node.low, node.high):
-                    node = self.automaton.repeat(node.item, low, high)
+                    node = self.automaton.frames.repeat(node.item, low, high)
             same = node is part.node and rest is part.next
-            rest = part if same else self.automaton.frame(node, part.env, rest)
+            rest = part if same else self.automaton.frames.frame(node, part.env, rest)
             self._frames[part] = rest
         return rest
 
     # walking
 
-    def _walk(self, position: p.Position) -> np.ndarray:
+    def _walk(self, position: Position) -> np.ndarray:
         """Indices (into the sorted tokens) of the tokens that `position` can read."""
-        if isinstance(position, (p.Accept, p.StepEnd)):
+        if isinstance(position, (Accept, StepEnd)):
             return np.empty(0, np.int64)
         out: list[np.ndarray] = []
         single: list[int] = []
@@ -180,7 +182,7 @@ class Masks:
 
     @staticmethod
     def _is_wide(state: State) -> bool:
-        return any(isinstance(q, p.InText) and q.inside is None for q in state.positions)
+        return any(isinstance(q, InText) and q.inside is None for q in state.positions)
 
     @staticmethod
     def _skip(state: State, tokens, head: bytes, depth: int, low: int, high: int) -> int:
@@ -194,7 +196,7 @@ class Masks:
         out = []
         left = np.ones(high - low, bool)
         for q in state.positions:
-            if isinstance(q, p.InText) and q.inside is None:
+            if isinstance(q, InText) and q.inside is None:
                 left &= ~self._free(q, low, high, depth)
         if not left.all():
             out.append(np.flatnonzero(~left) + low)
@@ -215,7 +217,9 @@ class Masks:
         number = np.zeros(len(example), np.int32)
         for length in np.flatnonzero(example[1:] >= 0) + 1:
             number[length] = len(states)
-            states.append(state.read(vocabulary.sorted_tokens[example[length]]))
+            after = state.read(vocabulary.sorted_tokens[example[length]])
+            assert after is not None, "the id is allowed"
+            states.append(after)
         return states, np.where(walked, place[rank], number[counts])
 
     def _counts(self, state: State, rank: np.ndarray) -> np.ndarray:
@@ -225,11 +229,11 @@ class Masks:
         begin with one.
         """
         counts = np.zeros(len(rank), np.int32)
-        texts = [q for q in state.positions if isinstance(q, p.InText) and q.inside is None]
+        texts = [q for q in state.positions if isinstance(q, InText) and q.inside is None]
         if len(texts) != 1 or len(rank) <= FEW:
             return counts
         q = texts[0]
-        others = [r for r in (*state.positions, *self.automaton.enter(q.rest)) if r is not q]
+        others = [r for r in (*state.positions, *self.automaton.closure.enter(q.rest)) if r is not q]
         heads = q.chars.edges(None)
         if any(not heads.keys().isdisjoint(r.first()) for r in others):
             return counts
@@ -284,7 +288,7 @@ class Masks:
             depth += 1
         return np.concatenate([*read, alive]), np.concatenate([*ends, at]), states
 
-    def _free(self, q: p.InText, low: int, high: int, depth: int) -> np.ndarray:
+    def _free(self, q: InText, low: int, high: int, depth: int) -> np.ndarray:
         """bool over ``tokens[low:high]``: what follows `depth` bytes is free text of `q`."""
         index = self.vocabulary.text
         free = index.inside(q.chars)[low:high]

@@ -1,9 +1,10 @@
-"""`compile_grammar` and the matcher: one text being written, token by token."""
+"""`compile_grammar`, and the matcher: one text being written, token by token."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,15 @@ from constrained.automaton import native, persist
 from constrained.automaton.automaton import MAX_FORCED, State
 from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
+from constrained.automaton.explain import expected
 from constrained.automaton.masks import Masks
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import Grammar
 from constrained.limits import DEFAULT, Limits
+
+_PREPARED = 64
+"""Constructs summarized ahead where the grammar nests, so that the first masks needn't: some 15 microseconds each."""
 
 
 def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None = None) -> CompiledGrammar:
@@ -38,11 +43,6 @@ def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits 
     return CompiledGrammar(grammar if limits is None else grammar.with_limits(limits), vocabulary)
 
 
-_PREPARED = 64
-"""Constructs of a grammar that nests whose beginnings are worked out ahead, out of the first masks: some 15 microseconds
-each."""
-
-
 class CompiledGrammar:
     """A grammar's masks over a vocabulary, filled as matchers visit them."""
 
@@ -50,12 +50,13 @@ class CompiledGrammar:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.automaton = grammar.automaton
-        self.automaton.prepare(_PREPARED)
+        self.automaton.closure.prepare(_PREPARED)
         self.masks = Masks(self.automaton, vocabulary)
         self.budget = Budget(self.masks)
         self.engine = None
-        if native.kernel is not None and len(vocabulary.eos_token_ids) <= native.kernel.MAX_EOS:
-            self.engine = native.kernel.Engine(
+        kernel = native.kernel
+        if kernel is not None and len(vocabulary.eos_token_ids) <= kernel.MAX_EOS:
+            self.engine = self.masks.engine = kernel.Engine(
                 Bridge(self.automaton, self.masks.capped_frame, self.budget.bounds),
                 vocabulary.kernel_tokens,
                 [describe(q) for q in self.automaton.start.positions],
@@ -63,12 +64,15 @@ class CompiledGrammar:
                 grammar.limits.mask_steps,
                 grammar.limits.row_bytes,
             )
-            self.masks.engine = self.engine
         if self.budget.needed and self.budget.fewest(self.automaton.start) is None:
             raise VocabularyError(
                 "no text of the grammar can be written with this vocabulary's tokens",
                 hint="it lacks single-byte tokens that the grammar needs",
             )
+
+    def __repr__(self) -> str:
+        kernel = "Python" if self.engine is None else "the C kernel"
+        return f"CompiledGrammar({self.grammar!r}, {self.vocabulary!r}, on {kernel})"
 
     def matcher(self, begun: str | bytes = b"") -> Matcher:
         """A matcher at the beginning of a text, or after its first part `begun`.
@@ -82,8 +86,14 @@ class CompiledGrammar:
         return kind(self, begun.encode() if isinstance(begun, str) else begun)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the grammar and the masks known so far to `path` (see `persist`)."""
-        persist.save(self, path)
+        """Write the grammar and the masks known so far to `path`, whole or not at all.
+
+        Raises
+        ------
+        OSError
+            It can't be written.
+        """
+        persist.save(path, self.grammar, self.masks)
 
     @staticmethod
     def load(path: str | os.PathLike, vocabulary: Vocabulary, *, limits: Limits = DEFAULT) -> CompiledGrammar:
@@ -98,7 +108,7 @@ class CompiledGrammar:
         LimitError
             The grammar costs more than `limits` allow.
         """
-        return persist.load(path, vocabulary, limits)
+        return persist.load(path, vocabulary, limits, CompiledGrammar)
 
     def precompute(self) -> int:
         """Compute every mask there is, so that none is left for generation.
@@ -114,10 +124,7 @@ class CompiledGrammar:
             They are more than ``Limits.precomputed`` (recursion may make them infinitely many).
         """
         most = self.grammar.limits.precomputed
-        if self.engine is not None:
-            visited = self.engine.precompute(most)
-        else:
-            visited = self.masks.precompute(most)
+        visited = (self.masks if self.engine is None else self.engine).precompute(most)
         if visited < 0:
             raise LimitError(
                 "precomputed", most, "too many positions to compute ahead", "leave them to be computed when reached"
@@ -126,8 +133,8 @@ class CompiledGrammar:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of masks and tables held, beside the vocabulary's."""
-        return self.masks.nbytes if self.engine is None else self.engine.nbytes
+        """Bytes of masks and tables held, besides the vocabulary's."""
+        return (self.masks if self.engine is None else self.engine).nbytes
 
 
 class Matcher:
@@ -145,20 +152,48 @@ class Matcher:
         The text so far is in the language.
     is_terminated : bool
         An EOS token has been read.
-
-    Methods
-    -------
-    advance(token_id)
-        Read a token and say whether it was allowed; if not, nothing has changed.
-    rollback(tokens=1)
-        Take back the last `tokens` tokens; ValueError if more than have been read.
-    copy()
-        An independent matcher at the same place.
-    reset()
-        Go back to the beginning, without a budget.
     """
 
     __slots__ = ()
+
+    compiled: CompiledGrammar
+    state: State
+    is_complete: bool
+    is_terminated: bool
+    _left: int | None
+
+    def __repr__(self) -> str:
+        if self.is_terminated:
+            return "Matcher(terminated)"
+        budget = "" if self._left is None else f", budget {self._left} tokens"
+        following = expected(self.state)
+        following = f", next: {following}" if following else ""
+        return f"Matcher({'complete' if self.is_complete else 'unfinished'}{budget}{following})"
+
+    def advance(self, token_id: int) -> bool:
+        """Read a token and say whether it was allowed; if not, nothing has changed."""
+        raise NotImplementedError
+
+    def rollback(self, tokens: int = 1) -> None:
+        """Take back the last `tokens` tokens.
+
+        Raises
+        ------
+        ValueError
+            More than have been read.
+        """
+        raise NotImplementedError
+
+    def copy(self) -> Matcher:
+        """An independent matcher at the same place."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Go back to the beginning, without a budget."""
+        raise NotImplementedError
+
+    def _forced(self, limit: int) -> bytes:
+        raise NotImplementedError
 
     def set_budget(self, tokens: int | None) -> None:
         """From here on allow only tokens that leave a way to finish within `tokens`.
@@ -179,7 +214,7 @@ class Matcher:
                 f"a budget of {tokens} tokens is too small: the shortest way to finish takes {need}",
                 hint="raise max_new_tokens",
             )
-        self._left = tokens
+        self._left = tokens  # type: ignore[misc]  # each kind of matcher has its own place for it
 
     def allowed_token_ids(self) -> np.ndarray:
         """Ids that may come next, int32, ascending; with the EOS ids exactly when complete."""
@@ -208,7 +243,7 @@ class Matcher:
         """
         self._fill_any(mask, row)
 
-    def _fill_any(self, mask: np.ndarray, row: int = 0) -> None:
+    def _fill_any(self, mask, row: int = 0) -> None:
         if not isinstance(mask, np.ndarray):
             mask = mask.numpy()
         words = self.compiled.vocabulary.words
@@ -283,35 +318,32 @@ class PythonMatcher(Matcher):
         start = compiled.automaton.read(begun)
         if start is None:
             raise _no_such_text(begun)
-        self._start: State = start
+        self._start = start
+        self._history: list[tuple[State, bool, int | None]] = []
         self.reset()
 
     def reset(self) -> None:
-        """Back to the beginning, without a budget."""
-        self.state: State = self._start
-        self.is_terminated = False
-        self._left: int | None = None
-        self._history: list[tuple] = []
+        self.state, self.is_terminated, self._left = self._start, False, None
+        self._history = []
 
     def copy(self) -> PythonMatcher:
-        """An independent matcher at the same place."""
         other = PythonMatcher.__new__(PythonMatcher)
         other.compiled, other.state, other.is_terminated = self.compiled, self.state, self.is_terminated
         other._start, other._left, other._history = self._start, self._left, list(self._history)
         return other
 
     @property
-    def is_complete(self) -> bool:
+    def is_complete(self) -> bool:  # type: ignore[override]  # read from the state
         return self.state.accepting
 
     def advance(self, token_id: int) -> bool:
-        """Read a token; False, and nothing changed, if it is not allowed."""
         vocabulary = self.compiled.vocabulary
         token_id = int(token_id)
+        here = self.state, self.is_terminated, self._left
         if token_id in vocabulary.eos_token_ids:
             if not self.state.accepting:
                 return False
-            self._history.append((self.state, self.is_terminated, self._left))
+            self._history.append(here)
             self.is_terminated = True
             return True
         if self.is_terminated or not 0 <= token_id < len(vocabulary.tokens):
@@ -325,18 +357,11 @@ class PythonMatcher(Matcher):
         left = None if self._left is None else self._left - 1
         if self._filtered(self.state) and not self.compiled.budget.fits(after, left):
             return False
-        self._history.append((self.state, self.is_terminated, self._left))
+        self._history.append(here)
         self.state, self._left = after, left
         return True
 
     def rollback(self, tokens: int = 1) -> None:
-        """Take back the last `tokens` tokens.
-
-        Raises
-        ------
-        ValueError
-            More than have been read.
-        """
         if tokens < 0 or tokens > len(self._history):
             raise ValueError(f"can't take back {tokens} tokens of {len(self._history)}")
         if tokens:
@@ -348,8 +373,9 @@ class PythonMatcher(Matcher):
 
 
 if native.kernel is not None:
+    Core: Any = native.kernel.Core
 
-    class NativeMatcher(native.kernel.Core, Matcher):
+    class NativeMatcher(Core, Matcher):
         """The matcher on the C kernel: `advance`, `fill_bitmask`, `rollback`, `reset`, `copy` are its own."""
 
         __slots__ = ()
@@ -360,9 +386,10 @@ if native.kernel is not None:
                 raise _no_such_text(begun)
 
         @property
-        def state(self) -> State:
+        def state(self) -> State:  # type: ignore[override]  # made from the kernel's positions
             return self.compiled.automaton.state(self._positions())
 
         def _fits(self, positions: tuple, left: int) -> bool:
+            """Asked by the kernel: whether the text can be finished from `positions` within `left` tokens."""
             state = self.compiled.automaton.state(positions)
             return self.compiled.budget.fits(state, None if left < 0 else left)

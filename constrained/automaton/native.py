@@ -1,17 +1,54 @@
 """The C kernel, where it is built and wanted.
 
-`kernel` is the extension module, or None: then the same is done in Python, with the same
-results. ``CONSTRAINED_KERNEL=python`` asks for that.
+`kernel` is the extension module, or None: then Python does the same work, with the same results,
+but many times slower. ``CONSTRAINED_KERNEL=python`` asks for that.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+import warnings
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
-kernel = None
-if os.environ.get("CONSTRAINED_KERNEL", "") != "python" and sys.byteorder == "little":
+SOURCES = Path(__file__).parent / "kernel"
+BUILD = "python setup.py build_ext --inplace --force"
+_SLOWER = "masks are computed in Python: the same ones, but about fifty times slower"
+
+
+def _load() -> ModuleType | None:
+    if os.environ.get("CONSTRAINED_KERNEL", "") == "python":
+        return None
+    if sys.byteorder != "little":
+        warnings.warn(f"the C kernel needs a little-endian machine; {_SLOWER}", RuntimeWarning, stacklevel=2)
+        return None
     try:
-        from constrained.automaton import _kernel as kernel  # noqa: F401
-    except ImportError:  # not built: no C compiler at hand
-        pass
+        _kernel = import_module("constrained.automaton._kernel")
+    except ImportError as error:
+        warnings.warn(
+            f"the C kernel is not built ({error}); {_SLOWER}. With a C compiler, in the checkout: {BUILD}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    if sources_digest(SOURCES) not in (None, _kernel.SOURCES):
+        warnings.warn(
+            f"the C kernel was built from other C files than those in {SOURCES}, and is not used; {_SLOWER}. "
+            f"Build it again: {BUILD}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return _kernel
+
+
+def sources_digest(folder: Path) -> str | None:
+    """A digest of the kernel's C files, as setup.py compiles it in; None where there are none."""
+    files = sorted(folder.glob("*.[ch]"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16] if files else None
+
+
+kernel = _load()

@@ -1,42 +1,54 @@
 """Compiled grammars on disk: the grammar's tree, and the masks that are known so far.
 
-Nothing in a file is run, and nothing is believed without a look: every index is checked, the
-grammar is held to the same limits as one that is read, and what refers to something refers
-to what stands before it, so that nothing goes round. Only a mask's tokens are taken at the
-file's word, as a model's weights are.
+The tree is saved rather than the text it was read from: a grammar need not have one (what may
+follow an action has none), a `.lark` file imports others, and masks refer to nodes. Masks are kept
+by position (see `masks.py`). A position is its fields and a stack of frames; a frame is a node, an
+environment and the frame below. All of these are tables here, whose entries refer to others by index.
 
-Masks are kept by position (see `masks.py`). A position is its fields and a stack of frames; a
-frame a node, an environment and the frame below. All of these are tables here.
+Nothing in a file is run, and nothing is trusted: every index is checked, the grammar is held to the
+same limits as one that is read, and each entry refers only to entries before it, so that there are
+no cycles. Only a mask's tokens are taken at the file's word, as a model's weights are.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from constrained.automaton import arrays_file
-from constrained.automaton import positions as p
+from constrained.automaton.automaton import Automaton
+from constrained.automaton.masks import Masks
+from constrained.automaton.positions import Env, Fork, Frame, InChoices, InLiteral, InText, Position, Thunk, Unbound
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import DataError, GrammarError, LimitError, VocabularyError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import Grammar
 from constrained.grammar.relations import related, uses_relations
-from constrained.limits import DEFAULT, Limits
+from constrained.limits import Limits
 
 KIND = "compiled grammar"
-VERSION = 2
-
-LITERAL, CHOICES, TEXT = range(3)
+VERSION = 3
 
 MAX_DEPTH = 500
 """Nodes within each other; no grammar that is read nests as deeply."""
 
 
-def save(compiled, path: str | os.PathLike) -> None:
-    """Write a CompiledGrammar and its masks to `path`, whole or not at all.
+class Compiled(Protocol):
+    """A grammar compiled over a vocabulary."""
+
+    masks: Masks
+
+
+AnyCompiled = TypeVar("AnyCompiled", bound=Compiled)
+
+
+def save(path: str | os.PathLike, grammar: Grammar, masks: Masks) -> None:
+    """Write `grammar`, and those of its `masks` that are known, to `path`, whole or not at all.
 
     Raises
     ------
@@ -44,28 +56,33 @@ def save(compiled, path: str | os.PathLike) -> None:
         It can't be written.
     """
     tables = GrammarWriter()
-    root = tables.grammar(compiled.grammar)
-    writer = _PositionWriter(tables, compiled.automaton)
-    positions, masks = [], []
-    for position, ids in compiled.masks.known():
+    root = tables.grammar(grammar)
+    writer = _PositionWriter(tables, masks.automaton)
+    positions, rows = [], []
+    for position, ids in masks.known():
         described = writer.position(position)
         if described is not None:
             positions.append(described)
-            masks.append(ids)
+            rows.append(ids)
     facts = {
-        "vocabulary": compiled.vocabulary.fingerprint,
+        "vocabulary": masks.vocabulary.fingerprint,
         "root": root,
         **tables.facts(),
         "derived": writer.derived,
         "envs": writer.envs,
         "positions": positions,
     }
-    arrays = {**tables.arrays(), "frames": np.array(writer.frames, np.int32).reshape(-1, 3)}
-    arrays_file.write(path, KIND, VERSION, facts, {**arrays, **_masks_to_arrays(masks, compiled.vocabulary)})
+    frames = np.array(writer.frames, np.int32).reshape(-1, 3)
+    arrays_file.write(path, KIND, VERSION, facts, {"frames": frames, **_mask_arrays(rows, masks.vocabulary)})
 
 
-def load(path: str | os.PathLike, vocabulary: Vocabulary, limits: Limits = DEFAULT):
-    """The CompiledGrammar that :func:`save` wrote; no mask that was known then is computed again.
+def load(
+    path: str | os.PathLike,
+    vocabulary: Vocabulary,
+    limits: Limits,
+    compile: Callable[[Grammar, Vocabulary], AnyCompiled],
+) -> AnyCompiled:
+    """What :func:`save` wrote, its grammar compiled by `compile`; no mask that was known then is computed again.
 
     Raises
     ------
@@ -76,8 +93,6 @@ def load(path: str | os.PathLike, vocabulary: Vocabulary, limits: Limits = DEFAU
     LimitError
         The grammar costs more than `limits` allow.
     """
-    from constrained.automaton.matcher import CompiledGrammar  # which has this as its method
-
     facts, arrays = arrays_file.read(path, KIND, VERSION)
     try:
         if facts["vocabulary"] != vocabulary.fingerprint:
@@ -85,10 +100,10 @@ def load(path: str | os.PathLike, vocabulary: Vocabulary, limits: Limits = DEFAU
                 f"{path} was compiled for another vocabulary",
                 hint="load it with the tokenizer, EOS ids and size it was compiled with, or compile the grammar again",
             )
-        tables = GrammarReader(facts, arrays, limits)
-        compiled = CompiledGrammar(at(tables.grammars, facts["root"]), vocabulary)
-        reader = _PositionReader(facts, arrays, tables, compiled.automaton)
-        masks = _masks_from_arrays(arrays, len(facts["positions"]), vocabulary)
+        tables = _GrammarReader(facts, limits)
+        compiled = compile(_at(tables.grammars, facts["root"]), vocabulary)
+        reader = _PositionReader(facts, arrays, tables, compiled.masks.automaton)
+        masks = _read_masks(arrays, len(facts["positions"]), vocabulary)
         for described, ids in zip(facts["positions"], masks):
             compiled.masks.restore(reader.position(described), ids)
     except (LimitError, VocabularyError, DataError):
@@ -98,7 +113,28 @@ def load(path: str | os.PathLike, vocabulary: Vocabulary, limits: Limits = DEFAU
     return compiled
 
 
-def _masks_to_arrays(masks: list[np.ndarray], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+def _at(table: Sequence[Any] | np.ndarray, index: Any) -> Any:
+    """``table[index]``, an index from a file: ValueError if there is no such entry."""
+    if type(index) is not int or not 0 <= index < len(table):
+        raise ValueError(f"no entry {index!r} among {len(table)}")
+    return table[index]
+
+
+def _text(data: bytes) -> str:
+    """Bytes as JSON holds them: each a character below 256."""
+    return data.decode("latin-1")
+
+
+def _bytes(text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is no text")
+    return text.encode("latin-1")
+
+
+# masks
+
+
+def _mask_arrays(masks: list[np.ndarray], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """Masks as ids where they are few, as packed rows (each different one once) where they are many.
 
     ``which``: per mask, the number of ids, or -1 - the row's index.
@@ -118,7 +154,7 @@ def _masks_to_arrays(masks: list[np.ndarray], vocabulary: Vocabulary) -> dict[st
     }
 
 
-def _masks_from_arrays(arrays, count: int, vocabulary: Vocabulary) -> Iterable[np.ndarray]:
+def _read_masks(arrays: dict[str, np.ndarray], count: int, vocabulary: Vocabulary) -> Iterator[np.ndarray]:
     which, every, rows = arrays["which"], arrays["ids"], arrays["rows"]
     few = which[which >= 0].astype(np.int64)
     if which.shape != (count,) or every.shape != (int(few.sum()),) or rows.shape[1:] != (vocabulary.words,):
@@ -128,7 +164,7 @@ def _masks_from_arrays(arrays, count: int, vocabulary: Vocabulary) -> Iterable[n
     start = 0
     for number in which.tolist():
         if number < 0:
-            bits = np.unpackbits(at(rows, -1 - number).view(np.uint8), bitorder="little")
+            bits = np.unpackbits(_at(rows, -1 - number).view(np.uint8), bitorder="little")
             ids = np.flatnonzero(bits).astype(np.int32)
         else:
             ids = every[start : start + number]
@@ -140,179 +176,22 @@ def _masks_from_arrays(arrays, count: int, vocabulary: Vocabulary) -> Iterable[n
         yield ids
 
 
-class _PositionWriter:
-    """Positions, frames and environments as tables."""
-
-    def __init__(self, tables: GrammarWriter, automaton):
-        self.tables = tables
-        self.derived: list = []  # nodes that the automaton made: counted repeats, rests of sequences
-        self.envs: list = []
-        self.frames: list[tuple[int, int, int]] = []
-        self._made = automaton.made_nodes()
-        self._derived: dict[int, int] = {}
-        self._envs: dict[int, int] = {}
-        self._frames: dict[int, int] = {}
-
-    def position(self, q: p.Position) -> list | None:
-        """`q` described; None for one that can't be told apart from outside (it is computed again)."""
-        try:
-            rest = self.frame(q.rest)
-            if isinstance(q, p.InLiteral):
-                return [LITERAL, rest, self.tables.text(q.data), q.at]
-            if isinstance(q, p.InChoices):
-                return [CHOICES, rest, self.tables.values(q.values), q.low, q.high, q.depth, q.bind]
-            if isinstance(q, p.InText):
-                return [TEXT, rest, self.tables.charset(q.chars), q.inside, q.low, q.high]
-        except KeyError:
-            pass
-        return None
-
-    def frame(self, frame: p.Frame | None) -> int:
-        chain = []
-        while frame is not None and frame.number not in self._frames:
-            if frame.node is None:
-                raise KeyError("a fork")
-            chain.append(frame)
-            frame = frame.next
-        found = -1 if frame is None else self._frames[frame.number]
-        for part in reversed(chain):
-            self.frames.append((self.node(part.node), self.env(part.env), found))
-            found = self._frames[part.number] = len(self.frames) - 1
-        return found
-
-    def node(self, node: n.Node) -> int:
-        """0 or more: a node of the grammar; below: one that was made, -1 - its index."""
-        if node in self.tables.nodes:
-            return self.tables.nodes[node]
-        if id(node) not in self._derived:
-            origin = self._made[id(node)]
-            if isinstance(origin, n.Seq):
-                made = ["rest", self.node(origin)]
-            else:
-                made = ["repeat", self.node(node.item), node.low, node.high]
-            self.derived.append(made)
-            self._derived[id(node)] = -len(self.derived)
-        return self._derived[id(node)]
-
-    def env(self, env: p.Env) -> int:
-        if id(env) not in self._envs:
-            values = []
-            for name, value in env.values.items():
-                if isinstance(value, p.Thunk):
-                    values.append([name, "grammar", self.node(value.node), self.env(value.env)])
-                elif isinstance(value, p.Unbound):
-                    values.append([name, "values", self.tables.values(value.values)])
-                else:
-                    values.append([name, "text", self.tables.text(value)])
-            self.envs.append([self.tables.numbers[id(env.grammar)], env.level, values])
-            self._envs[id(env)] = len(self.envs) - 1
-        return self._envs[id(env)]
-
-
-class _PositionReader:
-    """The same tables, turned into positions of a new automaton."""
-
-    def __init__(self, facts: dict, arrays: dict, tables: GrammarReader, automaton):
-        self.tables, self.automaton = tables, automaton
-        for values in tables.values:
-            automaton.list_of(values)
-        self.derived: list[n.Node] = []
-        for kind, *fields in facts["derived"]:
-            if kind == "rest":
-                origin = self.node(fields[0])
-                if not isinstance(origin, n.Seq) or not origin.items:
-                    raise ValueError("the rest of what is no sequence")
-                self.derived.append(automaton.rest_of(origin))
-            else:
-                item, low, high = fields
-                self.tables.check_counts(low, high)
-                self.derived.append(automaton.repeat(self.node(item), low, high))
-        self.envs: list[p.Env] = []
-        for number, level, values in facts["envs"]:
-            if level not in (0, 1):
-                raise ValueError("no such level")
-            self.envs.append(automaton.env(at(self.tables.grammars, number), dict(map(self.value, values)), level))
-        self.frames: list[p.Frame] = []
-        table = arrays["frames"]
-        automaton.limits.check("positions", len(table), "too many frames in the file")
-        for node, env, below in table.tolist():
-            below = None if below == -1 else at(self.frames, below)
-            self.frames.append(automaton.frame(self.node(node), at(self.envs, env), below))
-
-    def node(self, number: int) -> n.Node:
-        return at(self.tables.nodes, number) if number >= 0 else at(self.derived, -1 - number)
-
-    def value(self, given: list):
-        name, kind, *fields = given
-        if kind == "grammar":
-            return str(name), p.Thunk(self.node(fields[0]), at(self.envs, fields[1]))
-        if kind == "values":
-            return str(name), p.Unbound(at(self.tables.values, fields[0]))
-        return str(name), at(self.tables.texts, fields[0])
-
-    def position(self, described: list) -> p.Position:
-        kind, rest, what, *fields = described
-        frame = None if rest == -1 else at(self.frames, rest)
-        if kind == LITERAL:
-            data = at(self.tables.texts, what)
-            at(data, fields[0])
-            return self.automaton.in_literal(data, fields[0], frame)
-        if kind == CHOICES:
-            values, (low, high, depth, bind) = at(self.tables.values, what), fields
-            at(values, low), at(values, high - 1), at(values[low], depth)
-            if low >= high or values[low][:depth] != values[high - 1][:depth]:
-                raise ValueError("choices that don't agree")
-            return self.automaton.in_choices(values, low, high, depth, None if bind is None else str(bind), frame)
-        if kind != TEXT:
-            raise ValueError("no such kind of position")
-        inside, low, high = fields
-        chars = at(self.tables.charsets, what)
-        inside = None if inside is None else _inside(chars, tuple(inside))
-        self.tables.check_counts(low, high)
-        return self.automaton.in_text(chars, inside, low, high, frame)
-
-
-def _inside(chars, state: tuple) -> tuple:
-    """`state` if it is one within a character of `chars`."""
-    work, seen = [s for s in chars.edges(None).values() if s[0]], set()
-    while work:
-        one = work.pop()
-        if one == state:
-            return one
-        if one not in seen:
-            seen.add(one)
-            work += [s for s in chars.edges(one).values() if s[0]]
-    raise ValueError("no such place inside a character")
-
-
-def at(table: Sequence, index: int):
-    """``table[index]``, an index from a file: ValueError if there is no such place."""
-    if type(index) is not int or not 0 <= index < len(table):
-        raise ValueError(f"no place {index!r} among {len(table)}")
-    return table[index]
-
-
-def below(node: n.Node) -> tuple[n.Node, ...]:
-    """The nodes that `node` refers to."""
-    if isinstance(node, n.Scoped):
-        return (node.node, *(v for v in node.values.values() if isinstance(v, n.Node)))
-    return n.children(node)
+# grammars
 
 
 class GrammarWriter:
-    """Tables of the grammars, nodes, sets of characters, texts and lists of texts given to it."""
+    """Tables of the grammars given to it: their nodes, sets of characters and lists of texts."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.nodes: dict[n.Node, int] = {}  # by identity
         self.numbers: dict[int, int] = {}  # of grammars, by identity
         self._grammars: list[dict] = []
         self._nodes: list[list] = []
         self._charsets: dict[CharSet, int] = {}
-        self._texts: dict[bytes, int] = {}
-        self._values: dict[tuple, int] = {}
+        self._values: dict[tuple[bytes, ...], int] = {}
 
     def grammar(self, grammar: Grammar) -> int:
-        """Its number."""
+        """Its index."""
         if id(grammar) not in self.numbers:
             ordered = grammar.of_rules(uses_relations)
             bindings = [
@@ -335,17 +214,17 @@ class GrammarWriter:
         if isinstance(value, Grammar):
             return ["grammar", self.grammar(value)]
         if isinstance(value, dict):
-            return ["by key", [[self.text(k), *self._bound(v, order and order[k])] for k, v in value.items()]]
+            return ["by key", [[_text(k), *self._bound(v, order and order[k])] for k, v in value.items()]]
         if order is None or order == value:
             return ["values", self.values(value)]
-        return ["in order", self.values(value), list(map(self.text, order))]
+        return ["values", self.values(value), list(map(_text, order))]
 
     def node(self, root: n.Node) -> int:
-        """Its number; what is below it comes first."""
+        """Its index; what is below it comes first."""
         work = [root]
         while work:
             node = work[-1]
-            waiting = [c for c in below(node) if c not in self.nodes]
+            waiting = [child for child in n.scoped_children(node) if child not in self.nodes]
             if node in self.nodes or not waiting:
                 work.pop()
                 if node not in self.nodes:
@@ -355,9 +234,6 @@ class GrammarWriter:
                 work.extend(waiting)
         return self.nodes[root]
 
-    def text(self, data: bytes) -> int:
-        return self._texts.setdefault(data, len(self._texts))
-
     def values(self, values: tuple[bytes, ...]) -> int:
         return self._values.setdefault(values, len(self._values))
 
@@ -365,103 +241,81 @@ class GrammarWriter:
         return self._charsets.setdefault(chars, len(self._charsets))
 
     def facts(self) -> dict:
+        """The tables, as JSON values."""
         return {
             "grammars": self._grammars,
             "nodes": self._nodes,
             "charsets": [chars.ranges for chars in self._charsets],
-        }
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Lists of texts as ``[first, count]`` of ``members``, which are texts' numbers."""
-        members = [self.text(text) for values in self._values for text in values]
-        counts = np.array([len(values) for values in self._values], np.int64)
-        return {
-            "members": np.array(members, np.int64),
-            "counts": counts,
-            "text_lengths": np.array([len(t) for t in self._texts], np.int64),
-            "text_bytes": np.frombuffer(b"".join(self._texts), np.uint8),
+            "values": [list(map(_text, values)) for values in self._values],
         }
 
     def _describe(self, node: n.Node) -> list:
-        if node is n.EMPTY or node is n.NEVER:  # one object each
-            return ["empty" if node is n.EMPTY else "never"]
-        if isinstance(node, n.Literal):
-            return ["literal", self.text(node.data)]
-        if isinstance(node, n.Chars):
-            return ["chars", self.charset(node.chars)]
-        if isinstance(node, n.Choices):
-            return ["choices", self.values(node.values)]
-        if isinstance(node, (n.Seq, n.Alt)):
-            return ["seq" if isinstance(node, n.Seq) else "alt", [self.nodes[i] for i in node.items]]
-        if isinstance(node, n.Repeat):
-            return ["repeat", self.nodes[node.item], node.low, node.high]
-        if isinstance(node, n.Call):
-            return ["call", node.rule, [self.nodes[a] for a in node.args]]
-        if isinstance(node, (n.Var, n.Slot)):
-            return ["var" if isinstance(node, n.Var) else "slot", node.name]
-        if isinstance(node, n.Related):
-            return ["related", node.relation, [self.nodes[part] for part in n.children(node)]]
-        values = []
-        for name, value in node.values.items():
-            if isinstance(value, bytes):
-                values.append([name, "text", self.text(value)])
-            elif isinstance(value, tuple):
-                values.append([name, "values", self.values(value)])
-            else:
-                values.append([name, "node", self.nodes[value]])
-        return ["scoped", self.nodes[node.node], values]
+        match node:
+            case n.EMPTY | n.NEVER:  # one object each
+                return ["empty" if node is n.EMPTY else "never"]
+            case n.Literal(data):
+                return ["literal", _text(data)]
+            case n.Chars(chars):
+                return ["chars", self.charset(chars)]
+            case n.Choices(values):
+                return ["choices", self.values(values)]
+            case n.Seq(items):
+                return ["seq", [self.nodes[item] for item in items]]
+            case n.Alt(items):
+                return ["alt", [self.nodes[item] for item in items]]
+            case n.Repeat(item, low, high):
+                return ["repeat", self.nodes[item], low, high]
+            case n.Call(rule, args):
+                return ["call", rule, [self.nodes[arg] for arg in args]]
+            case n.Var(name):
+                return ["var", name]
+            case n.Slot(name):
+                return ["slot", name]
+            case n.Related(relation):
+                return ["related", relation, [self.nodes[part] for part in n.children(node)]]
+            case n.Scoped(inner, values):
+                return ["scoped", self.nodes[inner], [[name, *self._given(v)] for name, v in values.items()]]
+        raise TypeError(f"no kind of node: {node!r}")
+
+    def _given(self, value: bytes | tuple[bytes, ...] | n.Node) -> list:
+        """What a scope gives a parameter."""
+        if isinstance(value, n.Node):
+            return ["node", self.nodes[value]]
+        return ["text", _text(value)] if isinstance(value, bytes) else ["values", self.values(value)]
 
 
-class GrammarReader:
+class _GrammarReader:
     """The tables read back, each entry checked; ValueError and the like where one can't be."""
 
-    def __init__(self, facts: dict, arrays: dict[str, np.ndarray], limits: Limits):
+    def __init__(self, facts: dict, limits: Limits):
         self.limits = limits
-        self.texts = self._read_texts(arrays["text_lengths"], arrays["text_bytes"])
-        self.values = self._read_values(arrays["counts"], arrays["members"])
+        self.values = [self._read_values(values) for values in facts["values"]]
         self.charsets = [self._charset(ranges) for ranges in facts["charsets"]]
         limits.check("nodes", len(facts["nodes"]), "too many nodes in the file")
         self.nodes: list[n.Node] = []
-        self._depths: dict[n.Node, int] = {}
-        for kind, *fields in facts["nodes"]:
-            node = self._node(kind, fields)
-            depth = 1 + max((self._depths[c] for c in below(node)), default=0)
-            if depth > MAX_DEPTH:
+        depths: dict[n.Node, int] = {}
+        for described in facts["nodes"]:
+            node = self._node(described)
+            depths[node] = 1 + max((depths[child] for child in n.scoped_children(node)), default=0)
+            if depths[node] > MAX_DEPTH:
                 raise ValueError("nodes are nested too deeply")
             self.nodes.append(node)
-            self._depths[node] = depth
         self.grammars: list[Grammar] = []
         for given in facts["grammars"]:
             self.grammars.append(self._grammar(given))
 
-    def check_counts(self, low: int, high: int | None) -> None:
+    def check_counts(self, low: Any, high: Any) -> None:
         """ValueError unless they can be the bounds of a repeat."""
         if type(low) is not int or low < 0 or not (high is None or (type(high) is int and high >= max(low, 1))):
             raise ValueError(f"a repeat of {low!r} to {high!r}")
         self.limits.check("repeat", max(low, high or 0), "a repeat in the file")
 
-    def _read_texts(self, lengths: np.ndarray, data: np.ndarray) -> list[bytes]:
-        if lengths.ndim != 1 or (lengths < 0).any() or data.shape != (int(lengths.sum()),) or data.dtype != np.uint8:
-            raise ValueError("its texts don't go together")
-        every, start, out = data.tobytes(), 0, []
-        for length in lengths.tolist():
-            out.append(every[start : start + length])
-            start += length
-        return out
-
-    def _read_values(self, counts: np.ndarray, members: np.ndarray) -> list[tuple[bytes, ...]]:
-        if counts.ndim != 1 or (counts < 1).any() or members.shape != (int(counts.sum()),):
-            raise ValueError("its lists of texts don't go together")
-        start, out = 0, []
-        numbers = members.tolist()
-        for count in counts.tolist():
-            self.limits.check("values", count, "too many texts in a list of the file")
-            values = tuple(at(self.texts, i) for i in numbers[start : start + count])
-            if any(a >= b for a, b in zip(values, values[1:])):
-                raise ValueError("texts out of order")
-            start += count
-            out.append(values)
-        return out
+    def _read_values(self, texts: list) -> tuple[bytes, ...]:
+        self.limits.check("values", len(texts), "too many texts in a list of the file")
+        values = tuple(map(_bytes, texts))
+        if not values or any(a >= b for a, b in pairwise(values)):
+            raise ValueError("no texts, or texts out of order")
+        return values
 
     @staticmethod
     def _charset(ranges) -> CharSet:
@@ -473,90 +327,249 @@ class GrammarReader:
             raise ValueError("an empty set of characters")
         return found
 
-    def _node(self, kind: str, fields: list) -> n.Node:
-        if kind == "empty":
-            return n.EMPTY
-        if kind == "never":
-            return n.NEVER
-        if kind == "literal":
-            data = at(self.texts, fields[0])
-            if not data:
-                raise ValueError("an empty literal")
-            return n.Literal(data)
-        if kind == "chars":
-            return n.Chars(at(self.charsets, fields[0]))
-        if kind == "choices":
-            return n.Choices(at(self.values, fields[0]))
-        if kind in ("seq", "alt"):
-            return (n.Seq if kind == "seq" else n.Alt)(tuple(at(self.nodes, i) for i in fields[0]))
-        if kind == "repeat":
-            self.check_counts(fields[1], fields[2])
-            return n.Repeat(at(self.nodes, fields[0]), fields[1], fields[2])
-        if kind == "call":
-            return n.Call(str(fields[0]), tuple(at(self.nodes, i) for i in fields[1]))
-        if kind == "var":
-            return n.Var(str(fields[0]))
-        if kind == "slot":
-            return n.Slot(str(fields[0]))
-        if kind == "related":
-            return related(fields[0], tuple(at(self.nodes, i) for i in fields[1]))
-        if kind != "scoped":
-            raise ValueError(f"no kind of node {kind!r}")
-        tables = {"text": self.texts, "values": self.values, "node": self.nodes}
-        values = {str(name): at(tables[what], i) for name, what, i in fields[1]}
-        if any(isinstance(v, n.Node) and not isinstance(v, n.Scoped) for v in values.values()):
-            raise ValueError("a scope's value is no scope")
-        return n.Scoped(at(self.nodes, fields[0]), values)
+    def _node(self, described: list) -> n.Node:
+        match described:
+            case ["empty"]:
+                return n.EMPTY
+            case ["never"]:
+                return n.NEVER
+            case ["literal", str(text)] if text:
+                return n.Literal(_bytes(text))
+            case ["chars", chars]:
+                return n.Chars(_at(self.charsets, chars))
+            case ["choices", values]:
+                return n.Choices(_at(self.values, values))
+            case ["seq", list(items)]:
+                return n.Seq(self._below(items))
+            case ["alt", list(items)]:
+                return n.Alt(self._below(items))
+            case ["repeat", item, low, high]:
+                self.check_counts(low, high)
+                return n.Repeat(_at(self.nodes, item), low, high)
+            case ["call", str(rule), list(args)]:
+                return n.Call(rule, self._below(args))
+            case ["var", str(name)]:
+                return n.Var(name)
+            case ["slot", str(name)]:
+                return n.Slot(name)
+            case ["related", str(relation), list(parts)]:
+                return related(relation, self._below(parts))
+            case ["scoped", inner, list(values)]:
+                return n.Scoped(_at(self.nodes, inner), dict(map(self._given, values)))
+        raise ValueError(f"no node: {described!r}")
+
+    def _below(self, indices: list) -> tuple[n.Node, ...]:
+        return tuple(_at(self.nodes, index) for index in indices)
+
+    def _given(self, described: list) -> tuple[str, Any]:
+        match described:
+            case [str(name), "text", text]:
+                return name, _bytes(text)
+            case [str(name), "values", values]:
+                return name, _at(self.values, values)
+            case [str(name), "node", index] if isinstance(_at(self.nodes, index), n.Scoped):
+                return name, self.nodes[index]
+        raise ValueError(f"a scope's value can't be {described!r}")
 
     def _grammar(self, given: dict) -> Grammar:
         rules = {}
         for name, body, params, line in given["rules"]:
             if not all(isinstance(x, str) for x in (name, *params)) or not (line is None or type(line) is int):
                 raise ValueError("no rule")
-            rules[name] = n.Rule(name, at(self.nodes, body), tuple(params), line)
+            rules[name] = n.Rule(name, _at(self.nodes, body), tuple(params), line)
         slots = frozenset(map(str, given["slots"]))
-        bindings, orders = {}, {}
+        bindings: dict[str, Any] = {}
+        orders: dict[str, Any] = {}
         for name, kind, *value in given["bindings"]:
             if name not in slots:
                 raise ValueError(f"no slot {name!r}")
             if kind == "by key":
-                pairs = [(at(self.texts, key), self._bound(*one)) for key, *one in value[0]]
+                pairs = [(_bytes(key), self._bound(*one)) for key, *one in value[0]]
                 bindings[name] = {key: one for key, (one, _) in pairs}
                 orders[name] = {key: order for key, (_, order) in pairs}
             else:
                 bindings[name], orders[name] = self._bound(kind, *value)
-        start = at(self.nodes, given["start"])
+        start = _at(self.nodes, given["start"])
         for rule in rules.values():
-            _check(rule.body, set(rule.params), rules, slots)
-        _check(start, set(), rules, slots)
+            _check_names(rule.body, set(rule.params), rules, slots)
+        _check_names(start, set(), rules, slots)
         return Grammar(rules, start, slots, bindings, self.limits, orders)
 
-    def _bound(self, kind: str, number: int, order: Sequence[int] = ()) -> tuple:
+    def _bound(self, kind: str, index: int, order: Sequence[str] = ()) -> tuple:
         """What a slot is bound to, at a key or at all, and its texts in order."""
         if kind == "grammar":
-            return at(self.grammars, number), ()
-        values = at(self.values, number)
-        given = tuple(at(self.texts, i) for i in order)
-        if kind not in ("values", "in order") or (order and tuple(sorted(given)) != values):
+            return _at(self.grammars, index), ()
+        values = _at(self.values, index)
+        given = tuple(map(_bytes, order))
+        if kind != "values" or (order and tuple(sorted(given)) != values):
             raise ValueError("values that are no order of themselves")
         return values, given or values
 
 
-def _check(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots: frozenset[str]) -> None:
+def _check_names(root: n.Node, params: set[str], rules: dict[str, n.Rule], slots: frozenset[str]) -> None:
     """ValueError if something at or below `root` refers to what isn't there."""
     work = [(root, params)]
     while work:
         top, known = work.pop()
         for node in n.walk(top):
-            if isinstance(node, n.Call):
-                if node.rule not in rules or len(node.args) != len(rules[node.rule].params):
-                    raise ValueError(f"no rule {node.rule!r} with {len(node.args)} arguments")
-            elif isinstance(node, n.Var):
-                if node.name not in known:
-                    raise ValueError(f"no parameter {node.name!r}")
-            elif isinstance(node, n.Slot):
-                if node.name not in slots:
-                    raise ValueError(f"no slot {node.name!r}")
-            elif isinstance(node, n.Scoped):
-                work.append((node.node, set(node.values)))
-                work += [(value, set()) for value in node.values.values() if isinstance(value, n.Node)]
+            match node:
+                case n.Call(rule, args) if rule not in rules or len(args) != len(rules[rule].params):
+                    raise ValueError(f"no rule {rule!r} with {len(args)} arguments")
+                case n.Var(name) if name not in known:
+                    raise ValueError(f"no parameter {name!r}")
+                case n.Slot(name) if name not in slots:
+                    raise ValueError(f"no slot {name!r}")
+                case n.Scoped(inner, values):
+                    work.append((inner, set(values)))
+                    work += [(value, set()) for value in values.values() if isinstance(value, n.Node)]
+
+
+# positions
+
+
+class _PositionWriter:
+    """Positions, frames and environments as tables."""
+
+    def __init__(self, tables: GrammarWriter, automaton: Automaton):
+        self.tables = tables
+        self.derived: list[list] = []  # nodes that the automaton made: counted repeats, tails of sequences
+        self.envs: list[list] = []
+        self.frames: list[tuple[int, int, int]] = []
+        self._origins = automaton.frames.derived_nodes()
+        self._derived: dict[int, int] = {}
+        self._envs: dict[int, int] = {}
+        self._frames: dict[int, int] = {}
+
+    def position(self, q: Position) -> list | None:
+        """`q` described; None for one that refers to what isn't saved (it is computed again)."""
+        try:
+            rest = self._frame(q.rest)
+            match q:
+                case InLiteral():
+                    return ["literal", rest, _text(q.data), q.at]
+                case InChoices():
+                    return ["choices", rest, self.tables.values(q.values), q.low, q.high, q.depth, q.bind]
+                case InText():
+                    return ["text", rest, self.tables.charset(q.chars), q.inside, q.low, q.high]
+        except KeyError:
+            pass
+        return None
+
+    def _frame(self, frame: Frame | None) -> int:
+        chain = []
+        below = frame
+        while below is not None and below.number not in self._frames:
+            if isinstance(below, Fork):
+                raise KeyError("a fork")
+            chain.append(below)
+            below = below.next
+        found = -1 if below is None else self._frames[below.number]
+        for part in reversed(chain):
+            self.frames.append((self._node(part.node), self._env(part.env), found))
+            found = self._frames[part.number] = len(self.frames) - 1
+        return found
+
+    def _node(self, node: n.Node) -> int:
+        """0 or more: a node of the grammar; below: a derived one, -1 - its index."""
+        if node in self.tables.nodes:
+            return self.tables.nodes[node]
+        if id(node) not in self._derived:
+            origin = self._origins[id(node)]
+            if isinstance(origin, n.Repeat):
+                made = ["repeat", self._node(origin.item), origin.low, origin.high]
+            else:
+                made = ["tail", self._node(origin)]
+            self.derived.append(made)
+            self._derived[id(node)] = -len(self.derived)
+        return self._derived[id(node)]
+
+    def _env(self, env: Env) -> int:
+        if id(env) not in self._envs:
+            values = []
+            for name, value in env.values.items():
+                if isinstance(value, Thunk):
+                    values.append([name, "grammar", self._node(value.node), self._env(value.env)])
+                elif isinstance(value, Unbound):
+                    values.append([name, "values", self.tables.values(value.values)])
+                else:
+                    values.append([name, "text", _text(value)])
+            self.envs.append([self.tables.numbers[id(env.grammar)], env.level, values])
+            self._envs[id(env)] = len(self.envs) - 1
+        return self._envs[id(env)]
+
+
+class _PositionReader:
+    """The same tables, turned into positions of a new automaton."""
+
+    def __init__(self, facts: dict, arrays: dict[str, np.ndarray], tables: _GrammarReader, automaton: Automaton):
+        self.tables, self.positions = tables, automaton.positions
+        frames = automaton.frames
+        for values in tables.values:
+            frames.text_list(values)
+        self.derived: list[n.Node] = []
+        for described in facts["derived"]:
+            match described:
+                case ["tail", index] if isinstance(origin := self._node(index), n.Seq) and origin.items:
+                    self.derived.append(frames.tail(origin))
+                case ["repeat", item, low, high]:
+                    self.tables.check_counts(low, high)
+                    self.derived.append(frames.repeat(self._node(item), low, high))
+                case _:
+                    raise ValueError(f"no derived node: {described!r}")
+        self.envs: list[Env] = []
+        for number, level, values in facts["envs"]:
+            if level not in (0, 1):
+                raise ValueError("no such level")
+            self.envs.append(frames.env(_at(tables.grammars, number), dict(map(self._value, values)), level))
+        self.frames: list[Frame] = []
+        automaton.limits.check("positions", len(arrays["frames"]), "too many frames in the file")
+        for node, env, below in arrays["frames"].tolist():
+            self.frames.append(frames.frame(self._node(node), _at(self.envs, env), self._frame(below)))
+
+    def _frame(self, index: Any) -> Frame | None:
+        return None if index == -1 else _at(self.frames, index)
+
+    def _node(self, index: Any) -> n.Node:
+        return _at(self.tables.nodes, index) if index >= 0 else _at(self.derived, -1 - index)
+
+    def _value(self, described: list) -> tuple[str, bytes | Thunk | Unbound]:
+        match described:
+            case [str(name), "grammar", node, env]:
+                return name, Thunk(self._node(node), _at(self.envs, env))
+            case [str(name), "values", values]:
+                return name, Unbound(_at(self.tables.values, values))
+            case [str(name), "text", text]:
+                return name, _bytes(text)
+        raise ValueError(f"no parameter's value: {described!r}")
+
+    def position(self, described: list) -> Position:
+        match described:
+            case ["literal", rest, text, at]:
+                data = _bytes(text)
+                _at(data, at)
+                return self.positions.literal(data, at, self._frame(rest))
+            case ["choices", rest, index, low, high, depth, None | str() as bind]:
+                values = _at(self.tables.values, index)
+                _at(values, low), _at(values, high - 1), _at(values[low], depth)
+                if low >= high or values[low][:depth] != values[high - 1][:depth]:
+                    raise ValueError("choices that don't agree")
+                return self.positions.choices(values, low, high, depth, bind, self._frame(rest))
+            case ["text", rest, index, inside, low, high]:
+                chars = _at(self.tables.charsets, index)
+                inside = None if inside is None else _inside(chars, tuple(inside))
+                self.tables.check_counts(low, high)
+                return self.positions.text(chars, inside, low, high, self._frame(rest))
+        raise ValueError(f"no position: {described!r}")
+
+
+def _inside(chars: CharSet, state: tuple) -> tuple:
+    """`state` if it is one within a character of `chars`."""
+    work, seen = [after for after in chars.edges(None).values() if after[0]], set()
+    while work:
+        one = work.pop()
+        if one == state:
+            return one
+        if one not in seen:
+            seen.add(one)
+            work += [after for after in chars.edges(one).values() if after[0]]
+    raise ValueError("no such state inside a character")

@@ -1,19 +1,23 @@
-"""Positions: where in the grammar the next byte is read, and what comes after.
+"""Positions: where in a grammar the next byte is read, and the stack of what comes after.
 
-A position is what to read now plus a stack of frames, the rest of each construct that
-is still open. Frames are interned, so equal rests are one object. Tail calls leave no
-frame, so right recursion loops instead of growing; other recursion is a stack as deep as
-the text nests. Nothing is made before generation reaches it; a bounded repeat is two
-numbers in a frame or position.
+A position is what is read now, and a stack of frames: the rest of each construct that is still
+open. Equal frames are one object, and equal positions too, so comparing two is comparing their
+identities. A tail call leaves no frame, so right recursion loops instead of growing; other
+recursion is a stack as deep as the text nests. A bounded repeat is two numbers in a frame or
+position. Nothing is made before generation reaches it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from os.path import commonprefix
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
+from constrained.errors import LimitError
+from constrained.grammar import nodes as n
 from constrained.grammar.charset import DONE, CharSet
-from constrained.grammar.nodes import Node
+from constrained.grammar.grammar import Grammar
+from constrained.limits import Limits
 
 
 class Env:
@@ -26,13 +30,14 @@ class Env:
     values : dict
         Parameter -> bytes (bound), :class:`Thunk`, or :class:`Unbound`.
     level : int
-        0 or 1, where there are values never that of the frame below: tells the frames of neighbouring calls apart.
-        (No more than that, so that calls at different depths of a stack share what they can.)
+        0 or 1; where there are values, never that of the frame below: tells the frames of
+        neighbouring calls apart. (No more than that, so that calls at different depths of a
+        stack share what they can.)
     """
 
     __slots__ = ("grammar", "level", "values")
 
-    def __init__(self, grammar, values: dict, level: int):
+    def __init__(self, grammar: Grammar, values: dict[str, Value], level: int):
         self.grammar, self.values, self.level = grammar, values, level
 
 
@@ -41,7 +46,7 @@ class Thunk:
 
     __slots__ = ("env", "node")
 
-    def __init__(self, node: Node, env: Env):
+    def __init__(self, node: n.Node, env: Env):
         self.node, self.env = node, env
 
     def __eq__(self, other):
@@ -54,10 +59,14 @@ class Thunk:
 class Unbound:
     """A template argument that is a slot: one of `values`, chosen where it is first written."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_texts",)
 
     def __init__(self, values: tuple[bytes, ...]):
-        self.values = values
+        self._texts = values
+
+    @property
+    def values(self) -> tuple[bytes, ...]:
+        return self._texts
 
     def __eq__(self, other):
         return isinstance(other, Unbound) and self.values is other.values
@@ -65,23 +74,47 @@ class Unbound:
     def __hash__(self):
         return id(self.values)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[bytes]:
         return iter(self.values)
 
 
+Value = bytes | Thunk | Unbound
+NO_CALL = Env(Grammar({}, n.NEVER), {}, 1)
+"""The environment of what is part of no rule's call: a fork, or the bottom of a stack."""
+
+
 class Frame:
-    """What is still to be read once the current construct is done; None ends the text."""
+    """What is still to be read once the current construct is done; None stands for the end of the text.
+
+    Attributes
+    ----------
+    node : Node
+        What is read.
+    env : Env
+        The parameters' values in `node`.
+    next : Frame or None
+        What comes after.
+    number : int
+        Above those of all frames below.
+    closure : tuple of Position or None
+        The positions reached from here without reading a byte, once they are known.
+    depth : int
+        Frames from here down to the end, or to a fork.
+    """
 
     __slots__ = ("closure", "depth", "env", "next", "node", "number")
 
-    def __init__(self, node: Node, env: Env, next: Frame | None, number: int):
+    closure: tuple[Position, ...] | None
+    depth: int
+
+    def __init__(self, node: n.Node, env: Env, next: Frame | None, number: int):
         self.node, self.env, self.next, self.number = node, env, next, number
         self.closure = None
-        self.depth = 1 if next is None else next.depth + 1  # frames from here down to the end, or a fork
+        self.depth = 1 if next is None else next.depth + 1
 
 
 class Fork(Frame):
-    """Stacks that differ below what is being read: any of `ways` (frames, or None) goes on.
+    """Stacks that differ below what is being read: what comes next is any of `ways` (frames, or None).
 
     A node of a graph-structured stack (Tomita, "An efficient augmented-context-free parsing algorithm", 1987).
     """
@@ -89,7 +122,7 @@ class Fork(Frame):
     __slots__ = ("ways",)
 
     def __init__(self, ways: tuple[Frame | None, ...], number: int):
-        super().__init__(None, None, None, number)
+        super().__init__(n.NEVER, NO_CALL, None, number)
         self.ways = ways
 
 
@@ -99,26 +132,148 @@ class Bottom(Frame):
     __slots__ = ()
 
     def __init__(self, number: int):
-        super().__init__(None, None, None, number)
+        super().__init__(n.NEVER, NO_CALL, None, number)
+
+
+class Frames:
+    """Makes frames, environments and the nodes that reading derives from a grammar's, each only once."""
+
+    def __init__(self, limits: Limits):
+        self._limit = limits.frames
+        self.bottom = Bottom(0)
+        self._frames: dict[tuple, Frame] = {(): self.bottom}
+        self._envs: dict[tuple, Env] = {}
+        self._repeats: dict[tuple, n.Repeat] = {}
+        self._tails: dict[int, tuple[n.Seq, n.Node]] = {}  # with the sequence, whose id is the key
+        self._lists: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def frame(self, node: n.Node, env: Env, next: Frame | None) -> Frame:
+        if next is not None and next.node is node and _is_loop(node, env, next.env):
+            return next  # x* x* is x*: recursion at both ends of a rule makes many
+        key = (id(node), id(env), next.number if next else -1)
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = Frame(node, env, next, self._next_number())
+        return found
+
+    def fork(self, ways: tuple[Frame | None, ...]) -> Frame:
+        """What is any of `ways`."""
+        found = self._frames.get(ways)
+        if found is None:
+            found = self._frames[ways] = Fork(ways, self._next_number())
+        return found
+
+    def _next_number(self) -> int:
+        number = len(self._frames)
+        if number >= self._limit:
+            raise LimitError(
+                "frames",
+                self._limit,
+                "the automaton's stacks have too many entries",
+                "let the grammar nest less deeply, or compile it anew from time to time",
+            )
+        return number
+
+    def env(self, grammar: Grammar, values: dict[str, Value], level: int) -> Env:
+        if not values:
+            level = 0  # nothing is bound in its frames, so none need telling apart
+        key = (id(grammar), level, tuple(values.items()))
+        found = self._envs.get(key)
+        if found is None:
+            found = self._envs[key] = Env(grammar, values, level)
+        return found
+
+    @property
+    def env_count(self) -> int:
+        return len(self._envs)
+
+    def repeat(self, item: n.Node, low: int, high: int | None) -> n.Repeat:
+        """The node that reads `item` `low` to `high` times."""
+        key = (id(item), low, high)
+        found = self._repeats.get(key)
+        if found is None:
+            found = self._repeats[key] = n.Repeat(item, low, high)
+        return found
+
+    def know_repeat(self, node: n.Repeat) -> None:
+        """Let `node` be what :meth:`repeat` gives for its item and bounds, unless there is one."""
+        self._repeats.setdefault((id(node.item), node.low, node.high), node)
+
+    def tail(self, node: n.Seq) -> n.Node:
+        """`node` without its first item."""
+        found = self._tails.get(id(node))
+        if found is None:
+            rest = node.items[1:]
+            found = self._tails[id(node)] = node, rest[0] if len(rest) == 1 else n.Seq(rest)
+        return found[1]
+
+    def text_list(self, values: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """One object for equal lists of texts (positions compare lists by identity)."""
+        return self._lists.setdefault(values, values)
+
+    def derived_nodes(self) -> dict[int, n.Node]:
+        """By identity, the nodes made here: for a sequence's tail, that sequence; for a repeat, itself."""
+        out: dict[int, n.Node] = {id(repeat): repeat for repeat in self._repeats.values()}
+        out.update((id(tail), node) for node, tail in self._tails.values())
+        return out
+
+
+def _is_loop(node: n.Node, env: Env, other: Env) -> bool:
+    """Whether `node` is an unbounded repeat that reads the same in both environments."""
+    return (
+        isinstance(node, n.Repeat)
+        and node.low == 0
+        and node.high is None
+        and env.grammar is other.grammar
+        and not env.values
+        and not other.values
+    )
+
+
+class Successors(Protocol):
+    """What a position's step needs: see `closure.Closure`."""
+
+    positions: Positions
+
+    def enter(self, frame: Frame | None) -> tuple[Position, ...]: ...
+
+    def into_choices(
+        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Frame | None
+    ) -> tuple[Position, ...]: ...
 
 
 class Position:
-    """Base: `number` orders positions, `step(byte)` gives the positions after it."""
+    """Base: `number` orders positions, `rest` is what comes after."""
 
     __slots__ = ("_steps", "number", "rest")
+
+    def __init__(self, number: int, rest: Frame | None):
+        self.number, self.rest = number, rest
+        self._steps: dict[int, tuple[Position, ...]] = {}
 
     def reads(self) -> tuple:
         """Equal for positions that read the same and differ in their frames alone."""
         return (type(self),)
 
-    def step(self, automaton, byte: int) -> tuple:
+    def first(self) -> Iterable[int]:
+        """The bytes that can be read here."""
+        return ()
+
+    def step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
+        """The positions after `byte`."""
         found = self._steps.get(byte)
         if found is None:
-            found = self._steps[byte] = self._step(automaton, byte)
+            found = self._steps[byte] = self._step(closure, byte)
         return found
 
-    def run(self, automaton) -> tuple[bytes, tuple] | None:
-        """The one way to go on, as far as that is known without a step, and the positions after it; None: not known."""
+    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
+        return ()
+
+    def forced(self, closure: Successors) -> tuple[bytes, tuple[Position, ...]] | None:
+        """Text that must come next, as far as that is plain without a step, and the positions after it."""
         return None
 
 
@@ -127,23 +282,11 @@ class Accept(Position):
 
     __slots__ = ()
 
-    def first(self):
-        return ()
-
-    def _step(self, automaton, byte):
-        return ()
-
 
 class StepEnd(Position):
     """An action is complete; `rest` is what may follow it."""
 
     __slots__ = ()
-
-    def first(self):
-        return ()
-
-    def _step(self, automaton, byte):
-        return ()
 
 
 class InLiteral(Position):
@@ -151,21 +294,25 @@ class InLiteral(Position):
 
     __slots__ = ("at", "data")
 
-    def reads(self):
+    def __init__(self, number: int, rest: Frame | None, data: bytes, at: int):
+        super().__init__(number, rest)
+        self.data, self.at = data, at
+
+    def reads(self) -> tuple:
         return InLiteral, self.data, self.at
 
-    def first(self):
+    def first(self) -> Iterable[int]:
         return (self.data[self.at],)
 
-    def run(self, automaton):
-        return self.data[self.at :], automaton.enter(self.rest)
+    def forced(self, closure: Successors) -> tuple[bytes, tuple[Position, ...]] | None:
+        return self.data[self.at :], closure.enter(self.rest)
 
-    def _step(self, automaton, byte):
+    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
         if byte != self.data[self.at]:
             return ()
         if self.at + 1 == len(self.data):
-            return automaton.enter(self.rest)
-        return (automaton.in_literal(self.data, self.at + 1, self.rest),)
+            return closure.enter(self.rest)
+        return (closure.positions.literal(self.data, self.at + 1, self.rest),)
 
 
 class InChoices(Position):
@@ -176,37 +323,54 @@ class InChoices(Position):
 
     __slots__ = ("bind", "depth", "high", "low", "values")
 
-    def reads(self):
+    def __init__(
+        self,
+        number: int,
+        rest: Frame | None,
+        values: tuple[bytes, ...],
+        low: int,
+        high: int,
+        depth: int,
+        bind: str | None,
+    ):
+        super().__init__(number, rest)
+        self.values, self.low, self.high, self.depth, self.bind = values, low, high, depth, bind
+
+    def reads(self) -> tuple:
         return InChoices, id(self.values), self.low, self.high, self.depth, self.bind
 
-    def first(self):
-        out, at = [], self.low
-        while at < self.high:
-            byte = self.values[at][self.depth]
+    def first(self) -> Iterable[int]:
+        out, i = [], self.low
+        while i < self.high:
+            byte = self.values[i][self.depth]
             out.append(byte)
-            at = self._after(byte, at)
+            i = self._after(byte, i)
         return out
 
-    def run(self, automaton):
-        shared = commonprefix((self.values[self.low], self.values[self.high - 1]))  # sorted: all have it
-        if len(shared) == self.depth:
+    def forced(self, closure: Successors) -> tuple[bytes, tuple[Position, ...]] | None:
+        first, last = self.values[self.low], self.values[self.high - 1]
+        end = self.depth  # values are sorted: what the first and the last share, all do
+        while end < len(first) and first[end] == last[end]:
+            end += 1
+        if end == self.depth:
             return None
-        after = automaton.into_choices(self.values, self.low, self.high, len(shared), self.bind, self.rest)
-        return shared[self.depth :], after
+        return first[self.depth : end], closure.into_choices(
+            self.values, self.low, self.high, end, self.bind, self.rest
+        )
 
-    def _after(self, byte: int, at: int) -> int:
+    def _after(self, byte: int, low: int) -> int:
+        """The first value at or after `low` whose next byte is above `byte`."""
         if byte == 255:
             return self.high
-        head = self.values[at][: self.depth] + bytes((byte + 1,))
-        return bisect_left(self.values, head, at, self.high)
+        head = self.values[low][: self.depth] + bytes((byte + 1,))
+        return bisect_left(self.values, head, low, self.high)
 
-    def _step(self, automaton, byte):
+    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
         head = self.values[self.low][: self.depth] + bytes((byte,))
         low = bisect_left(self.values, head, self.low, self.high)
         if low == self.high or self.values[low][self.depth] != byte:
             return ()
-        high = self._after(byte, low)
-        return automaton.into_choices(self.values, low, high, self.depth + 1, self.bind, self.rest)
+        return closure.into_choices(self.values, low, self._after(byte, low), self.depth + 1, self.bind, self.rest)
 
 
 class InText(Position):
@@ -217,21 +381,83 @@ class InText(Position):
 
     __slots__ = ("chars", "high", "inside", "low")
 
-    chars: CharSet
+    def __init__(
+        self, number: int, rest: Frame | None, chars: CharSet, inside: tuple | None, low: int, high: int | None
+    ):
+        super().__init__(number, rest)
+        self.chars, self.inside, self.low, self.high = chars, inside, low, high
 
-    def reads(self):
+    def reads(self) -> tuple:
         return InText, id(self.chars), self.inside, self.low, self.high
 
-    def first(self):
+    def first(self) -> Iterable[int]:
         return self.chars.edges(self.inside).keys()
 
-    def _step(self, automaton, byte):
+    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
         state = self.chars.edges(self.inside).get(byte)
         if state is None:
             return ()
         if state is not DONE and state != DONE:
-            return (automaton.in_text(self.chars, state, self.low, self.high, self.rest),)
+            return (closure.positions.text(self.chars, state, self.low, self.high, self.rest),)
         low = self.low - 1 if self.low else 0
         high = None if self.high is None else self.high - 1
-        more = () if high == 0 else (automaton.in_text(self.chars, None, low, high, self.rest),)
-        return more if low else more + automaton.enter(self.rest)
+        more = () if high == 0 else (closure.positions.text(self.chars, None, low, high, self.rest),)
+        return more if low else more + closure.enter(self.rest)
+
+
+class Positions:
+    """Makes positions, each only once."""
+
+    def __init__(self, limits: Limits):
+        self._limit = limits.positions
+        self._known: dict[tuple, Position] = {}
+        self.accept: Position = self._add((Accept, -1), Accept(1, None))
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _add(self, key: tuple, position: Position) -> Position:
+        if len(self._known) >= self._limit:
+            raise LimitError(
+                "positions",
+                self._limit,
+                "the automaton has too many positions",
+                "loosen a bound: bounded repeats of bounded repeats multiply",
+            )
+        self._known[key] = position
+        return position
+
+    def accept_over(self, rest: Frame) -> Position:
+        """A position that shows that `rest` was reached."""
+        key = Accept, rest.number
+        return self._known.get(key) or self._add(key, Accept(len(self._known) + 1, rest))
+
+    def step_end(self, rest: Frame | None) -> Position:
+        key = StepEnd, rest.number if rest else -1
+        return self._known.get(key) or self._add(key, StepEnd(len(self._known) + 1, rest))
+
+    def literal(self, data: bytes, at: int, rest: Frame | None) -> Position:
+        key = InLiteral, data, at, rest.number if rest else -1
+        return self._known.get(key) or self._add(key, InLiteral(len(self._known) + 1, rest, data, at))
+
+    def text(self, chars: CharSet, inside: tuple | None, low: int, high: int | None, rest: Frame | None) -> Position:
+        key = InText, id(chars), inside, low, high, rest.number if rest else -1
+        return self._known.get(key) or self._add(key, InText(len(self._known) + 1, rest, chars, inside, low, high))
+
+    def choices(
+        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Frame | None
+    ) -> Position:
+        key = InChoices, id(values), low, high, depth, bind, rest.number if rest else -1
+        return self._known.get(key) or self._add(
+            key, InChoices(len(self._known) + 1, rest, values, low, high, depth, bind)
+        )
+
+    def with_rest(self, q: Position, rest: Frame | None) -> Position:
+        """The position that reads what `q` reads, and then goes on with `rest`."""
+        if isinstance(q, InLiteral):
+            return self.literal(q.data, q.at, rest)
+        if isinstance(q, InText):
+            return self.text(q.chars, q.inside, q.low, q.high, rest)
+        if isinstance(q, InChoices):
+            return self.choices(q.values, q.low, q.high, q.depth, q.bind, rest)
+        return self.step_end(rest)

@@ -1,50 +1,59 @@
-"""Calls of rules with template parameters: which values an argument may take, and when it is fixed.
+"""Template instantiation: which values a call's arguments may take, and when each is fixed.
 
-A parameter that stands for a slot is open until it is first written, or handed on.
+A parameter that stands for a slot is open until it is first written, or handed on. The values that
+a relation picks (``another{PLACE, r}``) are listed only when they are looked at: with 50 places
+they are 49 values for each of 50 values of `r`, but how many they are is known without any of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 
-from constrained.automaton import positions as p
-from constrained.automaton.relations import Relations
+from constrained.automaton.positions import Env, Frame, Frames, Thunk, Unbound, Value
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import STEP, Grammar
+from constrained.grammar.relations import ANOTHER, AT, BEFORE, FIRST, NEXT
+
+Texts = tuple[bytes, ...]
 
 
-class Templates(Relations):
-    """Turns calls into (rule body, parameter values); a slot's value is fixed as late as can be."""
+class Templates:
+    """Turns calls into (rule body, parameter values); a slot's value is fixed as late as possible."""
 
-    def scope(self, node: n.Scoped, grammar: Grammar, level: int) -> p.Env:
+    def __init__(self, frames: Frames):
+        self._frames = frames
+        self._selected: dict[tuple, Selection | Grammar] = {}
+        self._keyed: dict[tuple[int, bytes], n.Related] = {}
+
+    def scope(self, node: n.Scoped, grammar: Grammar, level: int) -> Env:
         """The parameters that `node` gives."""
-        values = {}
+        values: dict[str, Value] = {}
         for name, value in node.values.items():
             if isinstance(value, n.Scoped):
-                value = p.Thunk(value.node, self.scope(value, grammar, level))
-            elif isinstance(value, tuple):
-                value = p.Unbound(value)
-            values[name] = value
-        return self.env(grammar, values, level)
+                values[name] = Thunk(value.node, self.scope(value, grammar, level))
+            else:
+                values[name] = Unbound(value) if isinstance(value, tuple) else value
+        return self._frames.env(grammar, values, level)
 
-    def bodies(self, node: n.Call, env: p.Env, level: int) -> Iterator[tuple[n.Node, p.Env]]:
+    def instances(self, node: n.Call, env: Env, level: int) -> Iterator[tuple[n.Node, Env]]:
         """(body, parameters) of the call: several where an argument must be fixed now.
 
-        What the call hands on of `env` is not open any more (see :meth:`ways`).
+        What the call hands on of `env` has its values already (see :meth:`ways`).
         """
         rule = env.grammar.rules[node.rule]
-        pending: list[dict] = [{}]
-        for i in reversed(range(len(node.args))):
+        pending: list[dict[str, Value]] = [{}]
+        for i in reversed(range(len(node.args))):  # a slot's key stands after it
             pending = [
                 {rule.params[i]: value, **done}
                 for done in pending
                 for value in self._argument(node, i, env, done, rule.params)
             ]
         for values in pending:
-            yield rule.body, self.env(env.grammar, values, level)
+            yield rule.body, self._frames.env(env.grammar, values, level)
 
-    def _argument(self, node: n.Call, i: int, env: p.Env, done: dict, params) -> Iterable:
+    def _argument(self, node: n.Call, i: int, env: Env, done: dict[str, Value], params) -> Iterable[Value]:
         """The values argument `i` may take, those after it being `done`."""
         arg = node.args[i]
         if isinstance(arg, n.Var):
@@ -56,46 +65,173 @@ class Templates(Relations):
         if isinstance(arg, n.Choices) and keyed:
             return arg.values  # the slot before it depends on this value
         if isinstance(arg, n.Related):
-            listing = self.related(arg, env)
-            if isinstance(listing, Grammar):
-                return (p.Thunk(arg, env),)
-            return listing.values if keyed or listing.count < 2 else (listing,)
-        value = env.grammar.bindings.get(arg.name) if isinstance(arg, n.Slot) else None
+            selection = self.related(arg, env)
+            if isinstance(selection, Grammar):
+                return (Thunk(arg, env),)
+            return selection.values if keyed or selection.count < 2 else (selection,)
+        if not isinstance(arg, n.Slot):
+            return (Thunk(arg, env),)
+        value = env.grammar.bindings.get(arg.name)
         if isinstance(value, dict):
             if not value:
                 return ()  # nothing anywhere
             key = _key(arg.name, done, params, i)
             value = value.get(key, ())
             if isinstance(value, Grammar):
-                return (p.Thunk(self.at(arg, key), env),)
+                return (Thunk(self._at(arg, key), env),)
         if not isinstance(value, tuple):
-            return (p.Thunk(arg, env),)
-        return value if keyed or len(value) < 2 else (p.Unbound(value),)
+            return (Thunk(arg, env),)
+        return value if keyed or len(value) < 2 else (Unbound(value),)
 
-    def ways(self, names: list[str], env: p.Env, rest: p.Frame | None) -> Iterator[tuple]:
+    def ways(self, names: list[str], env: Env, rest: Frame | None) -> Iterator[tuple[Env, Frame | None]]:
         """(`env`, `rest`) for each way to give the open parameters `names` their values."""
         if not names:
             yield env, rest
             return
-        for value in env.values[names[0]]:
-            bound = self.with_value(env, names[0], value)
+        values = env.values[names[0]]
+        assert isinstance(values, Unbound), "only open parameters are given values"
+        for value in values:
+            bound = self._with_value(env, names[0], value)
             yield from self.ways(names[1:], bound, self.rebind(rest, env, names[0], value))
 
-    def with_value(self, env: p.Env, name: str, value: bytes) -> p.Env:
-        """`env` with one parameter's value chosen."""
-        return self.env(env.grammar, {**env.values, name: value}, env.level)
+    def _with_value(self, env: Env, name: str, value: bytes) -> Env:
+        return self._frames.env(env.grammar, {**env.values, name: value}, env.level)
 
-    def rebind(self, frame: p.Frame | None, env: p.Env, name: str, value: bytes) -> p.Frame | None:
+    def rebind(self, frame: Frame | None, env: Env, name: str, value: bytes) -> Frame | None:
         """`frame` with what is left of `env`'s own call given the parameter's value."""
         own, rest = own_frames(frame, env)
         if own:
-            env = self.with_value(env, name, value)
+            env = self._with_value(env, name, value)
             for node in reversed(own):
-                rest = self.frame(node, env, rest)
+                rest = self._frames.frame(node, env, rest)
         return rest
 
+    def related(self, node: n.Related, env: Env) -> Selection | Grammar:
+        """The values that `node` stands for, the parameters in it having theirs; a Grammar where a key has that.
 
-def own_frames(frame: p.Frame | None, env: p.Env) -> tuple[list[n.Node], p.Frame | None]:
+        Raises
+        ------
+        GrammarError
+            Its slot is not bound to what the relation can pick from, or a parameter is no single value.
+        """
+        to = _related_to(node, env)
+        key = (id(env.grammar), id(node), *to)
+        found = self._selected.get(key)
+        if found is None:
+            found = self._selected[key] = self._select(node, env, to[0])
+        return found
+
+    def _select(self, node: n.Related, env: Env, to: bytes | n.Node | None) -> Selection | Grammar:
+        name = node.slot.name
+        if name not in env.grammar.bindings:  # of a grammar that another's slot is bound to
+            raise GrammarError(f"slot {name} is not bound", hint=f"bind it first: .bind({name}=[...])")
+        if node.relation == AT:
+            return self._at_key(name, env.grammar, to)
+        if isinstance(node.values, n.Related):
+            values = self.related(node.values, env)
+        else:
+            values = self._all_of(name, env.grammar)
+        if isinstance(values, Grammar):
+            raise GrammarError(
+                f"{node.relation}{{...}} picks from a list, but slot {name} is bound to a grammar there",
+                hint="bind it to texts",
+            )
+        if to is n.NEVER:
+            return self._selection(())
+        return values.pick(node.relation, to) if to is None or isinstance(to, bytes) else values
+
+    def _at(self, slot: n.Slot, key: bytes) -> n.Related:
+        """The node of a slot's values at a key."""
+        found = self._keyed.get((id(slot), key))
+        if found is None:
+            found = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
+        return found
+
+    def _at_key(self, name: str, grammar: Grammar, key: bytes | n.Node | None) -> Selection | Grammar:
+        bound, order = grammar.bindings[name], grammar.orders[name]
+        if not isinstance(bound, dict):
+            raise GrammarError(
+                f"at{{{name}, ...}}: slot {name} is not bound by key",
+                hint=f"bind it to a mapping: .bind({name}={{key: [...]}})",
+            )
+        if key is n.EMPTY:
+            return self._selection(tuple(dict.fromkeys(chain(*order.values()))))
+        value = bound.get(key, ())
+        return value if isinstance(value, Grammar) else self._selection(order.get(key, ()))
+
+    def _all_of(self, name: str, grammar: Grammar) -> Selection | Grammar:
+        value = grammar.bindings[name]
+        if isinstance(value, dict) and value:
+            raise GrammarError(
+                f"slot {name} depends on a key, and a relation has none for it",
+                hint=f"write at{{{name}, r}} in place of {name}, r being the key",
+            )
+        if isinstance(value, Grammar):
+            return value
+        found = self._selected.get((id(grammar), name))
+        if found is None:
+            found = self._selected[id(grammar), name] = self._selection(grammar.orders[name] or ())
+        return found
+
+    def _selection(self, given: Texts) -> Selection:
+        return Selection(len(given), lambda: iter(given), self._frames.text_list)
+
+
+class Selection(Unbound):
+    """Some of a slot's texts, in the order in which they were bound; as a parameter's value, one of them.
+
+    Attributes
+    ----------
+    count : int
+    values : tuple of bytes
+        Sorted.
+    """
+
+    __slots__ = ("_each", "_given", "_indices", "_intern", "_sorted", "count")
+
+    def __init__(self, count: int, each: Callable[[], Iterator[bytes]], intern: Callable[[Texts], Texts]):
+        self.count, self._each, self._intern = count, each, intern
+        self._given: Texts | None = None
+        self._sorted: Texts | None = None
+        self._indices: dict[bytes, int] | None = None
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._each() if self._given is None else iter(self._given)
+
+    @property
+    def values(self) -> Texts:
+        if self._sorted is None:
+            self._sorted = self._intern(tuple(sorted(self._in_order())))
+        return self._sorted
+
+    def _in_order(self) -> Texts:
+        if self._given is None:
+            self._given = tuple(self._each())
+        return self._given
+
+    def pick(self, relation: str, text: bytes | None) -> Selection:
+        """Those in `relation` to `text`; none is next to, or before, what is not listed."""
+        if relation == FIRST:
+            return self._part(0, min(self.count, 1))
+        if self._indices is None:
+            self._indices = {text: i for i, text in enumerate(self._in_order())}
+        index = None if text is None else self._indices.get(text)
+        if relation == ANOTHER:
+            return self if index is None else Selection(self.count - 1, lambda: self._without(index), self._intern)
+        if index is None:
+            return self._part(0, 0)
+        return {NEXT: self._part(index + 1, min(index + 2, self.count)), BEFORE: self._part(0, index)}[relation]
+
+    def _part(self, start: int, end: int) -> Selection:
+        return Selection(end - start, lambda: islice(self, start, end), self._intern)
+
+    def _without(self, index: int) -> Iterator[bytes]:
+        return (text for i, text in enumerate(self) if i != index)
+
+
+def own_frames(frame: Frame | None, env: Env) -> tuple[list[n.Node], Frame | None]:
     """What is left of `env`'s own call, and the frame after it."""
     own = []
     while frame is not None and frame.env is env:
@@ -104,21 +240,21 @@ def own_frames(frame: p.Frame | None, env: p.Env) -> tuple[list[n.Node], p.Frame
     return own, frame
 
 
-def open_names(env: p.Env, nodes: Iterable[n.Node]) -> list[str]:
+def open_names(env: Env, nodes: Iterable[n.Node]) -> list[str]:
     """The open parameters that calls in `nodes`, one after the other, hand on in this action."""
-    waiting = [name for name, value in env.values.items() if isinstance(value, p.Unbound)]
+    waiting = [name for name, value in env.values.items() if isinstance(value, Unbound)]
     if not waiting:
         return waiting
     used = set(_handed_on(nodes, env))
     return [name for name in waiting if name in used]
 
 
-def ends_action(node: n.Node, env: p.Env) -> bool:
+def ends_action(node: n.Node, env: Env) -> bool:
     """`node` is an unbound `_STEP`: the text ends here."""
     return isinstance(node, n.Slot) and node.name == STEP and STEP not in env.grammar.bindings
 
 
-def _handed_on(nodes: Iterable[n.Node], env: p.Env) -> Iterator[str]:
+def _handed_on(nodes: Iterable[n.Node], env: Env) -> Iterator[str]:
     for node in nodes:
         if ends_action(node, env):
             return
@@ -131,7 +267,7 @@ def _handed_on(nodes: Iterable[n.Node], env: p.Env) -> Iterator[str]:
             yield from _handed_on(n.children(node), env)
 
 
-def _key(name: str, done: dict, params, i: int) -> bytes:
+def _key(name: str, done: dict[str, Value], params, i: int) -> bytes:
     """The value of the argument after argument `i`, which slot `name` depends on."""
     key = done.get(params[i + 1]) if i + 1 < len(params) else None
     if not isinstance(key, bytes):
@@ -140,3 +276,19 @@ def _key(name: str, done: dict, params, i: int) -> bytes:
             hint=f"write the parameter it depends on after it: rule{{{name}, r}}",
         )
     return key
+
+
+def _related_to(node: n.Related, env: Env) -> tuple:
+    """The texts that `node`, and the relations in it, are related to; NEVER or EMPTY for none, or for any."""
+    inner = _related_to(node.values, env) if isinstance(node.values, n.Related) else ()
+    if not isinstance(node.to, n.Var):
+        return (node.to.data if isinstance(node.to, n.Literal) else None, *inner)
+    value = env.values[node.to.name]
+    if not isinstance(value, Thunk):
+        return (value, *inner)
+    if value.node is not n.NEVER and value.node is not n.EMPTY:  # which `Unordered` gives for no value
+        raise GrammarError(
+            f"{node.relation}{{{node.slot.name}, {node.to.name}}}: {node.to.name} is a piece of grammar, not one text",
+            hint="hand it a slot that is bound to texts, or a text",
+        )
+    return (value.node, *inner)

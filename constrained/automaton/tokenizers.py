@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from constrained.errors import VocabularyError
 
@@ -31,7 +32,7 @@ def read_tokenizer(tokenizer) -> tuple[list[bytes], list[int], set[int]]:
     return _read_tekken(inner) if kind == "tekken" else _read_fast(tokenizer, inner)
 
 
-def backend(tokenizer) -> tuple[str, object]:
+def backend(tokenizer) -> tuple[str, Any]:
     """("tekken" or "fast", what holds the tokens) of a tokenizer; VocabularyError if it is none."""
     if hasattr(tokenizer, "id_to_byte_piece"):
         return "tekken", tokenizer

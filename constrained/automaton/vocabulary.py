@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from constrained.automaton import native
+from constrained.automaton import native, vocabulary_cache
 from constrained.automaton.tokenizers import end_ids, open_tokenizer, read_tokenizer
 from constrained.errors import VocabularyError
 from constrained.grammar.charset import CharSet
@@ -134,19 +134,23 @@ class Vocabulary:
             A folder to keep the prepared vocabulary in, by the tokenizer's content; True: the
             user's cache folder (``$CONSTRAINED_CACHE``, or ``~/.cache/constrained``).
         """
-        if cache:
-            from constrained.automaton.vocabulary_cache import cached
-
-            return cached(tokenizer, cache, eos_token_ids, size)
-        tokens, eos, special = read_tokenizer(tokenizer)
-        eos = eos if eos_token_ids is None else list(eos_token_ids)
+        eos = None if eos_token_ids is None else list(eos_token_ids)
+        place = vocabulary_cache.locate(tokenizer, cache, eos, size) if cache else None
+        arrays = vocabulary_cache.load(*place) if place else None
+        if arrays is not None:
+            return cls.from_arrays(arrays)
+        tokens, own_eos, special = read_tokenizer(tokenizer)
+        eos = own_eos if eos is None else eos
         if not eos:
             raise VocabularyError(
                 f"the tokenizer {getattr(tokenizer, 'name_or_path', '') or type(tokenizer).__name__}"
                 " names no EOS token, so no text could ever end",
                 hint="set tokenizer.eos_token, or pass eos_token_ids=[...]",
             )
-        return cls(tokens, eos, special, size=size)
+        made = cls(tokens, eos, special, size=size)
+        if place:
+            vocabulary_cache.store(made.arrays(), *place)
+        return made
 
     def __len__(self) -> int:
         return self.size
@@ -243,16 +247,15 @@ class Vocabulary:
             No sequence of tokens spells `data`.
         """
         known = self._spellings
-        best: list[int | None] = [0] + [None] * len(data)
+        best = [0] + [len(data) + 1] * len(data)  # tokens of each beginning; no cut takes more than one a byte
         before = [0] * (len(data) + 1)
         for start in range(len(data)):
-            count = best[start]
-            if count is None:
+            if best[start] > len(data):
                 continue
             for end in range(start + 1, min(len(data), start + self.longest) + 1):
-                if data[start:end] in known and (best[end] is None or best[end] > count + 1):
-                    best[end], before[end] = count + 1, start
-        if best[-1] is None:
+                if data[start:end] in known and best[end] > best[start] + 1:
+                    best[end], before[end] = best[start] + 1, start
+        if best[-1] > len(data):
             raise ValueError(f"no tokens spell {data!r}")
         ends, at = [], len(data)
         while at:

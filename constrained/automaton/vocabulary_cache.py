@@ -1,8 +1,8 @@
 """Prepared vocabularies on disk, by the content of their tokenizer.
 
-One file a vocabulary. Several processes may use one folder: a file is written whole or not
-at all, and all write the same. Whatever is wrong with a file or the folder, the vocabulary
-is prepared anew; the cache is never a reason to fail, nor to go on with another vocabulary.
+One file for each vocabulary. Several processes may use one folder: a file is written whole or not
+at all, and all write the same. If anything is wrong with a file or the folder, the vocabulary is
+prepared again: the cache is never a reason to fail, nor to use another vocabulary.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 
 from constrained.automaton import arrays_file
 from constrained.automaton.tokenizers import backend
-from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import cache_folder
 
@@ -31,10 +30,13 @@ SAMPLES = 512
 """Tokens looked at to tell a tokenizer changed in memory from the file it names."""
 
 
-def cached(
-    tokenizer, cache: bool | str | os.PathLike, eos_token_ids: Iterable[int] | None = None, size: int | None = None
-) -> Vocabulary:
-    """`Vocabulary.from_tokenizer`, from disk where it is known there.
+Arrays = dict[str, np.ndarray]
+
+
+def locate(
+    tokenizer, cache: bool | str | os.PathLike[str], eos_token_ids: list[int] | None, size: int | None
+) -> tuple[str, Path] | None:
+    """The key and folder of a tokenizer's vocabulary; None, with a warning, where it can't be cached.
 
     Parameters
     ----------
@@ -43,18 +45,12 @@ def cached(
     cache : True or path-like
         The folder; True: :func:`constrained.files.cache_folder`.
     """
-    eos = None if eos_token_ids is None else list(eos_token_ids)
     try:
-        folder = cache_folder() if cache is True else Path(cache)
-        key = key_of(tokenizer, eos, size)
+        folder = cache_folder() if isinstance(cache, bool) else Path(cache)
+        return key_of(tokenizer, eos_token_ids, size), folder
     except (OSError, RuntimeError, ValueError, TypeError, AttributeError) as error:
         _warn(f"no vocabulary cache: {error}")
-        return Vocabulary.from_tokenizer(tokenizer, eos_token_ids=eos, size=size)
-    found = load(key, folder)
-    if found is None:
-        found = Vocabulary.from_tokenizer(tokenizer, eos_token_ids=eos, size=size)
-        store(found, key, folder)
-    return found
+        return None
 
 
 def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | None = None) -> str:
@@ -92,8 +88,8 @@ def key_of(tokenizer, eos_token_ids: Iterable[int] | None = None, size: int | No
     return digest.hexdigest()
 
 
-def load(key: str, folder: str | os.PathLike) -> Vocabulary | None:
-    """The vocabulary of that key; None if it isn't there, or is damaged (with a warning)."""
+def load(key: str, folder: str | os.PathLike[str]) -> Arrays | None:
+    """The arrays of the vocabulary with that key; None if it isn't there, or is damaged (with a warning)."""
     path = _path(key, folder)
     if not path.exists():
         return None
@@ -101,18 +97,19 @@ def load(key: str, folder: str | os.PathLike) -> Vocabulary | None:
         facts, arrays = arrays_file.read(path, KIND, VERSION)
         if facts.get("key") != key:
             raise DataError(f"{path} is of another key")
-        return _vocabulary(arrays)
+        _check(arrays)
     except (ConstrainedError, KeyError, ValueError, IndexError, OverflowError) as error:
         _warn(f"a cached vocabulary is not used: {error}")
         return None
+    return arrays
 
 
-def store(vocabulary: Vocabulary, key: str, folder: str | os.PathLike) -> bool:
-    """Keep `vocabulary` under `key`; False, with a warning, if the folder can't be written."""
+def store(arrays: Arrays, key: str, folder: str | os.PathLike[str]) -> bool:
+    """Keep a vocabulary's arrays under `key`; False, with a warning, if the folder can't be written."""
     path = _path(key, folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays_file.write(path, KIND, VERSION, {"key": key}, vocabulary.arrays())
+        arrays_file.write(path, KIND, VERSION, {"key": key}, arrays)
     except OSError as error:
         _warn(f"the vocabulary is not cached: {error}")
         return False
@@ -133,12 +130,13 @@ def _read(path, ending: str = "") -> bytes | None:
         return None
 
 
-def _vocabulary(arrays: dict[str, np.ndarray]) -> Vocabulary:
-    """The vocabulary that `arrays` tell, once they go together."""
+def _check(arrays: Arrays) -> None:
+    """DataError unless the arrays fit together."""
     if any(array.ndim != (name != "size") for name, array in arrays.items()):
         raise DataError("its arrays have other shapes")
     lengths, flat, ids = arrays["lengths"], arrays["flat"], arrays["sorted_ids"]
     every, size = arrays["all_lengths"], int(arrays["size"])
+    special = np.concatenate((arrays["eos_token_ids"], arrays["special_ids"]))
     fine = (
         all(arrays[name].dtype == np.int32 for name in ("lengths", "sorted_ids", "all_lengths"))
         and flat.dtype == arrays["all_flat"].dtype == np.uint8
@@ -148,13 +146,14 @@ def _vocabulary(arrays: dict[str, np.ndarray]) -> Vocabulary:
         and int(lengths.sum(dtype=np.int64)) == len(flat)
         and int(every.sum(dtype=np.int64)) == len(arrays["all_flat"])
         and 0 <= ids.min() <= ids.max() < len(every) <= size < 2**31
+        and len(arrays["eos_token_ids"]) > 0
+        and 0 <= special.min() <= special.max() < size
         and np.array_equal(every[ids], lengths)
         and np.bincount(ids).max() == 1
     )
     if not fine:
-        raise DataError("its arrays don't go together")
-    return Vocabulary.from_arrays(arrays)
+        raise DataError("its arrays don't fit together")
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=3)
+    warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -193,3 +193,21 @@ def expected_mask(
         if fewest.get(begun + token, 1 << 30) <= (1 << 29 if left is None else left - 1)
     ]
     return sorted(out + (list(vocabulary.eos_token_ids) if begun in texts else []))
+
+
+def same(grammar: Grammar, longest: int = 60) -> Language:
+    """Exactly the listed texts, exactly their beginnings, and no dead end."""
+    listed = Language(grammar, longest)
+    assert listed.texts
+    found, work = set(), [(grammar.automaton.start, b"")]
+    while work:
+        state, text = work.pop()
+        assert text in listed.prefixes, f"{text!r} begins no text"
+        if state.accepting:
+            found.add(text)
+        assert state.accepting or state.first(), f"dead end after {text!r}"
+        work += [(state.step(b), text + bytes((b,))) for b in state.first()]
+    assert found == listed.texts
+    start = grammar.automaton.start
+    assert start.texts(len(found)) == sorted(found) and start.texts(len(found) - 1) is None
+    return listed

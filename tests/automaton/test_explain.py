@@ -27,7 +27,7 @@ def grammar(name: str) -> Grammar:
 @settings(max_examples=40)
 def test_a_trace_is_at_the_positions_of_the_automaton(name, data):
     automaton = grammar(name).automaton
-    automaton.crowd = tuple  # a trace tells stacks apart that a state joins
+    automaton.stacks.join_positions = tuple  # a trace tells stacks apart that a state joins
     trace, state, text = Trace(automaton), automaton.start, b""
     for _ in range(12):
         assert set(trace.at) == set(state.positions)

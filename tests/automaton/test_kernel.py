@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from constrained import BatchMatcher, Grammar, GrammarError, Vocabulary, compile_grammar
 from constrained.automaton import native
 from constrained.errors import VocabularyError
-from tests.automaton.test_random_knowledge import knowledge
-from tests.automaton.test_real_tokenizers import CASES
-from tests.automaton.test_small_vocabularies import GRAMMARS, vocabularies
+from tests.automaton.cases import CASES, knowledge
+from tests.automaton.small_grammars import GRAMMARS, vocabularies
 from tests.automaton.tokenizers import NAMES, vocabulary
 
 pytestmark = pytest.mark.skipif(

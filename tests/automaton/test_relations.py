@@ -12,8 +12,7 @@ from lark import Lark
 from constrained import ActionKnowledge, CompiledGrammar, Grammar, GrammarError, Vocabulary, compile_grammar
 from constrained.errors import VocabularyError
 from constrained.grammar.source import SHIPPED
-from tests.automaton.brute import Language
-from tests.automaton.test_slots import same
+from tests.automaton.brute import Language, same
 
 IMPORT = "%import relations (another, at, before, first, next)\n"
 BYTES = Vocabulary([*(bytes((b,)) for b in range(256)), b""], [256])
@@ -194,11 +193,11 @@ def test_masks_and_order_are_kept_on_disk(tmp_path):
 
 def test_fifty_places_do_not_make_a_table_of_all_pairs(monkeypatch):
     """One place's 49 others are listed when it is reached, and not before."""
-    from constrained.automaton import relations
+    from constrained.automaton import templates
 
     made = []
-    values = relations.Listing.values.fget
-    monkeypatch.setattr(relations.Listing, "values", property(lambda self: made.append(self) or values(self)))
+    values = templates.Selection.values.fget
+    monkeypatch.setattr(templates.Selection, "values", property(lambda self: made.append(self) or values(self)))
     knowledge = ActionKnowledge.from_lark(
         f'{IMPORT}%declare _STEP PLACE\nstart: goto{{PLACE}}\ngoto{{p}}: "go to " p _STEP goto{{another{{PLACE, p}}}} | "stop"\n'
     )

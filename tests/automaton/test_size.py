@@ -14,7 +14,7 @@ THINGS = [f"mug {i}" for i in range(1, 101)]
 
 
 def positions(compiled) -> int:
-    return len(compiled.automaton._positions)
+    return len(compiled.automaton.positions)
 
 
 def view(at: str) -> dict:
@@ -95,7 +95,7 @@ def made(places: int, things: int, text: str) -> dict[str, list[int]]:
         assert byte is None or matcher.advance(byte)
         automaton = compiled.automaton
         counts.append(
-            [len(kept) for kept in (automaton._positions, automaton._states, automaton._frames, automaton._envs)]
+            [len(automaton.positions), len(automaton.states), len(automaton.frames), automaton.frames.env_count]
         )
     kinds = zip(*(counts[0], counts[1], counts[-1]))
     return dict(zip(("positions", "states", "frames", "parameters"), map(list, kinds)))

@@ -16,24 +16,10 @@ from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.automaton import arrays_file, vocabulary_cache
 from constrained.errors import DataError
 from constrained.files import cache_folder
-from tests.automaton.tokenizers import NAMES
+from tests.automaton.tokenizers import EOS, NAMES, make
 from tests.automaton.tokenizers import tokenizer as real_tokenizer
 
 tokenizers = pytest.importorskip("tokenizers")
-
-
-def make(words=("hello", " world"), decoder=True):
-    """A byte-level tokenizer of all single bytes and `words`."""
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    spelled = [w.replace(" ", "\u0120") for w in words]
-    found = tokenizers.Tokenizer(tokenizers.models.BPE({p: i for i, p in enumerate([*alphabet, *spelled])}, []))
-    found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    found.decoder = tokenizers.decoders.ByteLevel()
-    found.add_special_tokens(["<eos>"])
-    return found
-
-
-EOS = 258
 
 
 def same(one: Vocabulary, other: Vocabulary) -> bool:
@@ -59,7 +45,7 @@ def test_from_disk_it_is_the_same(name, tmp_path, quiet):
     assert same(Vocabulary.from_tokenizer(tokenizer, cache=tmp_path), plain)
     (file,) = tmp_path.iterdir()
     before = file.stat().st_mtime_ns
-    again = vocabulary_cache.load(vocabulary_cache.key_of(tokenizer), tmp_path)
+    again = Vocabulary.from_arrays(vocabulary_cache.load(vocabulary_cache.key_of(tokenizer), tmp_path))
     assert same(again, plain) and file.stat().st_mtime_ns == before
     matcher = compile_grammar(Grammar.from_regex("[a-z ]{3,9}!"), again).matcher()
     expected = compile_grammar(Grammar.from_regex("[a-z ]{3,9}!"), plain).matcher().allowed_token_ids()
@@ -133,7 +119,7 @@ def test_a_damaged_file_is_made_anew(tmp_path):
 def test_a_file_of_another_key_or_of_arrays_that_do_not_fit_is_not_used(tmp_path):
     vocabulary = Vocabulary.from_tokenizer(make(), eos_token_ids=[EOS])
     key = vocabulary_cache.key_of(make(), [EOS])
-    assert vocabulary_cache.store(vocabulary, key, tmp_path)
+    assert vocabulary_cache.store(vocabulary.arrays(), key, tmp_path)
     (file,) = tmp_path.iterdir()
     facts, arrays = arrays_file.read(file, vocabulary_cache.KIND, vocabulary_cache.VERSION)
     other = "0" * 64
@@ -156,7 +142,7 @@ def test_a_file_of_another_key_or_of_arrays_that_do_not_fit_is_not_used(tmp_path
                 found = vocabulary_cache.load(key, tmp_path)
             assert (
                 found is None
-                or found.fingerprint == vocabulary.fingerprint
+                or Vocabulary.from_arrays(found).fingerprint == vocabulary.fingerprint
                 or name in ("eos_token_ids", "special_ids", "size")
             )
         missing = {n: a for n, a in arrays.items() if n != name}
@@ -199,7 +185,7 @@ def test_several_processes_at_once(tmp_path):
 import sys, warnings
 warnings.simplefilter("error")
 from constrained import Vocabulary
-from tests.automaton.test_vocabulary_cache import EOS, make
+from tests.automaton.tokenizers import EOS, make
 expected = Vocabulary.from_tokenizer(make(), eos_token_ids=[EOS]).fingerprint
 from constrained.automaton import vocabulary_cache as cache
 key = cache.key_of(make(), [EOS])
@@ -207,7 +193,7 @@ for i in range(60):
     found = Vocabulary.from_tokenizer(make(), eos_token_ids=[EOS], cache=sys.argv[1])
     assert found.fingerprint == expected
     if i % 3 == 0:
-        assert cache.store(found, key, sys.argv[1])
+        assert cache.store(found.arrays(), key, sys.argv[1])
 """
     root = Path(__file__).resolve().parents[2]
     running = [

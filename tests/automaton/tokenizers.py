@@ -25,3 +25,18 @@ def tokenizer(name: str):
 @lru_cache
 def vocabulary(name: str) -> Vocabulary:
     return Vocabulary.from_tokenizer(tokenizer(name))
+
+
+def make(words=("hello", " world"), decoder=True):
+    """A byte-level tokenizer of all single bytes and `words`."""
+    tokenizers = pytest.importorskip("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    spelled = [w.replace(" ", "\u0120") for w in words]
+    found = tokenizers.Tokenizer(tokenizers.models.BPE({p: i for i, p in enumerate([*alphabet, *spelled])}, []))
+    found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = tokenizers.decoders.ByteLevel()
+    found.add_special_tokens(["<eos>"])
+    return found
+
+
+EOS = 258

@@ -88,7 +88,7 @@ def test_random_recursion(text):
 
 
 def made(grammar: Grammar) -> int:
-    return len(grammar.automaton._positions)
+    return len(grammar.automaton.positions)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_what_does_not_nest_takes_no_stack(name, text, most):
 def test_ways_that_begin_alike_share_a_stack():
     grammar = Grammar.from_lark(GRAMMARS["many ways that begin alike"][0])
     assert grammar.matches("a" * 300 + "d" + "bc" * 150)
-    assert max(len(state.positions) for state in grammar.automaton._states.values()) <= 2
+    assert max(len(state.positions) for state in grammar.automaton.states) <= 2
 
 
 def test_a_slot_that_is_bound_to_nothing_must_not_hide_recursion():

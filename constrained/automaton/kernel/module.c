@@ -1,6 +1,9 @@
 /* What Python sees: constrained.automaton._kernel. */
 #include "kernel.h"
 
+#define AS_STRING(token) #token
+#define STRING(macro) AS_STRING(macro)
+
 PyObject *name_enter, *name_capped, *name_number, *name_near; /* what is asked of Python, by names made once */
 
 static struct PyModuleDef definition = {
@@ -25,5 +28,6 @@ PyMODINIT_FUNC PyInit__kernel(void) {
         !(CoreType = add(module, "Core", &core_spec)) || !add(module, "Rows", &rows_spec))
         Py_CLEAR(module);
     if (module && PyModule_AddIntConstant(module, "MAX_EOS", MAX_EOS) < 0) Py_CLEAR(module);
+    if (module && PyModule_AddStringConstant(module, "SOURCES", STRING(KERNEL_SOURCES)) < 0) Py_CLEAR(module);
     return module;
 }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.decoding.device import DeviceMatcher, DeviceTables
 from constrained.errors import VocabularyError
-from tests.automaton.test_small_vocabularies import (
+from tests.automaton.small_grammars import (
     GRAMMARS,
     patterns,
     tokens,

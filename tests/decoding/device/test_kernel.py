@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
 from constrained.decoding.device import DeviceMatcher, DeviceTables, gumbel
-from tests.automaton.test_small_vocabularies import GRAMMARS
+from tests.automaton.small_grammars import GRAMMARS
 from tests.decoding.device.walk import DEVICE, at
 
 triton = pytest.importorskip("triton", reason="triton is not installed: pip install triton")

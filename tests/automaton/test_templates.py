@@ -7,25 +7,7 @@ import re
 import pytest
 
 from constrained import Grammar, GrammarError, Vocabulary, compile_grammar
-from tests.automaton.brute import Language
-
-
-def same(grammar: Grammar, longest: int = 60) -> Language:
-    """Exactly the listed texts, exactly their beginnings, and no dead end."""
-    listed = Language(grammar, longest)
-    assert listed.texts
-    found, work = set(), [(grammar.automaton.start, b"")]
-    while work:
-        state, text = work.pop()
-        assert text in listed.prefixes, f"{text!r} begins no text"
-        if state.accepting:
-            found.add(text)
-        assert state.accepting or state.first(), f"dead end after {text!r}"
-        work += [(state.step(b), text + bytes((b,))) for b in state.first()]
-    assert found == listed.texts
-    start = grammar.automaton.start
-    assert start.texts(len(found)) == sorted(found) and start.texts(len(found) - 1) is None
-    return listed
+from tests.automaton.brute import Language, same
 
 
 def test_a_slot_is_any_of_its_values_wherever_it_stands():

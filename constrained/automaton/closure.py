@@ -1,0 +1,377 @@
+"""The ε-closure: which positions a stack reaches without reading a byte.
+
+What a construct begins with is the same on whatever stack it stands, but for the frames below. So
+where the stack has no say, that is worked out once over an open stack (a `Summary`), and then
+pushed on each stack that the construct comes to stand on: rules that nest are entered on ever new
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from constrained.automaton.graph_stack import GraphStack
+from constrained.automaton.liveness import Liveness
+from constrained.automaton.positions import (
+    NO_CALL,
+    Bottom,
+    Env,
+    Fork,
+    Frame,
+    Frames,
+    Position,
+    Positions,
+    Thunk,
+)
+from constrained.automaton.templates import Selection, Templates, ends_action, open_names, own_frames
+from constrained.errors import GrammarError, LimitError
+from constrained.grammar import nodes as n
+from constrained.grammar.grammar import Grammar
+from constrained.limits import Limits
+
+_PASSING = -1
+"""The number of frames that are entered at once and are not kept."""
+
+Entered = dict[Position, Frame | None]
+
+
+class Summary:
+    """The positions that a construct begins with, over a stack left open.
+
+    Attributes
+    ----------
+    frames : list of (Node, Env, int)
+        Pushed on the stack, each over the one of that index; -1: over the stack.
+    positions : list of (Position, int)
+        What is read, and over which of the frames.
+    nullable : bool
+        The construct may read nothing, so that what is below may come at once.
+    is_plain : bool
+        Nothing in it depends on the stack: no template parameters, whose values may be tied to what is below.
+    """
+
+    __slots__ = ("frames", "is_plain", "nullable", "positions")
+
+    def __init__(self, entered: Iterable[Position], bottom: Position):
+        self.frames: list[tuple[n.Node, Env, int]] = []
+        indices: dict[Frame | None, int] = {bottom.rest: -1}
+        self.nullable = False
+        self.positions: list[tuple[Position, int]] = []
+        for q in entered:
+            if q is bottom:
+                self.nullable = True
+            else:
+                self.positions.append((q, self._index(q.rest, indices)))
+        self.is_plain = not any(env.values for _, env, _ in self.frames)
+
+    def _index(self, frame: Frame | None, indices: dict[Frame | None, int]) -> int:
+        chain = []
+        below = frame
+        while below not in indices:
+            assert below is not None, "every stack here stands on the bottom"
+            chain.append(below)
+            below = below.next
+        for part in reversed(chain):
+            self.frames.append((part.node, part.env, indices[part.next]))
+            indices[part] = len(self.frames) - 1
+        return indices[frame]
+
+    def push(self, frames: Frames, below: Frame | None) -> list[Frame | None]:
+        """The frames on the stack `below`; last, for the index -1, that stack."""
+        made: list[Frame | None] = []
+        for node, env, under in self.frames:
+            made.append(frames.frame(node, env, below if under < 0 else made[under]))
+        made.append(below)
+        return made
+
+
+class Closure:
+    """ε-closures over one grammar, each worked out once.
+
+    Parameters
+    ----------
+    liveness : Liveness or None
+        What tells which stacks can be finished, where not all can.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        frames: Frames,
+        positions: Positions,
+        stacks: GraphStack,
+        templates: Templates,
+        liveness: Liveness | None,
+        limits: Limits,
+    ):
+        self.positions = positions
+        self._grammar, self._frames, self._stacks, self._templates = grammar, frames, stacks, templates
+        self._liveness, self._limits = liveness, limits
+        self._bottom = positions.accept_over(frames.bottom)
+        self._summaries: dict[tuple[int, int], Summary | None] = {}
+        self._entered = 0
+
+    def enter(self, frame: Frame | None) -> tuple[Position, ...]:
+        """The positions reached from `frame` without reading a byte."""
+        accept = self.positions.accept
+        work = [frame]  # first what is below, where nothing need be read
+        while work:
+            top = work[-1]
+            if top is None or top.closure is not None:
+                work.pop()
+                continue
+            summary = self.summary(top)
+            below: Sequence[Frame | None] = ()
+            if isinstance(top, Fork):
+                below = self._living(top.ways)
+            elif summary and summary.nullable:
+                below = (top.next,)
+            missing = [b for b in below if b is not None and b.closure is None]
+            if missing:
+                work += missing
+                continue
+            found = dict.fromkeys(q for b in below for q in ((accept,) if b is None else b.closure or ()))
+            if summary:
+                made = summary.push(self._frames, top.next)
+                found.update(dict.fromkeys(self.positions.with_rest(q, made[over]) for q, over in summary.positions))
+            elif not below:
+                found = self.entered_by(top)
+            top.closure = self._stacks.join_positions(tuple(found))
+        return (accept,) if frame is None else frame.closure or ()
+
+    def into_choices(
+        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Frame | None
+    ) -> tuple[Position, ...]:
+        """Positions `depth` bytes into `values[low:high]`, those after a finished one included."""
+        out: tuple[Position, ...] = ()
+        if len(values[low]) == depth:
+            out = self.enter(self._after_choice(rest, bind, values[low]))
+            low += 1
+        if low == high:
+            return out
+        return (*out, self.positions.choices(values, low, high, depth, bind, rest))
+
+    def _after_choice(self, rest: Frame | None, bind: str | None, value: bytes) -> Frame | None:
+        return rest if bind is None or rest is None else self._templates.rebind(rest, rest.env, bind, value)
+
+    def near(self, frame: Frame | None) -> Frame | None:
+        """As `GraphStack.near`; where values may be missing, what may begin depends on all that is below."""
+        return frame if self._liveness is not None else self._stacks.near(frame)
+
+    def summary(self, frame: Frame) -> Summary | None:
+        """What `frame` begins with on any stack; None where that depends on the stack."""
+        env = frame.env
+        if env is NO_CALL or env.values or self._liveness is not None:
+            return None
+        key = id(frame.node), id(env)
+        if key not in self._summaries:
+            self._summaries[key] = None  # worth its while if it comes again
+            return None
+        summary = self._summaries[key]
+        if summary is None:
+            summary = self._summaries[key] = self._summarize(frame.node, env)
+        return summary if summary.is_plain else None
+
+    def _summarize(self, node: n.Node, env: Env) -> Summary:
+        return Summary(self.entered_by(self._frames.frame(node, env, self._frames.bottom)), self._bottom)
+
+    def prepare(self, most: int) -> None:
+        """Summarize up to `most` constructs before they are reached, if stacks nest."""
+        if self._liveness is not None or not self._grammar.nests:
+            return
+        work = [(self._grammar.start, self._frames.env(self._grammar, {}, 0))]
+        for node, env in work:
+            key = id(node), id(env)
+            if env.values or self._summaries.get(key) is not None:
+                continue
+            self._summaries[key] = summary = self._summarize(node, env)
+            work += [(above, its) for above, its, _ in summary.frames]
+            if len(self._summaries) >= most:
+                return
+
+    def entered_by(self, start: Frame) -> Entered:
+        """The positions of :meth:`enter`, each with the frame whose node is read there."""
+        frames, templates = self._frames, self._templates
+        out: Entered = {}
+        seen: set[int] = set()
+        again: set[int] = set()  # what the repeats entered here go on with after an item
+        work: list[Frame | None] = [start]
+        most = self._limits.closure
+        while work:
+            frame = work.pop()
+            if frame is None:
+                out[self.positions.accept] = None
+                continue
+            if frame.number != _PASSING:
+                if frame.number in seen:
+                    continue
+                seen.add(frame.number)
+                if len(seen) > most:
+                    raise LimitError(
+                        "closure",
+                        most,
+                        "too many ways to go on without reading any text",
+                        "put text before what grows: a template's argument, rules that may be empty",
+                    )
+            node, env, rest = frame.node, frame.env, frame.next
+            if isinstance(frame, Bottom):
+                out[self._bottom] = None
+            elif isinstance(frame, Fork):
+                work.extend(self._living(frame.ways))
+            elif isinstance(node, n.Literal):
+                out[self.positions.literal(node.data, 0, rest)] = frame
+            elif isinstance(node, n.Chars):
+                out[self.positions.text(node.chars, None, 1, 1, rest)] = frame
+            elif isinstance(node, n.Choices):
+                self._choose(frame, node.values, None, rest, out, work)
+            elif isinstance(node, n.Seq):
+                if node.items:
+                    tail = frames.frame(frames.tail(node), env, rest) if len(node.items) > 1 else rest
+                    work.append(self._passing(node.items[0], env, tail))
+                else:
+                    work.append(rest)
+            elif isinstance(node, n.Alt):
+                work.extend(self._living([self._passing(item, env, rest) for item in node.items]))
+            elif isinstance(node, n.Repeat):
+                self._enter_repeat(node, frame, out, work, again)
+            elif isinstance(node, n.Call):
+                if not node.args and not env.values:  # the common case, and quicker so
+                    body = env.grammar.rules[node.rule].body
+                    work.append(frames.frame(body, frames.env(env.grammar, {}, 0), rest))
+                    continue
+                level = _level(rest)
+                found = [
+                    frames.frame(body, inner, after)
+                    for chosen, after in templates.ways(open_names(env, (node,)), env, rest)
+                    for body, inner in templates.instances(node, chosen, level)
+                ]
+                work.extend(self._living(found) if len(found) > 1 else found)
+            elif isinstance(node, n.Scoped):
+                work.append(frames.frame(node.node, templates.scope(node, env.grammar, _level(rest)), rest))
+            elif isinstance(node, n.Var):
+                self._enter_var(node.name, frame, out, work)
+            elif isinstance(node, n.Related):
+                for chosen, after in templates.ways(open_names(env, (node,)), env, rest):
+                    self._enter_values(node.slot, templates.related(node, chosen), frame, after, out, work)
+            elif isinstance(node, n.Slot):
+                self._enter_slot(node, frame, out, work)
+        self._entered += len(seen)
+        self._limits.check(
+            "entered",
+            self._entered,
+            "too many ways to go on without reading any text, in all",
+            "put text before what grows, or compile the grammar anew from time to time",
+        )
+        return out
+
+    def _passing(self, node: n.Node, env: Env, rest: Frame | None) -> Frame:
+        """A frame that is entered at once: where it reads text there and then, it isn't kept."""
+        if self._liveness is None and type(node) in (n.Literal, n.Chars, n.Choices):
+            return Frame(node, env, rest, _PASSING)
+        return self._frames.frame(node, env, rest)
+
+    def _living(self, frames: Sequence[Frame | None]) -> Sequence[Frame | None]:
+        """Those of `frames` from which the text can be finished."""
+        return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
+
+    def _choose(
+        self,
+        frame: Frame,
+        values: tuple[bytes, ...],
+        bind: str | None,
+        rest: Frame | None,
+        out: Entered,
+        work: list[Frame | None],
+    ) -> None:
+        """One of `values`, read at `frame`; then `rest`."""
+        low = 0
+        if not values[0]:  # the empty text is among them
+            work.append(self._after_choice(rest, bind, b""))
+            low = 1
+        if low < len(values):
+            for position in self.into_choices(values, low, len(values), 0, bind, rest):
+                out[position] = frame
+
+    def _enter_repeat(
+        self, node: n.Repeat, frame: Frame, out: Entered, work: list[Frame | None], again: set[int]
+    ) -> None:
+        env, rest, low, high = frame.env, frame.next, node.low, node.high
+        self._frames.know_repeat(node)
+        if isinstance(node.item, n.Chars):
+            out[self.positions.text(node.item.chars, None, low, high, rest)] = frame
+            if low == 0:
+                work.append(rest)
+            return
+        if frame.number in again and self.positions.accept in self.enter(self._frames.frame(node.item, env, None)):
+            # an item was passed without reading anything, so all that are left can be, and a smaller
+            # count adds nothing; where items can't be, joined stacks came to this count by themselves
+            work.extend(self._living([rest]))
+            return
+        left = None if high is None else high - 1
+        after = rest
+        if left != 0:
+            after = self._frames.frame(self._frames.repeat(node.item, max(low - 1, 0), left), env, rest)
+            again.add(after.number)
+        item = self._frames.frame(node.item, env, after)
+        work.extend([item] if low else self._living([item, rest]))
+
+    def _enter_var(self, name: str, frame: Frame, out: Entered, work: list[Frame | None]) -> None:
+        env, rest = frame.env, frame.next
+        value = env.values[name]
+        if isinstance(value, Thunk):
+            work.append(self._frames.frame(value.node, value.env, rest))
+        elif isinstance(value, bytes):
+            if value:
+                out[self.positions.literal(value, 0, rest)] = frame
+            else:
+                work.append(rest)
+        elif rest is None or rest.env is not env:
+            self._choose(frame, value.values, None, rest, out, work)  # not used again: no need to tie
+        else:
+            values = self._living_values(value.values, env, rest, name) if self._liveness else value.values
+            self._choose(frame, values, name, rest, out, work)
+
+    def _living_values(self, values: tuple[bytes, ...], env: Env, rest: Frame, name: str) -> tuple[bytes, ...]:
+        """Those of `values` with which the rest of the call can be finished."""
+        if self._liveness is None or name not in open_names(env, own_frames(rest, env)[0]):
+            return values  # only written: each will do
+        rebind, can_finish = self._templates.rebind, self._liveness.can_finish
+        kept = tuple(value for value in values if can_finish(rebind(rest, env, name, value)))
+        return values if len(kept) == len(values) else self._frames.text_list(kept)
+
+    def _enter_slot(self, node: n.Slot, frame: Frame, out: Entered, work: list[Frame | None]) -> None:
+        env = frame.env
+        value = env.grammar.bindings.get(node.name)
+        if ends_action(node, env):
+            out[self.positions.step_end(frame.next)] = frame
+        elif isinstance(value, dict) and value:
+            raise GrammarError(
+                f"slot {node.name} depends on a key, but stands where there is none",
+                hint=f"use it as a template argument followed by its key, such as rule{{{node.name}, r}}",
+            )
+        elif isinstance(value, Grammar):
+            self._enter_values(node, value, frame, frame.next, out, work)
+        elif value:
+            self._choose(frame, value, None, frame.next, out, work)
+
+    def _enter_values(
+        self,
+        slot: n.Slot,
+        values: Selection | Grammar,
+        frame: Frame,
+        rest: Frame | None,
+        out: Entered,
+        work: list[Frame | None],
+    ) -> None:
+        if not isinstance(values, Grammar):
+            if values.values:
+                self._choose(frame, values.values, None, rest, out, work)
+            return
+        if values.unbound():
+            raise GrammarError(f"slot {slot.name} is bound to a grammar whose slots are not: {values.unbound()}")
+        work.append(self._frames.frame(values.start, self._frames.env(values, {}, _level(rest)), rest))
+
+
+def _level(rest: Frame | None) -> int:
+    """The level of a call that goes on with `rest` (see `Env`)."""
+    return 0 if rest is None else 1 - rest.env.level
