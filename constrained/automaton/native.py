@@ -34,7 +34,7 @@ def _load() -> ModuleType | None:
             stacklevel=2,
         )
         return None
-    if sources_digest(SOURCES) not in (None, _kernel.SOURCES):
+    if sources_digest(SOURCES) not in (None, getattr(_kernel, "SOURCES", "")):
         warnings.warn(
             f"the C kernel was built from other C files than those in {SOURCES}, and is not used; {_SLOWER}. "
             f"Build it again: {BUILD}",
