@@ -1,11 +1,11 @@
-"""What binding anew costs at each step of a game: view to slots, what may come next, compiled, its first mask.
+"""The cost of binding slots at each step of a game: bind the view, next action, compile, first mask.
 
     constrained bench binding --json benchmarks/results/binding.json
 
-Steps of games (made from seeds, or ALFWorld's own) as a solver plays them, and of a room of 50 receptacles with 100
-objects at one of them; or of ScienceWorld's tasks as their gold actions go. Each step is taken `--repeats` times and its
-fastest time is its figure, so that what else the machine does is left out; p50 and p99 go over the steps. What is made
-for each step is counted, exactly, by tests/automaton/test_size.py.
+The steps are those of games (made from seeds, or ALFWorld's) played by a solver, and of a room of 50 receptacles with
+100 objects at one of them; or the gold actions of ScienceWorld's tasks. Each step is repeated `--repeats` times and its
+fastest time counts, which excludes other load on the machine; p50 and p99 are over the steps. The exact number of
+states built at each step is checked by tests/automaton/test_size.py.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ import gc
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
+from itertools import islice, pairwise
 
 import numpy as np
 
-from benchmarks.engine import machine, vocabularies
+from benchmarks.engine import vocabularies
+from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.environments.household import HouseholdEnv, load_games, make_game, solve
 from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.environments.scienceworld.slots import asked, bindings
 from constrained.errors import ConstrainedError, GameError
-from constrained.files import to_json, write_whole
 
 PARTS = ("bind", "next action", "compile", "first mask")
-"""What is together the rebinding."""
+"""Together these are the rebinding."""
 AFTER = ("set budget", "the action's tokens", "after")
 BUDGET = 200
 RECEPTACLES, OBJECTS = 50, 100
@@ -37,7 +36,7 @@ RECEPTACLES, OBJECTS = 50, 100
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a game: where the path is, what is in view there, and what is done."""
+    """One step of a game: the knowledge after the path so far, the view, and the action."""
 
     knowledge: ActionKnowledge
     view: dict
@@ -45,21 +44,16 @@ class Step:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench binding`."""
-    parser.add_argument(
-        "--environment",
-        choices=("household", "alfworld", "scienceworld"),
-        default="household",
-        help="games made from seeds (default), ALFWorld's seen ones, or ScienceWorld's tasks",
-    )
-    parser.add_argument("--games", type=int, default=10, help="how many (default: 10)")
-    parser.add_argument("--vocabulary", choices=vocabularies.BY_SIZE, default="tekken")
-    parser.add_argument("--repeats", type=int, default=9, help="of each step (default: 9)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    add = parser.add_argument
+    add("--environment", choices=("household", "alfworld", "scienceworld"), default="household",
+        help="games made from seeds (default), ALFWorld's seen ones, or ScienceWorld's tasks")  # fmt: skip
+    add("--games", type=int, default=10, help="how many (default: 10)")
+    add("--vocabulary", choices=vocabularies.BY_SIZE, default="tekken")
+    add("--repeats", type=int, default=9, help="of each step (default: 9)")
+    add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Measure, print the table, write the JSON."""
     if options.games < 1 or options.repeats < 1:
         raise ConstrainedError("--games and --repeats are positive numbers")
     tokens = vocabularies.load(options.vocabulary)
@@ -77,11 +71,9 @@ def run_command(options: argparse.Namespace) -> int:
         for name, steps in sets.items()
         for row in measure(name, steps, vocabulary, options.vocabulary, options.repeats)
     ]
-    print(table(rows, options.vocabulary, vocabulary.size))
-    if options.json:
-        facts = {"version": __version__, "machine": machine.describe(), "vocabulary": options.vocabulary}
-        write_whole(options.json, to_json({**facts, "repeats": options.repeats, "rows": rows}))
-    return 0
+    facts = {"version": __version__, "machine": describe_machine(), "vocabulary": options.vocabulary}
+    result = {**facts, "repeats": options.repeats, "rows": rows}
+    return report(table(rows, options.vocabulary, vocabulary.size), result, options)
 
 
 def game_steps(knowledge: ActionKnowledge, environment: str, count: int) -> Iterator[Step]:
@@ -92,20 +84,20 @@ def game_steps(knowledge: ActionKnowledge, environment: str, count: int) -> Iter
             commands = solve(game)
         except GameError:
             continue
-        env, place = HouseholdEnv(game), knowledge
+        env, current = HouseholdEnv(game), knowledge
         env.reset()
         for command in commands:
             view = env.view()
-            yield Step(place, view, command)
-            place = place.bind_view(view).after(command)
+            yield Step(current, view, command)
+            current = current.bind_view(view).after(command)
             env.step(command)
 
 
 def room_steps(knowledge: ActionKnowledge, rounds: int = 6) -> Iterator[Step]:
-    """Things are carried about in the largest room; all of them can be taken wherever one is."""
+    """Steps that carry objects through the largest room; all objects are within reach everywhere."""
     shelves = [f"shelf {i}" for i in range(1, RECEPTACLES + 1)]
     mugs = [f"mug {i}" for i in range(1, OBJECTS + 1)]
-    at, place = None, knowledge
+    at, current = None, knowledge
     for i in range(rounds):
         source, target, mug = shelves[7 * i + 1], shelves[7 * i + 5], mugs[13 * i + 3]
         for action, goes_to in (
@@ -119,12 +111,12 @@ def room_steps(knowledge: ActionKnowledge, rounds: int = 6) -> Iterator[Step]:
                 "OBJECT": {at: mugs} if at else {},
                 "EXAMINABLE": {at: [at, *mugs[:9]]} if at else {},
             }  # fmt: skip
-            yield Step(place, view, action)
-            place, at = place.bind_view(view).after(action), goes_to
+            yield Step(current, view, action)
+            current, at = current.bind_view(view).after(action), goes_to
 
 
 def science_steps(knowledge: ActionKnowledge, count: int) -> Iterator[Step]:
-    """The gold actions of the first `count` tasks of ScienceWorld, but for those that no longer fit."""
+    """The gold actions of the first `count` tasks of ScienceWorld, except those that no longer apply."""
     simulator = borrow()
     try:
         for name in simulator.tasks[:count]:
@@ -140,13 +132,13 @@ def science_steps(knowledge: ActionKnowledge, count: int) -> Iterator[Step]:
 
 
 def measure(name: str, steps: list[Step], vocabulary: Vocabulary, tokenizer: str, repeats: int) -> list[dict]:
-    """The figures of each part over `steps`, in microseconds."""
+    """The times of each part over `steps`, in microseconds."""
     tokens = vocabularies.load(tokenizer)
     spelled = [vocabularies.spell(tokens, step.action) for step in steps]
     mask = np.zeros((1, vocabulary.words), np.int32)
     best = np.full((len(steps), len(PARTS) + len(AFTER)), np.inf)
     gc.collect()
-    gc.disable()  # a collection would fall on some step by chance
+    gc.disable()  # a collection would slow a random step
     try:
         for _ in range(repeats):
             for i, (step, ids) in enumerate(zip(steps, spelled)):
@@ -181,7 +173,7 @@ def take(step: Step, ids: list[int], vocabulary: Vocabulary, mask: np.ndarray) -
     clock.append(time.perf_counter())
     bound.after(step.action)
     clock.append(time.perf_counter())
-    return [b - a for a, b in zip(clock, clock[1:])]
+    return [b - a for a, b in pairwise(clock)]
 
 
 def _spread(found: np.ndarray) -> dict[str, float]:
@@ -189,13 +181,12 @@ def _spread(found: np.ndarray) -> dict[str, float]:
 
 
 def table(rows: list[dict], vocabulary: str, size: int) -> str:
-    """The figures in Markdown."""
-    lines = [f"| {vocabulary}, {size:,} tokens | | p50 | p99 | worst |", "|---|---|---:|---:|---:|"]
+    """The figures as a Markdown table."""
+    cells = []
     last = None
     for row in rows:
-        figures = " | ".join(f"{row[key]:,.0f} µs" for key in ("p50", "p99", "worst"))
-        head = f"{row['set']} ({row['steps']} steps)" if row["set"] != last else ""
+        name = f"{row['set']} ({row['steps']} steps)" if row["set"] != last else ""
         part = f"**{row['part']}**" if row["part"] == "rebinding" else row["part"]
-        lines.append(f"| {head} | {part} | {figures} |")
+        cells.append([name, part, *(f"{row[key]:,.0f} µs" for key in ("p50", "p99", "worst"))])
         last = row["set"]
-    return "\n".join(lines)
+    return markdown([f"{vocabulary}, {size:,} tokens", "", "p50", "p99", "worst"], cells, left=2)

@@ -1,23 +1,22 @@
-"""What masks on the device cost: a step within a grammar over one without, and the apply kernel beside xgrammar's.
+"""The cost of masks on the device: a step within a grammar over one without, and the apply kernel beside xgrammar's.
 
     constrained bench device --device cuda --json benchmarks/results/device_cuda.json
 
-Every figure is a median over repeats. On a CUDA device what is timed is captured as a graph and timed by events, so it
-is the device's time and not Python's; on the CPU it is the plain torch reference, timed by the clock. Two kinds of
-rows: *wide*, all in free text, where a mask row of the whole vocabulary is read; *text*, spread over the places of a
-whole KnowAgent step. The model is a randomly initialised Llama with the vocabulary's width, one token at a time.
+Every figure is a median over repeats. On a CUDA device the timed calls are captured as a graph and timed by events, so
+that it is the device's time and not Python's; on the CPU the plain torch reference is timed by the clock. There are two
+kinds of rows: *wide*, all in free text, where a mask row of the whole vocabulary is read; *text*, spread over the
+states of a whole KnowAgent step. The model is a randomly initialised Llama with the vocabulary's width, one token at a time.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
-from benchmarks.engine import machine, vocabularies
+from benchmarks.engine import vocabularies
+from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import Grammar, Vocabulary, __version__, compile_grammar
 from constrained.errors import ConstrainedError
-from constrained.files import to_json, write_whole
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 EMBEDDED = "embedded"
@@ -25,7 +24,6 @@ EMBEDDED = "embedded"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench device`."""
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--batch", type=int, action="append", help=f"rows, repeatable; default: {BATCHES}")
     parser.add_argument("--vocabulary", choices=(EMBEDDED, *vocabularies.BY_SIZE), default="tekken")
@@ -34,11 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", type=int, default=8, help="of the model (default: 8)")
     parser.add_argument("--width", type=int, default=512, help="hidden size of the model (default: 512)")
     parser.add_argument("--repeats", type=int, default=30, help="of each measurement (default: 30)")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Build the tables, measure, print, write the JSON."""
     import torch
 
     batches = sorted(set(options.batch or BATCHES))
@@ -79,14 +76,11 @@ def run_command(options: argparse.Namespace) -> int:
         "host synchronisations per token": bench.synchronisations(batches[0]),
         "rows": rows,
     }
-    print(table(result))
-    if options.json:
-        write_whole(options.json, to_json(result))
-    return 0
+    return report(table(result), result, options)
 
 
 def knowagent_step() -> Grammar:
-    """The third KnowAgent step of a question, as the shipped formats and knowledge have it."""
+    """The third KnowAgent step of a question, in the shipped format."""
     text = r"[^\]\n]{1,80}"
     action = Grammar.from_regex(rf"(Search|Lookup|Finish)\[{text}\]|Retrieve\[{text}\]")
     path = "Start->Search[Milhouse]->Retrieve[Allie Goertz]"
@@ -94,10 +88,10 @@ def knowagent_step() -> Grammar:
 
 
 def hardware(device: str) -> dict[str, str | int]:
-    """What the figures were taken on."""
+    """The machine, the device and the versions."""
     import torch
 
-    found = {**machine.describe(), "torch": torch.__version__, "threads": torch.get_num_threads()}
+    found = {**describe_machine(), "torch": torch.__version__, "threads": torch.get_num_threads()}
     if device == "cuda":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -111,25 +105,25 @@ def hardware(device: str) -> dict[str, str | int]:
 
 
 def table(result: dict) -> str:
-    """The figures as Markdown."""
-    hardware, built = result["hardware"], result["tables"]
+    """The figures as a Markdown table, with a heading and notes."""
+    hardware = result["hardware"]
     name = hardware.get("device", f"{hardware['processor']}, {hardware['threads']} threads")
-    head = (
-        "rows", "kind", "argmax", "masked step", "+ pruned mass", "sampled", "masked, sampled",
-        "model, 1 token", "within the grammar", "overhead", "apply", "xgrammar's apply",
-    )  # fmt: skip
+    head = ("rows", "kind", "argmax", "masked step", "+ pruned mass", "sampled", "masked, sampled",
+            "model, 1 token", "within the grammar", "overhead", "apply", "xgrammar's apply")  # fmt: skip
+    keys = ("argmax", "step", "step with pruned mass", "sample", "step by chance", "decode", "decode within")
+    cells = [
+        [row["batch"], row["rows"], *(_seconds(row[k]) for k in keys), f"{row['overhead %']:+.1f} %",
+         _seconds(row["apply"]), _seconds(row["apply xgrammar"])]
+        for row in result["rows"]
+    ]  # fmt: skip
     out = [
         f"{name}; {result['dtype']} logits of {result['size']:,} ({result['vocabulary']}); torch {hardware['torch']}",
-        "Tables: {states:,} states, {wide states:,} wide, {bytes:,} bytes, {build seconds:.1f} s".format(**built),
+        "Tables: {states:,} states, {wide states:,} wide, {bytes:,} bytes, {build seconds:.1f} s".format(
+            **result["tables"]
+        ),
         "",
-        "| " + " | ".join(head) + " |",
-        "|---:|---|" + "---:|" * (len(head) - 2),
+        markdown(head, cells, left=2),
     ]
-    for row in result["rows"]:
-        keys = ("argmax", "step", "step with pruned mass", "sample", "step by chance", "decode", "decode within")
-        cells = [str(row["batch"]), row["rows"], *(_seconds(row[k]) for k in keys), f"{row['overhead %']:+.1f} %"]
-        cells += [_seconds(row["apply"]), _seconds(row["apply xgrammar"])]
-        out.append("| " + " | ".join(cells) + " |")
     waits = result["host synchronisations per token"]
     if waits is not None:
         out += ["", f"Host synchronisations per token in the loop: {waits:g}"]

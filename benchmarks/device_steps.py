@@ -15,15 +15,15 @@ from constrained.decoding import bitmask
 from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables, gumbel
 
 CONTEXT = 128
-"""Tokens that the model has read before the one it is timed on."""
+"""Tokens read before the one that is timed."""
 
 INNER = 8
-"""Runs in one captured graph, so that the events' own resolution doesn't count."""
+"""Calls in one captured graph, so that the resolution of the events doesn't matter."""
 
 
 @dataclass
 class Bench:
-    """Measurements over one set of tables."""
+    """Measurements with one set of tables."""
 
     tables: DeviceTables
     dtype: torch.dtype
@@ -44,15 +44,15 @@ class Bench:
     def measure(self, batch: int, kind: str) -> dict:
         """The figures of one batch size, in seconds."""
         device = self.tables.device
-        places = self.states(kind)
-        states = places[((torch.arange(batch, device=device) + 0.5) * len(places) / batch).long()]
+        available = self.states(kind)
+        states = available[((torch.arange(batch, device=device) + 0.5) * len(available) / batch).long()]
         matcher = DeviceMatcher(self.tables, batch)
         logits = torch.randn(batch, self.tables.size, device=device).to(self.dtype)
         read, one = self._decoder(batch)
 
         def masked(**options) -> Callable[[], object]:
             def run():
-                matcher.state.copy_(states)  # every time from the same places
+                matcher.state.copy_(states)  # start from the same states every time
                 return matcher.step(logits, **options)
 
             return run
@@ -91,7 +91,7 @@ class Bench:
         return found | self._apply(matcher, logits)
 
     def _decoder(self, batch: int) -> tuple[Callable[[], None], Callable[[], torch.Tensor]]:
-        """(reads the context, one decode step at its end that leaves all as it was)."""
+        """A function that reads the context, and one that decodes a token after it and leaves the cache as it was."""
         device = self.tables.device
         cache = StaticCache(config=self.model.config, max_cache_len=CONTEXT + 8)
         ids = torch.randint(self.tables.size, (batch, CONTEXT), device=device)
@@ -113,7 +113,7 @@ class Bench:
         return read, one
 
     def _apply(self, matcher: DeviceMatcher, logits: torch.Tensor) -> dict:
-        """Packed masks onto logits: ours and xgrammar's."""
+        """Time the application of packed masks to logits, ours and xgrammar's."""
         mask = matcher.mask()
         kernel = matcher.backend.apply
         try:
@@ -127,7 +127,7 @@ class Bench:
         return {"apply": ours_seconds, "apply xgrammar": their_seconds, "apply equal": bool(torch.equal(ours, other))}
 
     def states(self, kind: str) -> torch.Tensor:
-        """States to stand at: the one that allows most, or those along a greedy text of random logits."""
+        """The state that allows most tokens ("wide"), or the states along a greedy text of random logits ("text")."""
         if kind == "wide":
             most = bitmask.expand(self.tables.masks, self.tables.size).sum(1).argmax()
             wide = torch.nonzero(self.tables.mask_row == most).flatten()[0]
@@ -144,7 +144,7 @@ class Bench:
         return torch.cat(met)
 
     def time(self, *runs: Callable[[], object]) -> list[float]:
-        """Median seconds of each, taken in turns, so that what slows the machine for a while slows all of them."""
+        """Median seconds of each, measured in turns, so that temporary load slows all of them alike."""
         once = self._by_clock if self.tables.device.type == "cpu" else self._by_events
         timers = [once(run) for run in runs]
         times = [[timer() for timer in timers] for _ in range(self.repeats)]
@@ -179,7 +179,7 @@ class Bench:
             graph.replay()
             last.record()
 
-            def read() -> float:  # after all are sent off: nothing waits in between
+            def read() -> float:  # after all are launched, so nothing waits in between
                 last.synchronize()
                 return first.elapsed_time(last) / 1000 / INNER
 
@@ -188,7 +188,7 @@ class Bench:
         return once
 
     def synchronisations(self, batch: int, steps: int = 20) -> float | None:
-        """Times that a token made the host wait; None where there is no device to wait for."""
+        """Host synchronisations per token; None on the CPU."""
         if self.tables.device.type == "cpu":
             return None
         matcher, flag = DeviceMatcher(self.tables, batch), AsyncFlag(self.tables.device)
@@ -207,6 +207,6 @@ class Bench:
 
 
 def _allowed(matcher: DeviceMatcher, states: torch.Tensor) -> float:
-    """Tokens allowed, on average over the rows."""
+    """Mean number of allowed tokens over the rows."""
     matcher.state.copy_(states)
     return bitmask.expand(matcher.mask(), matcher.tables.size).sum(1).float().mean().item()

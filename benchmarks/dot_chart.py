@@ -1,4 +1,4 @@
-"""The dot chart of two pictures: lines with names, in groups with headings; in each panel a figure and its words."""
+"""A dot chart: named lines in groups with headings; each panel shows one figure per line."""
 
 from __future__ import annotations
 
@@ -10,27 +10,18 @@ from benchmarks.plot_style import FAINT, MARKS, SMALL, SOFT, caption, cut, drawi
 from constrained.errors import ConstrainedError
 
 _NAMES, _PANEL, _LINE, _INDENT = 2.25, 2.75, 0.2, 0.14
-"""Inches: the names' column, a panel, a line's height, and how far names stand to the right of their heading."""
+"""Inches: the column of names, a panel, the height of a line, and the indentation of names under headings."""
 
 _GAP = 0.4
-"""Lines of room above a heading."""
+"""Space above a heading, in lines."""
 
 MOST_LINES = 200
-"""With more, nobody reads the picture."""
+"""With more, the picture can't be read."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the chart.
-
-    Attributes
-    ----------
-    name : str
-    points : mapping of str to mapping of str to float
-        Panel -> kind of mark (see `plot_style.MARKS`) -> figure.
-    notes : mapping of str to str
-        Panel -> why there is no figure.
-    """
+    """One line: for each panel, kind of mark (see `plot_style.MARKS`) -> figure; notes say why there is none."""
 
     name: str
     points: Mapping[str, Mapping[str, float]]
@@ -47,19 +38,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Panel:
-    """One column of the chart.
-
-    Attributes
-    ----------
-    title : str
-    unit : str
-        What stands under the axis; it says which direction is better, too.
-    words : callable
-        A figure as it is written beside its mark.
-    log : bool
-    most : float or None
-        The end of the axis; None: as far as the figures go.
-    """
+    """One column: `unit` is written under the axis, `words` formats a figure, the axis ends at `most` (None: auto)."""
 
     title: str
     unit: str
@@ -71,25 +50,7 @@ class Panel:
 def draw_dots(
     path: Path, title: str, marks: Mapping[str, str], panels: Mapping[str, Panel], groups: Sequence[Group], source: str
 ) -> None:
-    """Draw the chart.
-
-    Parameters
-    ----------
-    path : Path
-        It ends in one of `plot_style.SUFFIXES`.
-    title : str
-    marks : mapping of str to str
-        Kind of mark -> what it means, for the key.
-    panels : mapping of str to Panel
-    groups : sequence of Group
-    source : str
-        The caption.
-
-    Raises
-    ------
-    ConstrainedError
-        There are more than `MOST_LINES`.
-    """
+    """Draw the chart; `marks` is its legend, `source` its caption. Raises ConstrainedError above `MOST_LINES` lines."""
     names = [cut(line.name, 40) for group in groups for line in group.lines]
     if len(names) > MOST_LINES:
         raise ConstrainedError(f"{len(names)} lines are too many for one picture", f"draw at most {MOST_LINES}")
@@ -113,13 +74,13 @@ def draw_dots(
 
 
 def _names(axis, headings: Sequence[tuple[float, str]]) -> float:
-    """Names with their left ends in line, headings a little before them; how many inches stand beside the axis."""
+    """Left-align the names, with the headings before them; returns the width of the column in inches."""
     labels = axis.get_yticklabels()
     beside = max(label.get_window_extent().width for label in labels) / axis.figure.dpi + 0.15
     axis.tick_params(axis="y", pad=72 * beside)
     for label in labels:
         label.set_horizontalalignment("left")
-    axis.set_zorder(1)  # headings may run on over the panels, where their line is empty
+    axis.set_zorder(1)  # headings may extend over the panels, where their line is empty
     axis.patch.set_visible(False)
     for y, heading in headings:
         axis.annotate(
@@ -148,7 +109,7 @@ def _panel(axis, panel: Panel, name: str, lines: Sequence[tuple[float, Line]]) -
 
 
 def _limits(axis, panel: Panel, least: float, most: float) -> None:
-    """Room for the words beside the marks, on both sides."""
+    """Leave room for the text beside the marks, on both sides."""
     if panel.log:
         span = (most / least) ** 0.18 if most > least else 10.0
         axis.set_xlim(least / span**0.5, most * span**1.6)
@@ -161,7 +122,7 @@ def _limits(axis, panel: Panel, least: float, most: float) -> None:
 
 
 def _marks(axis, y: float, points: Mapping[str, float], words: Callable[[float], str]) -> None:
-    """The marks of one line, joined; each with its figure on the side away from the other."""
+    """Draw the marks of one line, joined; the outer ones are labelled on their outer side."""
     if not points:
         return
     least, most = min(points.values()), max(points.values())

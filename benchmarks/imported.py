@@ -1,31 +1,28 @@
-"""Hold knowledge imported from alfred.pddl against play, beside household.lark.
+"""Check knowledge imported from alfred.pddl against play, beside household.lark.
 
     constrained bench imported [--every N] [--json FILE]
 
-The expert's actions all had an effect, so knowledge that is true of the game admits each; of
-what KnowAgent's Llama-2-13b did, the "Nothing happens." should be forbidden. The imported
-knowledge is judged twice: with its slots bound once, to all names of the house (but for what
-never changes: where the receptacles stand), so that only the order of actions can speak against
-one; and with its slots bound to the game's state at every
-step, as its comments say. household.lark is bound to the game's state, too.
+The expert's actions all had an effect, so knowledge that is true of the game admits them; of what KnowAgent's
+Llama-2-13b did, the actions answered by "Nothing happens." should be forbidden. The imported knowledge judges twice:
+with its slots bound once, to all names of the house (except where the receptacles stand, which never changes), so that
+only the order of actions can speak against one; and with its slots bound to the game's state at every step, as its
+comments say. household.lark is bound to the game's state, too.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
-from tqdm import tqdm
-
-from benchmarks import reporting
-from benchmarks.replay import SETS, TRAINING_GAMES, Transcript, read_expert, read_knowagent
+from benchmarks.replay import SETS, Transcript, training_games, transcripts_by_game
+from benchmarks.reporting import add_every, markdown, report
 from constrained.environments.base import Binding
 from constrained.environments.data import data_file
-from constrained.environments.household import HouseholdEnv, load_games
+from constrained.environments.household import HouseholdEnv
 from constrained.environments.household.game import Game
 from constrained.environments.household.world import TRAITS, World
 from constrained.environments.suite import Suite
@@ -39,20 +36,20 @@ DOMAIN = "alfred.pddl"
 """The file of ALFWorld's planning domain."""
 
 FIXED = ("START_L", "START_O", "GOTO_LOCATION_R", "GOTO_LOCATION_LEND")
-"""Slots that order alone takes from the state at the start: what never changes, and the start itself."""
+"""Slots that "order alone" takes from the initial state: what never changes, and the start itself."""
 
 JUDGES = ("imported, order alone", "imported, bound to the state", "household.lark")
 
 
 def import_alfred() -> Imported:
-    """ALFWorld's planning domain, its commands written as the game reads them."""
+    """ALFWorld's planning domain, its commands worded as the game reads them."""
     texts = read_texts(data_file("alfworld/logic_2.1.1/alfred.twl2").read_text(encoding="utf-8"))
     domain = data_file("alfworld/logic_2.1.1/alfred.pddl").read_text(encoding="utf-8")
     return import_pddl(domain, texts=texts, source=DOMAIN)
 
 
 def state_of(imported: Imported, world: World) -> State:
-    """A household as a state of the planning domain, under the names that the player uses."""
+    """A household as a state of the planning domain, with the player's names."""
     house = world.house
     objects = {name: kind for kind, names in house.things.items() for name in names}
     state = State(imported.domain, objects, [(t, name) for t in TRAITS for name in house.traits[t]])
@@ -66,7 +63,7 @@ def state_of(imported: Imported, world: World) -> State:
 
 
 def update(state: State, world: World) -> None:
-    """Make the state's changing facts those of the world."""
+    """Set the state's changing facts to those of the world."""
     [agent] = state.things["agent"]
     state.set_facts("atLocation", [(agent, world.location)])
     state.set_facts("holds", [(agent, world.held)] if world.held else [])
@@ -77,7 +74,7 @@ def update(state: State, world: World) -> None:
 
 
 class DomainEnv(HouseholdEnv):
-    """A household whose view binds the slots of the imported knowledge, too, to the game's state."""
+    """A household whose view also binds the slots of the imported knowledge to the game's state."""
 
     def __init__(self, game: Game, imported: Imported):
         self._imported = imported
@@ -103,7 +100,7 @@ def in_domain(suite: Suite) -> tuple[Suite, ActionKnowledge]:
     Raises
     ------
     ConstrainedError
-        The games of the suite are others, or ALFWorld's files aren't there.
+        The suite has other games, or ALFWorld's files are missing.
     """
     ours = False
     if suite.knowledge == "household":
@@ -123,7 +120,7 @@ def _domain_env(make: Callable[[], HouseholdEnv], imported: Imported) -> DomainE
 
 
 def judge(game: Game, transcript: Transcript, imported: Imported, knowledge: dict[str, ActionKnowledge]) -> Counter:
-    """Play a transcript and count what each knowledge says of the actions with and without effect.
+    """Play a transcript and count each judge's verdicts on the actions with and without effect.
 
     Returns
     -------
@@ -142,24 +139,19 @@ def judge(game: Game, transcript: Transcript, imported: Imported, knowledge: dic
             break
         bound = bound.bind_view(view(imported.file, state))
         household = household.bind_view(env.view())
-        places = (order, bound, household)
-        judgements = [place.judge(action) for place in places]
+        judges = (order, bound, household)
+        judgements = [judge.judge(action) for judge in judges]
         env.step(action)
         for name, judgement in zip(JUDGES, judgements):
             counts["effect" if env.had_effect else "nothing", name, judgement.verdict] += 1
         if env.had_effect:
             update(state, env.world)
-            order, bound, household = (p.after(action) if j else p for p, j in zip(places, judgements))
+            order, bound, household = (k.after(action) if ok else k for k, ok in zip(judges, judgements))
     return counts
 
 
-def transcripts(name: str) -> Iterator[Transcript]:
-    """The transcripts of one of the published sets."""
-    return read_expert() if name == "expert" else read_knowagent(name)
-
-
 def run(every: int = 1, progress: bool = True) -> dict[str, dict]:
-    """Judge all published transcripts, or those of each `every`-th training game.
+    """Judge the transcripts of each `every`-th training game.
 
     Returns
     -------
@@ -169,14 +161,10 @@ def run(every: int = 1, progress: bool = True) -> dict[str, dict]:
     imported = import_alfred()
     knowledge = dict.fromkeys(JUDGES, imported.knowledge())
     knowledge["household.lark"] = ActionKnowledge.from_lark("household")
-    waiting: dict[str, list[tuple[str, Transcript]]] = {}
-    for name in SETS:
-        for transcript in transcripts(name):
-            waiting.setdefault(transcript.name, []).append((name, transcript))
+    transcripts = transcripts_by_game()
     totals: dict[str, Counter] = {name: Counter() for name in SETS}
-    bar = tqdm(load_games("train", every=every), total=-(-TRAINING_GAMES // every), unit="game", disable=not progress)
-    for game in bar:
-        for name, transcript in waiting.get(game.name, []):
+    for game in training_games(every, progress):
+        for name, transcript in transcripts.get(game.name, []):
             totals[name].update(judge(game, transcript, imported, knowledge))
             totals[name]["transcripts"] += 1
     return {name: _figures(total) for name, total in totals.items() if total}
@@ -196,29 +184,22 @@ def _figures(total: Counter) -> dict:
 
 
 def table(figures: dict[str, dict]) -> str:
-    """Lay the figures out as a small table in Markdown."""
-    lines = [
-        "| transcripts | knowledge | with effect | of these invalid | misordered | nothing happens | of these forbidden |",
-        "|---|---|---:|---:|---:|---:|---:|",
-    ]
+    """The figures as a Markdown table."""
+    head = ["transcripts", "knowledge", "with effect", "of these invalid", "misordered", "nothing happens",
+            "of these forbidden"]  # fmt: skip
+    rows = []
     for name, f in figures.items():
         for judge_name in JUDGES:
             found = f[judge_name]
             forbidden = found["nothing, invalid"] + found["nothing, misordered"]
-            lines.append(
-                f"| {name} | {judge_name} | {f['effect']:,} | {found['effect, invalid']:,} "
-                f"| {found['effect, misordered']:,} | {f['nothing']:,} | {forbidden:,} |"
-            )
-    return "\n".join(lines)
+            counts = f["effect"], found["effect, invalid"], found["effect, misordered"], f["nothing"], forbidden
+            rows.append([name, judge_name, *(f"{count:,}" for count in counts)])
+    return markdown(head, rows, left=2)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench imported`."""
-    reporting.add_arguments(parser, "judge")
+add_arguments = add_every
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Print the table, write the JSON."""
     figures = run(options.every)
-    reporting.give(figures, table, options)
-    return 0
+    return report(table(figures), figures, options)

@@ -1,11 +1,11 @@
-"""Sift and merge KnowAgent's released runs as its self-learning does: by its program's rule, and by its paper's.
+"""Filter and merge KnowAgent's released runs as its self-learning does: by its program's rule, and by its paper's.
 
     constrained bench merge [--show-drops N] [--json FILE] [--output FOLDER]
 
 Llama-2-13b played 500 HotpotQA questions and 510 ALFWorld games before tuning (D0) and after a round of it (D1). The
-released program keeps what is correct, and for a task of both rounds the run that is not longer. The paper also drops
-what breaks the action knowledge. Which ALFWorld runs do depends on the knowledge: the rules as the paper prints them
-forbid what the game wants, and household.lark forbids just what the game answers with "Nothing happens."
+released program keeps correct runs, and of a task's two runs the one that is not longer. The paper also drops runs that
+break the action knowledge. Which ALFWorld runs do depends on the knowledge: the rules as the paper prints them forbid
+what the game requires, and household.lark forbids exactly what the game answers by "Nothing happens."
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks import reporting
 from benchmarks.paper_rules import printed_rules, rule_set
+from benchmarks.reporting import add_json, markdown, report
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_named
 from constrained.errors import DataError
@@ -40,7 +40,7 @@ PRINTED = "alfworld_paper"
 
 @dataclass(frozen=True)
 class Reading:
-    """A rule to keep runs by; the knowledge that judges their actions, and explains them to who learns from them."""
+    """A rule to filter runs by, and the knowledge that judges their actions and is explained in the training set."""
 
     benchmark: str
     rule: str
@@ -48,7 +48,7 @@ class Reading:
 
     @property
     def name(self) -> str:
-        """In lower case, for files."""
+        """A file name."""
         return "-".join([self.benchmark.lower(), self.rule, *([self.knowledge] if self.rule == "paper" else [])])
 
 
@@ -67,7 +67,7 @@ Judged = list[list[Trajectory]]
 
 @dataclass
 class Result:
-    """What a reading makes of the rounds: what it keeps of each, and of all together."""
+    """A reading's result: what it keeps of each round, and of both together."""
 
     reading: Reading
     filtered: list[Filtered]
@@ -80,22 +80,14 @@ def read_rounds(benchmark: str) -> list[list[ReleasedRun]]:
 
 
 def judged(reading: Reading, rounds: Sequence[Sequence[ReleasedRun]], games: Mapping[str, Game]) -> Judged:
-    """The trajectories of each round, as the reading's knowledge judges their actions.
-
-    Parameters
-    ----------
-    reading : Reading
-    rounds : sequence of sequence of ReleasedRun
-    games : mapping of str to Game
-        Those that the correct ALFWorld runs were played in.
-    """
+    """The trajectories of each round, judged by the reading's knowledge; `games` are those of correct ALFWorld runs."""
     knowledge = None if reading.knowledge == PRINTED else ActionKnowledge.from_lark(reading.knowledge)
     bars = (tqdm(runs, f"{reading.knowledge}, {name}", unit="run", leave=False) for name, runs in zip(ROUNDS, rounds))
     return [[_judged(run, knowledge, games) for run in bar] for bar in bars]
 
 
 def _judged(run: ReleasedRun, knowledge: ActionKnowledge | None, games: Mapping[str, Game]) -> Trajectory:
-    """The run's trajectory; without actions if it failed, for every rule drops it then, whatever it did."""
+    """The run's trajectory; without actions if it failed, as every rule drops it then."""
     if not run.success:
         return run.trajectory([])
     if run.benchmark == HOTPOTQA:
@@ -107,7 +99,7 @@ def _judged(run: ReleasedRun, knowledge: ActionKnowledge | None, games: Mapping[
 
 
 def apply(reading: Reading, rounds: Judged) -> Result:
-    """Sift the trajectories of each round, and merge what is kept."""
+    """Filter the trajectories of each round, and merge what is kept."""
     filtered = [filter_trajectories(trajectories, reading.rule) for trajectories in rounds]
     merged: list[Trajectory] = []
     for one in filtered:
@@ -116,7 +108,7 @@ def apply(reading: Reading, rounds: Judged) -> Result:
 
 
 def run() -> tuple[list[Result], dict[str, ReleasedRun]]:
-    """Apply every reading; returns the results, and the runs by their source."""
+    """Apply every reading; returns the results, and the runs by source."""
     rounds = {benchmark: read_rounds(benchmark) for benchmark in (HOTPOTQA, ALFWORLD)}
     games = load_named({run.task for runs in rounds[ALFWORLD] for run in runs if run.success}, "train")
     runs = {run.source: run for both in rounds.values() for runs in both for run in runs}
@@ -131,7 +123,7 @@ def run() -> tuple[list[Result], dict[str, ReleasedRun]]:
 
 
 def figures(result: Result, runs: Mapping[str, ReleasedRun]) -> dict:
-    """The figures of a reading as plain data, with each drop of a correct run in the knowledge's words."""
+    """The figures of a reading as plain data, with the reason for each drop of a correct run."""
     dropped = drops(result, runs)
     kept = [len(one.kept) for one in result.filtered]
     tasks = [{t.task for t in one.kept} for one in result.filtered]
@@ -154,7 +146,7 @@ def figures(result: Result, runs: Mapping[str, ReleasedRun]) -> dict:
 
 
 def drops(result: Result, runs: Mapping[str, ReleasedRun]) -> list[dict]:
-    """The correct runs that are dropped: which, for what reason, at which action, and what the knowledge says of it."""
+    """The correct runs that are dropped: at which action, and why."""
     return [
         {
             "round": name, "task": t.task, "reason": reason, "step": t.acts.index(act) + 1, "action": act.text,
@@ -165,7 +157,7 @@ def drops(result: Result, runs: Mapping[str, ReleasedRun]) -> list[dict]:
 
 
 def _offence(act: Act, run: ReleasedRun) -> str:
-    """The kind of an action that isn't admitted; going to where one stands already, or to where there is nothing."""
+    """The kind of an action that isn't admitted; going nowhere is told apart from going where nothing is."""
     verb = act.text.partition("[")[0].partition(" ")[0]
     if verb == "go" and act.verdict == INVALID:
         place = act.text.removeprefix("go to ")
@@ -180,20 +172,19 @@ def _correct(result: Result) -> list[Trajectory]:
 
 
 def table(results: Sequence[dict]) -> str:
-    """Lay the figures out as a small table in Markdown."""
+    """The figures as a Markdown table, and notes below it."""
     first, last = ROUNDS
-    lines = [
-        f"| runs | rule | judged by | {first} kept | {last} kept | merged | from {last} "
-        "| not correct | invalid | misordered |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    head = ["runs", "rule", "judged by", f"{first} kept", f"{last} kept", "merged", f"from {last}", "not correct",
+            "invalid", "misordered"]  # fmt: skip
+    rows = []
     for f in results:
         reasons = sum((Counter(dropped) for dropped in f["dropped"].values()), Counter())
+        runs = f"{f['benchmark']} {' + '.join(map(str, f['runs'].values()))}"
         by = f["knowledge"] if f["rule"] == "paper" else "–"
-        counts = [*f["kept"].values(), f["merged"], f[f"merged, from {last}"], reasons[NOT_CORRECT],
-                  reasons["invalid action"], reasons["misordered action"]]  # fmt: skip
-        runs = " + ".join(map(str, f["runs"].values()))
-        lines.append(f"| {f['benchmark']} {runs} | {f['rule']} | {by} | " + " | ".join(map(str, counts)) + " |")
+        counts = [*f["kept"].values(), f["merged"], f[f"merged, from {last}"]]
+        counts += [reasons[reason] for reason in (NOT_CORRECT, "invalid action", "misordered action")]
+        rows.append([runs, f["rule"], by, *counts])
+    lines = [markdown(head, rows, left=3)]
     for f in results:
         if f["first offences"]:
             offences = "; ".join(f"{name} {count}" for name, count in f["first offences"].items())
@@ -209,8 +200,8 @@ def table(results: Sequence[dict]) -> str:
 def training_rows(result: Result, runs: Mapping[str, ReleasedRun]) -> tuple[list[dict], list[dict]]:
     """The merged training set: as trajectories with their texts, and in Alpaca's form.
 
-    Alpaca's instruction is the action knowledge in words, its input the question or the room with the task, its output
-    all that followed, as written.
+    Alpaca's instruction is the action knowledge as text, its input the question or the room with the task, its output
+    the rest of the run, as written.
     """
     rows, alpaca = [], []
     texts: dict[str, str] = {}
@@ -235,30 +226,21 @@ def write_training_set(result: Result, runs: Mapping[str, ReleasedRun], folder: 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench merge`."""
-    parser.add_argument(
-        "--show-drops",
-        type=int,
-        default=0,
-        metavar="N",
-        help="list the first N correct runs that each reading drops: at which action, and why",
-    )
-    parser.add_argument("--json", type=Path, help="write the figures, with all drops, to this file")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="write the merged training sets there, as JSON Lines and in Alpaca's form",
-    )
+    add = parser.add_argument
+    add("--show-drops", type=int, default=0, metavar="N", help="list the first N correct runs that each reading drops: "
+        "at which action, and why")  # fmt: skip
+    add_json(parser)
+    add("--output", type=Path, metavar="FOLDER", help="write the merged training sets there, as JSON Lines and in "
+        "Alpaca's form")  # fmt: skip
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Print the table, write what is asked for."""
+    """Print the table and the drops, write the JSON and the training sets."""
     if options.show_drops < 0:
         raise DataError(f"--show-drops is {options.show_drops}", "use 0 or more")
     results, runs = run()
     found = {result.reading.name: figures(result, runs) for result in results}
-    reporting.give(found, lambda figures: table(list(figures.values())), options)
+    report(table(list(found.values())), found, options)
     for name, f in found.items():
         for drop in f["drops of correct runs"][: options.show_drops]:
             print(f"{name}, {drop['round']}: {drop['task']}")

@@ -1,12 +1,11 @@
-"""Play the same games in ALFWorld's original engine and in ours, and count what is the same.
+"""Play the same games in ALFWorld's original engine and in ours, and count what is identical.
 
     constrained bench original [--split valid_seen] [--every N] [--steps N] [--json FILE]
 
-Each game is played twice, with the same actions in both: once by its known walkthrough, an
-impossible command before every action, and once at random, every fourth command any that can
-be spelled with the game's names, possible or not.  At every step the answer, the reward, whether
-the game is over, the admissible commands and the slots in view are compared.  The engine is
-the optional extra `alfworld`.
+Each game is played twice, with the same actions in both engines: once by its published walkthrough, with an impossible
+command before every action, and once at random, where every fourth command is any that can be formed with the game's
+names. After every command the reply, the reward, whether the game is over, the admissible commands and the slots in
+view are compared. The engine is the optional extra `alfworld`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from itertools import islice
 
 from tqdm import tqdm
 
-from benchmarks import reporting
+from benchmarks.reporting import add_every, markdown, report
 from constrained.environments.alfworld import AlfworldEnv
 from constrained.environments.data import data_file, fields, read_rows
 from constrained.environments.household import Game, HouseholdEnv
@@ -32,12 +31,12 @@ from constrained.errors import DataError
 RANDOM_STEPS = 40
 SHOWN_DIFFERENCES = 50
 IDLE = ("go to", "examine", "look", "inventory", "close")
-"""Commands that a random player would fill its game with, were they chosen as often as the others."""
+"""Commands that would make up most of a random game if all were equally likely."""
 
 
 @dataclass
 class Comparison:
-    """What playing side by side came to."""
+    """Counts over the games played side by side."""
 
     games: int = 0
     won: int = 0
@@ -49,7 +48,7 @@ class Comparison:
     differences: list[dict] = field(default_factory=list)
 
     def to_json(self) -> dict:
-        """Return the figures as plain data; the listed differences stop at 50."""
+        """The counts as plain data, with the first 50 differences."""
         return {
             "versions": {name: version(name) for name in ("alfworld", "textworld")},
             "games": self.games,
@@ -64,23 +63,23 @@ class Comparison:
 
 
 def compare(name: str, content: bytes, walkthrough: list[str], steps: int, found: Comparison) -> None:
-    """Play one game twice in both engines and add what came of it to `found`."""
+    """Play one game twice in both engines and add the comparison to `found`."""
     ours = HouseholdEnv(Game.from_json(content, name))
     original = AlfworldEnv(content, name)
-    rng = random.Random(f"original {name}")  # a text seeds the same numbers everywhere
-    spelled = every_command(ours.world.house)
+    rng = random.Random(f"original {name}")  # a string seeds the same numbers on every machine
+    commands = every_command(ours.world.house)
     try:
         found.games += 1
-        moves = [move for action in walkthrough for move in (lambda: _impossible(ours, spelled, rng), action)]
+        moves = [move for action in walkthrough for move in (lambda: _impossible(ours, commands, rng), action)]
         side_by_side(original, ours, moves, found)
         found.won += ours.done
-        side_by_side(original, ours, (lambda: _wander(ours, spelled, rng) for _ in range(steps)), found)
+        side_by_side(original, ours, (lambda: _random(ours, commands, rng) for _ in range(steps)), found)
     finally:
         original.close()
 
 
 def side_by_side(original, ours, moves: Iterable[str | Callable[[], str]], found: Comparison) -> None:
-    """Do the moves in both; one that is a function is asked when its turn comes."""
+    """Make the moves in both; a move that is a function is called when its turn comes."""
     _add(original, ours, None, found)
     for move in moves:
         if original.done or ours.done:
@@ -89,78 +88,78 @@ def side_by_side(original, ours, moves: Iterable[str | Callable[[], str]], found
 
 
 def _add(original: AlfworldEnv, ours: HouseholdEnv, command: str | None, found: Comparison) -> None:
-    """Do one command in both, or begin the game, and compare the moment it leads to."""
-    moments = {}
+    """Give one command to both, or begin the game, and compare the states that follow."""
+    states = {}
     for name, env in (("original", original), ("ours", ours)):
         answer = (env.reset(), 0.0, False) if command is None else env.step(command)
-        moments[name] = {
+        states[name] = {
             "answer": (*answer, env.had_effect),
             "admissible": env.admissible(),
             "view": {slot: values for slot, values in env.view().items() if values},
         }
-    same = {kind: moments["original"][kind] == moments["ours"][kind] for kind in moments["ours"]}
+    same = {kind: states["original"][kind] == states["ours"][kind] for kind in states["ours"]}
     found.moments += 1
     found.without_effect += not ours.had_effect
     found.answers_identical += same["answer"]
     found.admissible_identical += same["admissible"]
     found.views_identical += same["view"]
     for kind in (kind for kind, alike in same.items() if not alike):
-        theirs, our = (moments[name][kind] for name in ("original", "ours"))
+        theirs, our = (states[name][kind] for name in ("original", "ours"))
         found.differences.append({"game": ours.game.name, "action": command, "of": kind, "theirs": theirs, "ours": our})
 
 
-def _wander(env: HouseholdEnv, spelled: list[str], rng: random.Random) -> str:
-    """A command at random: every fourth any that can be spelled, and of the others two thirds that change something."""
+def _random(env: HouseholdEnv, commands: list[str], rng: random.Random) -> str:
+    """A random command: every fourth of all that can be formed; of the others, two thirds change something."""
     if rng.random() < 0.25:
-        return rng.choice(spelled)
+        return rng.choice(commands)
     admissible = env.admissible()
     acting = [command for command in admissible if not command.startswith(IDLE)]
     return rng.choice(acting if acting and rng.random() < 0.67 else admissible)
 
 
-def _impossible(env: HouseholdEnv, spelled: list[str], rng: random.Random) -> str:
-    """A command that can be spelled, and is impossible now."""
+def _impossible(env: HouseholdEnv, commands: list[str], rng: random.Random) -> str:
+    """A command that is not admissible now."""
     admissible = set(env.admissible())
-    return rng.choice([command for command in spelled if command not in admissible])
+    return rng.choice([command for command in commands if command not in admissible])
 
 
 def every_command(house: House) -> list[str]:
-    """Return all commands that could be spelled with the names of a house."""
-    receptacles, things = house.receptacles, house.objects
+    """All commands that can be formed with the names of a house."""
     commands = ["look", "inventory"]
-    for r in receptacles:
+    for r in house.receptacles:
         commands += [f"{verb} {r}" for verb in ("go to", "open", "close", "examine", "use")]
-    for o in things:
+    for o in house.objects:
         commands += [f"use {o}", f"examine {o}"]
-        for r in receptacles:
+        for r in house.receptacles:
             commands += [f"take {o} from {r}", f"put {o} in/on {r}"]
             commands += [f"{verb} {o} with {r}" for verb in ("clean", "heat", "cool")]
-        commands += [f"slice {o} with {knife}" for knife in things]
+        commands += [f"slice {o} with {knife}" for knife in house.objects]
     return commands
 
 
 def walkthroughs() -> dict[str, list[str]]:
-    """Return the published walkthrough of each game, in the words of these game files.
+    """The published walkthrough of each game, in the words of these game files.
 
     Raises
     ------
     DataError
-        When the index isn't there, or a row isn't one of it.
+        The index is missing, or a row is malformed.
     """
     found = {}
-    for place, row in read_rows(data_file("alfworld/index.jsonl")):
-        name, actions = fields(place, row, name=str, walkthrough_move_syntax=list)
+    for where, row in read_rows(data_file("alfworld/index.jsonl")):
+        name, actions = fields(where, row, name=str, walkthrough_move_syntax=list)
         found[name] = [_put(str(action)) for action in actions]
     return found
 
 
 def _put(action: str) -> str:
+    """The index says "move X to Y" for "put X in/on Y"."""
     thing, to, receptacle = action.removeprefix("move ").partition(" to ")
     return f"put {thing} in/on {receptacle}" if action.startswith("move ") and to else action
 
 
 def run(split: str = "valid_seen", every: int = 1, steps: int = RANDOM_STEPS, progress: bool = True) -> dict:
-    """Compare the two on each `every`-th game of a split; see `Comparison.to_json`."""
+    """Compare both engines on each `every`-th game of a split; see `Comparison.to_json`."""
     found, known = Comparison(), walkthroughs()
     for name, content in tqdm(islice(game_files(split), 0, None, every), unit="game", disable=not progress):
         if name not in known:
@@ -170,30 +169,29 @@ def run(split: str = "valid_seen", every: int = 1, steps: int = RANDOM_STEPS, pr
 
 
 def table(figures: dict) -> str:
-    """Lay the figures out as a small table in Markdown."""
-    moments = figures["moments compared"]
-    kinds = ("answers identical", "admissible commands identical", "slots identical")
-    lines = [f"| {figures['games']} games of {figures['split']} | moments | identical |", "|---|---:|---:|"]
-    lines += [f"| {kind.removesuffix(' identical')} | {moments:,} | {figures[kind]:,} |" for kind in kinds]
-    lines += [
-        "",
-        f"{figures['won by their walkthrough']} games were won by their walkthrough; "
-        f"{figures['without effect']:,} of the commands had no effect.",
-    ]
-    return "\n".join(lines)
+    """The figures as a Markdown table, and a note below it."""
+    moments = f"{figures['moments compared']:,}"
+    kinds = ("answers", "admissible commands", "slots")
+    rows = [[kind, moments, f"{figures[f'{kind} identical']:,}"] for kind in kinds]
+    head = [f"{figures['games']} games of {figures['split']}", "moments", "identical"]
+    return (
+        f"{markdown(head, rows)}\n\n{figures['won by their walkthrough']} games were won by their walkthrough; "
+        f"{figures['without effect']:,} of the commands had no effect."
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench original`."""
-    reporting.add_arguments(parser, "play")
+    add_every(parser)
     parser.add_argument("--split", choices=SPLITS, default="valid_seen")
-    parser.add_argument("--steps", type=int, default=RANDOM_STEPS, help=f"at random in a game (default {RANDOM_STEPS})")
+    parser.add_argument(
+        "--steps", type=int, default=RANDOM_STEPS, help=f"random commands in a game (default {RANDOM_STEPS})"
+    )
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Print the table, write the JSON; 1 if anything differed."""
+    """Print the table and the first differences, write the JSON; 1 if anything differed."""
     figures = run(options.split, options.every, options.steps)
-    reporting.give(figures, table, options)
+    report(table(figures), figures, options)
     for difference in figures["differences"][:5]:
         print(json.dumps(difference))
     return 1 if figures["differences"] else 0

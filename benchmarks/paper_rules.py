@@ -1,11 +1,10 @@
-"""Hold the paper's printed ALFWorld rules, and ours, against the expert's play.
+"""Check the paper's printed ALFWorld rules, and ours, against the expert's play.
 
     constrained bench rules [--every N] [--json FILE]
 
-Every action of the expert's transcripts had an effect, so rules that are true of the game
-admit them all. Each action is judged twice: by the rule set that KnowAgent prints for the
-game's task type, every name of the house bound to its slots so that only the order of
-actions can speak against one; and by household.lark, bound to what is in view.
+Every action of the expert's transcripts had an effect, so rules that are true of the game admit them all. Each is
+judged twice: by the rule set that KnowAgent prints for the game's task type, its slots bound to every name of the house
+so that only the order of actions can speak against one; and by household.lark, bound to what is in view.
 """
 
 from __future__ import annotations
@@ -13,11 +12,8 @@ from __future__ import annotations
 import argparse
 from collections import Counter, defaultdict
 
-from tqdm import tqdm
-
-from benchmarks import reporting
-from benchmarks.replay import TRAINING_GAMES, read_expert
-from constrained.environments.household import load_games
+from benchmarks.replay import read_expert, training_games
+from benchmarks.reporting import add_every, markdown, report
 from constrained.environments.household.game import Game
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import OK
@@ -40,7 +36,7 @@ def rule_set(name: str) -> ActionKnowledge:
 
 
 def printed_rules(game: Game) -> ActionKnowledge:
-    """The paper's rule set for a game's task type, every slot bound to all names of the house."""
+    """The paper's rule set for a game's task type, its slots bound to all names of the house."""
     knowledge = rule_set(game.name)
     house = game.world.house
     things = {slot: list(house.objects) for slot in knowledge.slots - {"RECEPTACLE"}}
@@ -48,13 +44,13 @@ def printed_rules(game: Game) -> ActionKnowledge:
 
 
 def judge(game: Game, actions: list[str], printed: ActionKnowledge, ours: ActionKnowledge) -> Counter:
-    """Play `actions` and count what each knowledge says of those that had an effect.
+    """Play `actions` and count the verdicts on those that had an effect.
 
     Returns
     -------
     Counter
-        "effect", "no effect"; "printed ok", "printed invalid", "printed misordered", "ours
-        forbids"; and, for those the printed rules forbid, "FORMER -> ACTION" by name.
+        "effect", "no effect"; "printed ok", "printed invalid", "printed misordered", "ours forbids"; and "FORMER ->
+        ACTION" for each transition that the printed rules forbid.
     """
     counts: Counter = Counter()
     before = "start"
@@ -73,21 +69,14 @@ def judge(game: Game, actions: list[str], printed: ActionKnowledge, ours: Action
 
 
 def run(every: int = 1, progress: bool = True) -> dict[str, dict]:
-    """Judge the expert's play in all training games, or in each `every`-th.
-
-    Returns
-    -------
-    dict of str to dict
-        Rule set -> games, actions, what is forbidden, and which transitions that is.
-    """
-    wanted: dict[str, list[str]] = {t.name: [action for action, _ in t.turns] for t in read_expert()}
+    """Judge the expert's play in each `every`-th training game; returns the figures of each rule set."""
+    transcripts = {t.name: [action for action, _ in t.turns] for t in read_expert()}
     ours = ActionKnowledge.from_lark("household")
     totals: dict[str, Counter] = defaultdict(Counter)
-    games = load_games("train", every=every)
-    for game in tqdm(games, total=-(-TRAINING_GAMES // every), unit="game", disable=not progress):
-        if game.name not in wanted:
+    for game in training_games(every, progress):
+        if game.name not in transcripts:
             continue
-        counts = judge(game, wanted[game.name], printed_rules(game), ours)
+        counts = judge(game, transcripts[game.name], printed_rules(game), ours)
         total = totals[RULE_SETS[game.name.split("-")[0]]]
         total.update(counts)
         total["games"] += 1
@@ -108,29 +97,22 @@ def _figures(total: Counter) -> dict:
 
 
 def table(figures: dict[str, dict]) -> str:
-    """Lay the figures out as a small table in Markdown."""
-    lines = [
-        "| rule set | games | actions | misordered | no such action | games admitted whole | household.lark forbids |",
-        "|---|---:|---:|---:|---:|---:|---:|",
-    ]
+    """The figures as a Markdown table, and the forbidden transitions below it."""
+    head = ["rule set", "games", "actions", "misordered", "no such action", "games admitted whole",
+            "household.lark forbids"]  # fmt: skip
     columns = [[v for v in f.values() if isinstance(v, int)] for f in figures.values()]
-    rows = [*zip(figures, columns), ("all", [sum(c) for c in zip(*columns)])]
-    lines += [f"| {name} | " + " | ".join(f"{v:,}" for v in values) + " |" for name, values in rows]
+    rows = [*zip(figures, columns), ("all", [sum(column) for column in zip(*columns)])]
     transitions: Counter = Counter()
     for f in figures.values():
         transitions.update(f["forbidden by the printed rules"])
-    lines += ["", "Forbidden by the printed rules, though the game answers:"]
-    lines += [f"  {name:<24} {count:>6,}" for name, count in transitions.most_common(12)]
-    return "\n".join(lines)
+    lines = [markdown(head, [[name, *(f"{v:,}" for v in values)] for name, values in rows])]
+    lines += ["", "Forbidden by the printed rules, though the game does them:"]
+    return "\n".join(lines + [f"  {name:<24} {count:>6,}" for name, count in transitions.most_common(12)])
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench rules`."""
-    reporting.add_arguments(parser, "judge")
+add_arguments = add_every
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Print the table, write the JSON."""
     figures = run(options.every)
-    reporting.give(figures, table, options)
-    return 0
+    return report(table(figures), figures, options)

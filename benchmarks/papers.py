@@ -76,8 +76,8 @@ KNOWAGENT_SELF_LEARNING = _table(
         ("ALFWorld", "Llama-2-7b"): (510, 2, None, None, 20),
     },
 )
-"""KnowAgent, sections 4.2, 4.3 and appendix A: tasks that trajectories are made for (ALFWorld: 85 of each kind), rounds;
-what was kept, and the hours on 8 V100, are printed as "approximately" and "around".
+"""KnowAgent, sections 4.2, 4.3 and appendix A: tasks to synthesise trajectories for (ALFWorld: 85 of each kind), and
+rounds; what was kept, and the hours on 8 V100, are printed as "approximately" and "around".
 
 Its Figure 3 (rounds with and without action knowledge) and Figure 4 (rounds by model, 0 to 4) print no figures, and
 its text names none: nothing is read off their bars here.

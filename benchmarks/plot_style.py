@@ -1,4 +1,4 @@
-"""What every picture here has in common: one style, readable without colour, files that don't change with the day."""
+"""The style of all pictures: readable without colour, and files that don't depend on the date."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from constrained.files import write_whole
 
 SUFFIXES = (".svg", ".png", ".pdf")
 INK, SOFT, FAINT = "#1a1a1a", "#5c5c5c", "#c8c8c8"
-"""Of what is ours, of words beside it, and of lines that only guide the eye: told apart by lightness alone."""
+"""For our figures, for text beside them, and for guide lines: distinguished by lightness alone."""
 
 SMALL = 7.5
-"""Points of what stands beside marks and under the picture; all else is 9, the title 11."""
+"""Font size beside marks and under the picture; elsewhere it is 9, for the title 11."""
 
 MARKS = {
     "ours": {"marker": "D", "markersize": 6.5, "color": INK},
     "other": {"marker": "o", "markersize": 6.5, "color": INK, "markerfacecolor": "white"},
     "crossed": {"marker": "x", "markersize": 6.5, "color": SOFT, "markeredgewidth": 1.4},
 }
-"""Filled, open and crossed: they differ in shape and in how much of them is ink."""
+"""Filled, open and crossed marks differ in shape and darkness."""
 
 
 def check(path: Path) -> None:
-    """See that a picture can be drawn and kept, before anything long is begun.
+    """Check that a picture can be drawn and saved, before anything long is begun.
 
     Raises
     ------
@@ -42,9 +42,9 @@ def check(path: Path) -> None:
 
 @contextmanager
 def drawing(path: Path, title: str, width: float, height: float, **panels):
-    """A figure of `width` by `height` inches, and its axes (`panels` of `pyplot.subplots`), saved to `path` at last.
+    """A figure of `width` by `height` inches with axes (`panels` of `pyplot.subplots`), saved to `path` at the end.
 
-    The title is the first line of it; the file is written whole, or not at all.
+    The file is written whole, or not at all.
     """
     check(path)
     import matplotlib
@@ -69,27 +69,27 @@ def drawing(path: Path, title: str, width: float, height: float, **panels):
 
 
 def _save(figure, path: Path, title: str) -> None:
-    dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}  # a date would make it another file
-    picture = BytesIO()  # drawn first: a picture that can't be drawn leaves the old one as it is
+    dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}  # a date would change the file
+    picture = BytesIO()  # drawn first: if that fails, the old file is kept
     figure.savefig(picture, format=path.suffix[1:], metadata={"Title": title, **dated[path.suffix]}, facecolor="white")
     write_whole(path, picture.getvalue())
 
 
 def cut(text: str, most: int) -> str:
-    """A text in one line of so many characters at most."""
+    """A text as one line of at most `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def caption(figure, words: str) -> None:
-    """Where the figures are from, at the lower left."""
+    """Put the source of the figures at the lower left."""
     width, height = figure.get_size_inches()
     figure.text(0.1 / width, 0.09 / height, cut(words, 220), ha="left", va="bottom", color=SOFT, fontsize=SMALL)
 
 
 def key(figure, words: dict[str, str], top: float) -> None:
-    """What the marks mean, in a line at the left, `top` inches below the upper edge; `words` by kind of mark."""
-    width, height = figure.get_size_inches()
+    """Draw the legend as one line at the left, `top` inches below the upper edge; `words` by kind of mark."""
+    height = figure.get_size_inches()[1]
     axis = figure.axes[0]
     handles = [axis.plot([], [], linestyle="", label=text, **MARKS[kind])[0] for kind, text in words.items()]
     figure.legend(
@@ -99,7 +99,7 @@ def key(figure, words: dict[str, str], top: float) -> None:
 
 
 def plain(axis, title: str, along: str = "x") -> None:
-    """An axis with its title on the left, a faint grid along one direction, and no frame but the lower line."""
+    """Style an axis: title at the left, a faint grid in one direction, no frame except the lower line."""
     axis.set_title(title, fontsize=9, loc="left", fontweight="bold")
     axis.grid(axis=along, color="#e2e2e2", linewidth=0.6)
     axis.set_axisbelow(True)

@@ -1,22 +1,57 @@
-"""What the benchmarks over the expert's play have in common: which games, and where their figures go."""
+"""What the benchmarks' commands share: options, Markdown tables, results as JSON, a description of the machine."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import os
+import platform
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from constrained.files import to_json, write_whole
 
 
-def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
-    """`--every` and `--json`; `verb` is what is done with a game."""
-    parser.add_argument("--every", type=int, default=1, help=f"{verb} each N-th training game only")
+def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
 
 
-def give(figures: dict, table: Callable[[dict], str], options: argparse.Namespace) -> None:
-    """Print the table, write the JSON."""
-    print(table(figures))
+def add_every(parser: argparse.ArgumentParser) -> None:
+    """`--every` and `--json`, for benchmarks over ALFWorld's games."""
+    parser.add_argument("--every", type=int, default=1, help="use each N-th game only")
+    add_json(parser)
+
+
+def report(table: str, result: object, options: argparse.Namespace) -> int:
+    """Print the table and write the JSON; returns the exit code 0."""
+    print(table)
     if options.json:
-        write_whole(options.json, to_json(figures))
+        write_whole(options.json, to_json(result))
+    return 0
+
+
+def markdown(head: Sequence[object], rows: Iterable[Sequence[object]], left: int | None = 1) -> str:
+    """A Markdown table; the first `left` columns are left-aligned, the others right-aligned (None: all left)."""
+    left = len(head) if left is None else left
+    align = ["---"] * left + ["---:"] * (len(head) - left)
+    lines = ["| " + " | ".join(map(str, head)) + " |", "|" + "|".join(align) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
+
+
+def describe_machine() -> dict[str, str | int]:
+    """Processor, cores, Python and system; nothing that identifies the machine."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count() or 1,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

@@ -1,4 +1,4 @@
-"""Results that benchmarks wrote as JSON, read again: what has another form is told with its place."""
+"""Read results that benchmarks wrote as JSON; errors say where a file has another form."""
 
 from __future__ import annotations
 
@@ -11,28 +11,22 @@ from constrained.environments.data import read_json
 from constrained.errors import DataError
 
 RESULTS = Path(__file__).resolve().parent / "results"
-"""What the documents show."""
+"""The results that the documentation shows."""
 
 DOCS = RESULTS.parents[1] / "docs"
-"""The documents, in a checkout."""
+"""The documentation."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a value must be.
-
-    Attributes
-    ----------
-    words : str
-    fits : callable
-    """
+    """What a value must be, in words and as a test."""
 
     words: str
     fits: Callable[[Any], bool]
 
 
 _MOST = 1e12
-"""What is larger was not measured, and can't be drawn."""
+"""Larger numbers can't have been measured, nor drawn."""
 
 
 def _number(value: Any) -> bool:
@@ -54,7 +48,7 @@ class Maybe:
 
 
 def read_result(path: Path, command: str, form: Any) -> Any:
-    """The result in a file.
+    """Read a result file.
 
     Parameters
     ----------
@@ -62,8 +56,8 @@ def read_result(path: Path, command: str, form: Any) -> Any:
     command : str
         What writes such files, for messages.
     form : Kind, Maybe, list, dict or callable
-        What it must hold: a list of one form for all its values; a dict of forms by name, that of "*" for all names
-        that it hasn't (else, these may hold anything); a function that says which form a value must have.
+        The form of the content: a list of one form for all items; a dict of forms by name, where "*" is the form of
+        all other names (without it, these may hold anything); a function from a value to its form.
 
     Raises
     ------
@@ -81,7 +75,7 @@ def read_result(path: Path, command: str, form: Any) -> Any:
 
 
 def misfit(value: Any, form: Any, place: str = "") -> str:
-    """Where and how a value has another form; empty if it hasn't."""
+    """Where and how a value differs from a form; empty if it doesn't."""
     here = place or "it"
     if callable(form):
         form = form(value)

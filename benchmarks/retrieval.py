@@ -1,12 +1,12 @@
-"""Search for HotpotQA's 500 questions: are the two pages found that the answer rests on?
+"""Search for HotpotQA's 500 questions: are the two supporting pages found?
 
     constrained bench retrieval [--backend NAME] [--passages N] [--json FILE]
 
-The question is the query, and the 4,923 paragraphs of all questions are searched. Recall at k is
-the share of the two supporting pages among the first k found; at 1 it can't exceed 0.5. "words" is
-bm25 alone, "words and names" is what the environment does (constrained/environments/question/ranking.py,
-which says how its figures were chosen). `--passages 100000` adds passages made of shuffled sentences,
-to see what a larger collection costs; how well the pages of a real one are told apart it doesn't show.
+The question is the query, and the 4,923 paragraphs of all questions are searched. Recall at k is the share of the two
+supporting pages among the first k found; at 1 it can't exceed 0.5. "words" is bm25 alone, "words and names" is the
+environment's ranking (constrained/environments/question/ranking.py, which says how its constants were chosen).
+`--passages 100000` adds passages of shuffled sentences, to measure the cost of a larger collection; it doesn't show how
+well the pages of a real one are distinguished.
 """
 
 from __future__ import annotations
@@ -22,38 +22,32 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.engine import machine
+from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import __version__
 from constrained.environments.question import Collection, LocalIndex, Passage, Question
 from constrained.environments.question.hotpotqa import load_paragraphs, load_questions
 from constrained.environments.question.index import BACKENDS
 from constrained.environments.question.ranking import by_words
 from constrained.errors import ConstrainedError
-from constrained.files import to_json, write_whole
 
 DEPTHS = (1, 2, 5, 10)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench retrieval`."""
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="repeatable; default: those installed")
-    parser.add_argument("--questions", type=int, default=None, help="only the first so many")
-    parser.add_argument("--passages", type=int, default=0, help="add made-up ones, up to so many (default: none)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--questions", type=int, metavar="N", help="only the first N")
+    parser.add_argument("--passages", type=int, default=0, metavar="N", help="add made-up ones up to N (default: none)")
+    add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Measure, print the table, write the JSON."""
     if options.questions is not None and options.questions < 1:
         raise ConstrainedError("--questions is a positive number")
     installed = [name for name in BACKENDS if name == "sqlite" or find_spec(name)]
     backends = options.backend or installed
     rows = [row for backend in backends for row in measure(backend, options.questions, options.passages)]
-    print(table(rows))
-    if options.json:
-        facts = {"command": "constrained bench retrieval", "version": __version__, "machine": machine.describe()}
-        write_whole(options.json, to_json({**facts, "rows": rows}))
-    return 0
+    facts = {"command": "constrained bench retrieval", "version": __version__, "machine": describe_machine()}
+    return report(table(rows), {**facts, "rows": rows}, options)
 
 
 def measure(backend: str, count: int | None = None, passages: int = 0, progress: bool = True) -> list[dict]:
@@ -63,9 +57,9 @@ def measure(backend: str, count: int | None = None, passages: int = 0, progress:
     ----------
     backend : str
     count : int, optional
-        Only the first so many questions.
+        Questions, from the first.
     passages : int
-        Passages in all, made-up ones included.
+        Passages in all, including made-up ones.
     progress : bool
 
     Returns
@@ -88,20 +82,16 @@ def measure(backend: str, count: int | None = None, passages: int = 0, progress:
             began = time.perf_counter()
             recall = recall_of(search, bar)
             spent = 1000 * (time.perf_counter() - began) / len(questions)
-            row = {
-                "backend": backend,
-                "ranking": ranking,
-                "passages": held,
-                "questions": len(questions),
-                "recall": recall,
-            }
-            rows.append({**row, "build seconds": seconds, "bytes": size, "ms/query": spent})
+            rows.append({
+                "backend": backend, "ranking": ranking, "passages": held, "questions": len(questions), "recall": recall,
+                "build seconds": seconds, "bytes": size, "ms/query": spent,
+            })  # fmt: skip
         index.close()
     return rows
 
 
 def padded(collection: Collection, count: int) -> Collection:
-    """The collection with made-up passages after its own, up to `count`: the same ones every time."""
+    """The collection with made-up passages added up to `count`, always the same ones."""
     return Collection(f"{collection.fingerprint}-{count}", partial(_padded, collection, count))
 
 
@@ -127,16 +117,11 @@ def recall_of(search: Callable[[str, int], list[Passage]], questions) -> dict[st
 
 
 def table(rows: list[dict]) -> str:
-    """The figures as a table in Markdown."""
-    depths = " | ".join(f"recall@{k}" for k in DEPTHS)
-    lines = [
-        f"| backend | ranking | passages | {depths} | built in | size | ms/query |",
-        "|---|---|---:|" + "---:|" * (len(DEPTHS) + 3),
-    ]
-    for row in rows:
-        recall = " | ".join(f"{row['recall'][str(k)]:.3f}" for k in DEPTHS)
-        lines.append(
-            f"| {row['backend']} | {row['ranking']} | {row['passages']:,} | {recall} | {row['build seconds']:.1f} s "
-            f"| {row['bytes'] / 1e6:.1f} MB | {row['ms/query']:.1f} |"
-        )
-    return "\n".join(lines)
+    """The figures as a Markdown table."""
+    head = ["backend", "ranking", "passages", *(f"recall@{k}" for k in DEPTHS), "built in", "size", "ms/query"]
+    cells = [
+        [row["backend"], row["ranking"], f"{row['passages']:,}", *(f"{row['recall'][str(k)]:.3f}" for k in DEPTHS),
+         f"{row['build seconds']:.1f} s", f"{row['bytes'] / 1e6:.1f} MB", f"{row['ms/query']:.1f}"]
+        for row in rows
+    ]  # fmt: skip
+    return markdown(head, cells, left=2)

@@ -1,15 +1,15 @@
-"""Walk the gold actions of ScienceWorld's tasks: how many the action knowledge admits, what admitted ones come to.
+"""Play the gold actions of ScienceWorld's tasks: how many the action knowledge admits, and what admitted ones do.
 
     constrained bench scienceworld --json benchmarks/results/scienceworld.json
 
-For every task's variation 0: the actions by which the package's own agent solved it are done one after the other, and
-each is first judged by `grammars/scienceworld.lark`, bound to what is there. The package's agent solved the task in
-another run of the world's dice, so that some of its actions no longer fit; the simulator refuses those.
+For variation 0 of every task, the actions by which the package's own agent solved it are done in order; each is first
+judged by `grammars/scienceworld.lark`, bound to the current state. The agent solved the task with other random events,
+so some of its actions no longer apply; the simulator refuses those.
 
-At every tenth action both lists are held against the simulator's parser and its actions' own checks, nothing being
-done: the package's list of valid actions, and actions drawn at random, a byte at a time, from what the masks allow.
+At every tenth action two lists are checked by the simulator's parser and its actions' own checks, without doing
+anything: the package's valid actions, and actions drawn at random, byte by byte, from what the masks allow.
 
-An interrupted run goes on where it was: what the JSON file holds already is not walked again.
+An interrupted run is resumed: tasks that the JSON file holds are not played again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.engine import machine
+from benchmarks.reporting import add_json, describe_machine, markdown
 from constrained import ActionKnowledge, __version__
 from constrained.environments.scienceworld.answers import refused
 from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
@@ -32,17 +32,17 @@ from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
 EVERY = 10
-"""Every so many gold actions both lists are looked at."""
+"""Gold actions between two checks of the lists."""
 
 DRAWN = 20
-"""Actions drawn from the masks each time."""
+"""Actions drawn from the masks at each check."""
 
 FATES = ("done", "question", "refused", "unknown")
-"""What the simulator makes of an action: does it, asks which thing is meant, tells why not, doesn't know it."""
+"""What the simulator does with an action: does it, asks which object is meant, says why not, doesn't know it."""
 
 
 class Trial:
-    """Tells what a simulator would make of an action, without doing it."""
+    """Tells what a simulator would do with an action, without doing it."""
 
     def __init__(self, simulator: Simulator):
         self._simulator = simulator
@@ -50,7 +50,7 @@ class Trial:
         self._checks: dict = {}
 
     def fate(self, action: str) -> str:
-        """Return one of `FATES`."""
+        """One of `FATES`."""
         world = self._simulator.world()
         room, parser = world.getAgentVisibleObjects(False)._2(), world.inputParser()
         parsed = parser.parse(
@@ -69,15 +69,13 @@ class Trial:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench scienceworld`."""
     parser.add_argument("--task", action="append", help="only this one; repeatable (default: all 30)")
     parser.add_argument("--variation", type=int, default=0, help="default: 0")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, and go on from it")
-    parser.add_argument("--anew", action="store_true", help="walk again what the file holds already")
+    add_json(parser)
+    parser.add_argument("--anew", action="store_true", help="play tasks again that the file holds already")
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Walk, print the table, write the JSON."""
     facts = {"version": __version__, "variation": options.variation, "every": EVERY, "drawn": DRAWN}
     rows = {} if options.anew else finished(options.json, facts)
     simulator = borrow()
@@ -90,7 +88,7 @@ def run_command(options: argparse.Namespace) -> int:
                 if name not in rows:
                     rows[name] = walk(simulator, knowledge, name, options.variation)
                     if options.json:
-                        held = {**facts, "machine": machine.describe(), "rows": list(rows.values())}
+                        held = {**facts, "machine": describe_machine(), "rows": list(rows.values())}
                         write_whole(options.json, to_json(held))
                 bar.update()
     finally:
@@ -100,7 +98,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def finished(path: Path | None, facts: dict) -> dict[str, dict]:
-    """The rows that a file of an interrupted run holds, by task; none if it was of another kind."""
+    """The rows of an interrupted run's file, by task; none if it had other settings."""
     if path is None or not path.exists():
         return {}
     try:
@@ -109,7 +107,7 @@ def finished(path: Path | None, facts: dict) -> dict[str, dict]:
         return {row["task"]: row for row in data["rows"]} if same else {}
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ConstrainedError(
-            f"{path} is not a file of this benchmark: {error!r}", hint="name another file, or walk --anew"
+            f"{path} is not a file of this benchmark: {error!r}", hint="name another file, or use --anew"
         ) from error
 
 
@@ -141,7 +139,7 @@ def walk(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
 
 
 def hold(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation: int, gold: list[str]) -> dict:
-    """Both lists at every `EVERY`-th moment; on a walk of its own, as the package's list draws the world's dice."""
+    """Check both lists at every `EVERY`-th action, in a separate game: the package's list consumes random numbers."""
     simulator.load(name, variation)
     trial, rng = Trial(simulator), random.Random(name)
     drawn, valid, valid_admitted, listing = Counter(), Counter(), Counter(), []
@@ -168,7 +166,7 @@ def hold(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
 
 
 def draw(state, rng: random.Random) -> str:
-    """A random text that completes `state`, each next byte being as likely as any other."""
+    """A random text that completes `state`, each possible next byte being equally likely."""
     text = bytearray()
     while not state.accepting or (state.first() and rng.random() < 0.5):
         byte = rng.choice(sorted(state.first()))
@@ -178,31 +176,28 @@ def draw(state, rng: random.Random) -> str:
 
 
 def table(rows: list[dict]) -> str:
-    """The figures in Markdown."""
-    lines = [
-        "| task | gold actions | admitted | understood | of these admitted | score | steps/s | views/s |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    """The figures as Markdown tables, and the actions that were not admitted."""
     counted = ("gold", "admitted", "understood", "understood and admitted")
-    everything = {
-        **{key: sum(row[key] for row in rows) for key in counted}, "task": f"**{len(rows)} tasks**",
-        **{key: sum(row[key] for row in rows) / len(rows) for key in ("score", "seconds_per_step", "seconds_per_view")},
-    }  # fmt: skip
-    for row in [*rows, everything]:
-        lines.append(
-            f"| {row['task']} | " + " | ".join(f"{row[key]:,}" for key in counted)
-            + f" | {row['score']:.2f} | {1 / row['seconds_per_step']:.0f} | {1 / row['seconds_per_view']:.0f} |"
-        )  # fmt: skip
-    lines += ["", "Not admitted:"]
+    means = ("score", "seconds_per_step", "seconds_per_view")
+    total = {key: sum(row[key] for row in rows) for key in (*counted, *means)}
+    total |= {key: total[key] / len(rows) for key in means} | {"task": f"**{len(rows)} tasks**"}
+    cells = [
+        [row["task"], *(f"{row[key]:,}" for key in counted), f"{row['score']:.2f}",
+         f"{1 / row['seconds_per_step']:.0f}", f"{1 / row['seconds_per_view']:.0f}"]
+        for row in [*rows, total]
+    ]  # fmt: skip
+    head = ["task", "gold actions", "admitted", "understood", "of these admitted", "score", "steps/s", "views/s"]
+    lines = [markdown(head, cells), "", "Not admitted:"]
     for row in rows:
         lines += [f"  {row['task']}: {one['action']!r}, answered {one['answer']!r}" for one in row["not_admitted"]]
-    lines += ["", f"| what the simulator would make of | {' | '.join(FATES)} |", "|---|---:|---:|---:|---:|"]
-    for key, words in (
-        ("drawn", "actions drawn from the masks"),
-        ("valid", "the package's valid actions"),
-        ("valid_admitted", "those of them that are admitted"),
-    ):
-        lines.append(f"| {words} | " + " | ".join(f"{sum(row[key][fate] for row in rows):,}" for fate in FATES) + " |")
+    sums = [
+        [words, *(f"{sum(row[key][fate] for row in rows):,}" for fate in FATES)]
+        for key, words in (
+            ("drawn", "actions drawn from the masks"),
+            ("valid", "the package's valid actions"),
+            ("valid_admitted", "those of them that are admitted"),
+        )
+    ]
+    lines += ["", markdown(["what the simulator would make of", *FATES], sums)]
     seconds = sum(row["seconds_per_valid_list"] for row in rows) / len(rows)
-    lines += ["", f"The package's list of valid actions takes {1000 * seconds:.0f} ms."]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"The package's list of valid actions takes {1000 * seconds:.0f} ms."])

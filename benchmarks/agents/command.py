@@ -2,9 +2,9 @@
 
     constrained bench agents --environment alfworld --strategy knowagent --strategy react
 
-Every step is a line of a `.jsonl` file in `--output`, written as it happens; a run that was interrupted goes on
-where it was. Invalid and misordered follow KnowAgent's Table 3 as defined here: *invalid* has no such action or
-arguments that are not there, *misordered* is an action that the rules don't admit at that point.
+Every step is appended to a `.jsonl` file in `--output` as it happens; an interrupted run is resumed. Invalid and
+misordered are those of KnowAgent's Table 3: *invalid* means that there is no such action, or its arguments are not
+present; *misordered*, that the rules don't admit the action at that point.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks.agents.plot import draw
 from benchmarks.agents.published import published
 from benchmarks.agents.report import table
 from benchmarks.imported import DOMAIN, in_domain
+from benchmarks.reporting import add_json, report
 from constrained import __version__
 from constrained.agents.episode import Settings
 from constrained.agents.messages import POLICY, ROLES
@@ -29,10 +30,9 @@ from constrained.agents.strategies import GROUNDED, STEP_FORMATS, STRATEGIES
 from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.environments.suite import SUITES, Suite, open_suite
 from constrained.errors import ConstrainedError
-from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 
-if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
+if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.agents.ray_workers import RayWorkers
     from constrained.models import LoadedModel
 
@@ -40,84 +40,45 @@ BATCH = 8
 """Tasks played side by side by default.
 
 Household games in KnowAgent's form, played by the embedded model on one core, took half the time with 8 that they took
-one at a time; of the writing alone, 8 at a time made 2.1 times as many tokens a second, 32 2.4 times, 64 2.6 times.
+one at a time; generation alone made 2.1 times as many tokens a second with 8, 2.4 times with 32, 2.6 times with 64.
 Each open task also holds its environment, which may be a process of its own.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench agents`."""
-    parser.add_argument(
-        "--environment",
-        metavar="NAME|FILE.py:FUNCTION",
-        default="alfworld",
-        help=f"what is played: {', '.join(SUITES)}; or a function of your own that returns a Suite (default: alfworld)",
-    )
-    parser.add_argument("--split", help="of the environment's data (default: the one that the papers report)")
-    parser.add_argument("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
-    parser.add_argument("--masks", choices=("on", "off", "both"), default="both", help="default: both")
-    parser.add_argument("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
-    parser.add_argument(
-        "--knowledge",
-        metavar="NAME|FILE",
-        help="hold agents to this action knowledge, to compare; the environment's own still judges. "
-        f"{DOMAIN}: imported from ALFWorld's planning domain, slots bound to the game's state",
-    )
-    parser.add_argument(
-        "--role",
-        action="append",
-        default=[],
-        metavar="ROLE=MODEL",
-        help=f"another model for a role, or the folder of an adapter of --model; the roles: {', '.join(ROLES)}",
-    )
-    parser.add_argument("--device", default=None)
-    parser.add_argument("--games", type=int, default=None, help="only the first so many tasks")
-    parser.add_argument("--max-steps", type=int, default=None, help="default: the environment's published limit")
-    parser.add_argument(
-        "--repeats",
-        action="store_true",
-        help="masks admit again what was done before in the same situation, to compare",
-    )
-    parser.add_argument(
-        "--detours",
-        action="store_true",
-        help="masks admit moves that are known to lead nowhere of use, too, to compare",
-    )
-    parser.add_argument(
-        "--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)"
-    )
-    parser.add_argument(
-        "--price",
-        action="append",
-        default=[],
-        metavar="ROLE=IN/OUT",
-        help="dollars for a million tokens read and written by a role's model, such as policy=2.5/10; "
-        "a role without a price has the one of the model that serves it",
-    )
-    parser.add_argument("--trials", type=int, default=3, help="of Reflexion, at most (default: 3)")
-    parser.add_argument("--temperature", type=float, default=0.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--batch", type=int, default=BATCH, help=f"tasks played side by side (default {BATCH})")
-    parser.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="play in so many processes, here or on the cluster of RAY_ADDRESS (default: in this one)",
-    )
-    parser.add_argument(
-        "--output", type=Path, default=Path("runs/agents"), help="folder of the runs (default: runs/agents)"
-    )
-    parser.add_argument(
-        "--trace",
-        action="store_true",
-        help="keep every token with what the mask took from the model, for `constrained view RUN.jsonl`",
-    )
-    parser.add_argument("--json", type=Path, help="write the figures as JSON to this file")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures: .svg, .png or .pdf")
+    add = parser.add_argument
+    add("--environment", metavar="NAME|FILE.py:FUNCTION", default="alfworld", help="what is played: "
+        f"{', '.join(SUITES)}; or a function of your own that returns a Suite (default: alfworld)")  # fmt: skip
+    add("--split", help="of the environment's data (default: the one that the papers report)")
+    add("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
+    add("--masks", choices=("on", "off", "both"), default="both", help="default: both")
+    add("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
+    add("--knowledge", metavar="NAME|FILE", help="mask with this action knowledge, to compare; the environment's own "
+        f"still judges. {DOMAIN}: imported from ALFWorld's planning domain, bound to the game's state")  # fmt: skip
+    add("--role", action="append", default=[], metavar="ROLE=MODEL", help="another model for a role, or the folder of "
+        f"an adapter of --model; the roles: {', '.join(ROLES)}")  # fmt: skip
+    add("--device", default=None)
+    add("--games", type=int, metavar="N", help="only the first N tasks")
+    add("--max-steps", type=int, help="default: the environment's published limit")
+    add("--repeats", action="store_true", help="masks admit again what was done before in the same state, to compare")
+    add("--detours", action="store_true", help="masks admit moves that are known to be useless, too, to compare")
+    add("--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)")
+    add("--price", action="append", default=[], metavar="ROLE=IN/OUT", help="dollars for a million tokens read and "
+        "written by a role's model, such as policy=2.5/10; default: that of the model serving it")  # fmt: skip
+    add("--trials", type=int, default=3, help="of Reflexion, at most (default: 3)")
+    add("--temperature", type=float, default=0.0)
+    add("--seed", type=int, default=0)
+    add("--batch", type=int, default=BATCH, help=f"tasks played side by side (default {BATCH})")
+    add("--workers", type=int, metavar="N", help="play in N processes, here or on the cluster of RAY_ADDRESS "
+        "(default: in this one)")  # fmt: skip
+    add("--output", type=Path, default=Path("runs/agents"), help="folder of the runs (default: runs/agents)")
+    add("--trace", action="store_true", help="record every token with what the mask forbade, for `constrained view "
+        "RUN.jsonl`")  # fmt: skip
+    add_json(parser)
+    add("--plot", type=Path, metavar="FILE", help="draw the figures: .svg, .png or .pdf")
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Play, print the table, write the JSON."""
     if options.plot:
         plot_style.check(options.plot)
     for name in ("trials", "explore_steps"):
@@ -147,19 +108,17 @@ def run_command(options: argparse.Namespace) -> int:
                 figures = summarise(records, suite.measures, prices)
                 row = {"strategy": strategy, "model": _shown(models[POLICY]), "masks": masks, **figures}
                 rows.append({**row, "knowledge": knowledge.name} if judge else row)
-    print(table(rows, suite.measures, published(suite.name)))
     names = {role: _shown(model) for role, model in models.items()}
     data = {"version": __version__, "suite": suite.name, "models": names, "rows": rows}
-    if options.json:
-        write_whole(options.json, to_json(data))
+    report(table(rows, suite.measures, published(suite.name)), data, options)
     if options.plot:
         draw(data, options.plot)
     return 0
 
 
 def _opener(options: argparse.Namespace) -> Callable[[], dict[str, LoadedModel]]:
-    """What loads the models, here or in a worker."""
-    from constrained.models import load_roles
+    """A function that loads the models, here or in a worker."""
+    from constrained.models.roles import load_roles
 
     roles = {}
     for given in options.role:
@@ -184,7 +143,7 @@ def _shown(loaded: LoadedModel) -> str:
 
 
 def _held_to(name: str, suite: Suite, lumos: bool) -> tuple[Suite, ActionKnowledge]:
-    """The suite, and the knowledge of that name, bound in its games."""
+    """The suite, with its games binding the slots of the knowledge of that name, and that knowledge."""
     if lumos:
         raise ConstrainedError("Lumos's strategies are held to Lumos's actions", "leave out --knowledge, or use others")
     return in_domain(suite) if name == DOMAIN else (suite, ActionKnowledge.from_lark(name))
@@ -193,7 +152,7 @@ def _held_to(name: str, suite: Suite, lumos: bool) -> tuple[Suite, ActionKnowled
 def run(
     suite: Suite, knowledge: ActionKnowledge, models, settings: Settings, options, workers=None, judge=None
 ) -> list[dict]:
-    """What came of every task, those played before included."""
+    """Play the tasks that were not played before; returns the records of all."""
     from constrained.agents.suite_runner import header, label, play_all
 
     path = options.output / f"{label(header(suite, knowledge, models, settings, judge))}.jsonl"

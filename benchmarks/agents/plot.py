@@ -1,4 +1,4 @@
-"""The picture: how far each strategy comes with masks and without, and the papers' figures below."""
+"""The picture: each strategy's results with and without masks, and the papers' figures below."""
 
 from __future__ import annotations
 
@@ -17,26 +17,17 @@ _MISTAKES = ("invalid %", "misordered %", "pruned mass %")
 
 
 def form(result):
-    """What the picture needs of the command's JSON, beside the measures."""
+    """The fields of the command's JSON that the picture needs, besides the measures."""
     figures = {"invalid %": FIGURE, "misordered %": FIGURE, "steps of won": Maybe(FIGURE)}
     row = {"strategy": TEXT, "model": TEXT, "masks": FLAG, "tasks": COUNT, "knowledge": Maybe(TEXT), **figures}
     return {"suite": TEXT, "rows": [row]}
 
 
 def draw(result: Mapping, path: Path) -> None:
-    """Draw the suite's first measure, others that papers print, what was invalid or misordered, and steps of tasks won.
+    """Draw a result of `constrained bench agents --json`.
 
-    Parameters
-    ----------
-    result : mapping
-        What `constrained bench agents --json` writes.
-    path : Path
-        It ends in one of `benchmarks.plot_style.SUFFIXES`.
-
-    Raises
-    ------
-    ConstrainedError
-        Nothing was played.
+    The panels are the suite's first measure, others that papers print, invalid or misordered actions, and the steps of
+    tasks won. Raises ConstrainedError if nothing was played.
     """
     rows, papers = result["rows"], published(result["suite"])
     measures = _measures(rows, papers)
@@ -71,7 +62,7 @@ def _measures(rows: Sequence[Mapping], papers: Sequence[Published]) -> list[str]
 
 
 def _ours(rows: Sequence[Mapping], panels: Mapping[str, Panel]) -> dict[tuple[str, int], list[Line]]:
-    """The lines of each model: one for each strategy, with a mark for masks on and one for off."""
+    """The lines of each model: one per strategy, with a mark for masks on and one for masks off."""
     found: dict[tuple[str, int], dict[str, dict]] = {}
     for row in rows:
         points = found.setdefault((row["model"], row["tasks"]), {}).setdefault(row_name(row), {})
@@ -90,6 +81,6 @@ def _theirs(papers: Sequence[Published], panels: Mapping[str, Panel]) -> dict[st
 
 
 def _figures(row: Mapping, panels: Mapping[str, Panel]) -> dict[str, float]:
-    """What of a row the panels show."""
+    """The figures of a row that the panels show."""
     mistakes = {WRONG: row["invalid %"] + row["misordered %"]} if "invalid %" in row else {}
     return {key: figure for key, figure in {**row, **mistakes}.items() if key in panels and figure is not None}

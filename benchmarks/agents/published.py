@@ -1,4 +1,4 @@
-"""The papers' figures for a suite, in the columns of our own table."""
+"""The papers' figures for a suite, in the columns of our table."""
 
 from __future__ import annotations
 
@@ -10,16 +10,7 @@ from benchmarks import papers
 
 @dataclass(frozen=True)
 class Published:
-    """One row of a paper's table.
-
-    Attributes
-    ----------
-    paper : str
-        With the table, and what differs from our setting.
-    method, model : str
-    figures : dict of str to float
-        By the names of `figures.summarise`.
-    """
+    """One row of a paper's table: `paper` also says what differs from our setting; figures by our names."""
 
     paper: str
     method: str
@@ -28,7 +19,7 @@ class Published:
 
 
 def published(suite: str) -> list[Published]:
-    """The rows that papers print for a suite, such as "alfworld/valid_seen"."""
+    """The rows that papers print for a suite such as "alfworld/valid_seen"."""
     return [row for prefix, rows in _TABLES.items() if suite.startswith(prefix) for row in rows()]
 
 

@@ -17,11 +17,12 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks import plot_style
-from benchmarks.engine import engines, exact, machine, report
+from benchmarks.engine import engines, exact, report
 from benchmarks.engine.comparison import Kept, Settings, SideBySide
 from benchmarks.engine.plot import draw
 from benchmarks.engine.vocabularies import BY_SIZE
 from benchmarks.engine.workloads import WORKLOADS
+from benchmarks.reporting import describe_machine
 from constrained import __version__
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
@@ -113,7 +114,7 @@ def result(records: list[dict], settings: Settings) -> dict:
     ]  # fmt: skip
     return {
         "command": "constrained bench engine",
-        "machine": machine.describe(),
+        "machine": describe_machine(),
         "versions": versions,
         "settings": asdict(settings),
         "targets": aims,

@@ -14,11 +14,11 @@ from statistics import median
 
 from tqdm import tqdm
 
-from benchmarks.engine import machine
 from benchmarks.engine.engines import Refused
 from benchmarks.engine.report import amount
 from benchmarks.engine.vocabularies import load
 from benchmarks.engine.worker import OverTime, Worker
+from benchmarks.reporting import describe_machine
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
@@ -56,7 +56,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.json:
         weights = next(f["weights"] for f in figures.values() if "weights" in f)
         settings = {"vocabulary": VOCABULARY, "weights": weights, "steps": options.steps, "rounds": options.rounds}
-        result = {"command": "constrained bench generation", "machine": machine.describe(), "settings": settings}
+        result = {"command": "constrained bench generation", "machine": describe_machine(), "settings": settings}
         write_whole(options.json, to_json(result | {"engines": figures}))
     return 0
 

@@ -1,25 +1,20 @@
-"""What self-learning comes to beside KnowAgent's Tables 1 to 3."""
+"""The results of self-learning beside KnowAgent's Tables 1 to 3."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from benchmarks import papers
-from benchmarks.self_learning.rounds import markdown, shown
+from benchmarks.reporting import markdown
+from benchmarks.self_learning.rounds import shown
 
 SEEN, UNSEEN = "ALFWorld seen", "ALFWorld unseen"
 SAME_GAMES = {"alfworld/valid_seen": SEEN, "alfworld/valid_unseen": UNSEEN}
-"""Test suite -> the column of KnowAgent's tables that was measured on the same games."""
+"""Test suite -> the column of KnowAgent's tables for the same games."""
 
 
 def tables(runs: Sequence[Mapping]) -> str:
-    """All that can be compared, as Markdown; nothing where no run was tested on the papers' games.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        As for `rounds.rounds_table`; each also says its "model", "step_format" and "test_masks".
-    """
+    """All that can be compared, as Markdown; empty if no run was tested on the papers' games."""
     tested = [run for run in runs if _columns(run["rounds"][-1])]
     if not tested:
         return ""
@@ -27,7 +22,7 @@ def tables(runs: Sequence[Mapping]) -> str:
 
 
 def _columns(report: Mapping) -> dict[str, Mapping]:
-    """The papers' column -> our figures on the same games."""
+    """The papers' column -> our figures for the same games."""
     return {column: report["test"][suite] for suite, column in SAME_GAMES.items() if suite in report["test"]}
 
 
@@ -51,11 +46,11 @@ def _scores(runs: Sequence[Mapping]) -> str:
         if SEEN in figures
     ]
     words = "Success on ALFWorld after self-learning, and KnowAgent's Table 1 (*in italics*: as published):"
-    return f"{words}\n\n{markdown(['method', 'model', 'seen', 'unseen'], rows)}"
+    return f"{words}\n\n{markdown(['method', 'model', 'seen', 'unseen'], rows, left=None)}"
 
 
 def _untuned(runs: Sequence[Mapping]) -> str:
-    """Round 0 of ReAct's steps against round 0 of the same base with action knowledge."""
+    """Round 0 with ReAct's steps against round 0 of the same base with action knowledge."""
     first = [run for run in runs if run["rounds"][0]["round"] == 0 and _columns(run["rounds"][0])]
     if len({run["step_format"] for run in first}) < 2:
         return ""
@@ -68,7 +63,7 @@ def _untuned(runs: Sequence[Mapping]) -> str:
         [f"*{method}*", model, *_published(figures)] for (method, model), figures in papers.KNOWAGENT_TABLE_2.items()
     ]
     words = "Success before any self-learning, and KnowAgent's Table 2:"
-    return f"{words}\n\n{markdown(['method', 'model', 'seen', 'unseen'], rows)}"
+    return f"{words}\n\n{markdown(['method', 'model', 'seen', 'unseen'], rows, left=None)}"
 
 
 def _mistakes(runs: Sequence[Mapping]) -> str:
@@ -83,7 +78,7 @@ def _mistakes(runs: Sequence[Mapping]) -> str:
         for (method, model), figures in papers.KNOWAGENT_TABLE_3.items()
     ]
     words = "Actions that don't exist or come out of order, ours on ALFWorld, and KnowAgent's Table 3 (on HotpotQA):"
-    return f"{words}\n\n{markdown(['method', 'model', 'invalid', 'misordered'], rows)}"
+    return f"{words}\n\n{markdown(['method', 'model', 'invalid', 'misordered'], rows, left=None)}"
 
 
 def _masks(run: Mapping) -> str:

@@ -1,4 +1,4 @@
-"""The picture of self-learning: what becomes of score, mistakes and pruned mass from round to round."""
+"""The picture of self-learning: success, mistakes and pruned mass from round to round."""
 
 from __future__ import annotations
 
@@ -24,40 +24,30 @@ STYLES = (
     ("D", "-"), ("o", "--"), ("s", ":"), ("^", "-."),
     ("v", (0, (6, 2, 1, 2, 1, 2))), ("P", (0, (1, 3))), ("X", (0, (8, 3))), ("p", (0, (3, 1, 1, 1))),
 )  # fmt: skip
-"""Marker and dash of each line, in order: told apart without colour. Every second marker is open."""
+"""Marker and dash pattern of each line, in order; every second marker is open."""
 
 MOST_SUITES = 12
 
 _NAME = 30
-"""Characters of a run's name."""
+"""Most characters of a run's name."""
 
 _PANEL = 1.65
-"""Inches: the width of a panel; what its lines are called stands to the right of it."""
+"""Width of a panel in inches; the names of its lines are to the right of it."""
 
 _APART = 0.1
-"""Of a panel's height: what lies between the names of two lines at least."""
+"""Least distance between the names of two lines, as a share of a panel's height."""
 
 
 def form(result):
-    """What the picture needs of the JSON of `constrained train self-learning`, or of the benchmark's."""
+    """The fields that the picture needs, of `constrained train self-learning --json` or of the benchmark's."""
     runs = {"runs": [{"name": TEXT, "words": Maybe(TEXT), "rounds": ROUNDS}]}
     return ROUNDS if isinstance(result, list) else runs
 
 
 def draw(result: Sequence[Mapping] | Mapping, path: Path) -> None:
-    """Draw one line a run, one row of panels a test suite.
+    """Draw one line per run and one row of panels per test suite.
 
-    Parameters
-    ----------
-    result : sequence of mapping, or mapping
-        The reports of one run's rounds; or what the benchmark's `--json` writes, with all "runs" and their "rounds".
-    path : Path
-        It ends in one of `benchmarks.plot_style.SUFFIXES`.
-
-    Raises
-    ------
-    ConstrainedError
-        No round was tested, there are more runs than lines that can be told apart, or more suites than `MOST_SUITES`.
+    Raises ConstrainedError if no round was tested, or there are too many runs or suites for one picture.
     """
     runs = result["runs"] if isinstance(result, Mapping) else [{"name": "", "rounds": result}]
     tested = suites(runs)
@@ -105,7 +95,7 @@ def _row(axes: Sequence, suite: str, runs: Sequence[Mapping]) -> None:
 
 
 def _points(rounds: Sequence[Mapping], suite: str, key: str) -> dict[int, float]:
-    """Round -> figure, where it was measured; without masks no mass is pruned, which is none and not 0."""
+    """Round -> figure, where it was measured; without masks there is no pruned mass, rather than one of 0."""
     found = {report["round"]: report["test"].get(suite, {}).get(key) for report in rounds}
     points = {number: figure for number, figure in found.items() if figure is not None}
     return points if key != PRUNED or any(points.values()) else {}
@@ -122,7 +112,7 @@ def _panel(axis, title: str, lines: Mapping[str, Mapping[int, float]]) -> None:
 
 
 def _names(axis, lines: Mapping[str, Mapping[int, float]]) -> None:
-    """The name and last figure of each line at its right end, moved apart where they would touch."""
+    """Write each line's name and last figure at its right end, moved apart where they would touch."""
     ends = {name: list(points.values())[-1] for name, points in lines.items() if points}
     room = axis.get_ylim()[1] * _APART
     lowest = -room
@@ -135,7 +125,7 @@ def _names(axis, lines: Mapping[str, Mapping[int, float]]) -> None:
 
 
 def _levels(axis, suite: str) -> None:
-    """How far KnowAgent comes on the same games with each of its models."""
+    """Mark KnowAgent's success on the same games with each of its models."""
     column = SAME_GAMES.get(suite, "")
     for (method, model), figures in papers.KNOWAGENT_TABLE_1.items():
         if method == "KnowAgent" and column in figures:

@@ -1,7 +1,7 @@
-"""A small start for self-learning: a household model that an expert has taught few games, for a few minutes.
+"""A weak base for self-learning: a household model trained by an expert on few games, for a few minutes.
 
-The embedded model has seen thousands of games and wins nearly all of them: it has little left to teach itself. This
-one has its form, and the expert's plays of one training game in `HELD_OUT`, none of them held out for measuring.
+The embedded model has been trained on thousands of games and wins nearly all of them, which leaves it little to learn.
+This one has its architecture, and the expert's play of one training game in `HELD_OUT`, none of them held out.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tools.embedded_model.pretraining import Recipe, Run, show_progress
 from tools.embedded_model.train import FIRST_SEED, HELD_OUT, make_examples, make_tokenizer, save_model
 
 RECIPE = Recipe(tokens=500_000)
-"""With masks it wins about half the held-out games; after twice as many tokens, masks alone win it nearly all."""
+"""With masks it wins about half the held-out games; after twice as many tokens, nearly all."""
 
 NOISE = (0.0, 0.1)
-"""One expert play of each game's own task for each; a model that has seen no mistakes can't get over its own."""
+"""One expert play of each game for each level; a model that has seen no mistakes can't recover from its own."""
 
 MADE = 142
-"""Games made from a seed where ALFWorld's are not there: as many."""
+"""Games made from a seed if ALFWorld's are missing: as many."""
 
 RECORD = "small_start.json"
 
 
 def expert_games() -> list[Game]:
-    """The few games: far, in the archive's order by task, from those that are held out."""
+    """The few games: in the archive's order by task, far from those that are held out."""
     try:
         data_file("alfworld/games_2.1.1_train.tar.xz")
     except DataError:
@@ -46,28 +46,10 @@ def make_small_start(
     games: Callable[[], Sequence[Game]] = expert_games,
     show: Callable[[Run], None] | None = show_progress,
 ) -> Path:
-    """Train the model into `folder`, or go on with it; where it stands there already, nothing is done.
+    """Train the model into `folder`, resuming an interrupted run; returns the folder, at once if it is finished.
 
-    How long it learns is a number of tokens, not of minutes: every machine ends with the same model, up to rounding.
-
-    Parameters
-    ----------
-    folder : Path
-    recipe : Recipe
-    games : callable
-        The games that the expert plays; asked for only when there is something to train.
-    show : callable, optional
-        Called with the run after each step.
-
-    Returns
-    -------
-    Path
-        `folder`, as `constrained.models.load` takes it.
-
-    Raises
-    ------
-    DataError
-        What is there was made by another recipe.
+    The length of training is a number of tokens, not of minutes: every machine makes the same model, up to rounding.
+    Raises DataError if the folder holds a model of another recipe.
     """
     record = folder / RECORD
     if record.exists():
@@ -81,6 +63,6 @@ def make_small_start(
     run.go_on(show=show)
     facts = save_model(run.model.eval(), run.tokenizer, folder)
     facts |= {"recipe": asdict(recipe), "games": len(played), "examples": len(examples), "tokens": run.tokens}
-    write_whole(record, to_json(facts | {"seconds": run.seconds}))  # the last: with it the model is whole
+    write_whole(record, to_json(facts | {"seconds": run.seconds}))  # written last: now the model is complete
     run.checkpoint.unlink()
     return folder

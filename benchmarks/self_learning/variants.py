@@ -1,4 +1,4 @@
-"""What is run against what: self-learning with parts of it left out."""
+"""The variants of self-learning: parts of it left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Variant:
     ----------
     name : str
     words : str
-        What it is, for the tables.
+        Description, for the tables.
     step_format : str
         "knowagent" writes the path so far into every step, "react" does not.
     masks, test_masks : bool
@@ -21,7 +21,7 @@ class Variant:
     rule : str
         Of `constrained.training.filter`: "paper" drops what breaks the action knowledge, "released" does not.
     detours : bool
-        Masks admit moves that the memory knows to be of no use, too.
+        Masks admit moves that the memory knows to be useless, too.
     base : str
         "embedded", or "small" for what `small_start` makes.
     """
