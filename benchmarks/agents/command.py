@@ -118,7 +118,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def _opener(options: argparse.Namespace) -> Callable[[], dict[str, LoadedModel]]:
     """A function that loads the models, here or in a worker."""
-    from constrained.models.roles import load_roles
+    from constrained.models import load_roles
 
     roles = {}
     for given in options.role:
