@@ -1,5 +1,6 @@
 """Every example of the documentation is so (see `documents`)."""
 
+import importlib
 import json
 import re
 from dataclasses import fields
@@ -25,6 +26,29 @@ def test_every_example_of_a_page_is_so(page, tmp_path):
 def test_every_file_that_a_page_links_to_is_there(page):
     for name in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / name).exists(), name
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.glob("*.md")), DOCS.parent / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_every_path_and_module_that_a_page_names_is_there(page):
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(
+        r"`((?:constrained|tests|grammars|benchmarks|tools/embedded_model|examples|docs|editors)/[\w./]+)`", text
+    ):
+        assert (DOCS.parent / path).exists(), path
+    for module in re.findall(r"(?:`|from |import |-m )(constrained(?:\.\w+)+)\b", text):
+        parts = module.split(".")
+        folder = DOCS.parent.joinpath(*parts)
+        assert folder.is_dir() or folder.with_suffix(".py").exists() or defines(parts), module
+
+
+def defines(parts: list[str]) -> bool:
+    """Whether the last of the dotted names is an attribute of the module that the others name."""
+    try:
+        return hasattr(importlib.import_module(".".join(parts[:-1])), parts[-1])
+    except ImportError:
+        return False
 
 
 def test_the_tutorial_ends_with_a_robot_that_has_learned(tmp_path):
