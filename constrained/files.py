@@ -45,6 +45,13 @@ def check_new(path: str | Path | None, force: bool = False) -> None:
         raise DataError(f"{path} is there already", "name another file, or overwrite it with --force")
 
 
+def check_separate(target: str | Path | None, *inputs: str | Path | None) -> None:
+    """Raise DataError if the output `target` is the same file as one of `inputs`."""
+    for path in inputs:
+        if target and path and Path(path).exists() and Path(path).resolve() == Path(target).resolve():
+            raise DataError(f"{target} is read here, so it can't be the output", "name another file")
+
+
 def to_json(data: Any) -> str:
     """Indented JSON with a final line break."""
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"

@@ -21,8 +21,8 @@ from benchmarks.self_learning.rounds import rounds_table
 from benchmarks.self_learning.variants import VARIANTS, Variant
 from constrained import __version__
 from constrained.agents.episode import Settings
-from constrained.cli.self_learning import round_line, see_apart
-from constrained.cli.tuning import add_tuning, own_device, tuning_of
+from constrained.cli.options import add_tuning, own_device, tuning_of
+from constrained.cli.train import check_disjoint, round_summary
 from constrained.environments.suite import Suite, choose_suite
 from constrained.training.settings import Tuning
 
@@ -60,7 +60,7 @@ def run_command(options: argparse.Namespace) -> int:
     tuning = tuning_of(options)
     train = choose_suite(options.train, tuning.seed)
     tests = [choose_suite(text, tuning.seed) for text in options.test or TESTS]
-    see_apart(train, tests)
+    check_disjoint(train, tests)
     runs = []
     for name in dict.fromkeys(options.variant or DEFAULT):
         variant = VARIANTS[name]
@@ -86,7 +86,7 @@ def learn(
     model = make_small_start(options.output / "small-start-base") if variant.base == "small" else options.model
 
     def print_round(round_report: dict) -> None:
-        for line in round_line(round_report).splitlines():
+        for line in round_summary(round_report).splitlines():
             print(f"{variant.name}, {line}", flush=True)
 
     def settings(masks: bool, temperature: float) -> Settings:

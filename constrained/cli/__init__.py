@@ -1,4 +1,4 @@
-"""The command line: `constrained COMMAND`, each command a module."""
+"""The command line, `constrained COMMAND`: the parser, and how errors become messages and exit codes."""
 
 from __future__ import annotations
 
@@ -6,39 +6,54 @@ import argparse
 import os
 import sys
 
-from constrained import __version__
-from constrained.cli import bench, check, distill, explain, import_, lsp, new, plan, playground, plot, show, train, view
+from constrained.cli import bench, check, explain, knowledge_files, plan, serve, show, train
 from constrained.errors import ConstrainedError
+from constrained.version import __version__
 
-_COMMANDS = (plan, new, check, show, explain, view, playground, import_, distill, train, bench, plot, lsp)
+COMMANDS = (
+    plan.add_parser,
+    knowledge_files.add_new,
+    check.add_parser,
+    show.add_parser,
+    explain.add_parser,
+    serve.add_view,
+    serve.add_playground,
+    knowledge_files.add_import,
+    knowledge_files.add_distill,
+    train.add_parser,
+    bench.add_bench,
+    bench.add_plot,
+    serve.add_lsp,
+)
+"""Each adds one command to the parser; in the order of `constrained --help`."""
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The whole command line; the documentation's page of commands is made from it."""
+    """The parser of all commands; the documentation's page of commands is generated from it."""
     parser = argparse.ArgumentParser(
         prog="constrained",
-        description="Language-model agents that cannot write an invalid plan.",
+        description="Language-model agents that can't write an invalid plan: token masks from action knowledge.",
         epilog='Start with: constrained plan "put a clean mug in the coffeemachine"',
     )
     parser.add_argument("--version", action="version", version=f"constrained {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_parser(commands)
+    for add_command in COMMANDS:
+        add_command(commands)
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; 0 if it went well, 1 with one clear message if not."""
+    """Run a command and return its exit code: 0, or 1 after one message on standard error (130: interrupted)."""
     parser = make_parser()
     arguments, rest = parser.parse_known_args(argv)
-    if not _take_up(arguments, rest):
+    if not _join_rest(arguments, rest):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         return arguments.run(arguments) or 0
     except ConstrainedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # whoever reads us has seen enough, `head` say
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -49,8 +64,8 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def _take_up(arguments, rest: list[str]) -> bool:
-    """Join words after an option to those before it, which argparse does not; whether they belong there."""
+def _join_rest(arguments, rest: list[str]) -> bool:
+    """Add words after an option to the positional ones before it, which argparse doesn't; False if they don't belong there."""
     if any(word.startswith("-") for word in rest):
         return False
     if hasattr(arguments, "action"):

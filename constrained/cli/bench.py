@@ -1,4 +1,4 @@
-"""`constrained bench`: the benchmarks, each a module of `benchmarks/` in a checkout."""
+"""`constrained bench` and `plot`: run the benchmarks in a checkout's `benchmarks/`, and draw their recorded results."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from pathlib import Path
 
 from constrained.errors import ConstrainedError
 
+RECORDED = {
+    "engine": "engine.json",
+    "agents": "agents_alfworld_valid_seen.json",
+    "self-learning": "self_learning.json",
+}
+"""What can be drawn -> the result that the documentation shows."""
+
 CHECKOUT = Path(__file__).resolve().parents[2]
-"""Where `benchmarks/` stands beside the package; an installed copy has none there."""
+"""The folder that holds `benchmarks/` beside the package; an installed copy has none there."""
 
 MODULES = {
     "agents": "agents.command",
@@ -49,10 +56,10 @@ def find_benchmarks() -> None:
         sys.path.insert(0, str(CHECKOUT))  # an editable install makes only `constrained` importable
 
 
-def add_parser(commands) -> None:
+def add_bench(commands) -> None:
     parser = commands.add_parser(
         "bench",
-        help="measure: agents on games, masks beside other engines', the household against published transcripts",
+        help="run a benchmark: masks against other engines, agents against the papers' tables, and more",
         description="Run a benchmark; each prints a table and writes JSON.",
     )
     try:
@@ -68,3 +75,35 @@ def add_parser(commands) -> None:
         benchmark = benchmarks.add_parser(name, help=summary, description=summary)
         module.add_arguments(benchmark)
         benchmark.set_defaults(run=module.run_command)
+
+
+def add_plot(commands) -> None:
+    parser = commands.add_parser(
+        "plot",
+        help="draw recorded results: engines, agents, or rounds of self-learning",
+        description="Draw what a benchmark recorded: the engine beside others, agents beside the papers' tables, or "
+        "self-learning round by round. Without RESULT: the results that the documentation shows. No benchmark is run.",
+        epilog="examples: constrained plot agents; constrained plot self-learning rounds.json --output rounds.png",
+    )
+    parser.add_argument("kind", choices=tuple(RECORDED), help="what to draw")
+    words = "what `constrained bench KIND` wrote with --json (default: the documentation's)"
+    parser.add_argument("path", nargs="?", default="", metavar="RESULT", help=words)
+    words = "a .svg, .png or .pdf file (default: KIND.svg here; in a checkout and without RESULT, in docs/)"
+    parser.add_argument("--output", type=Path, metavar="FILE", help=words)
+    parser.set_defaults(run=run_plot)
+
+
+def run_plot(arguments: argparse.Namespace) -> int:
+    find_benchmarks()
+    from benchmarks import plot_style
+    from benchmarks.result_files import DOCS, RESULTS, read_result
+
+    package = f"benchmarks.{arguments.kind.replace('-', '_')}"
+    plot = import_module(f"{package}.plot")
+    result = Path(arguments.path) if arguments.path else RESULTS / RECORDED[arguments.kind]
+    folder = DOCS if DOCS.is_dir() and not arguments.path else Path()
+    picture = arguments.output or folder / f"{arguments.kind.replace('-', '_')}.svg"
+    plot_style.check(picture)
+    plot.draw(read_result(result, f"constrained bench {arguments.kind}", plot.form), picture)
+    print(f"wrote {picture}")
+    return 0

@@ -1,63 +1,61 @@
-"""`constrained check`: is this file sound, is this path, are these runs?"""
+"""`constrained check`: findings about .lark files, verdicts on a path of actions, or on published runs."""
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
+from textwrap import wrap
+from typing import Any
+from unicodedata import combining, east_asian_width
 
 from constrained.automaton.vocabulary import open_vocabulary
-from constrained.cli.bindings import binding
-from constrained.cli.findings import Paint, findings_text
+from constrained.cli.options import add_bindings, bindings
 from constrained.errors import ConstrainedError, DataError
-from constrained.files import to_json, write_whole
+from constrained.files import check_separate, to_json, write_whole
 from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Tokens, check_file
+from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, Tokens, check_file
+from constrained.knowledge.report import counted
+
+_COLOURS = {ERROR: "1;31", WARNING: "1;33", NOTE: "1;36", "bold": "1", "faint": "2"}
+
+_WIDTH = 110
+"""Characters of a source line that are shown; of a longer line, those around the finding."""
+
+_MOST = 100
+"""Findings of one file that are shown."""
 
 
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "check",
-        help="check knowledge files, a path of actions, or published runs",
-        description="With files alone: say what may be wrong in them, where, why it matters and what to write "
-        "instead; exit code 1 if there is an error (with --strict: or a warning), 2 if the command itself is wrong. "
-        "With actions: judge each one "
-        "(ok, invalid, misordered) and say why; exit code 1 if any is not ok. With --runs: judge every "
-        "action of KnowAgent's published ALFWorld or HotpotQA runs.",
+        help="find mistakes in .lark files, or judge a path of actions or published runs",
+        description="With files alone: report mistakes and risks, where they are, why they matter and how to fix them; "
+        "exit code 1 if there is an error (with --strict: or a warning), 2 if the command itself is wrong. With "
+        "actions: judge each one (ok, invalid, misordered) and say why; exit code 1 if any is not ok. With --runs: "
+        "judge every action of KnowAgent's published ALFWorld or HotpotQA runs.",
         epilog="examples: constrained check mine.lark --strict; "
         "constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'",
     )
-    parser.add_argument("knowledge", metavar="FILE", help="shipped name or path of a .lark file")
-    parser.add_argument("action", nargs="*", help="more .lark files, or the actions of a path, in order")
-    parser.add_argument("--strict", action="store_true", help="warnings count as errors")
-    parser.add_argument(
-        "--ignore",
-        action="append",
-        default=[],
-        metavar="CODE",
-        choices=sorted(CODES),
-        help="leave findings of this code out, e.g. endless-text",
-    )
-    parser.add_argument("--start", default="start", metavar="RULE", help="the rule that texts begin with")
-    parser.add_argument(
-        "--tokenizer",
-        metavar="NAME",
-        help="also tell what this tokenizer can't write: a "
-        "tokenizer.json, the folder it is in, 'embedded', or a name of the Hugging Face Hub",
-    )
-    parser.add_argument("--file", metavar="FILE", help="take the actions from FILE, one a line ('-': standard input)")
-    parser.add_argument(
-        "--bind",
-        action="append",
-        default=[],
-        metavar="SLOT=JSON",
-        help="bind a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists)",
-    )
-    parser.add_argument("--runs", action="append", default=[], metavar="FILE", help="a .jsonl(.gz) file of runs")
-    parser.add_argument("--limit", type=int, default=None, help="only the first so many runs")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--output", metavar="FILE", help="also write the report as JSON to FILE")
+    add = parser.add_argument
+    add("knowledge", metavar="FILE", help="shipped name or path of a .lark file")
+    add("action", nargs="*", help="more .lark files, or the actions of a path, in order")
+    add("--strict", action="store_true", help="treat warnings as errors")
+    words = "leave out findings of this kind, e.g. endless-text; repeatable"
+    add("--ignore", action="append", default=[], metavar="CODE", choices=sorted(CODES), help=words)
+    add("--start", default="start", metavar="RULE", help="the rule that texts begin with (default: start)")
+    words = """also report what this tokenizer can't write: a tokenizer.json, the folder it is in, 'embedded', or a Hub
+        name"""
+    add("--tokenizer", metavar="NAME", help=words)
+    add("--file", metavar="FILE", help="read the actions from FILE, one a line ('-': standard input)")
+    add_bindings(parser)
+    add("--runs", action="append", default=[], metavar="FILE", help="a .jsonl(.gz) file of runs; repeatable")
+    add("--limit", type=int, metavar="N", help="only the first N runs")
+    add("--json", action="store_true", help="print JSON")
+    add("--output", metavar="FILE", help="also write the report as JSON to FILE")
     parser.set_defaults(run=run)
 
 
@@ -65,29 +63,30 @@ def run(arguments) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
     names = [arguments.knowledge, *arguments.action]
+    check_separate(arguments.output, *names, arguments.file, *arguments.runs)
     only_files = len(names) == 1 or all(name.endswith(".lark") or name in shipped_names() for name in names)
     if only_files and not arguments.runs and arguments.file is None:
-        return _findings(arguments, names)
+        return _check_files(arguments, names)
     knowledge = ActionKnowledge.from_lark(arguments.knowledge, arguments.start)
     if arguments.bind:
-        knowledge = knowledge.bind(**dict(map(binding, arguments.bind)))
+        knowledge = knowledge.bind(**bindings(arguments))
     if arguments.runs:
-        return _runs(arguments, knowledge)
+        return _check_runs(arguments, knowledge)
     report = knowledge.check(list(arguments.action) + (_lines(arguments.file) if arguments.file else []))
     _give(arguments, report.to_dict(), str(report))
     return 0 if report.ok else 1
 
 
-def _findings(arguments, names: list[str]) -> int:
+def _check_files(arguments, names: list[str]) -> int:
     try:
-        values = dict(map(binding, arguments.bind))
+        values = bindings(arguments)
         tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
     except ConstrainedError as error:  # the command is wrong, not a file
         print(f"error: {error}", file=sys.stderr)
         return 2
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # what `re` will read otherwise some day
-        checked = [_checked(arguments, name, values, tokens) for name in names]
+        warnings.simplefilter("ignore", FutureWarning)  # of `re`, about syntax that may change
+        checked = [_check_file(arguments, name, values, tokens) for name in names]
     paint = Paint.for_stream()
     failed = [one for one in checked if one.count(ERROR) or arguments.strict and one.count(WARNING)]
     data = {"ok": not failed, **_counts(checked), "files": [_data(one) for one in checked]}
@@ -95,10 +94,10 @@ def _findings(arguments, names: list[str]) -> int:
     return 1 if failed else 0
 
 
-def _checked(arguments, name: str, values: dict, tokens: Tokens | None) -> Checked:
+def _check_file(arguments, name: str, values: dict[str, Any], tokens: Tokens | None) -> Checked:
     one = check_file(name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or "")
     one.name = name
-    one.findings = [f for f in one.findings if f.code not in arguments.ignore]
+    one.findings = [finding for finding in one.findings if finding.code not in arguments.ignore]
     return one
 
 
@@ -119,18 +118,16 @@ def _data(checked: Checked) -> dict:
     }
 
 
-def _runs(arguments, knowledge: ActionKnowledge) -> int:
-    from constrained.training.judging import check_runs  # the environments: only for runs
+def _check_runs(arguments, knowledge: ActionKnowledge) -> int:
+    from constrained.training.judging import check_runs  # imports the environments
 
-    out = {}
-    for path in arguments.runs:
-        out[Path(path).name] = check_runs(knowledge, path, arguments.limit)
+    runs = {Path(path).name: check_runs(knowledge, path, arguments.limit) for path in arguments.runs}
     lines = []
-    for name, figures in out.items():
+    for name, figures in runs.items():
         lines.append(name)
-        lines += [f"  {k:<40} {v:>8,}" for k, v in figures.items() if isinstance(v, int)]
-        lines += [f"    {d['action']!r}: {d['reason']}" for d in figures["disagreements"][:5]]
-    _give(arguments, out, "\n".join(lines))
+        lines += [f"  {key:<40} {value:>8,}" for key, value in figures.items() if isinstance(value, int)]
+        lines += [f"    {one['action']!r}: {one['reason']}" for one in figures["disagreements"][:5]]
+    _give(arguments, runs, "\n".join(lines))
     return 0
 
 
@@ -146,3 +143,85 @@ def _lines(name: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"can't read {name}: {error}", "give a text file, one action a line") from None
     return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+class Paint:
+    """Colour text for a terminal, or leave it as it is."""
+
+    def __init__(self, colours: bool):
+        self._colours = colours
+
+    @classmethod
+    def for_stream(cls, stream=None) -> Paint:
+        """Use colours if the stream is a terminal, unless NO_COLOR is set (https://no-color.org)."""
+        stream = stream or sys.stdout
+        return cls(stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+
+    def __call__(self, text: str, kind: str) -> str:
+        return f"\x1b[{_COLOURS[kind]}m{text}\x1b[0m" if self._colours else text
+
+
+def finding_text(finding: Finding, checked: Checked, paint: Paint) -> str:
+    """One finding: its message, the source line with carets, why it matters, and the fix."""
+    lines = [f"{paint(f'{finding.severity}[{finding.code}]', finding.severity)}: {paint(finding.message, 'bold')}"]
+    span = finding.place
+    number = str(span.line) if span else " "
+    margin = " " * len(number)
+    where = f"{checked.name}:{span.line}:{span.column}" if span else checked.name
+    lines.append(f"{margin} {paint('-->', 'faint')} {where}")
+    if span:
+        shown, start = _window(checked.line(span), span.column - 1)
+        length = max(1, min((span.end or span.column + 1) - span.column, len(shown) - start))
+        before, under = _width(shown[:start].ljust(start)), max(1, _width(shown[start : start + length]))
+        lines.append(f"{paint(number + ' |', 'faint')} {shown}")
+        lines.append(f"{paint(margin + ' |', 'faint')} {' ' * before}{paint('^' * under, finding.severity)}")
+    for label, words in (("why:", finding.why), ("fix:", finding.fix)):
+        first, *more = wrap(words, _WIDTH - 8, break_long_words=False, break_on_hyphens=False) or [""]
+        lines.append(f"{margin} {paint(label, 'faint')} {first}")
+        lines += [f"{margin}      {line}" for line in more]
+    return "\n".join(lines)
+
+
+def _window(line: str, start: int) -> tuple[str, int]:
+    """At most `_WIDTH` characters of a line around index `start`, and the index in them."""
+    line = "".join(c if c.isprintable() else " " for c in line)
+    if len(line) <= _WIDTH:
+        return line, start
+    first = max(0, min(start - _WIDTH // 2, len(line) - _WIDTH))
+    cut = line[first : first + _WIDTH]
+    return ("..." + cut[3:] if first else cut), start - first
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal `text` takes."""
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def findings_text(checked: Checked, paint: Paint) -> str:
+    """The findings of a file, at most `_MOST`, and a summary of what is in it."""
+    parts = [finding_text(finding, checked, paint) for finding in checked.findings[:_MOST]]
+    left = len(checked.findings) - _MOST
+    if left > 0:
+        parts.append(f"and {left:,} more: --json has all of them")
+    return "\n\n".join([*parts, "\n  ".join(_summary(checked))])
+
+
+def _summary(checked: Checked) -> list[str]:
+    def listed(names: Iterable[str], what: str) -> list[str]:
+        names = list(names)
+        return [f"{counted(len(names), what)}: {', '.join(names)}"] if names else []
+
+    lines = [f"{checked.name}: {checked.counts}"]
+    if checked.grammar is None:
+        return lines
+    if checked.knowledge is None:
+        lines.append("a grammar of texts, without actions (nothing is named _STEP)")
+        return lines + listed(sorted(checked.grammar.slots), "slot")
+    graph = checked.knowledge.graph
+    ends = [name for name in graph.actions if name in graph.may_end]
+    after = "any of them" if len(ends) == len(graph.actions) else ", ".join(ends)
+    lines += listed(graph.actions, "action")
+    lines.append(f"the plan may end after {after}" if ends else "the plan may end only before any action")
+    bound_later = " (bound at run time)" if checked.grammar.unbound() else ""
+    lines += [line + bound_later for line in listed(sorted(checked.knowledge.slots), "slot")]
+    return lines + listed(sorted({name for pair in graph.choice_points() or () for name in pair}), "place")

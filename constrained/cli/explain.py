@@ -1,57 +1,55 @@
-"""`constrained explain`: what may come next after a text and why, or where it dies and what was expected there."""
+"""`constrained explain`: what may come next after a path or text and why, or where it stops fitting."""
 
 from __future__ import annotations
 
 from constrained.automaton.explain import quoted
 from constrained.automaton.tokenizers import EMBEDDED
 from constrained.automaton.vocabulary import open_vocabulary
-from constrained.cli.bindings import binding
+from constrained.cli.options import add_bindings, bindings
 from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text
 from constrained.grammar.source_map import Spot
 from constrained.knowledge.explain import Expected, Explanation, explain_file, next_tokens
 
 _WITH_LINES = 6
-"""Up to so many expected things are shown with their lines of the grammar."""
+"""If at most this many things are expected, each is shown with its line of the grammar."""
 
 
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "explain",
-        help="what may come next after a path or text, and which rule says so; or where it stops fitting",
-        description="Read a path of actions, or a text, as far as it fits. Say what may come next, for bytes and for "
-        "tokens, and which rule says so; where it stops fitting, what was expected there. Exit code 1 if it does not "
-        "fit. A slot that --bind gives no value stands for itself: its value is its name (and another NAME, where that "
-        "matters).",
+        help="what may come next after a path or text and which rule says so, or where it stops fitting",
+        description="Read a path of actions, or a text, as far as it fits. Show what may come next, as bytes and as "
+        "tokens, and which rule says so; where it stops fitting, what was expected there. Exit code 1 if it doesn't "
+        "fit. A slot without --bind stands for itself: its value is its name (and another NAME, where it needs two).",
         epilog="example: constrained explain hotpotqa 'Search[Milhouse]->Look'",
     )
-    parser.add_argument("grammar", help="shipped name or path of a .lark file")
-    parser.add_argument("path", nargs="?", default="", help="actions joined by '->', the last of which may be "
-                        "unfinished; the text itself where the grammar has no actions")  # fmt: skip
-    parser.add_argument("--text", help="read TEXT as it is, after PATH: one action, whatever it contains")
-    parser.add_argument("--start", default="start", help="the rule to start from (default: start)")
-    parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON",
-                        help="bind a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists)")  # fmt: skip
-    parser.add_argument("--tokenizer", default=EMBEDDED, metavar="NAME", help="whose tokens: a tokenizer.json, the "
-                        "folder it is in, or a name of the Hub (default: the embedded model's)")  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add = parser.add_argument
+    add("grammar", help="shipped name or path of a .lark file")
+    words = "actions joined by '->', the last may be unfinished; the text itself if the grammar has no actions"
+    add("path", nargs="?", default="", help=words)
+    add("--text", help="read TEXT literally after PATH, as one action whatever it contains")
+    add("--start", default="start", help="the rule that texts begin with (default: start)")
+    add_bindings(parser)
+    words = """whose tokens to show: a tokenizer.json, the folder it is in, or a Hub name (default: the embedded
+        model's)"""
+    add("--tokenizer", default=EMBEDDED, metavar="NAME", help=words)
+    add("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments) -> int:
     vocabulary = open_vocabulary(arguments.tokenizer)
-    values = dict(map(binding, arguments.bind))
     explanation, unbound = explain_file(
-        arguments.grammar, arguments.path, arguments.text, start=arguments.start, values=values
+        arguments.grammar, arguments.path, arguments.text, start=arguments.start, values=bindings(arguments)
     )
     data = {**explanation.to_dict(), "unbound": unbound, **next_tokens(explanation, vocabulary)}
     data["tokens"]["tokenizer"] = arguments.tokenizer
-    print(to_json(data) if arguments.json else _shown(explanation, data), end="")
+    print(to_json(data) if arguments.json else _text(explanation, data), end="")
     return 0 if explanation.ok else 1
 
 
-def _shown(explanation: Explanation, data: dict) -> str:
-    """The explanation as text."""
+def _text(explanation: Explanation, data: dict) -> str:
     steps = [("ok", step.text) for step in explanation.path]
     if explanation.text:
         steps.append((explanation.verdict, explanation.text))
@@ -73,7 +71,7 @@ def _shown(explanation: Explanation, data: dict) -> str:
 
 
 def _following(explanation: Explanation) -> str:
-    names = ", ".join(explanation.follow)
+    names = ", ".join(explanation.follow or ())
     over = "the path may end" if names else "the path is over"
     parts = [f"may follow: {names}" if names else "", over if explanation.may_end else ""]
     return "; or ".join(part for part in parts if part) or "nothing may follow, and the path may not end"
@@ -84,7 +82,7 @@ def _expected(explanation: Explanation) -> str:
     with_lines = len(items) <= _WITH_LINES
     lines = ["expected there:" if explanation.reason else "what may come next:"]
     width = max(len(_words(item)) for item in items)
-    # what %ignore admits may come at the end of many rules at once
+    # what %ignore admits is expected at the end of many rules at once: list it once
     for item in {(_words(i), i.spot and (i.spot.definition, i.spot.line, i.spot.column)): i for i in items}.values():
         if item.spot is None:
             lines.append(f"  {_words(item)}")
@@ -108,9 +106,8 @@ def _spot(spot: Spot) -> str:
 def _bytes_and_tokens(data: dict) -> str:
     tokens = data["tokens"]
     lines = [f"next byte:   {_bytes(data['bytes'])}"]
-    named = [
-        f"{one['id']} " + ("(end of text)" if one["text"] is None else repr(one["text"])) for one in tokens["first"]
-    ]
+    texts = ((one["id"], "(end of text)" if one["text"] is None else repr(one["text"])) for one in tokens["first"])
+    named = [f"{token_id} {text}" for token_id, text in texts]
     more = ["..."] if tokens["allowed"] > len(named) else []
     count = f"{tokens['allowed']:,} of {tokens['size']:,} ({tokens['tokenizer']})"
     lines.append(f"next token:  {count}" + (f": {', '.join(named + more)}" if named else ""))
@@ -120,10 +117,10 @@ def _bytes_and_tokens(data: dict) -> str:
 
 
 def _bytes(values: list[int]) -> str:
-    ascii_ = [b for b in values if b < 0x80]
-    parts = (
-        [repr(chr(ascii_[0])) if len(ascii_) == 1 else class_text(charset((b, b) for b in ascii_))] if ascii_ else []
-    )
+    ascii_ = [byte for byte in values if byte < 0x80]
+    parts = [repr(chr(ascii_[0]))] if len(ascii_) == 1 else []
+    if len(ascii_) > 1:
+        parts.append(class_text(charset((byte, byte) for byte in ascii_)))
     if len(values) > len(ascii_):
         parts.append(f"{len(values) - len(ascii_)} of those above 0x7f")
     return " and ".join(parts) or "none"

@@ -1,19 +1,214 @@
-"""`constrained train`: models learn, from given texts or from their own play."""
+"""`constrained train sft` and `constrained train self-learning`: tune a model on texts, or on its own play."""
 
 from __future__ import annotations
 
-from constrained.cli import self_learning, sft
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 
-_KINDS = (sft, self_learning)
+from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
+from constrained.cli.bench import find_benchmarks
+from constrained.cli.options import add_model, add_tuning, own_device, tuning_of
+from constrained.environments.suite import Suite
+from constrained.errors import ConstrainedError
+from constrained.files import check_separate, to_json, write_whole
+from constrained.knowledge import ActionKnowledge
+from constrained.training.filter import RULES
 
 
 def add_parser(commands) -> None:
     parser = commands.add_parser(
         "train",
-        help="tune a model: on given texts (sft), or on its own play (self-learning)",
-        description="Tune a model, or an adapter (LoRA) of it. Killed at any moment and started again with the same "
-        "arguments, a tuning goes on and ends as an unbroken one.",
+        help="tune a model on given texts (sft) or on its own play (self-learning)",
+        description="Tune a model, or an adapter (LoRA) of it. A tuning that was interrupted continues when it is "
+        "started again with the same arguments, with the same result as an uninterrupted one.",
     )
     kinds = parser.add_subparsers(dest="training", metavar="KIND", required=True)
-    for kind in _KINDS:
-        kind.add_parser(kinds)
+    _add_sft(kinds)
+    _add_self_learning(kinds)
+
+
+def _add_sft(kinds) -> None:
+    parser = kinds.add_parser(
+        "sft",
+        help="supervised fine-tuning on chats, Lumos's conversations, or Alpaca data such as FireAct's",
+        description="Supervised fine-tuning: tune a model to write the assistant's turns of conversations, or the "
+        "responses of Alpaca data. The turns of users and environments are read but not learned. Each response becomes "
+        "a text of its own, after everything before it, with exactly the prompt that agents use.",
+        epilog="example: constrained train sft --data lumos-maths-planner --model org/model --out planner ; then "
+        "constrained plan --strategy lumos --model org/model --planner planner ... On several GPUs: accelerate launch "
+        "--multi_gpu -m constrained train sft ...",
+    )
+    add = parser.add_argument
+    words = """a .jsonl or .json file (.gz too) of rows with 'messages' (chat) or with 'instruction', 'input' and
+        'output' (Alpaca); or lumos-maths (GSM8K and SVAMP, converted by rule) or lumos-qa (StrategyQA), followed by
+        -planner or -grounder for one module and by -iterative or -onetime for one formulation; repeatable"""
+    add("--data", required=True, action="append", metavar="DATA", help=words)
+    add_model(parser)
+    add("--adapter", metavar="FOLDER", help="continue from this adapter of the model")
+    add("--out", required=True, type=Path, metavar="FOLDER", help="where the adapter, or the whole model, is saved")
+    add("--limit", type=int, metavar="N", help="use only the first N rows of each DATA")
+    add("--json", type=Path, metavar="FILE", help="also write the report to FILE")
+    add_tuning(parser)
+    parser.set_defaults(run=run_sft)
+
+
+def run_sft(arguments: argparse.Namespace) -> int:
+    check_separate(arguments.json, *arguments.data)
+    tuning = tuning_of(arguments)
+    from constrained.models import load  # imports torch
+    from constrained.training.sft_data import read_source
+    from constrained.training.tuning import tune
+
+    model = load(arguments.model, device=arguments.device or own_device())
+    sources = {name: read_source(name, model, arguments.limit) for name in arguments.data}
+    texts = [text for source in sources.values() for text in source.texts]
+    first = os.environ.get("RANK", "0") == "0"
+    if first:
+        for name, source in sources.items():
+            print(f"{name}: {len(source.texts):,} texts of {source.rows:,} rows", file=sys.stderr)
+            for reason, count in source.left_out.most_common():
+                print(f"note: {count:,} rows left out: {reason}", file=sys.stderr)
+    tuned = tune(model, texts, tuning, arguments.out, adapter=arguments.adapter)
+    if not first:
+        return 0
+    report = {
+        "model": model.name,
+        "data": {
+            name: {"rows": source.rows, "texts": len(source.texts), "left out": dict(source.left_out.most_common())}
+            for name, source in sources.items()
+        },
+        "settings": asdict(tuning),
+        "tuned": asdict(tuned) | {"folder": str(tuned.folder)},
+    }
+    if arguments.json:
+        write_whole(arguments.json, to_json(report))
+    if tuned.left_out:
+        limit = f"longer than {tuning.max_length:,} tokens, or than the model's context"
+        print(f"note: {tuned.left_out:,} texts left out: {limit}", file=sys.stderr)
+    speed = f"{tuned.tokens:,} tokens in {tuned.seconds:.0f} s ({tuned.tokens / tuned.seconds:,.0f} a second)"
+    what = "model" if tuning.whole else "adapter"
+    print(f"{what} in {tuned.folder}: {tuned.steps:,} steps, {speed}, loss {tuned.loss:.4f}")
+    return 0
+
+
+def _add_self_learning(kinds) -> None:
+    parser = kinds.add_parser(
+        "self-learning",
+        help="KnowAgent's loop: play, keep correct and ordered trajectories, merge, tune, test, repeat",
+        description="Let a model learn from its own play (KnowAgent, Algorithm 1). Each round plays the training "
+        "tasks, keeps the trajectories that succeed and break no rule of the action knowledge, merges them with those "
+        "of earlier rounds (the shortest for each task), tunes a LoRA adapter on them and tests it. Everything is kept "
+        "in --output; a run that is started again with the same arguments continues.",
+        epilog="example: constrained train self-learning --train alfworld/practice:510 --test alfworld/held_out --test "
+        "alfworld/valid_seen. TASKS is NAME, NAME/SPLIT, or FILE.py:FUNCTION for a suite of your own; :N after it draws "
+        "N tasks evenly from all kinds, :M-N takes those at positions M to N (excluded). Training and test tasks must "
+        "not overlap.",
+    )
+    add = parser.add_argument
+    add("--train", required=True, metavar="TASKS", help="tasks to learn from, e.g. alfworld/practice:510")
+    words = """tasks that each round is tested on; repeatable. The first decides when to stop and which round is best,
+        so report another"""
+    add("--test", required=True, action="append", metavar="TASKS", help=words)
+    add_model(parser)
+    add("--knowledge", help="shipped name or path of a .lark file (default: that of the training tasks)")
+    add("--strategy", default="knowagent", choices=tuple(STRATEGIES), help="how tasks are played (default: knowagent)")
+    add("--masks", choices=("on", "off"), default="on", help="in training play (default: on)")
+    add("--test-masks", choices=("on", "off"), help="in tests (default: as --masks)")
+    add("--detours", action="store_true", help="let masks admit moves that the memory knows to be useless")
+    add("--max-steps", type=int, help="steps per task (default: the environment's published limit)")
+    add("--rounds", type=int, default=2, help="maximum number of rounds (default: 2, as in the paper)")
+    words = "stop when the first test gains at most this many percentage points (default: run all rounds)"
+    add("--epsilon", type=float, metavar="POINTS", help=words)
+    add("--samples", type=int, default=1, help="trajectories per task and round (default: 1)")
+    add("--temperature", type=float, default=0.0, help="of training play; tests are greedy (default: 0)")
+    words = """which trajectories are dropped: those that fail or break the knowledge (paper, the default), or as the
+        paper's program does, which ignores the knowledge (released)"""
+    add("--rule", choices=RULES, default="paper", help=words)
+    add("--play-batch", type=int, default=32, help="tasks played side by side (default: 32)")
+    folder = Path("runs/self-learning")
+    add("--output", type=Path, default=folder, help=f"folder of the run (default: {folder})")
+    add("--plot", type=Path, metavar="FILE", help="draw the rounds to FILE: .svg, .png or .pdf")
+    add("--json", type=Path, metavar="FILE", help="also write the reports of all rounds to FILE")
+    add_tuning(parser)
+    parser.set_defaults(run=run_self_learning)
+
+
+def run_self_learning(arguments: argparse.Namespace) -> int:
+    from constrained.agents.episode import Settings
+    from constrained.environments.suite import choose_suite
+    from constrained.training.self_learning import Schedule, best, self_learning
+
+    if arguments.plot:
+        find_benchmarks()
+        from benchmarks import plot_style
+
+        plot_style.check(arguments.plot)
+    tuning = tuning_of(arguments)
+    train = choose_suite(arguments.train, tuning.seed)
+    tests = [choose_suite(text, tuning.seed) for text in arguments.test]
+    check_disjoint(train, tests)
+    masks = (arguments.test_masks or arguments.masks) == "on"
+    steps = arguments.max_steps or train.max_steps
+    step_format = STEP_FORMATS[arguments.strategy]
+    test = Settings(arguments.strategy, step_format, masks, steps, detours=arguments.detours, seed=tuning.seed)
+    reports = self_learning(
+        train,
+        tests,
+        arguments.output,
+        synthesis=replace(test, constrained=arguments.masks == "on", temperature=arguments.temperature),
+        test=test,
+        model=arguments.model,
+        knowledge=ActionKnowledge.from_lark(arguments.knowledge) if arguments.knowledge else None,
+        schedule=Schedule(arguments.rounds, arguments.epsilon, arguments.samples, arguments.rule),
+        tuning=tuning,
+        batch=arguments.play_batch,
+        device=arguments.device or own_device(),
+        on_round=lambda report: print(round_summary(report), flush=True),
+    )
+    chosen = best(tests[0].name, reports, tests[0].measures[0])
+    adapter = arguments.output / f"round-{chosen}" / "adapter"
+    where = f"its adapter is {adapter}" if chosen else "the model as it was given"
+    print(f"Best on {tests[0].name}: round {chosen}; {where}.")
+    if arguments.json:
+        write_whole(arguments.json, to_json(reports))
+    if arguments.plot:
+        from benchmarks.self_learning.plot import draw
+
+        draw(reports, arguments.plot)
+    return 0
+
+
+def check_disjoint(train: Suite, tests: Sequence[Suite]) -> None:
+    """Raise ConstrainedError if a training task is also a test task."""
+    learned = {task.name for task in train.tasks}
+    for test in tests:
+        both = learned.intersection(task.name for task in test.tasks)
+        if both:
+            raise ConstrainedError(
+                f"{len(both)} tasks are in {train.name} and in {test.name}, e.g. {min(both)}",
+                "test on others: another split, or other positions, as in --train hotpotqa:0-400 --test hotpotqa:400-500",
+            )
+
+
+def round_summary(report: dict) -> str:
+    """The report of a round in one or more lines."""
+    lines = []
+    number = f"round {report['round']}"
+    if "synthesis" in report:
+        dropped = ", ".join(f"{count} {reason}" for reason, count in report["dropped"].items()) or "none"
+        lines.append(
+            f"{number}: kept {report['kept']} trajectories, dropped {dropped}; {report['merged']} merged, "
+            f"{report['texts']} texts, loss {report['tuning']['loss']:.3f}"
+        )
+    for name, figures in report["test"].items():
+        measure = next(key for key in figures if key.endswith(" %"))
+        lines.append(
+            f"{number}: {name}: {measure.removesuffix(' %')} {figures[measure]:.1f} %, invalid "
+            f"{figures['invalid %']:.2f} %, misordered {figures['misordered %']:.2f} %, pruned mass "
+            f"{figures['pruned mass %']:.2f} %"
+        )
+    return "\n".join(lines)

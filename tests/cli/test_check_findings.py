@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained.cli import main
-from constrained.cli.findings import Paint, finding_text
+from constrained.cli.check import Paint, finding_text
 from constrained.grammar import read_source, shipped_names
 from constrained.knowledge.lint import check_file
 from constrained.limits import Limits

@@ -21,7 +21,7 @@ def test_a_domain_becomes_a_file_that_loads(folder, capsys):
     assert main(["import", "pddl", "hands.pddl", "-o", "hands.lark"]) == 0
     out, err = capsys.readouterr()
     assert out == "wrote hands.lark: 3 actions, 8 slots\n"
-    assert err == "note: could be followed, too, if it is true of one thing at a time: --one at-robot\n"
+    assert err == "note: can be tracked too, if it is true of one object at a time: --one at-robot\n"
     assert list(ActionKnowledge.from_lark(folder / "hands.lark").actions) == ["move", "pick", "drop"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.result_files import DOCS, RESULTS
 from constrained.cli import main
-from constrained.cli.plot import RECORDED
+from constrained.cli.bench import RECORDED
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -30,7 +30,7 @@ def test_chosen_tasks_in_a_named_file(capsys, run_file, tmp_path):
     page = tmp_path / "new" / "page.html"
     code, out, _ = view(capsys, run_file, "--most", 1, "--output", page)
     assert code == 0 and f"wrote {page}: 1 task, " in out
-    assert "left out 1 task: as was asked; --task NAME chooses" in out
+    assert "left out 1 task: as requested; --task NAME chooses" in out
     code, out, _ = view(capsys, run_file, "--task", "pick_two*", "--output", page)
     assert code == 0 and f"wrote {page}: 1 task, " in out
 

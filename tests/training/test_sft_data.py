@@ -13,7 +13,7 @@ from constrained.agents.prompts import ALPACA
 from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies.lumos.conversation import Turn, conversation
 from constrained.cli import main
-from constrained.cli.tuning import add_tuning, tuning_of
+from constrained.cli.options import add_tuning, tuning_of
 from constrained.environments.maths import MathsEnv
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge

@@ -13,7 +13,7 @@ from benchmarks.self_learning.compare import tables
 from benchmarks.self_learning.rounds import rounds_table
 from benchmarks.self_learning.variants import VARIANTS
 from constrained.cli import main
-from constrained.cli.tuning import tuning_of
+from constrained.cli.options import tuning_of
 from constrained.errors import ConstrainedError, DataError
 from constrained.training.filter import RULES
 from constrained.training.settings import PRESETS

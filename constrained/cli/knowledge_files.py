@@ -1,0 +1,229 @@
+"""`constrained new`, `import` and `distill`: write a .lark file; `import` also converts published solutions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from constrained.cli.options import add_model
+from constrained.errors import ConstrainedError, DataError, PddlError
+from constrained.files import check_new, check_separate, to_json, write_whole
+from constrained.grammar import read_source, shipped_names
+from constrained.knowledge import ActionKnowledge
+
+TEMPLATE = "template"
+
+SOLUTIONS = {
+    "gsm8k": "GSM8K's grade-school mathematics with calculator marks (.jsonl)",
+    "svamp": "SVAMP's word problems with equations (.json)",
+    "strategyqa": "StrategyQA's questions with their decompositions (.json)",
+}
+
+
+def add_new(commands) -> None:
+    names = ", ".join(name for name in shipped_names() if name != TEMPLATE)
+    parser = commands.add_parser(
+        "new",
+        help="write a commented .lark file to start from",
+        description="Write NAME.lark: a small complete domain, explained by its comments. An existing file is never "
+        "overwritten.",
+        epilog="example: constrained new kitchen && constrained show kitchen.lark",
+    )
+    parser.add_argument("name", metavar="NAME", help="the file, with or without .lark")
+    words = f"copy a shipped file instead: {names}"
+    parser.add_argument("--from", dest="source", default=TEMPLATE, metavar="SHIPPED", help=words)
+    parser.set_defaults(run=run_new)
+
+
+def run_new(arguments) -> int:
+    path = Path(arguments.name)
+    if not path.stem or path.is_dir():
+        raise DataError(f"{arguments.name!r} is no name of a file", "for example: constrained new kitchen")
+    path = path if path.suffix == ".lark" else path.with_name(path.name + ".lark")
+    if arguments.source not in shipped_names():
+        raise ConstrainedError(f"no grammar {arguments.source!r} ships", f"one of: {', '.join(shipped_names())}")
+    text = read_source(arguments.source).text
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise DataError(f"{path} is there already", "choose another name: a file is never overwritten") from None
+    print(f"wrote {path}\nnext: constrained check {path}, constrained show {path}")
+    return 0
+
+
+def add_import(commands) -> None:
+    parser = commands.add_parser(
+        "import",
+        help="turn a PDDL domain into action knowledge, or published solutions into training conversations",
+        description="Turn a PDDL planning domain into a .lark file to refine, or a data set's solutions into the "
+        "conversations that train Lumos's planner and grounder.",
+    )
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    _add_pddl(kinds)
+    for name, words in SOLUTIONS.items():
+        _add_solutions(kinds, name, words)
+
+
+def _add_knowledge_output(parser) -> None:
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", help="write the .lark text to FILE (default: to standard output)")
+    add("--force", action="store_true", help="overwrite FILE if it exists")
+    add("--json", action="store_true", help="print JSON: the text, its actions, slots and notes")
+
+
+def _write_knowledge(arguments, text: str, knowledge: ActionKnowledge, notes: list[str]) -> None:
+    """Write or print a generated .lark text, and the notes on standard error."""
+    if arguments.output:
+        check_new(arguments.output, arguments.force)
+        write_whole(arguments.output, text)
+    if arguments.json:
+        slots = sorted(knowledge.slots)
+        print(to_json({"actions": knowledge.rules, "slots": slots, "notes": notes, "lark": text}), end="")
+    elif arguments.output:
+        print(f"wrote {arguments.output}: {len(knowledge.actions)} actions, {len(knowledge.slots)} slots")
+    else:
+        print(text, end="")
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _add_pddl(kinds) -> None:
+    parser = kinds.add_parser(
+        "pddl",
+        help="a PDDL domain: actions, preconditions, effects",
+        description="Turn the actions of a PDDL domain into action knowledge. Whatever the .lark file forbids is "
+        "impossible in the domain. Preconditions that the order of actions can't express are left to the slots; a "
+        "comment at each slot says what to bind it to.",
+        epilog="example: constrained import pddl alfred.pddl --texts alfred.twl2 -o alfred.lark",
+    )
+    add = parser.add_argument
+    add("domain", metavar="DOMAIN.pddl")
+    words = "a problem of the domain: its initial state shows which predicates are true of one object at a time"
+    add("--problem", metavar="FILE", help=words)
+    words = """how actions are written: lines NAME = TEXT with {parameters}, or TextWorld's .twl2 (default: the name
+        and the parameters)"""
+    add("--texts", metavar="FILE", help=words)
+    words = "how one action is written, e.g. GotoLocation='go to {r}'; repeatable"
+    add("--text", action="append", default=[], metavar="NAME=TEXT", help=words)
+    words = "a type with one object, or a predicate true of one object at a time, e.g. at-robot; repeatable"
+    add("--one", action="append", default=[], metavar="NAME", help=words)
+    words = "a type or predicate of which that must not be assumed; repeatable"
+    add("--several", action="append", default=[], metavar="NAME", help=words)
+    _add_knowledge_output(parser)
+    parser.set_defaults(run=run_pddl)
+
+
+def run_pddl(arguments) -> int:
+    from constrained.knowledge.pddl import import_pddl
+    from constrained.knowledge.pddl.wording import read_texts
+
+    check_separate(arguments.output, arguments.domain, arguments.problem, arguments.texts)
+    texts = read_texts(_read(arguments.texts), Path(arguments.texts).name) if arguments.texts else {}
+    imported = import_pddl(
+        _read(arguments.domain),
+        problem=_read(arguments.problem) if arguments.problem else None,
+        texts={**texts, **dict(map(_named_text, arguments.text))},
+        one=arguments.one,
+        several=arguments.several,
+        source=Path(arguments.domain).name,
+    )
+    notes = [f"assumed: {line}" for line in imported.assumed]
+    notes += [f"can be tracked too, if it is true of one object at a time: --one {name}" for name in imported.offers]
+    _write_knowledge(arguments, imported.text, imported.knowledge(), notes)
+    return 0
+
+
+def _named_text(given: str) -> tuple[str, str]:
+    name, equals, text = given.partition("=")
+    if not equals:
+        raise PddlError(f"--text {given!r} is not NAME=TEXT", "for example --text GotoLocation='go to {r}'")
+    return name.strip(), text
+
+
+def _read(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"can't read {name}: {error}", "give the path of a text file") from None
+
+
+def _add_solutions(kinds, name: str, words: str) -> None:
+    parser = kinds.add_parser(
+        name,
+        help=words,
+        description="Turn solutions into conversations of Lumos's planner and grounder by rule, without a model; one "
+        "JSON object a line. Solutions whose actions, executed, don't give the answer are left out.",
+        epilog=f"example: constrained import {name} FILE -o {name}.jsonl",
+    )
+    parser.add_argument("file", metavar="FILE", help=f"{words}, or compressed (.gz)")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the conversations, as JSON Lines")
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N rows")
+    parser.add_argument("--force", action="store_true", help="overwrite the output if it exists")
+    parser.set_defaults(run=run_solutions)
+
+
+def run_solutions(arguments) -> int:
+    from constrained.training.annotations.convert import converted, training_conversations
+
+    check_new(arguments.output, arguments.force)
+    check_separate(arguments.output, arguments.file)
+    lines: list[str] = []
+    left_out: Counter[str] = Counter()
+    kept = 0
+    for row in converted(arguments.kind, arguments.file, arguments.limit):
+        made = list(training_conversations(row))
+        lines += [json.dumps(conversation, ensure_ascii=False) for conversation in made]
+        kept += bool(made)
+        left_out.update([row.failure] if row.failure else [])
+    write_whole(arguments.output, "".join(f"{line}\n" for line in lines))
+    print(f"wrote {arguments.output}: {len(lines)} conversations of {kept} rows")
+    for reason, count in left_out.most_common():
+        print(f"note: {count} left out: {reason}", file=sys.stderr)
+    return 0
+
+
+def add_distill(commands) -> None:
+    parser = commands.add_parser(
+        "distill",
+        help="let a model draft action knowledge for a kind of task",
+        description="Let a model draft action knowledge for a kind of task: an overview, the actions, what each does, "
+        "which may follow which. It writes under masks, so the draft always loads and every path in it can end. Its "
+        "quality depends on the model: the embedded one (the default) knows only household games, so name an "
+        "instruction-tuned model with --model.",
+        epilog="example: constrained distill 'plan a journey by train' --model org/model-instruct -o train.lark",
+    )
+    parser.add_argument("task", help="the kind of task, in a few sentences")
+    add_model(parser)
+    parser.add_argument("--actions", type=int, help="number of actions, 1 to 10 (default: the model decides)")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0: always the likeliest token (default)")
+    parser.add_argument("--seed", type=int, default=0, help="of sampling (default: 0)")
+    _add_knowledge_output(parser)
+    parser.set_defaults(run=run_distill)
+
+
+def run_distill(arguments) -> int:
+    from constrained.agents.distill import distill  # imports torch
+
+    check_new(arguments.output, arguments.force)
+    distilled = distill(
+        arguments.task,
+        model=arguments.model,
+        actions=arguments.actions,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
+        device=arguments.device,
+        on_line=None if arguments.json else lambda line: print(f"  {line}", file=sys.stderr, flush=True),
+    )
+    usage = distilled.usage
+    notes = [
+        f"drafted by {distilled.model}: {usage['completion_tokens']} tokens, {usage['forced_tokens']} of them forced, "
+        f"{usage['seconds']:.1f} s; pruned mass {usage['pruned_mass']:.1%}"
+    ]
+    if distilled.model == "embedded":
+        notes.append("the embedded model knows no language: use this draft only as an example of the form")
+    _write_knowledge(arguments, distilled.text, distilled.knowledge(), notes)
+    return 0

@@ -1,0 +1,89 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import fields, replace
+from typing import Any
+
+from constrained.errors import KnowledgeError
+from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCHEDULES, Tuning
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add --model and --device."""
+    parser.add_argument("--model", help="a folder, a GGUF file or a Hub name (default: the embedded model)")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
+
+
+def add_bindings(parser: argparse.ArgumentParser) -> None:
+    """Add --bind."""
+    words = "values of a slot, e.g. RECEPTACLE='[\"desk 1\"]' (a JSON list, or an object of lists); repeatable"
+    parser.add_argument("--bind", action="append", default=[], metavar="SLOT=JSON", help=words)
+
+
+def bindings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Slot -> values, as given by --bind; KnowledgeError if one is not SLOT=JSON."""
+    return dict(map(_binding, arguments.bind))
+
+
+def _binding(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    try:
+        parsed = json.loads(value) if equals else None
+    except json.JSONDecodeError:
+        parsed = None
+    if not isinstance(parsed, (list, dict, str)):
+        raise KnowledgeError(f"--bind {text!r} is not SLOT=JSON", "for example --bind 'RECEPTACLE=[\"desk 1\"]'")
+    return name, parsed
+
+
+def add_tuning(parser: argparse.ArgumentParser) -> None:
+    """Add --preset, and an option for each field of `Tuning` that overrides it."""
+    group = parser.add_argument_group("tuning", "options that are not given are taken from --preset")
+
+    def add(name: str, words: str, **more: Any) -> None:
+        default = getattr(Tuning(), name)
+        shown = " ".join(default) if isinstance(default, tuple) else default
+        more.setdefault("type", type(default))
+        group.add_argument(f"--{name.replace('_', '-')}", default=None, help=f"{words} (knowagent: {shown})", **more)
+
+    words = """a paper's settings: knowagent (LoRA on two kinds of layers) or lumos (all weights, 128 texts a step); or
+        small, for models of a few million weights (LoRA on every layer, a higher rate) (default: %(default)s)"""
+    group.add_argument("--preset", choices=tuple(PRESETS), default="knowagent", help=words)
+    add("rank", "width of the adapter's matrices: a wider one can learn more and takes more memory", metavar="N")
+    add("alpha", "scale of the adapter: its output is multiplied by alpha / rank", metavar="N")
+    add("dropout", "share of the adapter's inputs set to 0 at random, against overfitting", metavar="P")
+    add("targets", f"layers that get an adapter, or {EVERY_LINEAR[0]}", type=str, nargs="+", metavar="NAME")
+    add("rate", "peak learning rate; tuning all weights needs a lower one than an adapter, e.g. 2e-5", metavar="R")
+    add("schedule", "how the learning rate falls after its warm-up", choices=tuple(SCHEDULES))
+    add("warmup", "share of the steps in which the learning rate rises", metavar="P")
+    add("decay", "weight decay", metavar="P")
+    add("epochs", "how often every text is read; 0.5 reads half of them", metavar="N")
+    add("batch", "texts that a process reads at once; limited by memory", metavar="N")
+    add("accumulation", "batches per update: a step is batch x accumulation x processes", metavar="N")
+    add("max_length", "longest text in tokens; longer texts are left out and counted, none is cut", metavar="N")
+    add("precision", "arithmetic; auto: bf16 on a GPU that has it, fp32 on a CPU", choices=PRECISIONS)
+    flag: dict[str, Any] = {"type": None, "action": argparse.BooleanOptionalAction}
+    add("packing", "put several texts in one row, without attention between them: faster if lengths differ", **flag)
+    add("whole", "tune all weights and save a whole model instead of an adapter", **flag)
+    add("checkpointing", "gradient checkpointing: much less memory, about a third more time", **flag)
+    add("seed", "of the order of the texts, the adapter's first weights, and dropout", metavar="N")
+
+
+def tuning_of(arguments: argparse.Namespace) -> Tuning:
+    """The preset, with the options that were given; TrainingError if a value is out of its range."""
+    given = {field.name: getattr(arguments, field.name) for field in fields(Tuning)}
+    if given["targets"] is not None:
+        given["targets"] = tuple(given["targets"])
+    return replace(PRESETS[arguments.preset], **{name: value for name, value in given.items() if value is not None})
+
+
+def own_device() -> str | None:
+    """The GPU of this process if Accelerate started several processes, else None."""
+    import torch
+
+    process = os.environ.get("LOCAL_RANK")
+    return f"cuda:{process}" if process is not None and torch.cuda.is_available() else None

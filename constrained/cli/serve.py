@@ -1,0 +1,128 @@
+"""`constrained view`, `playground` and `lsp`: a run as a page, the playground, the language server."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+
+from constrained.errors import DataError, needs_extra
+from constrained.files import check_separate, write_whole
+from constrained.playground.bounds import PORT
+
+
+def add_view(commands) -> None:
+    parser = commands.add_parser(
+        "view",
+        help="show a run as an HTML page: each step, each token, and what the mask removed",
+        description="Write one HTML file that shows a run step by step: the action graph with the actions that were "
+        "open and, for a run recorded with --trace, each token with its probability, the probability that the mask "
+        "removed, and the rule that forbade the best alternative. The file needs no network and no server. With "
+        "--serve: browse a folder of runs.",
+        epilog="examples: constrained view runs/agents/RUN.jsonl --open; constrained view --serve runs/agents",
+    )
+    add = parser.add_argument
+    add("run_file", nargs="?", metavar="RUN.jsonl", help="the file of a run")
+    add("--output", metavar="FILE.html", help="default: beside the run, with the same name")
+    add("--task", action="append", default=[], metavar="NAME", help="only this task (* matches any text); repeatable")
+    add("--most", type=int, metavar="N", help="only the first N tasks")
+    words = "browse the runs in FOLDER (default: runs) at 127.0.0.1"
+    add("--serve", nargs="?", const="runs", metavar="FOLDER", help=words)
+    add("--port", type=int, default=8765, help="port of --serve (default: 8765; 0: any free one)")
+    add("--open", action="store_true", help="open the browser")
+    parser.set_defaults(run=run_view)
+
+
+def run_view(arguments) -> int:
+    if (arguments.run_file is None) == (arguments.serve is None):
+        raise DataError("give a run's file or --serve, one of the two", "constrained view --help shows examples")
+    if arguments.most is not None and arguments.most < 1:
+        raise DataError(f"--most is {arguments.most}", "use 1 or more, or leave it out")
+    return _write_page(arguments) if arguments.serve is None else _serve_runs(arguments)
+
+
+def _write_page(arguments) -> int:
+    from constrained.pages.trace_page import render, run_data
+
+    source = Path(arguments.run_file)
+    target = Path(arguments.output) if arguments.output else source.with_suffix(".html")
+    if target == source:
+        raise DataError(f"{target} is the run itself", "give another name to --output")
+    check_separate(target, source)
+    data = run_data(source, tasks=arguments.task, most=arguments.most)
+    text = render(data)
+    write_whole(target, text)
+    tokens = "" if data["traced"] else "; its tokens were not recorded (--trace)"
+    print(f"wrote {target}: {_tasks(len(data['tasks']))}, {len(text.encode()) / 1e6:.1f} MB{tokens}")
+    if data["left_out"]:
+        why = "the page would be too large" if data["too_large"] else "as requested"
+        print(f"left out {_tasks(data['left_out'])}: {why}; --task NAME chooses")
+    if arguments.open:
+        webbrowser.open(target.resolve().as_uri())
+    return 0
+
+
+def _tasks(number: int) -> str:
+    return f"{number:,} task{'' if number == 1 else 's'}"
+
+
+def _serve_runs(arguments) -> int:
+    with needs_extra("playground", "view --serve", "flask", "werkzeug"):
+        from constrained.pages.run_list import serve
+
+    def ready(url: str) -> None:
+        print(f"runs of {arguments.serve} at {url} (Ctrl+C ends it)", flush=True)
+        if arguments.open:
+            webbrowser.open(url)
+
+    serve(arguments.serve, arguments.port, ready)
+    return 0
+
+
+def add_playground(commands) -> None:
+    parser = commands.add_parser(
+        "playground",
+        help="edit action knowledge in the browser: errors, graph, prompt text, what may come next, runs",
+        description="Serve a page on this machine: an editor that shows errors as you type, the action graph, the text "
+        "that models read, what may come next after a path, and runs of the embedded model. Other machines can't reach "
+        "it.",
+        epilog="example: constrained playground kitchen.lark",
+    )
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="a .lark file to open (default: browse the shipped ones)")
+    add("--port", type=int, help=f"default: {PORT}, or the next free one; 0: any free one")
+    add("--no-browser", action="store_true", help="don't open the browser")
+    words = """a tokenizer to offer beside the embedded model's: a tokenizer.json or tekken.json, a folder of such
+        files, or a Hub name; repeatable"""
+    add("--tokenizer", action="append", default=[], metavar="NAME", help=words)
+    add("--model", help="the model of runs: a folder, a GGUF file or a Hub name (default: the embedded model)")
+    parser.set_defaults(run=run_playground)
+
+
+def run_playground(arguments) -> int:
+    with needs_extra("playground", "the playground", "flask", "werkzeug"):
+        from constrained.playground.app import play
+
+    browser = not arguments.no_browser
+    play(arguments.file, port=arguments.port, tokenizers=arguments.tokenizer, model=arguments.model, browser=browser)
+    return 0
+
+
+def add_lsp(commands) -> None:
+    parser = commands.add_parser(
+        "lsp",
+        help="language server for editors: findings as you type, hover, definitions, colours",
+        description="A language server for .lark files over standard input and output: the findings of `constrained "
+        "check` as you type, what an action means and what may follow it, and where a name is defined. Editors start "
+        "it themselves; docs/notebooks_editors.md has their settings.",
+    )
+    parser.set_defaults(run=run_lsp)
+
+
+def run_lsp(arguments) -> int:
+    with needs_extra("lsp", "the language server", "pygls", "lsprotocol"):
+        from constrained.language_server.server import make_server
+    if sys.stdin.isatty():
+        print("waiting for an editor on standard input; Ctrl-C ends it", file=sys.stderr)
+    make_server().start_io()
+    return 0
