@@ -64,7 +64,7 @@ def state_of(imported: Imported, world: World) -> State:
 
 def update(state: State, world: World) -> None:
     """Set the state's changing facts to those of the world."""
-    [agent] = state.things["agent"]
+    [agent] = state.objects["agent"]
     state.set_facts("atLocation", [(agent, world.location)])
     state.set_facts("holds", [(agent, world.held)] if world.held else [])
     state.set_facts("holdsAny", [(agent,)] if world.held else [])

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import product
 
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.pddl.abstraction import explore
+from constrained.knowledge.pddl.abstraction import AbstractState, reachable_states
 from constrained.knowledge.pddl.lark_file import LarkFile, write_lark
 from constrained.knowledge.pddl.model import Domain, Problem
-from constrained.knowledge.pddl.mutex_groups import Group, Member, choose_groups
-from constrained.knowledge.pddl.normal_form import cases
+from constrained.knowledge.pddl.mutex_groups import Group, Member, select_groups
+from constrained.knowledge.pddl.normal_form import NormalForms, disjuncts
 from constrained.knowledge.pddl.parser import read_domain, read_problem
-from constrained.knowledge.pddl.wording import commands
+from constrained.knowledge.pddl.wording import NO_TEXTS, commands
 
 
 @dataclass
 class Imported:
-    """What became of a planning domain.
+    """A planning domain as action knowledge.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class Imported:
     file : LarkFile
         The `.lark` text, and what its slots are to be bound to.
     assumed : list of str
-        What must be so at the start of a problem, for nothing possible to be forbidden.
+        What must hold at the start of a problem, so that nothing possible is forbidden.
     offers : list of str
-        Names that `one` could take, to follow more.
+        Names that could be given as `one`, to follow more.
     """
 
     domain: Domain
@@ -50,45 +50,44 @@ def import_pddl(
     text: str,
     *,
     problem: str | None = None,
-    texts: Mapping[str, str] = {},
+    texts: Mapping[str, str] = NO_TEXTS,
     one: Collection[str] = (),
     several: Collection[str] = (),
     source: str = "domain",
 ) -> Imported:
     """Turn a PDDL domain into action knowledge.
 
-    Every plan of the domain is a path of the knowledge, provided what `Imported.assumed`
-    says. What can't be told from a path (is this door open?) the knowledge leaves to its
-    slots, whose conditions the file states.
+    Every plan of the domain is a path of the knowledge, provided that what `Imported.assumed` says holds. What can't be
+    told from a path (is this door open?) is left to the slots, whose conditions the file states.
 
     Parameters
     ----------
     text : str
         The domain.
     problem : str, optional
-        A problem of the domain: its initial state tells what can be followed.
+        A problem of the domain, whose initial state tells which facts can be followed along a path.
     texts : mapping of str to str, optional
         Action -> its command, such as ``"go to {r}"``; by default its name and parameters.
     one : collection of str
-        Types with a single object, and predicates true of a single thing at a time.
+        Types with a single object, and predicates that are true of a single object at a time.
     several : collection of str
-        Types and predicates that must not be taken to be so.
+        Types and predicates of which that must not be assumed.
     source : str
         The file's name, for messages.
 
     Raises
     ------
     PddlError
-        The domain doesn't parse, or holds what isn't supported; with line and column.
+        The domain doesn't parse, or contains what isn't supported; with line and column.
     """
     domain = read_domain(text, source)
     stated = read_problem(problem) if problem is not None else None
-    cased = [(action, cases(action)) for action in domain.actions]
-    choice = choose_groups(domain, cased, stated, one, several)
-    begin = list(product(*(_begin(group, stated) for group in choice.groups)))
-    places = explore(domain, cased, choice.groups, begin)
-    file = write_lark(domain, cased, choice, places, begin, commands(domain, texts), source)
-    return Imported(domain, file, choice.assumed, choice.offers)
+    forms: NormalForms = [(action, disjuncts(action)) for action in domain.actions]
+    selection = select_groups(domain, forms, stated, one, several)
+    begin: list[AbstractState] = list(product(*(_begin(group, stated) for group in selection.groups)))
+    states = reachable_states(domain, forms, selection.groups, begin)
+    file = write_lark(domain, forms, selection, states, begin, commands(domain, texts), source)
+    return Imported(domain, file, selection.assumed, selection.offers)
 
 
 def _begin(group: Group, problem: Problem | None) -> list[Member]:

@@ -1,92 +1,103 @@
-"""Places: which atom of each invariant group is true, and where actions lead from there.
+"""The states that actions lead through, seen through the mutex groups alone.
 
-A place is a state seen through the groups alone (an abstraction in the sense of Edelkamp,
-"Planning with pattern databases", 2001), with the arguments of the true atoms as parameters.
-An action is possible at a place unless its precondition contradicts it; where its effect on a
-group is not certain, it leads to several. So every path of the domain is a path of places.
+An abstract state says which atom of each group is true, with the atom's arguments as parameters (an abstraction in the
+sense of Edelkamp, "Planning with pattern databases", 2001). An action is possible in a state unless its precondition
+contradicts it; where its effect on a group is not certain, it leads to several states. So every path of the domain is a
+path of abstract states.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Union
 
 from constrained.knowledge.pddl.model import ALWAYS, Action, Domain, Effect, Literal
-from constrained.knowledge.pddl.mutex_groups import Cased, Group, Member, clears, flag
-from constrained.knowledge.pddl.normal_form import Case
+from constrained.knowledge.pddl.mutex_groups import Group, Member, NormalForms, clears, is_flag
+from constrained.knowledge.pddl.normal_form import Disjunct
 
-Place = tuple["Member | None", ...]
+SAME = "same"
+"""The atom of a group that is true stays true."""
+
+AbstractState = tuple["Member | None", ...]
 """For each group, the kind of its true atom; None: none is true."""
+
+End = Union[str, None, "tuple[Member, tuple[str, ...]]"]
+"""What is true of a group after an action: SAME, None, or a kind of atom with its terms."""
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """A parameter of a place: argument `argument` of its atom of group `group`."""
+class StateParameter:
+    """A parameter of an abstract state: an argument, by number, of its atom of a group."""
 
     group: int
     argument: int
 
 
 @dataclass(frozen=True)
-class Move:
-    """One way for an action to be done at a place.
+class Transition:
+    """One way to do an action in an abstract state.
 
     Attributes
     ----------
     action : Action
-    case : Case
-    tied : dict of str to Fixed
-        Variable of the action -> the parameter of the place that it must equal.
+    disjunct : Disjunct
+    tied : dict of str to StateParameter
+        Variable of the action -> the parameter of the state that it must equal.
     to : tuple of tuple
-        The places it may lead to: for each group "same", None, or (member, terms).
+        The states it may lead to: for each group SAME, None, or (member, terms).
     """
 
     action: Action
-    case: Case
-    tied: dict[str, Fixed]
-    to: tuple[tuple, ...]
+    disjunct: Disjunct
+    tied: dict[str, StateParameter]
+    to: tuple[tuple[End, ...], ...]
 
 
-SAME = "same"
-
-
-def explore(domain: Domain, cased: Cased, groups: list[Group], begin: list[Place]) -> dict[Place, list[Move]]:
-    """The places that paths from `begin` come to, and what can be done there."""
-    found: dict[Place, list[Move]] = {}
+def reachable_states(
+    domain: Domain, forms: NormalForms, groups: list[Group], begin: list[AbstractState]
+) -> dict[AbstractState, list[Transition]]:
+    """The states that paths from `begin` reach, each with what can be done in it."""
+    found: dict[AbstractState, list[Transition]] = {}
     work = list(begin)
-    while work:
-        place = work.pop(0)
-        if place in found:
+    for state in work:
+        if state in found:
             continue
-        found[place] = []
-        for action, some in cased:
-            for case in some:
-                move = _move(domain, action, case, groups, place)
-                if move is None:
+        found[state] = []
+        for action, disjuncts in forms:
+            for disjunct in disjuncts:
+                transition = _transition(domain, action, disjunct, groups, state)
+                if transition is None:
                     continue
-                if not any(m.action is action and (m.tied, m.to) == (move.tied, move.to) for m in found[place]):
-                    found[place].append(move)
-                work += [_arrived(place, ends) for ends in move.to]
+                if not any(
+                    m.action is action and (m.tied, m.to) == (transition.tied, transition.to) for m in found[state]
+                ):
+                    found[state].append(transition)
+                work += [after(state, ends) for ends in transition.to]
     return found
 
 
-def _arrived(place: Place, ends: tuple) -> Place:
-    return tuple(was if end == SAME else end and end[0] for was, end in zip(place, ends))
+def after(state: AbstractState, ends: Sequence[End]) -> AbstractState:
+    """The state that `ends` stand for, when reached from `state`."""
+    return tuple(was if isinstance(end, str) else end and end[0] for was, end in zip(state, ends))
 
 
-def _move(domain: Domain, action: Action, case: Case, groups: list[Group], place: Place) -> Move | None:
-    tied = _tie(case, groups, place)
-    if tied is None or _contradicts(case, groups, place, tied):
+def _transition(
+    domain: Domain, action: Action, disjunct: Disjunct, groups: list[Group], state: AbstractState
+) -> Transition | None:
+    tied = _tie(disjunct, groups, state)
+    if tied is None or _contradicts(disjunct, state, tied):
         return None
-    ends = [_ends(domain, action, group, member, i, tied) for i, (group, member) in enumerate(zip(groups, place))]
-    return Move(action, case, tied, tuple(product(*ends)))
+    ends = [_ends(domain, action, group, member, i, tied) for i, (group, member) in enumerate(zip(groups, state))]
+    return Transition(action, disjunct, tied, tuple(product(*ends)))
 
 
-def _tie(case: Case, groups: list[Group], place: Place) -> dict[str, Fixed] | None:
-    """What the place fixes of a case's variables; None if it needs another place."""
-    tied: dict[str, Fixed] = {}
-    for i, (group, true) in enumerate(zip(groups, place)):
-        for literal in case.literals:
+def _tie(disjunct: Disjunct, groups: list[Group], state: AbstractState) -> dict[str, StateParameter] | None:
+    """The variables of a disjunct that the state fixes; None if the disjunct needs another state."""
+    tied: dict[str, StateParameter] = {}
+    for i, (group, true) in enumerate(zip(groups, state)):
+        for literal in disjunct.literals:
             member = next((m for m in group if m.is_of(literal)), None)
             if member is None:
                 continue
@@ -94,8 +105,8 @@ def _tie(case: Case, groups: list[Group], place: Place) -> dict[str, Fixed] | No
                 return None
             for j, term in enumerate(member.terms(literal)):
                 if term.startswith("?"):
-                    tied.setdefault(term, Fixed(i, j))
-    for literal in case.literals * 2:  # an equality may tie what another one needs
+                    tied.setdefault(term, StateParameter(i, j))
+    for literal in disjunct.literals * 2:  # an equality may tie what another one needs
         if literal.predicate == "=" and literal.positive:
             left, right = literal.terms
             for a, b in ((left, right), (right, left)):
@@ -104,28 +115,30 @@ def _tie(case: Case, groups: list[Group], place: Place) -> dict[str, Fixed] | No
     return tied
 
 
-def _contradicts(case: Case, groups: list[Group], place: Place, tied: dict[str, Fixed]) -> bool:
-    """Whether a case needs a fact to be false that is true at the place, or a thing to be two."""
-    for literal in case.literals:
+def _contradicts(disjunct: Disjunct, state: AbstractState, tied: dict[str, StateParameter]) -> bool:
+    """Whether a disjunct needs a fact to be false that is true in the state, or one object to be two."""
+    for literal in disjunct.literals:
         if literal.predicate == "=" and not literal.positive:
             left, right = (tied.get(t, t) for t in literal.terms)
             if left == right:
                 return True
-        for i, (group, true) in enumerate(zip(groups, place)):
+        for i, true in enumerate(state):
             if true is not None and true.is_against(literal) and _equals(true.terms(literal), i, tied):
                 return True
     return False
 
 
-def _equals(terms: tuple[str, ...], group: int, tied: dict[str, Fixed]) -> bool:
+def _equals(terms: tuple[str, ...], group: int, tied: dict[str, StateParameter]) -> bool:
     """Whether the terms are certainly the arguments of the group's true atom."""
-    return all(tied.get(term) == Fixed(group, j) for j, term in enumerate(terms))
+    return all(tied.get(term) == StateParameter(group, j) for j, term in enumerate(terms))
 
 
-def _ends(domain: Domain, action: Action, group: Group, true: Member | None, i: int, tied: dict) -> list:
-    """What may be true of a group after an action: "same", None, or (member, terms)."""
+def _ends(
+    domain: Domain, action: Action, group: Group, true: Member | None, i: int, tied: dict[str, StateParameter]
+) -> list[End]:
+    """What may be true of a group after an action."""
     adds = [(m, e) for e in action.effects for m in group if m.is_of(e.literal)]
-    if flag(group):
+    if is_flag(group):
         return _flag_ends(adds, true)
     for member, effect in adds:  # all of them add the one atom
         if effect.condition == ALWAYS:
@@ -135,8 +148,8 @@ def _ends(domain: Domain, action: Action, group: Group, true: Member | None, i: 
     return list(dict.fromkeys([*left, *(_end(member, effect, true, i, tied) for member, effect in adds)]))
 
 
-def _flag_ends(adds: list[tuple[Member, Effect]], true: Member | None) -> list:
-    """What a fact may be after an action; of effects both ways, the one that makes it true counts."""
+def _flag_ends(adds: list[tuple[Member, Effect]], true: Member | None) -> list[End]:
+    """Whether a fact may be true after an action; of contradicting effects, the one that makes it true counts."""
     adds = sorted(adds, key=lambda pair: not pair[0].positive)
     out = []
     for member, effect in adds:
@@ -146,13 +159,13 @@ def _flag_ends(adds: list[tuple[Member, Effect]], true: Member | None) -> list:
     return list(dict.fromkeys([*out, SAME]))
 
 
-def _end(member: Member, effect: Effect, true: Member | None, i: int, tied: dict):
+def _end(member: Member, effect: Effect, true: Member | None, i: int, tied: dict[str, StateParameter]) -> End:
     terms = member.terms(effect.literal)
     return SAME if member == true and _equals(terms, i, tied) else (member, terms)
 
 
-def _gone(domain: Domain, effect: Effect, true: Member, i: int, tied: dict) -> bool | None:
-    """Whether an effect makes the true atom false: yes, no, or None for maybe."""
+def _gone(domain: Domain, effect: Effect, true: Member, i: int, tied: dict[str, StateParameter]) -> bool | None:
+    """Whether an effect makes the true atom false; None: perhaps."""
     if not true.is_against(effect.literal):
         return False
     literal: Literal = effect.literal

@@ -1,18 +1,19 @@
-"""Write action knowledge as a `.lark` file: places, actions, slots and what they mean."""
+"""Write a planning domain as action knowledge: a `.lark` file with a rule for each abstract state and action."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from constrained.knowledge.pddl.abstraction import SAME, Fixed, Move, Place
-from constrained.knowledge.pddl.model import Action, Domain, Formula
-from constrained.knowledge.pddl.mutex_groups import Choice, Member, member_words
-from constrained.knowledge.pddl.normal_form import Case, variables_of
+from constrained.knowledge.pddl.abstraction import SAME, AbstractState, End, StateParameter, Transition, after
+from constrained.knowledge.pddl.model import Action, Condition, Domain, Junction, Literal, free_variables
+from constrained.knowledge.pddl.mutex_groups import Member, Selection, member_words
+from constrained.knowledge.pddl.normal_form import Disjunct, NormalForms
 from constrained.knowledge.pddl.wording import Command, condition_words, effect_words, plain
 
 LONGEST_NAME = 60
-"""Characters of a place's name made of its facts; longer ones are numbered."""
+"""Characters of a state's name, which is made of its facts; longer ones are numbered."""
 
 
 @dataclass(frozen=True)
@@ -38,62 +39,69 @@ class SlotMeaning:
 
 @dataclass
 class LarkFile:
-    """The file, what its slots mean, and the cases of the actions that they belong to."""
+    """The file, what its slots mean, and the actions that they belong to, with the disjuncts of their preconditions."""
 
     text: str
     slots: dict[str, SlotMeaning] = field(default_factory=dict)
-    cased: dict[str, tuple[Action, list[Case]]] = field(default_factory=dict)
+    forms: dict[str, tuple[Action, list[Disjunct]]] = field(default_factory=dict)
 
 
 def write_lark(
     domain: Domain,
-    cased: list[tuple[Action, list[Case]]],
-    choice: Choice,
-    places: dict[Place, list[Move]],
-    begin: list[Place],
+    forms: NormalForms,
+    selection: Selection,
+    states: dict[AbstractState, list[Transition]],
+    begin: list[AbstractState],
     commands: dict[str, Command],
     origin: str,
 ) -> LarkFile:
-    """The knowledge as a file for a person to refine."""
-    return _Writer(domain, cased, choice, places, commands).write(begin, origin)
+    """Write the knowledge, for a person to refine."""
+    return _Writer(domain, forms, selection, states, commands).write(begin, origin)
 
 
 class _Writer:
-    def __init__(self, domain, cased, choice: Choice, places: dict[Place, list[Move]], commands: dict[str, Command]):
-        self.domain, self.choice, self.places, self.commands = domain, choice, places, commands
-        self.cases = {action.name: some for action, some in cased}
+    def __init__(
+        self,
+        domain: Domain,
+        forms: NormalForms,
+        selection: Selection,
+        states: dict[AbstractState, list[Transition]],
+        commands: dict[str, Command],
+    ):
+        self.domain, self.selection, self.states, self.commands = domain, selection, states, commands
+        self.forms = {action.name: disjuncts for action, disjuncts in forms}
         self.slots: dict[str, SlotMeaning] = {}
         self.taken: set[str] = {"start"}
         self.variants: dict[str, dict[tuple, str]] = {}  # action -> what a rule leads to -> its name
         self.rules: dict[str, list[str]] = {}  # action -> lines
-        self.place_names = self._name_places()
-        moves = [m for some in places.values() for m in some]
-        self.actions = [a for a, _ in cased if any(m.action is a for m in moves)]
+        self.state_names = self._name_states()
+        transitions = [t for possible in states.values() for t in possible]
+        self.actions = [a for a, _ in forms if any(t.action is a for t in transitions)]
         self.action_names = {a.name: self._new_name(_snake(domain.spelling[a.name])) for a in self.actions}
-        self.layouts = {
-            a.name: lay_out(a, self.cases[a.name], [m for m in moves if m.action is a], commands[a.name])
+        self.orders = {
+            a.name: order_arguments(a, self.forms[a.name], [t for t in transitions if t.action is a], commands[a.name])
             for a in self.actions
         }
 
-    def write(self, begin: list[Place], origin: str) -> LarkFile:
-        lines = [self._place(place, moves) for place, moves in self.places.items()]
+    def write(self, begin: list[AbstractState], origin: str) -> LarkFile:
+        lines = [self._state(state, possible) for state, possible in self.states.items()]
         body = "\n\n".join([line for line in lines if line] + ["\n\n".join(self.rules[a.name]) for a in self.actions])
         start = self._start(begin)
         text = "\n".join([*self._head(origin), *self._declarations(), "", *start, "", body, ""])
-        return LarkFile(text, self.slots, {a.name: (a, self.cases[a.name]) for a in self.actions})
+        return LarkFile(text, self.slots, {a.name: (a, self.forms[a.name]) for a in self.actions})
 
     # the head
 
     def _head(self, origin: str) -> list[str]:
-        unused = [self.domain.spelling[n] for n in self.cases if n not in self.action_names]
+        unused = [self.domain.spelling[n] for n in self.forms if n not in self.action_names]
         head = [
             f"// The actions of the planning domain {self.domain.name}, imported from {origin}: refine it by hand.",
             "// It forbids only what the domain makes impossible, and admits more where the domain's state",
             "// can't be told from the path: bind the slots at every step to what is there, as said beside them",
             '// (a slot "by r" may be given its values for each r: {"r 1": [...], ...}).',
         ]
-        if self.choice.assumed:
-            head += ["// Taken for granted:", *(f"//   {line}" for line in self.choice.assumed)]
+        if self.selection.assumed:
+            head += ["// Taken for granted:", *(f"//   {line}" for line in self.selection.assumed)]
         if unused:
             head.append(f"// Never possible, so not here: {', '.join(unused)}")
         return [*head, ""]
@@ -105,146 +113,151 @@ class _Writer:
 
     def _explain(self, slot: SlotMeaning) -> str:
         if slot.kind == "type":
-            return f"every {self.domain.spelling.get(slot.name, slot.name)}"
+            return f"every {self.domain.spell(slot.name)}"
         if slot.kind == "start":
             predicate = member_words(self.domain, Member(slot.name, True, ()))
             argument = self.domain.predicates[slot.name][int(slot.variable)].name
             return f"{plain(argument, self.domain)} of {predicate} at the start"
         action = next(a for a in self.actions if a.name == slot.name)
-        words = condition_words(("and", *self._conditions(action, slot.variable)), self.domain)
+        words = condition_words(Junction("and", self._conditions(action, slot.variable)), self.domain)
         by = f", by {plain(slot.key, self.domain)}" if slot.key else ""
         return f"{plain(slot.variable, self.domain)} of {self.action_names[slot.name]}{by}: {words}"
 
-    def _conditions(self, action: Action, variable: str) -> list[Formula]:
-        """The parts of a precondition that ask something of a variable, through variables that no rule has, too."""
-        parts = action.precondition[1:] if action.precondition[0] == "and" else (action.precondition,)
-        seen = set(self.layouts[action.name].variables)
-        seen |= {v for some in self.places.values() for m in some if m.action is action for v in m.tied}
-        asked, size = {variable}, 0
-        while size != len(asked):
-            size = len(asked)
-            asked |= {v for p in parts if variables_of(p) & asked for v in variables_of(p) - seen}
-        return [p for p in parts if variables_of(p) & asked]
+    def _conditions(self, action: Action, variable: str) -> tuple[Condition, ...]:
+        """The parts of a precondition that mention a variable, also by way of variables that no rule has."""
+        condition = action.precondition
+        parts = condition.parts if isinstance(condition, Junction) and condition.operator == "and" else (condition,)
+        shown = set(self.orders[action.name].variables)
+        shown |= {v for possible in self.states.values() for t in possible if t.action is action for v in t.tied}
+        mentioned, size = {variable}, 0
+        while size != len(mentioned):
+            size = len(mentioned)
+            mentioned |= {v for p in parts if free_variables(p) & mentioned for v in free_variables(p) - shown}
+        return tuple(p for p in parts if free_variables(p) & mentioned)
 
-    # places
+    # states
 
-    def _name_places(self) -> dict[Place, str]:
-        names: dict[Place, str] = {}
-        for place in self.places:
-            label = "_and_".join(self._label(i, member) for i, member in enumerate(place))
-            if not place:
-                names[place] = "start"
+    def _name_states(self) -> dict[AbstractState, str]:
+        names: dict[AbstractState, str] = {}
+        for state in self.states:
+            label = "_and_".join(self._label(i, member) for i, member in enumerate(state))
+            if not state:
+                names[state] = "start"
             else:
-                names[place] = self._new_name(label if len(label) <= LONGEST_NAME else "place")
+                names[state] = self._new_name(label if len(label) <= LONGEST_NAME else "state")
         return names
 
     def _label(self, group: int, member: Member | None) -> str:
-        first = member or self.choice.groups[group][0]
-        word = _snake(self.domain.spelling.get(first.predicate, first.predicate))
+        first = member or self.selection.groups[group][0]
+        word = _snake(self.domain.spell(first.predicate))
         return word if member and member.positive else f"not_{word}" if member else f"no_{word}"
 
-    def _parameters(self, place: Place) -> dict[Fixed, str]:
-        """The names of a place's parameters."""
-        names: dict[Fixed, str] = {}
-        for i, member in enumerate(place):
-            for j, argument in enumerate(member.counted if member else ()):
-                name = _snake(self.domain.predicates[member.predicate][argument].name)
-                names[Fixed(i, j)] = _unused(name, set(names.values()) | self.taken)
+    def _parameters(self, state: AbstractState) -> dict[StateParameter, str]:
+        """The names of a state's parameters."""
+        names: dict[StateParameter, str] = {}
+        for i, member in enumerate(state):
+            if member is not None:
+                arguments = self.domain.predicates[member.predicate]
+                for j, argument in enumerate(member.counted):
+                    name = _snake(arguments[argument].name)
+                    names[StateParameter(i, j)] = _unused(name, set(names.values()) | self.taken)
         return names
 
-    def _place(self, place: Place, moves: list[Move]) -> str:
-        parameters = self._parameters(place)
-        calls = list(dict.fromkeys(self._call(place, move, parameters) for move in moves))
-        if not place:
+    def _state(self, state: AbstractState, transitions: list[Transition]) -> str:
+        """A state's rule; of the only state of a file without groups, the calls for the rule `start`."""
+        parameters = self._parameters(state)
+        calls = list(dict.fromkeys(self._call(state, transition, parameters) for transition in transitions))
+        if not state:
             self.start_calls = calls
             return ""
-        facts = " and ".join(
-            ("" if m.positive else "not ") + condition_words((m.predicate, *self._terms(m, i, parameters)), self.domain)
-            for i, m in enumerate(place) if m
-        )  # fmt: skip
-        nothing = [f"none of {self._label(i, None)[3:]}" for i, m in enumerate(place) if not m]
-        head = f"// Where {' and '.join(filter(None, [facts, *nothing]))}.\n"
-        name = _call(self.place_names[place], parameters.values())
+        facts = [
+            condition_words(Literal(m.predicate, self._terms(m, i, parameters), m.positive), self.domain)
+            for i, m in enumerate(state)
+            if m
+        ]
+        nothing = [f"none of {self._label(i, None)[3:]}" for i, m in enumerate(state) if not m]
+        head = f"// Where {' and '.join(filter(None, [' and '.join(facts), *nothing]))}.\n"
+        name = _call(self.state_names[state], parameters.values())
         return head + _alternatives(name, ["", *calls])
 
-    def _terms(self, member: Member, group: int, parameters: dict[Fixed, str]) -> list[str]:
+    def _terms(self, member: Member, group: int, parameters: dict[StateParameter, str]) -> tuple[str, ...]:
         arguments = self.domain.predicates[member.predicate]
-        return [
-            parameters[Fixed(group, member.counted.index(i))] if i in member.counted else argument.name
+        return tuple(
+            parameters[StateParameter(group, member.counted.index(i))] if i in member.counted else argument.name
             for i, argument in enumerate(arguments)
-        ]
+        )
 
-    def _start(self, begin: list[Place]) -> list[str]:
-        overview = f"// Reach the goal with the actions of {self.domain.name}, one after another; each has to be possible where it comes."
-        if not self.choice.groups:
+    def _start(self, begin: list[AbstractState]) -> list[str]:
+        overview = (
+            f"// Reach the goal with the actions of {self.domain.name}, one after another; each has to be possible "
+            "where it comes."
+        )
+        if not self.selection.groups:
             return [overview, _alternatives("start", ["", *self.start_calls])]
         calls = []
-        for place in begin:
+        for state in begin:
             arguments = []
-            for fixed in self._parameters(place):
-                member = place[fixed.group]
+            for fixed in self._parameters(state):
+                member = state[fixed.group]
+                assert member is not None  # it has the parameter
                 argument = self.domain.predicates[member.predicate][member.counted[fixed.argument]]
                 meaning = SlotMeaning("start", member.predicate, str(member.counted[fixed.argument]))
                 arguments.append(self._slot(f"start_{argument.name}", meaning))
-            calls.append(_call(self.place_names[place], arguments))
+            calls.append(_call(self.state_names[state], arguments))
         return [overview, _alternatives("start", calls)]
 
     # actions
 
-    def _call(self, place: Place, move: Move, parameters: dict[Fixed, str]) -> str:
-        """The call of an action's rule at a place; the rule is written if it is new."""
-        action, layout = move.action, self.layouts[move.action.name]
-        own = {}
-        for variable in layout.variables:
+    def _call(self, state: AbstractState, transition: Transition, parameters: dict[StateParameter, str]) -> str:
+        """The call of an action's rule in a state; the rule is written if it is new."""
+        action, order = transition.action, self.orders[transition.action.name]
+        own: dict[str, str] = {}  # variable -> parameter of the action's rule
+        for variable in order.variables:
             own[variable] = _unused(_snake(variable), set(own.values()) | self.taken)
         arguments = [
-            parameters[move.tied[v]] if v in move.tied else self._argument_slot(action, layout, v)
-            for v in layout.variables
+            parameters[transition.tied[v]] if v in transition.tied else self._argument_slot(action, order, v)
+            for v in order.variables
         ]
-        if all(end == SAME for ends in move.to for end in ends):
-            if not place:
+        if all(end == SAME for ends in transition.to for end in ends):
+            if not state:
                 return _call(self._rule(action, "start", list(own.values()), own, ""), arguments)
             name = self._rule(action, "then", [*own.values(), "then"], own, "")
-            return _call(name, [*arguments, _call(self.place_names[place], parameters.values())])
-        carried: dict[Fixed, str] = {}
-        leads = [self._lead(place, move, ends, own, carried, parameters) for ends in move.to]
-        after = leads[0] if len(leads) == 1 else f"({' | '.join(leads)})"
-        kept = "_".join(
-            self._label(i, m) for i, m in enumerate(place) if all(ends[i] == SAME for ends in move.to) and m
-        )
-        name = self._rule(action, after, [*own.values(), *carried.values()], own, kept)
+            return _call(name, [*arguments, _call(self.state_names[state], parameters.values())])
+        carried: dict[StateParameter, str] = {}  # parameter of the state -> another parameter of the action's rule
+
+        def name_of(fixed: StateParameter) -> str:
+            """The name, in the action's rule, of a parameter of the state."""
+            tied = next((name for variable, name in own.items() if transition.tied.get(variable) == fixed), None)
+            if tied is None and fixed not in carried:
+                carried[fixed] = _unused(parameters[fixed], {*own.values(), *carried.values()} | self.taken)
+            return tied or carried[fixed]
+
+        def lead(ends: Sequence[End]) -> str:
+            """The call of the state that the transition ends in, with the parameters of the action's rule."""
+            arguments: list[str] = []
+            for i, (was, end) in enumerate(zip(state, ends)):
+                if isinstance(end, str):  # the same atom
+                    arguments += [name_of(StateParameter(i, j)) for j in range(len(was.counted) if was else 0)]
+                elif end is not None:
+                    arguments += [own[t] if t in own else _quoted(self.domain.spell(t)) for t in end[1]]
+            return _call(self.state_names[after(state, ends)], arguments)
+
+        leads = list(map(lead, transition.to))
+        rest = leads[0] if len(leads) == 1 else f"({' | '.join(leads)})"
+        same = (i for i in range(len(state)) if all(ends[i] == SAME for ends in transition.to))
+        kept = "_".join(self._label(i, state[i]) for i in same if state[i])
+        name = self._rule(action, rest, [*own.values(), *carried.values()], own, kept)
         return _call(name, [*arguments, *(parameters[fixed] for fixed in carried)])
 
-    def _lead(self, place: Place, move: Move, ends: tuple, own: dict, carried: dict, parameters: dict) -> str:
-        """The place that a move ends at, in the words of the action's rule."""
-        arguments = []
-        for i, (was, end) in enumerate(zip(place, ends)):
-            if end == SAME:
-                for j in range(len(was.counted) if was else 0):
-                    arguments.append(self._carried(Fixed(i, j), move, own, carried, parameters))
-            elif end is not None:
-                arguments += [own[t] if t in own else _quoted(self.domain.spelling.get(t, t)) for t in end[1]]
-        there = tuple(was if end == SAME else end and end[0] for was, end in zip(place, ends))
-        return _call(self.place_names[there], arguments)
-
-    def _carried(self, fixed: Fixed, move: Move, own: dict, carried: dict, parameters: dict) -> str:
-        """The rule's own name for what the place fixes."""
-        for variable, name in own.items():
-            if move.tied.get(variable) == fixed:
-                return name
-        if fixed not in carried:
-            carried[fixed] = _unused(parameters[fixed], {*own.values(), *carried.values()} | self.taken)
-        return carried[fixed]
-
-    def _rule(self, action: Action, after: str, parameters: list[str], own: dict, kept: str) -> str:
-        """The name of the action's rule that leads to `after`, written if it is new."""
+    def _rule(self, action: Action, rest: str, parameters: list[str], own: dict[str, str], kept: str) -> str:
+        """The name of the action's rule that leads to `rest`, which is written if it is new."""
         variants = self.variants.setdefault(action.name, {})
-        key = (after, tuple(parameters))
+        key = (rest, tuple(parameters))
         if key not in variants:
             name = self.action_names[action.name]
             variants[key] = self._new_name(f"{name}_{kept}" if kept and variants else name) if variants else name
             text = " ".join(own[p] if p.startswith("?") else _quoted(p) for p in self.commands[action.name])
-            rule = f"{_call(variants[key], parameters)}: {text} _STEP {after}"
+            rule = f"{_call(variants[key], parameters)}: {text} _STEP {rest}"
             self.rules.setdefault(action.name, []).append(f"{self._definition(action, variants[key])}\n{rule}")
         return variants[key]
 
@@ -257,14 +270,13 @@ class _Writer:
 
     # slots
 
-    def _argument_slot(self, action: Action, layout: Layout, variable: str) -> str:
-        conditioned = any(variable in lit.terms for case in self.cases[action.name] for lit in case.literals) or any(
-            variable in variables_of(w) for case in self.cases[action.name] for w in case.whole
-        )
+    def _argument_slot(self, action: Action, order: ArgumentOrder, variable: str) -> str:
+        conditions = [c for disjunct in self.forms[action.name] for c in (*disjunct.literals, *disjunct.whole)]
+        conditioned = any(variable in free_variables(condition) for condition in conditions)
         if not conditioned:
             kind = next(p.type for p in action.parameters if p.name == variable)
             return self._slot(kind, SlotMeaning("type", kind))
-        meaning = SlotMeaning("argument", action.name, variable, layout.keys.get(variable, ""))
+        meaning = SlotMeaning("argument", action.name, variable, order.keys.get(variable, ""))
         return self._slot(f"{self.domain.spelling[action.name]}_{variable.lstrip('?')}", meaning)
 
     def _slot(self, name: str, meaning: SlotMeaning) -> str:
@@ -281,8 +293,7 @@ class _Writer:
         return name
 
 
-def _call(name: str, arguments) -> str:
-    arguments = list(arguments)
+def _call(name: str, arguments: Collection[str]) -> str:
     return f"{name}{{{', '.join(arguments)}}}" if arguments else name
 
 
@@ -314,8 +325,11 @@ def _quoted(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """An action's arguments.
+class ArgumentOrder:
+    """The arguments of an action's rule: what its command names, what it hands on, and keys.
+
+    A slot that stands before another argument may hold its values by that argument, so a variable stands right before
+    one that its conditions relate it to.
 
     Attributes
     ----------
@@ -329,48 +343,62 @@ class Layout:
     keys: dict[str, str]
 
 
-def lay_out(action: Action, some: list[Case], moves: list[Move], command: Command) -> Layout:
+def order_arguments(
+    action: Action, disjuncts: list[Disjunct], transitions: list[Transition], command: Command
+) -> ArgumentOrder:
     """The arguments of an action's rule.
 
     Parameters
     ----------
     action : Action
-    some : list of Case
-    moves : list of Move
+    disjuncts : list of Disjunct
+    transitions : list of Transition
         All of this action.
     command : Command
     """
     named = [piece for piece in command if piece.startswith("?")]
-    passed = [t for move in moves for ends in move.to for end in ends if end and end != "same" for t in end[1]]
+    passed = [
+        t
+        for transition in transitions
+        for ends in transition.to
+        for end in ends
+        if end and end != "same"
+        for t in end[1]
+    ]
     wanted = list(dict.fromkeys(v for v in [*named, *passed] if v.startswith("?")))
-    free = [v for v in wanted if any(v not in move.tied for move in moves)]
-    tied = [v.name for v in action.parameters if any(v.name in move.tied for move in moves)]
-    tied += [v for case in some for v in (p.name for p in case.variables) if v not in tied and v in moves[0].tied]
-    keys = _keys(free, [v for v in wanted if v not in free] + [v for v in tied if v not in wanted], some)
+    free = [v for v in wanted if any(v not in transition.tied for transition in transitions)]
+    tied = [v.name for v in action.parameters if any(v.name in transition.tied for transition in transitions)]
+    tied += [
+        v
+        for disjunct in disjuncts
+        for v in (p.name for p in disjunct.variables)
+        if v not in tied and v in transitions[0].tied
+    ]
+    keys = _keys(free, [v for v in wanted if v not in free] + [v for v in tied if v not in wanted], disjuncts)
     order: list[str] = []
     for variable in wanted:
         if variable in keys.values():
             continue  # it comes right after the one whose key it is
-        while variable is not None and variable not in order:
-            order.append(variable)
-            variable = keys.get(variable)
-    return Layout(tuple(order), keys)
+        chained: str | None = variable
+        while chained is not None and chained not in order:
+            order.append(chained)
+            chained = keys.get(chained)
+    return ArgumentOrder(tuple(order), keys)
 
 
-def _keys(free: list[str], others: list[str], some: list[Case]) -> dict[str, str]:
-    """For each free variable the one it depends on: another free one, else one that a place fixes."""
+def _keys(free: list[str], others: list[str], disjuncts: list[Disjunct]) -> dict[str, str]:
+    """For each free variable the one that it depends on: another free one, else one that a state fixes."""
     keys: dict[str, str] = {}
     for i, variable in enumerate(free):
         later = [v for v in free[i + 1 :] if v not in keys.values()]
         for key in [*later, *(v for v in others if v not in keys.values())]:
-            if any(_share(case, variable, key) for case in some):
+            if any(_share(disjunct, variable, key) for disjunct in disjuncts):
                 keys[variable] = key
                 break
     return keys
 
 
-def _share(case: Case, first: str, second: str) -> bool:
+def _share(disjunct: Disjunct, first: str, second: str) -> bool:
+    """Whether a condition mentions both variables."""
     both = {first, second}
-    return any(both <= set(lit.terms) for lit in case.literals) or any(
-        both <= variables_of(whole) for whole in case.whole
-    )
+    return any(both <= free_variables(condition) for condition in (*disjunct.literals, *disjunct.whole))

@@ -1,22 +1,22 @@
-"""PDDL's planning domains and problems as data."""
+"""PDDL's planning domains and problems as data: types, predicates, actions, conditions, effects, facts.
+
+Names are in lower case, as PDDL's know no case; a domain keeps how its file spells them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Union
 
 from constrained.errors import PddlError
 
-Formula = tuple[Union[str, "Formula"], ...]
-"""("objectType", "?o", "MugType"), ("and", (...), (...)), ...; the variables of a quantifier
-stay a flat list: ("exists", ("?o", "-", "object"), (...))."""
-
-
 ROOT = "object"
+"""The type that every type belongs to."""
 
-
-ALWAYS: Formula = ("and",)
-"""The condition that asks for nothing."""
+Formula = tuple[Union[str, "Formula"], ...]
+"""PDDL's notation as nested tuples: ("and", ("objectType", "?o", "MugType"), ...); the variables of a quantifier stay a
+flat list: ("exists", ("?o", "-", "object"), (...))."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Literal:
-    """A predicate of terms, or its negation; "=" is a predicate, too."""
+    """A predicate with its terms, or its negation; "=" is a predicate, too."""
 
     predicate: str
     terms: tuple[str, ...]
@@ -42,32 +42,70 @@ class Literal:
 
 
 @dataclass(frozen=True)
+class Junction:
+    """All of some conditions ("and"), or any of them ("or")."""
+
+    operator: str
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The opposite of a condition that is no literal."""
+
+    part: Condition
+
+
+@dataclass(frozen=True)
+class Imply:
+    """If one condition holds, then so does another."""
+
+    premise: Condition
+    conclusion: Condition
+
+
+@dataclass(frozen=True)
+class Quantified:
+    """A condition for "every" or for "some" value of its variables."""
+
+    quantifier: str
+    variables: tuple[Parameter, ...]
+    part: Condition
+
+
+Condition = Literal | Junction | Not | Imply | Quantified
+
+ALWAYS = Junction("and", ())
+"""The condition that always holds."""
+
+
+@dataclass(frozen=True)
 class Effect:
-    """A literal that becomes true: for all values of `variables` for which `condition` holds."""
+    """A literal that becomes true, for all values of `variables` for which `condition` holds."""
 
     literal: Literal
     variables: tuple[Parameter, ...] = ()
-    condition: Formula = ALWAYS
+    condition: Condition = ALWAYS
 
     @property
     def plain(self) -> bool:
-        """It happens always, and once."""
+        """Whether it always happens, and once."""
         return not self.variables and self.condition == ALWAYS
 
 
 @dataclass(frozen=True)
 class Action:
-    """An action schema; formulas are in lower case, as PDDL's names know no case."""
+    """An action schema."""
 
     name: str
     parameters: tuple[Parameter, ...]
-    precondition: Formula
+    precondition: Condition
     effects: tuple[Effect, ...]
 
 
 @dataclass
 class Domain:
-    """A planning domain as its file states it.
+    """A planning domain.
 
     Attributes
     ----------
@@ -80,7 +118,7 @@ class Domain:
         Predicate -> its arguments.
     actions : list of Action
     spelling : dict of str to str
-        Names as the file first spells them, by their lower case.
+        Name in lower case -> how the file first spells it.
     """
 
     name: str
@@ -90,13 +128,17 @@ class Domain:
     actions: list[Action] = field(default_factory=list)
     spelling: dict[str, str] = field(default_factory=dict)
 
-    def within(self, kind: str, wider: str) -> bool:
+    def is_subtype(self, kind: str, wider: str) -> bool:
         """Whether every `kind` is a `wider`."""
         seen = set()
         while kind != wider and kind in self.types and kind not in seen:
             seen.add(kind)
             kind = self.types[kind]
         return kind == wider or wider == ROOT
+
+    def spell(self, name: str) -> str:
+        """A name as the file spells it."""
+        return self.spelling.get(name, name)
 
     @property
     def fluents(self) -> set[str]:
@@ -106,16 +148,15 @@ class Domain:
 
 @dataclass(frozen=True)
 class Problem:
-    """A planning problem as its file states it.
+    """A planning problem, in the spelling of its file.
 
     Attributes
     ----------
     objects : dict of str to str
-        The type of each object, by object, in the file's order.
+        Object -> type, in the file's order.
     init : tuple of tuple of str
-        Ground facts that hold at the start: predicate first, then arguments.
+        The facts that hold at the start: predicate first, then arguments.
     goal : Formula
-        The goal as a nested tuple, connective or predicate first.
     """
 
     objects: dict[str, str]
@@ -123,23 +164,66 @@ class Problem:
     goal: Formula
 
 
-def typed_names(tokens: Formula) -> list[tuple[str, str]]:
+def negated(condition: Condition) -> Condition:
+    """The opposite of a condition."""
+    match condition:
+        case Literal():
+            return condition.negated
+        case Not():
+            return condition.part
+    return Not(condition)
+
+
+def free_variables(condition: Condition) -> set[str]:
+    """The variables of a condition that no quantifier in it declares."""
+    match condition:
+        case Literal():
+            return {term for term in condition.terms if term.startswith("?")}
+        case Junction():
+            return set().union(*map(free_variables, condition.parts))
+        case Not():
+            return free_variables(condition.part)
+        case Imply():
+            return free_variables(condition.premise) | free_variables(condition.conclusion)
+        case Quantified():
+            return free_variables(condition.part) - {v.name for v in condition.variables}
+
+
+def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """`condition` with its free variables renamed."""
+    match condition:
+        case Literal():
+            terms = tuple(names.get(term, term) for term in condition.terms)
+            return Literal(condition.predicate, terms, condition.positive)
+        case Junction():
+            return Junction(condition.operator, tuple(renamed(part, names) for part in condition.parts))
+        case Not():
+            return Not(renamed(condition.part, names))
+        case Imply():
+            return Imply(renamed(condition.premise, names), renamed(condition.conclusion, names))
+        case Quantified():
+            own = {v.name for v in condition.variables}
+            free = {old: new for old, new in names.items() if old not in own}
+            return Quantified(condition.quantifier, condition.variables, renamed(condition.part, free))
+
+
+def typed_names(words: Formula) -> list[tuple[str, str]]:
     """Pair each name with its type in a list such as ``a b - object r - receptacle``.
 
-    Names after which no type follows are of PDDL's root type ``object``.
+    Names without a type are of PDDL's root type ``object``.
     """
     pairs: list[tuple[str, str]] = []
     waiting: list[str] = []
-    tokens_left = iter(tokens)
-    for token in tokens_left:
-        if not isinstance(token, str):
-            raise PddlError(f"a typed list holds an expression where a name belongs: {token!r}")
-        if token != "-":
-            waiting.append(token)
+    rest = iter(words)
+    for word in rest:
+        if not isinstance(word, str):
+            raise PddlError(f"a typed list holds an expression where a name belongs: {word!r}")
+        if word != "-":
+            waiting.append(word)
             continue
-        kind = next(tokens_left, None)
+        kind = next(rest, None)
         if not isinstance(kind, str):
             raise PddlError(f"no type follows '{' '.join(waiting[-3:])} -' in a typed list")
         pairs += [(name, kind) for name in waiting]
         waiting = []
-    return pairs + [(name, "object") for name in waiting]
+    return pairs + [(name, ROOT) for name in waiting]

@@ -1,40 +1,58 @@
-"""Read a planning domain: types, predicates and actions.
+"""Read planning domains and problems from PDDL.
 
-Read is PDDL 2.2's ADL part (Edelkamp and Hoffmann, *PDDL2.2*, 2004): typing, negative and
-disjunctive conditions, quantifiers, implications, equality, conditional and universal effects.
-Numeric effects are passed over, since no condition may ask for numbers; what would change
-the meaning of an action (numeric conditions, durative actions, derived predicates,
-preferences) is refused at its place.
+Of domains, PDDL 2.2's ADL part is read (Edelkamp and Hoffmann, *PDDL2.2*, 2004): typing, negative and disjunctive
+conditions, quantifiers, implications, equality, conditional and universal effects. Numeric effects are skipped, since
+no condition may ask for numbers. What would change the meaning of an action (numeric conditions, durative actions,
+derived predicates, preferences) is refused, with its place.
+
+Of problems, objects, initial facts and goal are read (McDermott et al., *PDDL: the Planning Domain Definition
+Language*, 1998). Problem files come from many tools, so their sections may stand in any order and unknown ones are
+skipped.
+
+The notation is read without recursion, and the work is bounded by the length of the text. A comma counts as a space, as
+files in use have it between variables.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from constrained.errors import GameError, PddlError
 from constrained.knowledge.pddl.model import (
     ALWAYS,
     ROOT,
     Action,
+    Condition,
     Domain,
     Effect,
     Formula,
+    Imply,
+    Junction,
     Literal,
     Parameter,
     Problem,
+    Quantified,
+    negated,
     typed_names,
-)
+)  # fmt: skip
 
 MAX_DOMAIN_CHARACTERS = 300_000
-"""Of a domain; alfred.pddl has 17,016."""
+"""Characters of a domain; alfred.pddl has 17,016."""
+
+MAX_CHARACTERS = 4_000_000
+"""Characters of a problem; the largest of ALFWorld's game files has 104,757."""
+
+MAX_DEPTH = 60
+"""Nested parentheses; ALFWorld's goals nest nine deep."""
 
 MAX_DECLARED = 500
-"""Actions of a domain, and predicates; planning competitions' have some tens."""
+"""Actions of a domain, and predicates; those of planning competitions have some tens."""
 
+_TOKEN = re.compile(r";[^\n]*|[()]|[^\s,();]+")
 _NUMERIC_EFFECTS = ("increase", "decrease", "assign", "scale-up", "scale-down")
 _NUMERIC_CONDITIONS = ("<", ">", "<=", ">=")
-_READ = (":requirements", ":types", ":constants", ":predicates", ":functions", ":action")
+_SECTIONS = (":requirements", ":types", ":constants", ":predicates", ":functions", ":action")
 _REFUSED = {
     ":durative-action": "durative actions",
     ":derived": "derived predicates (axioms)",
@@ -44,266 +62,19 @@ _REFUSED = {
 }
 
 
-def read_domain(text: str, source: str = "domain") -> Domain:
-    """Read a PDDL domain.
-
-    Parameters
-    ----------
-    text : str
-    source : str
-        What messages call it.
-
-    Raises
-    ------
-    PddlError
-        With line, column and a caret: the text doesn't parse, names what it doesn't
-        declare, or holds what action knowledge can't.
-    """
-    return _Reader(text, source).read()
-
-
-class _Reader:
-    def __init__(self, text: str, source: str):
-        self.text, self.source = text, source
-
-    def read(self) -> Domain:
-        if len(self.text) > MAX_DOMAIN_CHARACTERS:
-            what = f"the PDDL domain has {len(self.text):,} characters, more than {MAX_DOMAIN_CHARACTERS:,}"
-            raise PddlError(what, "give the schemas of its actions, not their instances", source=self.source)
-        define = read_expression(self.text, "the PDDL domain", places=True, source=self.source)
-        head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
-        if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != "domain":
-            hint = "a problem file is no domain: give the one that has the actions"
-            raise self.error(define, "this doesn't begin with (define (domain NAME) ...", hint)
-        self.domain = Domain(str(head[1]))
-        sections = define[2:]
-        for part in sections:
-            self.check_section(part)
-        for name, read in ((":types", self.types), (":constants", self.constants), (":predicates", self.predicates)):
-            for part in sections:
-                if part[0].lower() == name:
-                    read(part)
-        for part in sections:
-            if part[0].lower() == ":action":
-                self.domain.actions.append(self.action(part))
-        for what, declared in (("actions", self.domain.actions), ("predicates", self.domain.predicates)):
-            if len(declared) > MAX_DECLARED:
-                message = f"the domain has {len(declared):,} {what}, more than {MAX_DECLARED:,}"
-                raise self.error(define, message, "give the schemas of its actions, not their instances")
-        if not self.domain.actions:
-            raise self.error(define, "the domain has no (:action ...)", "there is nothing to know about")
-        return self.domain
-
-    def error(self, part: Formula | str, message: str, hint: str | None = None) -> PddlError:
-        """A PddlError at the first word of `part`."""
-        at = next((word.at for word in _words(part)), None)
-        if at is None:
-            return PddlError(message, hint, source=self.source)
-        return error_at(self.text, at, message, hint, self.source)
-
-    def check_section(self, part: Formula | str) -> None:
-        if not isinstance(part, tuple) or not part or not isinstance(part[0], str):
-            raise self.error(part, "a section such as (:predicates ...) belongs here")
-        name = part[0].lower()
-        if name in _REFUSED:
-            hint = "state the same as plain actions, or leave it out"
-            raise self.error(part, f"{_REFUSED[name]} are not supported", hint)
-        if name not in _READ:
-            raise self.error(part, f"unknown section {part[0]}", f"known are {', '.join(_READ)}")
-
-    def name(self, word: Word) -> str:
-        """A name's lower case; how it is spelt is kept."""
-        self.domain.spelling.setdefault(word.lower(), str(word))
-        return word.lower()
-
-    def typed(self, part: Formula, wide: bool = False) -> list[Parameter]:
-        """The names of a typed list with their types; `wide`: (either ...) is read as object."""
-        out: list[Parameter] = []
-        waiting: list[Word] = []
-        words = iter(part)
-        for word in words:
-            if not isinstance(word, str):
-                raise self.error(word, "a name belongs here, not an expression")
-            if word != "-":
-                waiting.append(word)
-                continue
-            kind = next(words, None)
-            if isinstance(kind, tuple) and kind and kind[0] == "either":
-                if wide:
-                    kind = Word(ROOT, word.at)
-                else:
-                    hint = "declare a type that the others belong to, and name that"
-                    raise self.error(kind, "(either ...) is not supported here", hint)
-            if not isinstance(kind, str):
-                raise self.error(word, "no type follows this '-'")
-            out += [Parameter(self.name(name), self.name(kind)) for name in waiting]
-            waiting = []
-        return out + [Parameter(self.name(name), ROOT) for name in waiting]
-
-    def types(self, part: Formula) -> None:
-        for kind in self.typed(part[1:]):
-            if kind.name != ROOT:
-                self.domain.types[kind.name] = kind.type
-        for kind in list(self.domain.types.values()):
-            self.domain.types.setdefault(kind, ROOT)
-        self.domain.types.pop(ROOT, None)
-
-    def known_type(self, parameter: Parameter, part: Formula) -> Parameter:
-        if parameter.type != ROOT and parameter.type not in self.domain.types:
-            word = next((w for w in _words(part) if w.lower() == parameter.type), part)
-            known = ", ".join(self.domain.types) or "none but object"
-            raise self.error(word, f"no type '{parameter.type}'", f"(:types ...) declares {known}")
-        return parameter
-
-    def constants(self, part: Formula) -> None:
-        for constant in self.typed(part[1:]):
-            self.domain.constants[constant.name] = self.known_type(constant, part).type
-
-    def predicates(self, part: Formula) -> None:
-        for predicate in part[1:]:
-            if not isinstance(predicate, tuple) or not predicate or not isinstance(predicate[0], str):
-                raise self.error(predicate, "a predicate such as (at ?x) belongs here")
-            self.domain.predicates[self.name(predicate[0])] = tuple(self.typed(predicate[1:], wide=True))
-
-    def action(self, part: Formula) -> Action:
-        if len(part) < 2 or not isinstance(part[1], str):
-            raise self.error(part, "an action needs a name")
-        if part[1].startswith("?"):
-            raise self.error(part[1], f"{part[1]} is a variable's name, not an action's")
-        fields: dict[str, Formula] = {}
-        for key, value in zip(part[2::2], part[3::2]):
-            if not isinstance(key, str) or key.lower() not in (":parameters", ":precondition", ":effect"):
-                known = ":parameters, :precondition and :effect"
-                raise self.error(key, f"unknown part of action {part[1]}", f"known are {known}")
-            if not isinstance(value, tuple):
-                raise self.error(value, f"an expression in parentheses belongs after {key}")
-            fields[key.lower()] = value
-        if len(part) % 2:
-            raise self.error(part[-1], f"nothing follows this in action {part[1]}")
-        listed = fields.get(":parameters", ())
-        parameters = tuple(self.known_type(p, listed) for p in self.variables(listed))
-        names = [p.name for p in parameters]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise self.error(listed, f"parameter {twice} of action {part[1]} is declared twice")
-        precondition = self.condition(fields.get(":precondition", ()), names)
-        effects = tuple(self.effects(fields.get(":effect", ()), (), ALWAYS, names))
-        return Action(self.name(part[1]), parameters, precondition, effects)
-
-    def variables(self, listed: Formula) -> list[Parameter]:
-        parameters = self.typed(listed)
-        for word, parameter in zip((w for w in listed if str(w).startswith("?")), parameters):
-            if not parameter.name.startswith("?"):
-                raise self.error(word, f"a variable begins with '?', unlike {parameter.name}")
-        wrong = next((p.name for p in parameters if not p.name.startswith("?")), None)
-        if wrong:
-            raise self.error(listed, f"a variable begins with '?', unlike {wrong}")
-        return parameters
-
-    def condition(self, part: Formula | str, scope: list[str]) -> Formula:
-        """A condition in lower case, its names checked; () is (and)."""
-        if part == ():
-            return ALWAYS
-        if not isinstance(part, tuple) or not isinstance(part[0], str):
-            raise self.error(part, "a condition such as (at ?x) belongs here")
-        head = part[0].lower()
-        if head in _NUMERIC_CONDITIONS:
-            hint = "state it as a predicate, or leave it out and let the environment check it"
-            raise self.error(part, "numeric conditions are not supported", hint)
-        if head == "preference":
-            raise self.error(part, "preferences are not supported", "leave them out, as they forbid nothing")
-        if head in ("and", "or"):
-            return (head, *(self.condition(p, scope) for p in part[1:]))
-        if head in ("not", "imply"):
-            if len(part) != (2 if head == "not" else 3):
-                raise self.error(part, f"({head} ...) has {len(part) - 1} conditions")
-            return (head, *(self.condition(p, scope) for p in part[1:]))
-        if head in ("exists", "forall"):
-            if len(part) != 3 or not isinstance(part[1], tuple):
-                raise self.error(part, f"({head} ...) needs a list of variables and one condition")
-            declared = [self.known_type(p, part[1]) for p in self.variables(part[1])]
-            inner = self.condition(part[2], scope + [p.name for p in declared])
-            return (head, tuple(w for p in declared for w in (p.name, "-", p.type)), inner)
-        literal = self.literal(part, scope)
-        return (literal.predicate, *literal.terms)
-
-    def literal(self, part: Formula, scope: list[str]) -> Literal:
-        if not part or not isinstance(part[0], str):
-            raise self.error(part, "a predicate such as (at ?x) belongs here")
-        head, *terms = part
-        predicate = head.lower()
-        inner = next((t for t in terms if isinstance(t, tuple)), None)
-        if inner is not None:
-            what = "numeric conditions" if predicate == "=" else "expressions as arguments"
-            raise self.error(part, f"{what} are not supported", "name objects and variables here")
-        if predicate != "=" and predicate not in self.domain.predicates:
-            raise self.error(part, f"no predicate '{head}'", "(:predicates ...) must declare it")
-        arity = 2 if predicate == "=" else len(self.domain.predicates[predicate])
-        if len(terms) != arity:
-            raise self.error(part, f"'{head}' has {arity} arguments, not {len(terms)}")
-        for term in terms:
-            if term.startswith("?") and term.lower() not in scope:
-                raise self.error(term, f"variable {term} is not declared here")
-        return Literal(predicate, tuple(self.name(t) for t in terms))
-
-    def effects(self, part, variables: tuple, condition: Formula, scope: list[str]) -> Iterator[Effect]:
-        if part == ():
-            return
-        if not isinstance(part, tuple) or not isinstance(part[0], str):
-            raise self.error(part, "an effect such as (at ?x) belongs here")
-        head = part[0].lower()
-        if head in _NUMERIC_EFFECTS:
-            return
-        if head == "and":
-            for inner in part[1:]:
-                yield from self.effects(inner, variables, condition, scope)
-        elif head == "forall" and len(part) == 3 and isinstance(part[1], tuple):
-            declared = tuple(self.known_type(p, part[1]) for p in self.variables(part[1]))
-            yield from self.effects(part[2], variables + declared, condition, scope + [p.name for p in declared])
-        elif head == "when" and len(part) == 3:
-            yield from self.effects(part[2], variables, _both(condition, self.condition(part[1], scope)), scope)
-        elif head in ("forall", "when", "or", "oneof", "imply", "exists", "probabilistic"):
-            raise self.error(part, f"({head} ...) is no effect", "use and, not, when and forall")
-        elif head == "not" and len(part) == 2 and isinstance(part[1], tuple) and part[1]:
-            yield Effect(self.literal(part[1], scope).negated, variables, condition)
-        else:
-            literal = self.literal(part, scope)
-            if literal.predicate == "=":
-                raise self.error(part, "equality is no effect")
-            yield Effect(literal, variables, condition)
-
-
-def _both(first: Formula, second: Formula) -> Formula:
-    return second if first == ALWAYS else first if second == ALWAYS else ("and", first, second)
-
-
-def _words(part: Formula | str) -> Iterator[Word]:
-    if isinstance(part, Word):
-        yield part
-    elif isinstance(part, tuple):
-        for inner in part:
-            yield from _words(inner)
-
-
-MAX_CHARACTERS = 4_000_000  # the largest game file of ALFWorld has 104,757
-MAX_DEPTH = 60  # ALFWorld's goals nest nine deep
-
-_TOKEN = re.compile(r";[^\n]*|[()]|[^\s,();]+")
-
-
 class Word(str):
-    """A word that knows where it stands: `at` characters from the beginning of its text."""
+    """A word with its place: `at` characters from the beginning of the text."""
 
     at: int
 
-    def __new__(cls, text: str, at: int):
+    def __new__(cls, text: str, at: int) -> Word:
         word = super().__new__(cls, text)
         word.at = at
         return word
 
 
 def read_expression(text: str, what: str, *, places: bool = False, source: str | None = None) -> Formula:
-    """Read the first parenthesised expression.
+    """Read the first expression in parentheses.
 
     Parameters
     ----------
@@ -325,38 +96,38 @@ def read_expression(text: str, what: str, *, places: bool = False, source: str |
             f"{what} has {len(text):,} characters, more than {MAX_CHARACTERS:,}",
             hint="give one problem or domain, not several joined",
         )
-    stack: list[tuple[list, int]] = []
+    open_lists: list[tuple[list, int]] = []
     for match in _TOKEN.finditer(text):
         token = match.group()
         if token[0] == ";":
             continue
         if token == "(":
-            stack.append(([], match.start()))
-            if len(stack) > MAX_DEPTH:
-                raise error_at(text, match.start(), f"{what} nests deeper than {MAX_DEPTH}", source=source)
+            open_lists.append(([], match.start()))
+            if len(open_lists) > MAX_DEPTH:
+                raise _error_at(text, match.start(), f"{what} nests deeper than {MAX_DEPTH}", source=source)
         elif token == ")":
-            if not stack:
-                raise error_at(text, match.start(), f"{what} closes what was never opened", source=source)
-            done = tuple(stack.pop()[0])
-            if not stack:
-                return done
-            stack[-1][0].append(done)
-        elif stack:
-            stack[-1][0].append(Word(token, match.start()) if places else token)
+            if not open_lists:
+                raise _error_at(text, match.start(), f"{what} closes what was never opened", source=source)
+            closed = tuple(open_lists.pop()[0])
+            if not open_lists:
+                return closed
+            open_lists[-1][0].append(closed)
+        elif open_lists:
+            open_lists[-1][0].append(Word(token, match.start()) if places else token)
         else:
             message = f"{what} begins with {token[:40]!r} instead of a parenthesis"
-            raise error_at(text, match.start(), message, source=source)
-    if not stack:
+            raise _error_at(text, match.start(), message, source=source)
+    if not open_lists:
         raise PddlError(f"{what} is empty", hint="it reads (define ...)")
-    opened, start = stack[-1]
-    name = f"({opened[0]} ..." if opened and isinstance(opened[0], str) else "("
+    items, start = open_lists[-1]
+    name = f"({items[0]} ..." if items and isinstance(items[0], str) else "("
     line = text.count("\n", 0, start) + 1
     message = f"{what} ends inside {name} opened on line {line}"
-    raise error_at(text, start, message, "a closing parenthesis is missing, or the file is cut short", source)
+    raise _error_at(text, start, message, "a closing parenthesis is missing, or the file is cut short", source)
 
 
-def error_at(text: str, at: int, message: str, hint: str | None = None, source: str | None = None) -> PddlError:
-    """A PddlError at a place of the text, with the line and a caret."""
+def _error_at(text: str, at: int, message: str, hint: str | None = None, source: str | None = None) -> PddlError:
+    """A PddlError at an offset of the text, with the line and a caret."""
     line = text.count("\n", 0, at) + 1
     begin = text.rfind("\n", 0, at) + 1
     end = text.find("\n", at)
@@ -372,8 +143,8 @@ def read_problem(text: str) -> Problem:
     Raises
     ------
     GameError
-        When the text is too long, ends inside a parenthesis, or lacks objects,
-        initial facts or a goal; the message names the section or the line.
+        The text is too long, ends inside a parenthesis, or lacks objects, initial facts or a goal; the message names
+        the section or the line.
     """
     define = read_expression(text, "the PDDL problem")
     if not define or define[0] != "define":
@@ -384,22 +155,271 @@ def read_problem(text: str) -> Problem:
     sections = {part[0]: part[1:] for part in define[1:] if isinstance(part, tuple) and part}
     for name in (":objects", ":init", ":goal"):
         if not sections.get(name):
-            raise GameError(
-                f"the PDDL problem has no ({name} ...)",
-                hint="the file may be cut short; fetch it again",
-            )
+            raise GameError(f"the PDDL problem has no ({name} ...)", hint="the file may be cut short; fetch it again")
     goal = sections[":goal"][0]
     if not isinstance(goal, tuple) or not goal:
         raise GameError(f"the goal {goal!r} is not a formula", hint="write it as (and ...)")
-    return Problem(dict(typed_names(sections[":objects"])), _read_init(sections[":init"]), goal)
+    return Problem(dict(typed_names(sections[":objects"])), tuple(_facts(sections[":init"])), goal)
 
 
-def _read_init(facts: Formula) -> tuple[tuple[str, ...], ...]:
-    kept = []
-    for fact in facts:
+def _facts(init: Formula) -> Iterator[tuple[str, ...]]:
+    for fact in init:
         if not isinstance(fact, tuple) or not fact:
             raise GameError(f"(:init ...) holds {fact!r} where a fact (predicate argument ...) belongs")
-        # A numeric fluent, (= (distance a b) 3), says nothing about the state.
-        if all(isinstance(part, str) for part in fact):
-            kept.append(fact)
-    return tuple(kept)  # type: ignore[arg-type]
+        words = tuple(part for part in fact if isinstance(part, str))
+        if len(words) == len(fact):  # else it is numeric, (= (distance a b) 3), which no condition asks for
+            yield words
+
+
+def read_domain(text: str, source: str = "domain") -> Domain:
+    """Read a PDDL domain.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+        The file's name, for messages.
+
+    Raises
+    ------
+    PddlError
+        With line, column and a caret: the text doesn't parse, names what it doesn't declare, or contains what action
+        knowledge can't express.
+    """
+    return _DomainReader(text, source).read()
+
+
+Part = Formula | str
+
+
+class _DomainReader:
+    """Turns the expressions of one domain into its model."""
+
+    def __init__(self, text: str, source: str):
+        self.text, self.source = text, source
+        self.domain = Domain("")
+
+    def read(self) -> Domain:
+        if len(self.text) > MAX_DOMAIN_CHARACTERS:
+            what = f"the PDDL domain has {len(self.text):,} characters, more than {MAX_DOMAIN_CHARACTERS:,}"
+            raise PddlError(what, "give the schemas of its actions, not their instances", source=self.source)
+        define = read_expression(self.text, "the PDDL domain", places=True, source=self.source)
+        head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
+        if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != "domain":
+            hint = "a problem file is no domain: give the one that has the actions"
+            raise self.error(define, "this doesn't begin with (define (domain NAME) ...", hint)
+        self.domain.name = str(head[1])
+        sections = [self.section(part) for part in define[2:]]
+        readers = {":types": self.types, ":constants": self.constants, ":predicates": self.predicates}
+        readers[":action"] = self.action
+        for wanted, read in readers.items():  # each needs what the ones before declare
+            for name, part in sections:
+                if name == wanted:
+                    read(part)
+        for what, declared in (("actions", self.domain.actions), ("predicates", self.domain.predicates)):
+            if len(declared) > MAX_DECLARED:
+                message = f"the domain has {len(declared):,} {what}, more than {MAX_DECLARED:,}"
+                raise self.error(define, message, "give the schemas of its actions, not their instances")
+        if not self.domain.actions:
+            raise self.error(define, "the domain has no (:action ...)", "there is nothing to know about")
+        return self.domain
+
+    def error(self, part: Part, message: str, hint: str | None = None) -> PddlError:
+        """A PddlError at the first word of `part`."""
+        word = next(_words(part), None)
+        if word is None:
+            return PddlError(message, hint, source=self.source)
+        return _error_at(self.text, word.at, message, hint, self.source)
+
+    # declarations
+
+    def section(self, part: Part) -> tuple[str, Formula]:
+        """A section with its name, which is known."""
+        if not isinstance(part, tuple) or not part or not isinstance(part[0], str):
+            raise self.error(part, "a section such as (:predicates ...) belongs here")
+        name = part[0].lower()
+        if name in _REFUSED:
+            hint = "state the same as plain actions, or leave it out"
+            raise self.error(part, f"{_REFUSED[name]} are not supported", hint)
+        if name not in _SECTIONS:
+            raise self.error(part, f"unknown section {part[0]}", f"known are {', '.join(_SECTIONS)}")
+        return name, part
+
+    def name(self, word: str) -> str:
+        """A name in lower case; its spelling is kept."""
+        self.domain.spelling.setdefault(word.lower(), str(word))
+        return word.lower()
+
+    def typed(self, part: Formula, either: bool = False) -> list[Parameter]:
+        """The names of a typed list with their types; with `either`, (either ...) is read as object."""
+        out: list[Parameter] = []
+        waiting: list[str] = []
+        rest = iter(part)
+        for word in rest:
+            if not isinstance(word, str):
+                raise self.error(word, "a name belongs here, not an expression")
+            if word != "-":
+                waiting.append(word)
+                continue
+            kind = next(rest, None)
+            if isinstance(kind, tuple) and kind and kind[0] == "either":
+                if not either:
+                    hint = "declare a type that the others belong to, and name that"
+                    raise self.error(kind, "(either ...) is not supported here", hint)
+                kind = ROOT
+            if not isinstance(kind, str):
+                raise self.error(word, "no type follows this '-'")
+            out += [Parameter(self.name(name), self.name(kind)) for name in waiting]
+            waiting = []
+        return out + [Parameter(self.name(name), ROOT) for name in waiting]
+
+    def types(self, part: Formula) -> None:
+        for declared in self.typed(part[1:]):
+            if declared.name != ROOT:
+                self.domain.types[declared.name] = declared.type
+        for parent in list(self.domain.types.values()):
+            self.domain.types.setdefault(parent, ROOT)
+        self.domain.types.pop(ROOT, None)
+
+    def known_type(self, parameter: Parameter, part: Formula) -> Parameter:
+        if parameter.type != ROOT and parameter.type not in self.domain.types:
+            word = next((w for w in _words(part) if w.lower() == parameter.type), None)
+            known = ", ".join(self.domain.types) or "none but object"
+            raise self.error(word or part, f"no type '{parameter.type}'", f"(:types ...) declares {known}")
+        return parameter
+
+    def constants(self, part: Formula) -> None:
+        for constant in self.typed(part[1:]):
+            self.domain.constants[constant.name] = self.known_type(constant, part).type
+
+    def predicates(self, part: Formula) -> None:
+        for predicate in part[1:]:
+            if not isinstance(predicate, tuple) or not predicate or not isinstance(predicate[0], str):
+                raise self.error(predicate, "a predicate such as (at ?x) belongs here")
+            self.domain.predicates[self.name(predicate[0])] = tuple(self.typed(predicate[1:], either=True))
+
+    def variables(self, listed: Formula) -> tuple[Parameter, ...]:
+        """A typed list of variables, whose types are known."""
+        parameters = self.typed(listed)
+        for word, parameter in zip((w for w in listed if str(w).startswith("?")), parameters):
+            if not parameter.name.startswith("?"):
+                raise self.error(word, f"a variable begins with '?', unlike {parameter.name}")
+        wrong = next((p.name for p in parameters if not p.name.startswith("?")), None)
+        if wrong:
+            raise self.error(listed, f"a variable begins with '?', unlike {wrong}")
+        return tuple(self.known_type(p, listed) for p in parameters)
+
+    # actions
+
+    def action(self, part: Formula) -> None:
+        if len(part) < 2 or not isinstance(part[1], str):
+            raise self.error(part, "an action needs a name")
+        name = part[1]
+        if name.startswith("?"):
+            raise self.error(name, f"{name} is a variable's name, not an action's")
+        fields: dict[str, Formula] = {}
+        for key, value in zip(part[2::2], part[3::2]):
+            if not isinstance(key, str) or key.lower() not in (":parameters", ":precondition", ":effect"):
+                known = ":parameters, :precondition and :effect"
+                raise self.error(key, f"unknown part of action {name}", f"known are {known}")
+            if not isinstance(value, tuple):
+                raise self.error(value, f"an expression in parentheses belongs after {key}")
+            fields[key.lower()] = value
+        if len(part) % 2:
+            raise self.error(part[-1], f"nothing follows this in action {name}")
+        listed = fields.get(":parameters", ())
+        parameters = self.variables(listed)
+        scope = [p.name for p in parameters]
+        twice = next((variable for variable in scope if scope.count(variable) > 1), None)
+        if twice:
+            raise self.error(listed, f"parameter {twice} of action {name} is declared twice")
+        precondition = self.condition(fields.get(":precondition", ()), scope)
+        effects = tuple(self.effects(fields.get(":effect", ()), (), ALWAYS, scope))
+        self.domain.actions.append(Action(self.name(name), parameters, precondition, effects))
+
+    def condition(self, part: Part, scope: Sequence[str]) -> Condition:
+        """A condition; `scope` are the variables declared around it. () always holds."""
+        if part == ():
+            return ALWAYS
+        if not isinstance(part, tuple) or not isinstance(part[0], str):
+            raise self.error(part, "a condition such as (at ?x) belongs here")
+        operator = part[0].lower()
+        if operator in _NUMERIC_CONDITIONS:
+            hint = "state it as a predicate, or leave it out and let the environment check it"
+            raise self.error(part, "numeric conditions are not supported", hint)
+        if operator == "preference":
+            raise self.error(part, "preferences are not supported", "leave them out, as they forbid nothing")
+        if operator in ("not", "imply") and len(part) != (2 if operator == "not" else 3):
+            raise self.error(part, f"({operator} ...) has {len(part) - 1} conditions")
+        if operator in ("and", "or", "not", "imply"):
+            parts = tuple(self.condition(p, scope) for p in part[1:])
+            if operator == "not":
+                return negated(parts[0])
+            return Imply(*parts) if operator == "imply" else Junction(operator, parts)
+        if operator in ("exists", "forall"):
+            if len(part) != 3 or not isinstance(part[1], tuple):
+                raise self.error(part, f"({operator} ...) needs a list of variables and one condition")
+            declared = self.variables(part[1])
+            inner = self.condition(part[2], [*scope, *(v.name for v in declared)])
+            return Quantified("some" if operator == "exists" else "every", declared, inner)
+        return self.literal(part, scope)
+
+    def literal(self, part: Formula, scope: Sequence[str]) -> Literal:
+        if not part or not isinstance(part[0], str):
+            raise self.error(part, "a predicate such as (at ?x) belongs here")
+        head, predicate = part[0], part[0].lower()
+        terms = [term for term in part[1:] if isinstance(term, str)]
+        if len(terms) < len(part) - 1:
+            what = "numeric conditions" if predicate == "=" else "expressions as arguments"
+            raise self.error(part, f"{what} are not supported", "name objects and variables here")
+        if predicate != "=" and predicate not in self.domain.predicates:
+            raise self.error(part, f"no predicate '{head}'", "(:predicates ...) must declare it")
+        arity = 2 if predicate == "=" else len(self.domain.predicates[predicate])
+        if len(terms) != arity:
+            raise self.error(part, f"'{head}' has {arity} arguments, not {len(terms)}")
+        for term in terms:
+            if term.startswith("?") and term.lower() not in scope:
+                raise self.error(term, f"variable {term} is not declared here")
+        return Literal(predicate, tuple(self.name(t) for t in terms))
+
+    def effects(
+        self, part: Part, variables: tuple[Parameter, ...], condition: Condition, scope: Sequence[str]
+    ) -> Iterator[Effect]:
+        """The effects in `part`, which stands under the quantifiers and conditions given."""
+        if part == ():
+            return
+        if not isinstance(part, tuple) or not isinstance(part[0], str):
+            raise self.error(part, "an effect such as (at ?x) belongs here")
+        operator, *inner = part[0].lower(), *part[1:]
+        if operator in _NUMERIC_EFFECTS:
+            return
+        if operator == "and":
+            for each in inner:
+                yield from self.effects(each, variables, condition, scope)
+        elif operator == "forall" and len(inner) == 2 and isinstance(inner[0], tuple):
+            declared = self.variables(inner[0])
+            wider = [*scope, *(v.name for v in declared)]
+            yield from self.effects(inner[1], variables + declared, condition, wider)
+        elif operator == "when" and len(inner) == 2:
+            yield from self.effects(inner[1], variables, _both(condition, self.condition(inner[0], scope)), scope)
+        elif operator in ("forall", "when", "or", "oneof", "imply", "exists", "probabilistic"):
+            raise self.error(part, f"({operator} ...) is no effect", "use and, not, when and forall")
+        elif operator == "not" and len(inner) == 1 and isinstance(inner[0], tuple) and inner[0]:
+            yield Effect(self.literal(inner[0], scope).negated, variables, condition)
+        else:
+            literal = self.literal(part, scope)
+            if literal.predicate == "=":
+                raise self.error(part, "equality is no effect")
+            yield Effect(literal, variables, condition)
+
+
+def _both(first: Condition, second: Condition) -> Condition:
+    return second if first == ALWAYS else first if second == ALWAYS else Junction("and", (first, second))
+
+
+def _words(part: Part) -> Iterator[Word]:
+    if isinstance(part, Word):
+        yield part
+    elif isinstance(part, tuple):
+        for inner in part:
+            yield from _words(inner)

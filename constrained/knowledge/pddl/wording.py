@@ -1,24 +1,37 @@
-"""How actions are written: the command of each, from its name or from a file of texts.
+"""How actions, conditions and effects are written: the commands of actions, and words for comments.
 
-A file is TextWorld's logic (`alfred.twl2`: ``action GotoLocation { template :: "go to {r}"; ...``)
-or lines ``GotoLocation = go to {r}``. What stands in braces is a parameter.
+A command is an action's name and parameters, or comes from a file of texts: TextWorld's logic (`alfred.twl2`: ``action
+GotoLocation { template :: "go to {r}"; ...``), or lines ``GotoLocation = go to {r}``. Parameters stand in braces.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from constrained.errors import PddlError
-from constrained.knowledge.pddl.model import Action, Domain, Effect, Formula, typed_names
+from constrained.knowledge.pddl.model import (
+    Action,
+    Condition,
+    Domain,
+    Effect,
+    Imply,
+    Junction,
+    Literal,
+    Not,
+    Quantified,
+)  # fmt: skip
 
 Command = tuple[str, ...]
 """Pieces of text and variables ("?r"), in turns."""
 
 _TEMPLATE = re.compile(r'action\s+([\w-]+)\s*\{\s*template\s*::\s*"((?:[^"\\]|\\.)*)"')
-_LISTED = re.compile(r"\[\{\s*([\w.-]+)\s*\|[^{}]*\}\]")  # [{r.name | condition}]: one of them is meant
+_LISTED = re.compile(r"\[\{\s*([\w.-]+)\s*\|[^{}]*\}\]")  # [{r.name | condition}] stands for one of them
 _PARAMETER = re.compile(r"\{\s*\??([\w-]+)(?:\.\w+)?\s*\}")
 _LINE = re.compile(r"([\w-]+)\s*[=:]\s*(\S.*?)\s*")
+
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 def read_texts(text: str, source: str = "texts") -> dict[str, str]:
@@ -44,7 +57,7 @@ def read_texts(text: str, source: str = "texts") -> dict[str, str]:
     return found
 
 
-def commands(domain: Domain, texts: Mapping[str, str] = {}) -> dict[str, Command]:
+def commands(domain: Domain, texts: Mapping[str, str] = NO_TEXTS) -> dict[str, Command]:
     """The command of each action: its text if there is one, else its name and parameters.
 
     Raises
@@ -53,18 +66,22 @@ def commands(domain: Domain, texts: Mapping[str, str] = {}) -> dict[str, Command
         A text names a parameter that its action doesn't have, or writes nothing.
     """
     given = {name.lower(): text for name, text in texts.items()}
-    return {a.name: _pieces(a, given[a.name], domain) if a.name in given else _plain(a, domain) for a in domain.actions}
+    return {
+        a.name: _from_text(a, given[a.name], domain) if a.name in given else tuple(_from_name(a, domain))
+        for a in domain.actions
+    }
 
 
-def _plain(action: Action, domain: Domain) -> Command:
+def _from_name(action: Action, domain: Domain) -> Iterator[str]:
     name = domain.spelling[action.name]
-    if not action.parameters:
-        return (name,)
-    first, *others = (p.name for p in action.parameters)
-    return (f"{name} ", first, *(piece for other in others for piece in (" ", other)))
+    yield f"{name} " if action.parameters else name
+    for i, parameter in enumerate(action.parameters):
+        if i:
+            yield " "
+        yield parameter.name
 
 
-def _pieces(action: Action, text: str, domain: Domain) -> Command:
+def _from_text(action: Action, text: str, domain: Domain) -> Command:
     name = domain.spelling[action.name]
     known = {p.name for p in action.parameters}
     parts = _PARAMETER.split(_LISTED.sub(r"{\1}", text))
@@ -80,28 +97,35 @@ def _pieces(action: Action, text: str, domain: Domain) -> Command:
     return tuple(part for part in parts if part)
 
 
-def condition_words(formula: Formula, domain: Domain) -> str:
-    """A condition in words: "openable r and not opened r"; "" if it asks for nothing."""
-    head, *parts = formula
-    if head in ("and", "or"):
-        found = [(p, w) for p in parts if (w := condition_words(p, domain))]
-        if len(found) == 1:
-            return found[0][1]
-        return f" {head} ".join(f"({w})" if p[0] != head and _joined(p) else w for p, w in found)
-    if head == "not" and parts[0][0] == "=":
-        return " is not ".join(plain(term, domain) for term in parts[0][1:])
-    if head == "not":
-        words = condition_words(parts[0], domain)
-        return f"not ({words})" if _joined(parts[0]) else f"not {words}"
-    if head == "imply":
-        left, right = (condition_words(p, domain) for p in parts)
-        return f"if {left} then {right}"
-    if head in ("exists", "forall"):
-        names = " ".join(plain(name, domain) for name, _ in typed_names(parts[0]))
-        return f"{'some' if head == 'exists' else 'every'} {names} with ({condition_words(parts[1], domain)})"
-    if head == "=":
-        return f"{plain(parts[0], domain)} is {plain(parts[1], domain)}"
-    return " ".join([domain.spelling.get(head, head), *(plain(t, domain) for t in parts)])
+def condition_words(condition: Condition, domain: Domain) -> str:
+    """A condition in words: "openable r and not opened r"; "" if it always holds."""
+    match condition:
+        case Literal("=", terms, positive):
+            return (" is " if positive else " is not ").join(plain(term, domain) for term in terms)
+        case Literal(predicate, terms, positive):
+            return ("" if positive else "not ") + " ".join(
+                [domain.spell(predicate), *(plain(term, domain) for term in terms)]
+            )
+        case Junction(operator, parts):
+            found = [(part, words) for part in parts if (words := condition_words(part, domain))]
+            if len(found) == 1:
+                return found[0][1]
+            return f" {operator} ".join(f"({w})" if _needs_brackets(p, operator) else w for p, w in found)
+        case Not(part):
+            words = condition_words(part, domain)
+            return f"not ({words})" if _needs_brackets(part) else f"not {words}"
+        case Imply(premise, conclusion):
+            return f"if {condition_words(premise, domain)} then {condition_words(conclusion, domain)}"
+        case Quantified(quantifier, variables, part):
+            names = " ".join(plain(v.name, domain) for v in variables)
+            return f"{quantifier} {names} with ({condition_words(part, domain)})"
+
+
+def _needs_brackets(condition: Condition, within: str = "") -> bool:
+    """Whether a condition's words need brackets inside others, joined by the word `within`."""
+    if isinstance(condition, Junction):
+        return condition.operator != within and len(condition.parts) > 1
+    return isinstance(condition, Imply)
 
 
 def effect_words(action: Action, domain: Domain) -> str:
@@ -110,9 +134,7 @@ def effect_words(action: Action, domain: Domain) -> str:
 
 
 def _effect(effect: Effect, domain: Domain) -> str:
-    literal = effect.literal
-    fact = (literal.predicate, *literal.terms)
-    words = condition_words(fact if literal.positive else ("not", fact), domain)
+    words = condition_words(effect.literal, domain)
     if effect.variables:
         words += f" for every {' '.join(plain(v.name, domain) for v in effect.variables)}"
     condition = condition_words(effect.condition, domain)
@@ -121,8 +143,4 @@ def _effect(effect: Effect, domain: Domain) -> str:
 
 def plain(term: str, domain: Domain) -> str:
     """A variable or constant as the file spells it, without its question mark."""
-    return domain.spelling.get(term, term).lstrip("?")
-
-
-def _joined(formula: Formula) -> bool:
-    return formula[0] in ("and", "or", "imply") and len(formula) > 2
+    return domain.spell(term).lstrip("?")

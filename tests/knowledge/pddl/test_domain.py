@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from constrained.errors import ConstrainedError, PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.knowledge.pddl.model import Literal, Parameter
-from constrained.knowledge.pddl.normal_form import MAX_CASES, cases
+from constrained.knowledge.pddl.model import Junction, Literal, Parameter, Quantified
+from constrained.knowledge.pddl.normal_form import MAX_DISJUNCTS, disjuncts
 from constrained.knowledge.pddl.parser import read_domain
 from tests.data import shared
 from tests.knowledge.pddl.domains import OFFICE
@@ -27,13 +27,14 @@ def test_alfred_is_read_whole():
     ]
 
 
-def test_a_disjunction_makes_cases_and_an_existential_makes_variables():
+def test_a_disjunction_makes_disjuncts_and_an_existential_makes_variables():
     domain = read_domain(OFFICE)
-    by_name = {a.name: cases(a) for a in domain.actions}
+    by_name = {a.name: disjuncts(a) for a in domain.actions}
     go = {frozenset((lit.predicate, lit.positive) for lit in case.literals) for case in by_name["go"]}
     assert go == {frozenset({("at", False), ("locked", False)}), frozenset({("at", False), ("bag-open", True)})}
     assert by_name["pack"][0].variables == (Parameter("?r", "room"),)
-    assert by_name["study"][0].whole == (("forall", ("?c", "-", "cup"), ("in-bag", "?c")),)
+    every_cup = Quantified("every", (Parameter("?c", "cup"),), Literal("in-bag", ("?c",)))
+    assert by_name["study"][0].whole == (every_cup,)
 
 
 def test_too_many_cases_are_not_multiplied_out():
@@ -42,8 +43,8 @@ def test_too_many_cases_are_not_multiplied_out():
     text = (
         f"(define (domain d) (:predicates {predicates}) (:action a :parameters (?x) :precondition (and {different})))"
     )
-    found = cases(read_domain(text).actions[0])
-    assert len(found) == MAX_CASES and all(len(case.whole) == 15 for case in found)
+    found = disjuncts(read_domain(text).actions[0])
+    assert len(found) == MAX_DISJUNCTS and all(len(case.whole) == 15 for case in found)
 
 
 BEGIN = "(define (domain d)\n (:types t)\n (:predicates (p ?x - t) (f))\n"
@@ -107,10 +108,11 @@ def test_what_is_too_large_is_refused_by_a_named_limit(text, message):
 
 
 def test_a_long_disjunction_is_kept_whole():
-    either = " ".join(f"(p{i} ?x)" for i in range(MAX_CASES + 1))
+    either = " ".join(f"(p{i} ?x)" for i in range(MAX_DISJUNCTS + 1))
     text = f"(define (domain d) (:predicates {either}) (:action a :parameters (?x) :precondition (or {either})))"
-    [case] = cases(read_domain(text).actions[0])
-    assert case.literals == () and len(case.whole[0]) == MAX_CASES + 2
+    [case] = disjuncts(read_domain(text).actions[0])
+    [condition] = case.whole
+    assert case.literals == () and isinstance(condition, Junction) and len(condition.parts) == MAX_DISJUNCTS + 1
 
 
 @settings(max_examples=200, deadline=None)
