@@ -24,7 +24,7 @@ from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.environments.household import HouseholdEnv, load_games, make_game, solve
 from constrained.environments.scienceworld.simulator import borrow, give_back
-from constrained.environments.scienceworld.slots import asked, bindings
+from constrained.environments.scienceworld.scene import choices_of
 from constrained.errors import ConstrainedError, GameError
 
 PARTS = ("bind", "next action", "compile", "first mask")
@@ -123,10 +123,10 @@ def science_steps(knowledge: ActionKnowledge, count: int) -> Iterator[Step]:
             gold, choices = simulator.gold(name), []
             simulator.load(name)
             for action in gold:
-                view = bindings(simulator, choices)
+                view = simulator.bindings(choices)
                 if knowledge.bind_view(view).judge(action):
                     yield Step(knowledge, view, action)
-                choices = asked(simulator.step(action)[0])
+                choices = choices_of(simulator.step(action)[0])
     finally:
         give_back(simulator)
 

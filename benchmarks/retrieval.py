@@ -4,7 +4,7 @@
 
 The question is the query, and the 4,923 paragraphs of all questions are searched. Recall at k is the share of the two
 supporting pages among the first k found; at 1 it can't exceed 0.5. "words" is bm25 alone, "words and names" is the
-environment's ranking (constrained/environments/question/ranking.py, which says how its constants were chosen).
+environment's ranking (constrained/environments/question/index.py, which says how its constants were chosen).
 `--passages 100000` adds passages of shuffled sentences, to measure the cost of a larger collection; it doesn't show how
 well the pages of a real one are distinguished.
 """
@@ -25,9 +25,9 @@ from tqdm import tqdm
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import __version__
 from constrained.environments.question import Collection, LocalIndex, Passage, Question
-from constrained.environments.question.hotpotqa import load_paragraphs, load_questions
+from constrained.environments.question.suites import load_paragraphs, load_questions
 from constrained.environments.question.index import BACKENDS
-from constrained.environments.question.ranking import by_words
+from constrained.environments.question.index import by_words
 from constrained.errors import ConstrainedError
 
 DEPTHS = (1, 2, 5, 10)

@@ -25,9 +25,9 @@ from tqdm import tqdm
 
 from benchmarks.reporting import add_json, describe_machine, markdown
 from constrained import ActionKnowledge, __version__
-from constrained.environments.scienceworld.answers import refused
+from constrained.environments.scienceworld.env import refused
 from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
-from constrained.environments.scienceworld.slots import asked, bindings, slots
+from constrained.environments.scienceworld.scene import choices_of, slots
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
@@ -119,7 +119,7 @@ def walk(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
     refusals, choices, score, stepping, viewing = [], [], 0.0, 0.0, 0.0
     for action in gold:
         began = time.perf_counter()
-        bound = knowledge.bind_view(bindings(simulator, choices))
+        bound = knowledge.bind_view(simulator.bindings(choices))
         viewing += time.perf_counter() - began
         admitted = bool(bound.judge(action))
         began = time.perf_counter()
@@ -130,7 +130,7 @@ def walk(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
         row["understood and admitted"] += admitted and not refused(observation)
         if not admitted:
             refusals.append({"action": action, "answer": observation.strip().splitlines()[0]})
-        choices = asked(observation)
+        choices = choices_of(observation)
     lists = hold(simulator, knowledge, name, variation, gold)
     return {
         "task": name, **row, "score": score, "not_admitted": refusals, **lists,
@@ -156,7 +156,7 @@ def hold(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
                 fate = trial.fate(text)
                 valid[fate] += 1
                 valid_admitted[fate] += bool(bound.judge(text))
-        choices = asked(simulator.step(action)[0])
+        choices = choices_of(simulator.step(action)[0])
     return {
         "drawn": {fate: drawn[fate] for fate in FATES},
         "valid": {fate: valid[fate] for fate in FATES},

@@ -11,7 +11,7 @@ from fractions import Fraction
 from benchmarks.lumos.augment import augment
 from benchmarks.lumos.recipe import Recipe
 from constrained.environments.executor.executor import Executor
-from constrained.environments.maths.likeness import Likeness
+from constrained.environments.similarity import Likeness
 from constrained.environments.maths.problems import Problem, is_held_out, load_gsm8k, load_svamp, svamp_parts
 from constrained.training.annotations import gsm8k, svamp
 from constrained.training.annotations.annotation import conversations

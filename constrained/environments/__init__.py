@@ -1,5 +1,5 @@
-"""Text environments: worlds that answer actions, and say what is in view."""
+"""Text environments: they answer written actions, and tell which values the slots of an action grammar have."""
 
-from constrained.environments.base import Binding, TextEnvironment
+from constrained.environments.base import Binding, Environment
 
-__all__ = ["Binding", "TextEnvironment"]
+__all__ = ["Binding", "Environment"]

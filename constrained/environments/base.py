@@ -1,63 +1,25 @@
-"""What every text environment here answers to, in Gymnasium's vocabulary.
+"""Protocols of text environments and of the memories that summarise an episode.
 
-`reset` and `step` follow Farama Gymnasium's names for episodes, observations
-and rewards, reduced to what a text agent needs: text in, text out.  `view` is
-what makes masks possible: the values that the slots of an action grammar may
-take right now.
+`Environment` is all that an agent needs: `reset` and `step`, named as in Farama Gymnasium, with text in and text out.
+The other protocols each add one ability. Agents test for them with ``isinstance``, so that an environment of your own
+implements only what it has; there is nothing to inherit from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, Union, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
 
-# One slot's values now: a list, or for a slot that depends on another slot's
-# value, a list for each of those values.
-Binding = Union[Sequence[str], Mapping[str, Sequence[str]]]
+Binding: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
+"""The values of one slot: a list, or for a slot that depends on another slot's value, a list for each such value."""
 
 IN_ON = "in/on"
-"""The relation between a thing and where it is, in triples that an environment reads by rule."""
-
-
-class Memory(Protocol):
-    """What an agent may remember of an episode, built from its texts alone.
-
-    One that can tell has ``of_use(actions)``: the possible actions less those that are known to be of no use, in the
-    same order and never none; with masks on, only these are admitted. One that can keep what it learned when the same
-    episode begins anew has ``again(first_observation) -> Memory``. One that serves WESE has ``to_explore(actions)``,
-    those of the actions that show something new, and ``know(places, looked)``, what others found. Slots for what was
-    shown so far are bound from ``slots()``, which is as an environment's ``view()``.
-    """
-
-    def update(self, action: str, observation: str) -> None:
-        """Take in one action and the answer to it."""
-        ...
-
-    def text(self) -> str:
-        """The facts as lines, for a prompt."""
-        ...
-
-    def situation(self) -> str:
-        """The facts without how one came to know them: equal where nothing has changed."""
-        ...
+"""The relation between a thing and where it is, in the triples of `WithTriples`."""
 
 
 @runtime_checkable
-class TextEnvironment(Protocol):
-    """A world that answers written actions with written observations.
-
-    One that can list the actions that would have an effect now also has ``admissible() -> list[str]``. One whose
-    slots depend on what has been seen may have ``imagined(first_observation) -> TextEnvironment``: the world as far
-    as that text lets one guess, to plan in before anything is seen. One where some actions only look names them, as
-    its knowledge does, in ``exploring: tuple[str, ...]``. One whose texts have a known form has ``triples(observation)
-    -> list of (head, relation, tail)`` and ``entities(names) -> list[str]``: those of the names that the task is about.
-    """
-
-    task: str
-    """The task sentence, as the first observation states it."""
-
-    had_effect: bool
-    """Whether the last step's action was understood and possible."""
+class Environment(Protocol):
+    """A world that answers written actions with written observations."""
 
     def reset(self) -> str:
         """Start the episode anew and return the first observation, task included."""
@@ -76,18 +38,142 @@ class TextEnvironment(Protocol):
         """
         ...
 
-    def view(self) -> dict[str, Binding]:
+
+@runtime_checkable
+class WithView(Protocol):
+    """An environment with slots to bind."""
+
+    def view(self) -> Mapping[str, Binding]:
         """Return what each slot of the action grammar may be bound to now."""
         ...
 
-    def outcome(self) -> dict[str, float]:
-        """Return "success" (0 or 1), then the environment's own measures, such as "f1" or "score" (0 to 1)."""
+
+@runtime_checkable
+class WithEffect(Protocol):
+    """An environment in which an action can fail."""
+
+    had_effect: bool
+    """Whether the last action was understood and possible; if not, the agent stays where it was on its path."""
+
+
+@runtime_checkable
+class WithOutcome(Protocol):
+    """An environment with measures of its own; without it, a positive reward on the last step is a success."""
+
+    def outcome(self) -> Mapping[str, float]:
+        """Return "success" (0 or 1), then further measures, such as "f1" or "score" (0 to 1)."""
         ...
+
+
+@runtime_checkable
+class WithMemory(Protocol):
+    """An environment that offers a summary, which the prompt then shows instead of the whole history."""
 
     def memory(self, first_observation: str) -> Memory | None:
-        """Return a fresh memory that a prompt may hold instead of the whole history; None if there is none."""
+        """Return a fresh memory, or None if there is none for this episode."""
         ...
 
+
+@runtime_checkable
+class WithPrior(Protocol):
+    """An environment that can be assumed before it is seen, to write a whole plan in."""
+
+    def prior(self, first_observation: str) -> Environment:
+        """Return an environment like this one, as far as the first observation and general knowledge tell."""
+        ...
+
+
+@runtime_checkable
+class WithExploration(Protocol):
+    """An environment some of whose actions only look."""
+
+    exploring: Sequence[str]
+    """The names of these actions in the action knowledge."""
+
+
+@runtime_checkable
+class WithTriples(Protocol):
+    """An environment whose observations have a known form, so that no model need read them."""
+
+    def triples(self, observation: str) -> Sequence[tuple[str, str, str]]:
+        """Return what an observation says as (head, relation, tail)."""
+        ...
+
+    def entities(self, names: Iterable[str]) -> Sequence[str]:
+        """Return those of the names that the task is about."""
+        ...
+
+
+@runtime_checkable
+class WithAdmissible(Protocol):
+    """An environment that lists its possible actions."""
+
+    def admissible(self) -> Sequence[str]:
+        """Return the actions that would have an effect now."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """An environment that holds processes, files or connections."""
+
     def close(self) -> None:
-        """Free what the environment holds: processes, databases. Safe to call twice."""
+        """Free them. Safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class Memory(Protocol):
+    """What an agent remembers of an episode, built from the episode's texts alone."""
+
+    def update(self, action: str, observation: str) -> None:
+        """Take in one action and the answer to it."""
+        ...
+
+    def text(self) -> str:
+        """Return the facts as lines, for a prompt."""
+        ...
+
+    def situation(self) -> str:
+        """Return the facts without the last action: equal texts mean that nothing has changed."""
+        ...
+
+
+@runtime_checkable
+class MemoryWithSlots(Protocol):
+    """A memory that slots can be bound from."""
+
+    def slots(self) -> Mapping[str, Binding]:
+        """Return values for slots, as `WithView.view` does, from what the episode has shown so far."""
+        ...
+
+
+@runtime_checkable
+class ActionFilter(Protocol):
+    """A memory that knows some possible actions to be useless."""
+
+    def filter_actions(self, actions: Iterable[str]) -> list[str]:
+        """Return the actions without the useless ones, in the same order; never none where there are any."""
+        ...
+
+
+@runtime_checkable
+class ExplorationMemory(Protocol):
+    """A memory for an explorer, and for an agent that profits from its findings (WESE)."""
+
+    def filter_exploration(self, actions: Iterable[str]) -> list[str]:
+        """Return those of the actions that show something new."""
+        ...
+
+    def learn(self, locations: Iterable[tuple[str, str]] = (), searched: Iterable[str] = ()) -> None:
+        """Take in what another agent found: (thing, where it is), and where it looked."""
+        ...
+
+
+@runtime_checkable
+class RestartableMemory(Protocol):
+    """A memory that keeps what it learned when the same episode is started anew."""
+
+    def restart(self, first_observation: str) -> Memory:
+        """Return a memory for the episode started anew."""
         ...

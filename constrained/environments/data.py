@@ -1,7 +1,6 @@
-"""Find and read the data files that come beside the project, without unpacking them.
+"""Find and read data files, without unpacking them.
 
-``CONSTRAINED_DATA`` names their folder; without it, ``shared/data`` in the folder
-that holds the checkout is tried.
+``CONSTRAINED_DATA`` names their folder; without it, ``shared/data`` beside the checkout is tried.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ import lzma
 import os
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeGuard
 
 from constrained.errors import DataError
 
-MAX_BYTES = 1 << 30
-"""Bytes of a JSON file, unpacked, that are read whole; a larger one belongs in JSON Lines."""
+MAX_CHARACTERS = 1 << 30
+"""Characters of a JSON file that is read whole, unpacked; a larger one must be JSON Lines."""
 
 _BESIDE_CHECKOUT = Path(__file__).resolve().parents[3] / "shared" / "data"
-_UNREADABLE = (OSError, EOFError, zlib.error, UnicodeError)
-_WORDS = {str: "text", bool: "truth value", int: "whole number", list: "list", dict: "object"}
+_READ_ERRORS = (OSError, EOFError, zlib.error, UnicodeError)
+_TYPE_NAMES = {str: "text", bool: "truth value", int: "whole number", list: "list", dict: "object"}
 
 
 def data_folder() -> Path:
@@ -68,18 +67,18 @@ def members(archive: Path, filename: str) -> Iterator[tuple[str, bytes]]:
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) of each JSON object in a file; the place names file and row, for errors.
+    """Yield (where, row) of each JSON object in a file; `where` names file and row, for errors.
 
     Parameters
     ----------
     path : path-like
         ``.jsonl``: an object a line, read one at a time. ``.json``: a list of objects. Either
-        may be packed (``.gz``).
+        may be compressed (``.gz``).
 
     Raises
     ------
     DataError
-        Missing, cut short, no such JSON, or larger than `MAX_BYTES`.
+        Missing, cut short, no such JSON, or larger than `MAX_CHARACTERS`.
     """
     path = Path(path)
     if ".jsonl" in path.suffixes:
@@ -87,27 +86,29 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
         return
     rows = read_json(path)
     if not isinstance(rows, list):
-        raise DataError(f"{path} is not a list of objects", hint="one object a line goes into a .jsonl file")
+        raise DataError(f"{path} is not a list of objects", hint="a file with one object a line is named .jsonl")
     for number, row in enumerate(rows, 1):
         yield _row(path, number, row)
 
 
 def read_json(path: str | Path) -> Any:
-    """Return what a JSON file holds, packed (``.gz``) or not.
+    """Return the content of a JSON file, compressed (``.gz``) or not.
 
     Raises
     ------
     DataError
-        Missing, cut short, not JSON, or larger than `MAX_BYTES`.
+        Missing, cut short, not JSON, or larger than `MAX_CHARACTERS`.
     """
     path = Path(path)
     try:
         with _open(path) as file:
-            text = file.read(MAX_BYTES + 1)
-        if len(text) > MAX_BYTES:
-            raise DataError(f"{path} is larger than {MAX_BYTES:,} characters", hint="make it one object a line, .jsonl")
+            text = file.read(MAX_CHARACTERS + 1)
+        if len(text) > MAX_CHARACTERS:
+            raise DataError(
+                f"{path} is larger than {MAX_CHARACTERS:,} characters", hint="make it one object a line, .jsonl"
+            )
         return _loads(text)
-    except _UNREADABLE as error:
+    except _READ_ERRORS as error:
         raise DataError(f"can't read {path}: {error}", hint="fetch it again") from error
     except (json.JSONDecodeError, RecursionError) as error:
         raise DataError(f"{path}: not JSON: {error}", hint="the file may be cut short: fetch it again") from error
@@ -120,11 +121,12 @@ def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield _row(path, number, _loads(line))
-    except _UNREADABLE as error:
+    except _READ_ERRORS as error:
         raise DataError(f"can't read {path} after row {number}: {error}", hint="fetch it again") from error
     except (json.JSONDecodeError, RecursionError) as error:
-        place = f"{path}, row {number}"
-        raise DataError(f"{place}: not JSON: {error}", hint="the file may be cut short: fetch it again") from error
+        raise DataError(
+            f"{path}, row {number}: not JSON: {error}", hint="the file may be cut short: fetch it again"
+        ) from error
 
 
 def _open(path: Path) -> TextIO:
@@ -133,28 +135,44 @@ def _open(path: Path) -> TextIO:
 
 def _loads(text: str) -> Any:
     value = json.loads(text)
-    if "\\ud" in text or "\\uD" in text:  # an escape may name half a character, which is no text: found by writing it
+    if "\\ud" in text or "\\uD" in text:  # a lone surrogate is no text: encoding the value finds it
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
-def _row(path: Path, number: int, row) -> tuple[str, dict[str, Any]]:
-    place = f"{path}, row {number}"
-    if not isinstance(row, dict):
-        raise DataError(f"{place}: not an object but a {type(row).__name__}")
-    return place, row
+def _row(path: Path, number: int, row: object) -> tuple[str, dict[str, Any]]:
+    where = f"{path}, row {number}"
+    return where, check_object(where, row)
 
 
-def fields(place: str, row: dict[str, Any], **kinds: type) -> tuple[Any, ...]:
+def check_object(where: str, value: object) -> dict[str, Any]:
+    """Return a JSON object.
+
+    Raises
+    ------
+    DataError
+        The value is something else.
+    """
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: not an object but a {type(value).__name__}")
+    return value
+
+
+def is_text_list(value: object) -> TypeGuard[list[str]]:
+    """Whether a JSON value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def fields(where: str, row: Mapping[str, Any], /, **kinds: type) -> tuple[Any, ...]:
     """Return a row's values under the names given, each of the type given.
 
     Raises
     ------
     DataError
-        One is missing or of another type; it says which, and where.
+        One is missing or of another type; the error says which, and where.
     """
     for name, kind in kinds.items():
         value = row.get(name)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise DataError(f"{place}: no {_WORDS.get(kind, kind.__name__)} under {name!r}")
+            raise DataError(f"{where}: no {_TYPE_NAMES.get(kind, kind.__name__)} under {name!r}")
     return tuple(row[name] for name in kinds)

@@ -1,4 +1,4 @@
-"""Tasks to play, as many as a benchmark has, from every environment in one form."""
+"""Suites: the tasks of a benchmark, from every environment in one form."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.errors import DataError
 
 SUITES = {
     "alfworld": "constrained.environments.household.suites:alfworld",
-    "alfworld-original": "constrained.environments.alfworld.suites:original",
+    "alfworld-original": "constrained.environments.alfworld.env:original",
     "household": "constrained.environments.household.suites:household",
     "hotpotqa": "constrained.environments.question.suites:hotpotqa",
     "hotpotqa_seen": "constrained.environments.question.suites:hotpotqa_seen",
     "strategyqa": "constrained.environments.question.suites:strategyqa",
     "fever": "constrained.environments.question.suites:fever",
-    "gsm8k": "constrained.environments.maths.suites:gsm8k",
-    "svamp": "constrained.environments.maths.suites:svamp",
-    "mind2web": "constrained.environments.mind2web.suites:mind2web",
-    "webshop": "constrained.environments.webshop.suites:webshop",
-    "scienceworld": "constrained.environments.scienceworld.suites:suite",
+    "gsm8k": "constrained.environments.maths.env:gsm8k",
+    "svamp": "constrained.environments.maths.env:svamp",
+    "mind2web": "constrained.environments.mind2web.env:mind2web",
+    "webshop": "constrained.environments.webshop.env:webshop",
+    "scienceworld": "constrained.environments.scienceworld.env:suite",
 }
-"""Name -> "module:function" of what makes the suite, imported when it is asked for."""
+"""Name -> "module:function" that makes the suite, imported when it is opened."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ class Task:
     Attributes
     ----------
     name : str
-        Its own within the suite, and the same in every run: results are kept under it.
+        Unique within the suite, and the same in every run: results are kept under it.
     kind : str
-        For breakdowns; tasks of a kind are alike.
+        For breakdowns by kind of task.
     make : callable
         Opens the environment; cloudpickle can send it to another machine.
     """
 
     name: str
     kind: str
-    make: Callable[[], TextEnvironment]
+    make: Callable[[], Environment]
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Suite:
     name : str
         With the split, such as "alfworld/valid_seen".
     knowledge : str
-        The shipped action knowledge of its actions.
+        The shipped action knowledge, or the path of a file.
     tasks : sequence of Task
     max_steps : int
         The published limit.
     measures : tuple of str
-        The keys of `TextEnvironment.outcome` that its tables show.
+        The keys of `WithOutcome.outcome` that its tables show.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Suite:
 
 
 def open_suite(name: str, *, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """The suite of that name.
+    """Return the suite of that name.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
     limit : int, optional
         Only the first so many tasks.
     seed : int
-        Of tasks that are made, or drawn.
+        For suites that generate or draw their tasks.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
         module, function = SUITES[name].split(":")
         make = getattr(import_module(module), function)
     elif ".py:" in name:
-        make = _of_file(*name.rsplit(":", 1))
+        make = _function_of_file(*name.rsplit(":", 1))
     else:
         raise DataError(
             f"no environment {name!r}", f"there are: {', '.join(SUITES)}; or name your own, FILE.py:FUNCTION"
@@ -110,22 +110,36 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
     return made
 
 
-def _of_file(file: str, function: str) -> Callable[..., Suite]:
-    """A function of somebody's own file, which is run for it, its folder on the path as `python FILE` has it."""
+def check_split(name: str, split: str | None, splits: Sequence[str]) -> str:
+    """Return the split asked for, by default the first one of a suite.
+
+    Raises
+    ------
+    DataError
+        The suite has no such split.
+    """
+    if split is not None and split not in splits:
+        raise DataError(f"{name} has no split {split!r}", f"there are: {', '.join(splits)}")
+    return split or splits[0]
+
+
+def _function_of_file(file: str, function: str) -> Callable[..., Suite]:
+    """Run a user's file, with its folder on the path as `python FILE` has it, and return a function of it."""
     path = Path(file).resolve()
     if not path.is_file():
-        raise DataError(f"no file {file}", "write FILE.py:FUNCTION, the file as seen from here")
+        raise DataError(f"no file {file}", "write FILE.py:FUNCTION, with the file's path from here")
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     spec = spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # the name ends in .py
     module, known = module_from_spec(spec), sys.modules.get(path.stem)
-    sys.modules[path.stem] = module  # dataclasses look for themselves there
+    sys.modules[path.stem] = module  # dataclasses look up their own module there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever somebody's file does wrong
+    except Exception as error:  # whatever the user's file does wrong
         raise DataError(f"{file} can't be run: {type(error).__name__}: {error}", f"try: python {file}") from error
     finally:
-        # Not left there: what other machines can't import is sent to them whole.
+        # Taken out again: cloudpickle sends a module that other machines can't import by value.
         del sys.modules[path.stem]
         if known is not None:
             sys.modules[path.stem] = known
@@ -139,20 +153,20 @@ _CHOICE = re.compile(r"(?P<name>[\w-]+|[^:]+\.py:\w+)(?:/(?P<split>[\w-]+))?(?::
 
 
 def choose_suite(text: str, seed: int = 0) -> Suite:
-    """A suite, or some of its tasks, as a command line names them.
+    """Return a suite, or some of its tasks, as a command line names them.
 
     Parameters
     ----------
     text : str
-        ``NAME``, ``NAME/SPLIT``, ``FILE.py:FUNCTION``; with ``:N`` behind it so many tasks, drawn evenly from all
-        kinds; with ``:M-N`` those from position M up to N, N itself left out, from 0.
+        ``NAME``, ``NAME/SPLIT`` or ``FILE.py:FUNCTION``; with ``:N`` at the end so many tasks, drawn evenly from all
+        kinds; with ``:M-N`` those at positions M to N - 1, counted from 0.
     seed : int
-        Of tasks that are made, or drawn.
+        For tasks that are generated or drawn.
 
     Raises
     ------
     DataError
-        As `open_suite`; the text isn't of this form, or nothing is left.
+        As `open_suite`; the text isn't of this form, or no task is left.
     """
     choice = _CHOICE.fullmatch(text)
     if choice is None:
@@ -160,7 +174,7 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
             f"can't read {text!r}", "write NAME, NAME/SPLIT, NAME:200, NAME:100-300 or FILE.py:FUNCTION:0-40"
         )
     first, last = choice["first"], choice["last"]
-    # What is made from a seed is made in the number asked for; what is drawn, out of all.
+    # Positions: a suite that generates its tasks need not generate more. A drawn sample is drawn from all tasks.
     suite = open_suite(choice["name"], split=choice["split"], limit=int(last) if first else None, seed=seed)
     if first:
         suite = replace(suite, name=f"{suite.name}:{first}-{last}", tasks=suite.tasks[int(first) :])
@@ -175,17 +189,17 @@ def choose_suite(text: str, seed: int = 0) -> Suite:
 
 
 def drawn(tasks: Sequence[Task], number: int, seed: int) -> list[Task]:
-    """So many of the tasks, drawn evenly from all kinds, in their order.
+    """Draw so many of the tasks evenly from all kinds, and return them in their order.
 
     KnowAgent draws 85 of each of ALFWorld's kinds (appendix A). Kinds that have fewer give all they have.
     """
     rng = random.Random(f"drawn {seed}")
     kinds: dict[str, list[int]] = {}
-    for place, task in enumerate(tasks):
-        kinds.setdefault(task.kind, []).append(place)
-    for places in kinds.values():
-        rng.shuffle(places)
+    for index, task in enumerate(tasks):
+        kinds.setdefault(task.kind, []).append(index)
+    for indices in kinds.values():
+        rng.shuffle(indices)
     # One of each kind in turn, until there are enough.
     rounds = max(map(len, kinds.values()), default=0)
-    dealt = [places[turn] for turn in range(rounds) for places in kinds.values() if turn < len(places)]
-    return [tasks[place] for place in sorted(dealt[:number])]
+    dealt = [indices[turn] for turn in range(rounds) for indices in kinds.values() if turn < len(indices)]
+    return [tasks[index] for index in sorted(dealt[:number])]

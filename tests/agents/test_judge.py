@@ -14,7 +14,7 @@ from constrained.agents.scheduler import Rollout
 from constrained.agents.suite_runner import header, label, play
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.memory import Memory
-from constrained.environments.household.text import NAME
+from constrained.environments.household.observations import NAME
 from constrained.environments.suite import open_suite
 from constrained.models import load
 from tests.agents.scripted import answer_with, may

@@ -3,7 +3,7 @@
 import pytest
 
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.facts import entities, triples
+from constrained.environments.household.env import entities, triples
 from tests.environments.small_house import small_house
 
 

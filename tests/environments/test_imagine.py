@@ -3,8 +3,8 @@
 import pytest
 
 from constrained.environments.household import HouseholdEnv, make_game, solve
-from constrained.environments.household.aim import TASK_TYPES
-from constrained.environments.household.imagine import imagine
+from constrained.environments.household.task_spec import TASK_TYPES
+from constrained.environments.household.generate import imagine
 from constrained.errors import GameError
 from tests.environments.small_house import small_house
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained.environments.household import HouseholdEnv, load_games, make_game, solve, stage
-from constrained.environments.household.aim import TASK_TYPES, Aim, read_goal
-from constrained.environments.household.catalogue import APPLIANCE, HOLDS, ROOMS, TREATABLE
-from constrained.environments.household.stage import read_task
+from constrained.environments.household.task_spec import TASK_TYPES, Aim, read_goal
+from constrained.environments.household.commonsense import APPLIANCE, HOLDS, ROOMS, TREATABLE
+from constrained.environments.household.task_parser import read_task
 from constrained.errors import GameError
 from tests.data import shared
 from tests.environments.small_house import small_house

@@ -3,7 +3,7 @@
 import pytest
 
 from constrained.environments.household.memory import Memory
-from constrained.environments.household.sentence import Goal, read_goal
+from constrained.environments.household.task_parser import Goal, read_goal
 
 KITCHEN = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "

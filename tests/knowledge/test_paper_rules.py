@@ -5,7 +5,7 @@ import pytest
 from benchmarks import paper_rules
 from constrained import ActionKnowledge
 from constrained.environments.household import HouseholdEnv, make_game, solve
-from constrained.environments.household.aim import TASK_TYPES
+from constrained.environments.household.task_spec import TASK_TYPES
 from constrained.grammar import shipped_names
 from tests.data import shared
 from tests.environments.small_house import small_house

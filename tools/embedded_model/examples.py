@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from constrained.agents.step_formats import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
 from constrained.environments.household.memory import Memory
-from constrained.environments.household.text import kind_of
+from constrained.environments.household.observations import kind_of
 from tools.embedded_model.expert import Prior, decide
 from tools.embedded_model.relabel import relabel
 

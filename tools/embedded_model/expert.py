@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from constrained.environments.household.memory import Memory
-from constrained.environments.household.sentence import VERBS
-from constrained.environments.household.text import kind_of
+from constrained.environments.household.task_parser import VERBS
+from constrained.environments.household.observations import kind_of
 
 # Usually closed: two steps to look into instead of one.
 OPENABLE = {"cabinet", "drawer", "fridge", "microwave", "safe", "box", "laundryhamper"}

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 
 from constrained.environments.household import Game
-from constrained.environments.household.aim import LIGHT, RESULTS, TASK_TYPES, TREATMENTS, TWO, Aim
+from constrained.environments.household.task_spec import LIGHT, RESULTS, TASK_TYPES, TREATMENTS, TWO, Aim
 from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.world import World
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
-from constrained.environments.alfworld.process import ANSWER_SECONDS, EngineProcess
-from constrained.environments.alfworld.slots import slots
+from constrained.environments.alfworld.process import ANSWER_SECONDS, EngineProcess, check_installed
 from constrained.environments.base import Binding
-from constrained.environments.household.env import HouseholdTexts
-from constrained.environments.household.game import read_content, read_game_file
-from constrained.environments.household.memory import ROOM
-from constrained.environments.household.text import NAME, NOTHING_HAPPENS
+from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
+from constrained.environments.household.game import game_files, read_content, read_game_file
+from constrained.environments.household.observations import (
+    ARRIVAL,
+    GO,
+    NAME,
+    NOTHING_HAPPENS,
+    ROOM,
+    listing_order,
+)
+from constrained.environments.household.world import TREATMENTS
+from constrained.environments.suite import Suite, Task
 from constrained.errors import GameError
 
-_ARRIVAL = re.compile(r"You arrive at [^.]*\. ")
 # Games made by alfworld 0.4 say "move X to Y" for "put X in/on Y".
-_MOVED = re.compile(rf"move ({NAME}) to ({NAME})")
+_MOVE = re.compile(rf"move ({NAME}) to ({NAME})")
 _PUT = re.compile(rf"put ({NAME}) in/on ({NAME})")
 _MOVE_ANSWER = re.compile(rf"You move the ({NAME}) to the ({NAME})\.")
 
@@ -24,9 +33,9 @@ _MOVE_ANSWER = re.compile(rf"You move the ({NAME}) to the ({NAME})\.")
 class AlfworldEnv(HouseholdTexts):
     """Play one game file with the original engine, which runs in a process of its own.
 
-    The observations are those of the published transcripts and of `HouseholdEnv`: an answer to
+    The observations are those of the published transcripts and of `HouseholdEnv`: the answer to
     a move begins without "You arrive at loc N.", and putting something down is written
-    "put X in/on Y" also where the file's own grammar says "move X to Y", as files made by
+    "put X in/on Y" even where the file's own grammar says "move X to Y", as files made by
     alfworld 0.4 do.
 
     Parameters
@@ -36,7 +45,7 @@ class AlfworldEnv(HouseholdTexts):
     name : str, optional
         Of the game, for messages.
     show_arrival : bool, optional
-        Leave that first sentence in, as the program itself does.
+        Keep that first sentence, as the program itself does.
     answer_seconds : float, optional
         An engine that takes longer over one answer is ended.
 
@@ -46,7 +55,7 @@ class AlfworldEnv(HouseholdTexts):
         The task sentence.
     had_effect : bool
         Whether the last action was possible; if not, it was answered "Nothing happens."
-    place : str or None
+    standing_at : str or None
         The receptacle that the last successful "go to" named.
     done : bool
         Whether the goal has been reached.
@@ -70,16 +79,16 @@ class AlfworldEnv(HouseholdTexts):
         self._content = content if isinstance(content, str) else content.decode()
         self._show_arrival = show_arrival
         self._engine = EngineProcess(name, answer_seconds)
-        self._moment: dict | None = None
+        self._state: dict | None = None  # the engine's last answer
         self._receptacles: list[str] = []
-        self.place: str | None = None
+        self.standing_at: str | None = None
         self.had_effect = True
         self.done = False
 
     @classmethod
-    def from_file(cls, path: str | Path, **options) -> AlfworldEnv:
-        """Open a ``game.tw-pddl`` file; the options are those of the class."""
-        return cls(*read_content(path), **options)
+    def from_file(cls, path: str | Path, *, show_arrival: bool = False) -> AlfworldEnv:
+        """Open a ``game.tw-pddl`` file."""
+        return cls(*read_content(path), show_arrival=show_arrival)
 
     def reset(self) -> str:
         """Start the game anew, in a new process if the last one died, and return the room and the task.
@@ -89,14 +98,14 @@ class AlfworldEnv(HouseholdTexts):
         GameError
             When the engine isn't installed, or can't play this game.
         """
-        request = ("reset",) if self._engine.process.running and self._moment else ("open", self._content)
-        self._moment = None
-        self._moment = self._engine.ask(*request)
-        self.place, self.had_effect, self.done = None, True, self._moment["won"]
-        first = self._moment["text"]
-        room = ROOM.search(first)
+        request = ("reset",) if self._engine.process.running and self._state else ("open", self._content)
+        self._state = None
+        self._state = self._engine.ask(*request)
+        self.standing_at, self.had_effect, self.done = None, True, self._state["won"]
+        first_observation = self._state["text"]
+        room = ROOM.search(first_observation)
         self._receptacles = re.findall(NAME, room.group(1)) if room else []
-        return first
+        return first_observation
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action; see `HouseholdEnv.step`.
@@ -104,45 +113,111 @@ class AlfworldEnv(HouseholdTexts):
         Raises
         ------
         GameError
-            When the game is over or wasn't begun, or the engine died over the action.
+            When the game is over or wasn't started, or the engine died over the action.
         """
         if self.done:
             raise GameError("the game is over: its goal was reached", hint="call reset() to play it again")
         action = action.strip()
         moved = _PUT.fullmatch(action) if self._says_move() else None
-        self._moment = None  # until the engine has answered
-        self._moment = self._engine.ask("step", f"move {moved[1]} to {moved[2]}" if moved else action)
-        answer = _MOVE_ANSWER.sub(r"You put the \1 in/on the \2.", self._moment["text"])
+        self._state = None  # until the engine has answered
+        self._state = self._engine.ask("step", f"move {moved[1]} to {moved[2]}" if moved else action)
+        answer = _MOVE_ANSWER.sub(r"You put the \1 in/on the \2.", self._state["text"])
         self.had_effect = answer != NOTHING_HAPPENS
         if not self.had_effect:
             return answer, 0.0, False
-        if action.startswith("go to "):
-            self.place = action.removeprefix("go to ")
-            answer = answer if self._show_arrival else _ARRIVAL.sub("", answer, count=1)
-        self.done = self._moment["won"]
+        if action.startswith(GO):
+            self.standing_at = action.removeprefix(GO)
+            answer = answer if self._show_arrival else ARRIVAL.sub("", answer, count=1)
+        self.done = self._state["won"]
         return answer, float(self.done), self.done
 
     def view(self) -> dict[str, Binding]:
         """Return what each slot of ``grammars/household.lark`` may be bound to now."""
-        return slots(self.admissible(), self._receptacles, self._now()["takeable"], self.place)
+        return slots(self.admissible(), self._receptacles, self._now()["takeable"], self.standing_at)
 
     def admissible(self) -> list[str]:
         """Return every command that would have an effect now, as the engine lists them.
 
-        The "help" of alfworld 0.4 is left out: it is about the program, not of the household.
+        The "help" of alfworld 0.4 is left out: it is about the program, not the household.
         """
-        commands = (_MOVED.sub(r"put \1 in/on \2", command) for command in self._now()["admissible"])
+        commands = (_MOVE.sub(r"put \1 in/on \2", command) for command in self._now()["admissible"])
         return sorted(command for command in commands if command != "help")
 
     def close(self) -> None:
         """End the engine's process; safe to call twice."""
-        self._moment = None
+        self._state = None
         self._engine.process.close()
 
     def _now(self) -> dict:
-        if self._moment is None:
+        if self._state is None:
             raise GameError(f"{self.name} isn't under way", hint="call reset() first")
-        return self._moment
+        return self._state
 
     def _says_move(self) -> bool:
         return any(command.startswith("move ") for command in self._now()["admissible"])
+
+
+def slots(
+    admissible: Sequence[str],
+    receptacles: Sequence[str],
+    takeable: Mapping[str, Sequence[str]],
+    standing_at: str | None,
+) -> dict[str, Binding]:
+    """Return the values of the slots of ``grammars/household.lark``, the same as `household.rules.view` gives.
+
+    Parameters
+    ----------
+    admissible : sequence of str
+        The engine's admissible commands.
+    receptacles : sequence of str
+        All there are, in the order of the first observation.
+    takeable : mapping of str to sequence of str
+        What could be taken with an empty hand, by receptacle.
+    standing_at : str or None
+        The receptacle that the last successful "go to" named, the key of the slots that depend on it.
+    """
+    arguments: dict[str, list[str]] = {}
+    for command in admissible:
+        verb, _, rest = command.partition(" ")
+        arguments.setdefault(verb, []).append(rest)
+    in_order = receptacles.index
+    examinable = sorted(arguments.get("examine", ()), key=lambda name: (name not in receptacles, name))
+    reach = sorted((name for name in examinable if name in receptacles), key=in_order)
+    held = [name for name in examinable if name not in receptacles]
+    here = {
+        "REACH": reach,
+        "CLOSED": sorted(arguments.get("open", ()), key=in_order),
+        "OPENED": sorted(arguments.get("close", ()), key=in_order),
+        "EXAMINABLE": reach + held,
+        "LAMP": sorted(arguments.get("use", ()), key=listing_order),
+        "FITS": sorted((rest.partition(" in/on ")[2] for rest in arguments.get("put", ())), key=in_order),
+        "SLICEABLE": sorted((rest.partition(" with ")[0] for rest in arguments.get("slice", ())), key=listing_order),
+    }
+    for verb, treatment in TREATMENTS.items():
+        appliances = (rest.partition(" with ")[2] for rest in arguments.get(verb, ()))
+        here[treatment.slot] = sorted(appliances, key=in_order)
+    found: dict[str, Binding] = {
+        "OBJECT": {r: sorted(takeable[r], key=listing_order) for r in receptacles if takeable.get(r)},
+        **{slot: {standing_at: names} if standing_at is not None and names else {} for slot, names in here.items()},
+    }
+    destinations = [rest.removeprefix("to ") for rest in arguments.get("go", ())]
+    if destinations:
+        found["RECEPTACLE"] = sorted(destinations, key=in_order)
+    if held:
+        found["HELD"] = held
+    return found
+
+
+def original(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
+    """The games of a split as a suite, in the order of the archive, each in an engine process of its own.
+
+    Raises
+    ------
+    GameError, DataError
+        The engine isn't installed, there is no such split, or its archive isn't there.
+    """
+    check_installed()
+    split = split or "valid_seen"
+    games = islice(game_files(split), limit)
+    tasks = [Task(name, name.split("-", 1)[0], partial(AlfworldEnv, content, name)) for name, content in games]
+    return Suite(f"alfworld-original/{split}", KNOWLEDGE, tasks)

@@ -1,1 +1,1 @@
-"""What carries out Lumos's actions (section 2): read by the grammar that wrote them, never evaluated."""
+"""The executor of Lumos's actions (section 2): they are parsed by the grammar that wrote them, never evaluated as code."""

@@ -1,8 +1,8 @@
-"""The grounder's actions: their grammars, and reading a turn into trees with the very same files.
+"""The grounder's actions: their grammars, and the parser of its turns, made from the same files.
 
-An action space is a `.lark` file of `grammars/lumos/`: action knowledge, whose slots say which results
-there are and what they can be used for. lark itself parses what was written by it, each slot read as any
-of the values it could have; so what a mask admits and what the executor runs are one language.
+An action space is a `.lark` file of `grammars/lumos/`: action knowledge whose slots hold the results so far and what
+they can be used for. lark parses a turn by the same file, with any possible value for each slot: masks and executor
+accept one language.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 from lark import Lark, Token, Tree, UnexpectedInput
 
@@ -19,17 +20,19 @@ from constrained.grammar.source import SHIPPED
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import Judgement
 
+ParseTree: TypeAlias = Tree[Token]
+
 SPACES = ("maths", "qa", "web", "webshop")
 
 MAX_TURN = 8_000
 """Characters of one turn: a grounder's longest answer by the paper has 1,024 tokens."""
 
 MAX_DEPTH = 300
-"""Nodes of an action's tree within each other; five to a pair of brackets in a formula."""
+"""Depth of an action's tree; a pair of brackets in a formula takes five nodes."""
 
 _NUMBER = "/[1-9][0-9]*/"
-_SLOTS = {  # what a slot's values look like, where they aren't numbers of results
-    STEP: '" "',  # what parts two actions of a turn
+_SLOTS = {  # patterns of slots' values that aren't numbers of results
+    STEP: '" "',  # between two actions of a turn
     "UNKNOWN": "/[a-z][a-z0-9_]*(?![a-z0-9_(])/",
     "BUTTON": r"/(?!R([1-9][0-9]*\)|$))([^();\n]|\([^();\n]*\))+/",
 }
@@ -42,24 +45,24 @@ class Action:
     Attributes
     ----------
     kind : str
-        The rule that it is an instance of: "calculator", "qa", ...
+        The rule that derives it: "calculator", "qa", ...
     results : tuple of int
         Numbers of the results that it writes.
     tree : lark.Tree
-        Its parts, by the rules of its space's file; without the results it writes and what follows.
+        Its arguments, by the rules of its space's file.
     text : str
-        As it was written.
+        As written.
     """
 
     kind: str
     results: tuple[int, ...]
-    tree: Tree
+    tree: ParseTree
     text: str
 
 
 @cache
 def action_space(space: str) -> ActionKnowledge:
-    """The knowledge of a space: its words for the prompt, its masks and its judgements; slots unbound.
+    """Return the knowledge of a space, slots unbound.
 
     Raises
     ------
@@ -72,15 +75,15 @@ def action_space(space: str) -> ActionKnowledge:
 
 
 def action_grammar(action: Grammar, first: bool) -> Grammar:
-    """The next action of a turn, one of `action`'s, as its text goes on: after a space, if it isn't the `first`.
+    """Return the grammar of the next action of a turn, with a space before it unless it is the first.
 
-    The text ends with ``;`` where the turn goes on.
+    Its text ends with ``;`` where the turn continues.
     """
     return _format("grounder").bind(BEFORE="" if first else " ", ACTION=action)
 
 
 def further_action(action: Grammar) -> Grammar:
-    """The same where actions aren't of `SPACES` and don't end with ``;`` themselves: one more after it, or nothing."""
+    """Return the same for other actions than those of `SPACES`, which don't end with ``;``: one more action, or nothing."""
     return _format("further").bind(BEFORE="; ", ACTION=action)
 
 
@@ -91,7 +94,7 @@ def _format(name: str) -> Grammar:
 
 @cache
 def _reader(space: str) -> Lark:
-    """lark's parser of whole turns, by the space's file and what its slots' values look like."""
+    """Return lark's parser of whole turns: the space's file, with patterns for its slots."""
     source = read_source(f"lumos/{space}")
     values = {**_SLOTS, **({"PAGE": "/Env|R[1-9][0-9]*/"} if space == "web" else {})}
     slots = "".join(f"%override {name}: {values.get(name, _NUMBER)}\n" for name in action_space(space).grammar.slots)
@@ -106,12 +109,12 @@ def _reader(space: str) -> Lark:
 
 
 def read_turn(space: str, text: str) -> list[Action]:
-    """The actions of one turn of the grounder, such as ``R1 = Calculator(2 - 0.5); R2 = Calculator(R1 / 0.25)``.
+    """Return the actions of one turn of the grounder, such as ``R1 = Calculator(2 - 0.5); R2 = Calculator(R1 / 0.25)``.
 
     Raises
     ------
     ActionError
-        It is none, or too long; the message says where it stops fitting.
+        It doesn't parse, or is too long; the message says where it fails.
     """
     if len(text) > MAX_TURN:
         raise ActionError(f"a turn of {len(text):,} characters (the most are {MAX_TURN:,})", "write fewer actions")
@@ -119,79 +122,87 @@ def read_turn(space: str, text: str) -> list[Action]:
     try:
         tree = _reader(space).parse(f"{text} ")
     except UnexpectedInput as error:
-        at = error.pos_in_stream if isinstance(error.pos_in_stream, int) and error.pos_in_stream >= 0 else len(text)
-        before, after = text[max(0, at - 60) : at], text[at : at + 30]
+        found = error.pos_in_stream
+        offset = found if isinstance(found, int) and found >= 0 else len(text)
+        before, after = text[max(0, offset - 60) : offset], text[offset : offset + 30]
         raise ActionError(
-            f"no turn of {space} actions: it stops fitting at character {at + 1}, after {before!r}, at {after!r}",
-            "write actions as the action space has them, with ';' between them",
+            f"no turn of {space} actions: it fails at character {offset + 1}, after {before!r}, at {after!r}",
+            "write actions of the action space, with ';' between them",
         ) from None
-    actions = [_action(found, end, text) for found, end in _written(tree)]
+    actions = [_action(action, end, text) for action, end in _nested_actions(tree)]
     for action in actions:
         if not _shallow(action.tree):
             raise ActionError(f"{action.text[:60]}...: brackets are nested too deeply", "use more, simpler actions")
     return actions
 
 
-def _shallow(tree: Tree) -> bool:
-    """Whether no node lies deeper than MAX_DEPTH, so that functions may follow the tree down."""
+def _shallow(tree: ParseTree) -> bool:
+    """Whether no node lies deeper than MAX_DEPTH, so that recursive functions can walk the tree."""
     level = [tree]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in node.children if isinstance(child, Tree)]
+        level = [child for node in level for child in subtrees(node)]
     return not level
 
 
-def _written(tree: Tree) -> Iterator[tuple[Tree, int]]:
-    """The actions, which the file nests in each other (each holds what follows it), and where each ends."""
-    place = tree  # start: one action, whose last part is `then`: nothing, or start again
+def _nested_actions(tree: ParseTree) -> Iterator[tuple[ParseTree, int]]:
+    """Yield the actions, which the grammar nests (the last part of each is what follows), and where each ends."""
+    start = tree
     while True:
-        (action,) = place.children
-        *parts, then = action.children
+        (action,) = subtrees(start)
+        *_, then = subtrees(action)
         follows = bool(then.children)
-        yield Tree(rule_of(action), parts, action.meta), then.meta.start_pos if follows else action.meta.end_pos
+        arguments = Tree(rule_of(action), action.children[:-1], action.meta)
+        yield arguments, then.meta.start_pos if follows else action.meta.end_pos
         if not follows:
             return
-        (place,) = then.children
+        (start,) = subtrees(then)
 
 
-def _action(tree: Tree, end: int, text: str) -> Action:
-    head, *parts = tree.children
+def _action(tree: ParseTree, end: int, text: str) -> Action:
+    results, *arguments = tree.children
     written = text[tree.meta.start_pos : end].rstrip(" ")
-    return Action(tree.data, tuple(int(token) for token in tokens(head)), Tree(tree.data, parts), written)
+    return Action(tree.data, tuple(int(token) for token in tokens(results)), Tree(tree.data, arguments), written)
 
 
-def rule_of(tree: Tree) -> str:
-    """The name of the rule that a tree is of, without the file that it was imported from."""
+def subtrees(tree: ParseTree) -> list[ParseTree]:
+    """Return the children of a node that aren't tokens."""
+    return [child for child in tree.children if isinstance(child, Tree)]
+
+
+def rule_of(tree: ParseTree) -> str:
+    """Return the rule that a tree is derived from, without the file that it was imported from."""
     return tree.data.rpartition("__")[2]
 
 
-def kind_of(token: Token) -> str:
-    """The name of the terminal that a token is of, without the file that it was imported from."""
+def terminal_of(token: Token) -> str:
+    """Return the terminal of a token, without the file that it was imported from."""
     return token.type.rpartition("__")[2]
 
 
-def tokens(part: Tree | Token) -> Iterator[Token]:
-    """The tokens of a part, in order."""
-    if isinstance(part, Token):
-        yield part
+def tokens(part: ParseTree | Token) -> Iterator[Token]:
+    """Yield the tokens of a part, in order."""
+    if isinstance(part, Tree):
+        for child in part.children:
+            yield from tokens(child)
     else:
-        yield from part.scan_values(lambda value: isinstance(value, Token))
+        yield part
 
 
 def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ()) -> dict[str, list[str]]:
-    """What the slots of a space hold after `actions`: which results there are, and what each can be used for.
+    """Return the values of a space's slots after `actions`: the results, and what each can be used for.
 
     Parameters
     ----------
     space : str
     actions : sequence of Action
-        All so far, of earlier turns too; those without a result, as they failed, left out.
+        All so far, earlier turns included, failed ones left out.
     buttons : sequence of str
-        WebShop: what can be clicked on the page that is shown.
+        WebShop: what can be clicked on the current page.
 
     Returns
     -------
     dict
-        For `ActionKnowledge.bind_view`; a slot that isn't named has no values now.
+        For `ActionKnowledge.bind_view`; slots left out have no values now.
     """
     written = [number for action in actions for number in action.results]
     after = max(written, default=0) + 1
@@ -208,26 +219,25 @@ def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ())
 
 
 def names(action: Action) -> list[Token]:
-    """The unknowns that an action defines."""
-    return [token for token in tokens(action.tree) if kind_of(token) == "NAME"]
+    """Return the unknowns that an action defines."""
+    return [token for token in tokens(action.tree) if terminal_of(token) == "NAME"]
 
 
-def relation(action: Action) -> str | None:
-    """The sign between the two sides of a comparison, an equation or an inequality; None where there is one side."""
-    signs = (token for token in action.tree.children if isinstance(token, Token))
-    return next((str(token).strip() for token in signs), None)
+def relation_sign(action: Action) -> str | None:
+    """Return the sign of a comparison, an equation or an inequality; None for other actions."""
+    return next((str(token).strip() for token in action.tree.children if isinstance(token, Token)), None)
 
 
 def _kinds(space: str, action: Action) -> tuple[str, ...]:
-    """The slots that an action's results are values of."""
+    """Return the slots that an action's results are values of."""
     if action.kind == "set_equation":
-        return ("EQUATION",) if relation(action) == "=" else ("INEQUALITY",)
-    if action.kind == "calculator" and relation(action):
+        return ("EQUATION",) if relation_sign(action) == "=" else ("INEQUALITY",)
+    if action.kind == "calculator" and relation_sign(action):
         return ("RESULT",)
     return _USES[space].get(action.kind, ("RESULT",))
 
 
-_USES = {
+_USES: dict[str, dict[str, tuple[str, ...]]] = {
     "maths": {
         "calculator": ("RESULT", "VALUE"),
         "count": ("RESULT", "VALUE"),
@@ -252,15 +262,15 @@ _USES = {
 }
 
 
-def judge_turn(space: str, text: str, before: Sequence[Action] = (), **shown) -> list[Judgement]:
-    """How a turn that was written without masks stands to the rules, action by action.
+def judge_turn(space: str, text: str, before: Sequence[Action] = (), *, buttons: Sequence[str] = ()) -> list[Judgement]:
+    """Judge a turn that was written without masks, action by action.
 
-    An action's text is what stands up to a ``;``, which nothing within an action holds. What can't be read
-    gives no result, so that naming it afterwards is invalid, too.
+    An action's text ends at ``;``, which can't occur within it. An action that doesn't parse has no result, so that
+    using its result later is invalid, too.
     """
     judged, done = [], list(before)
     for piece in text.split("; ") if text else [""]:
-        knowledge = action_space(space).bind_view(slots(space, done, **shown))
+        knowledge = action_space(space).bind_view(slots(space, done, buttons=buttons))
         judged.append(knowledge.judge(piece.strip().removesuffix(";")))
         if judged[-1]:
             done += read_turn(space, judged[-1].text)

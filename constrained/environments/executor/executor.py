@@ -1,7 +1,7 @@
-"""The executor: carries out the grounder's actions, read as trees, and keeps their results.
+"""Carry out the grounder's actions, parsed as trees, and keep their results.
 
-A name such as R1 is a leaf of the tree, so it can't be taken for part of R10. Mathematics goes to a process
-with limits; what needs an index, a model or a sandbox goes to the tools that are given.
+A name such as R1 is a leaf of the tree, so it can't be mistaken for part of R10. Mathematics runs in a process
+with limits; actions that need an index, a model or a sandbox use the tools that are given.
 """
 
 from __future__ import annotations
@@ -10,64 +10,80 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lark import Token, Tree
+from lark import Token
 
-from constrained.environments.executor.actions import Action, kind_of, names, read_turn, rule_of, slots, tokens
+from constrained.environments.executor.actions import (
+    Action,
+    ParseTree,
+    names,
+    read_turn,
+    rule_of,
+    slots,
+    terminal_of,
+    tokens,
+)
 from constrained.environments.executor.worker import MathsWorker, shared_worker
 from constrained.errors import ActionError, ToolError
 
 MATHEMATICS = frozenset({"calculator", "set_equation", "solve_equation", "solve_inequality", "count", "define"})
 SEARCHED = 5
-"""Passages that KnowledgeQuery looks through for its page."""
+"""Passages that KnowledgeQuery searches for its page."""
 RETRIEVED = 2
 """Paragraphs that ParagraphRetrieve finds."""
 
 
-class Passage(Protocol):
-    """What an index finds: `constrained.environments.question.Passage` is one."""
+class FoundPassage(Protocol):
+    """A search result, such as `constrained.environments.question.Passage`."""
 
-    title: str
-    text: str
+    @property
+    def title(self) -> str:
+        """The title of the passage's page."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The passage's text."""
+        ...
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What actions are carried out with; one that is missing refuses its action.
+    """The tools of actions; an action whose tool is missing is refused.
 
     Attributes
     ----------
-    search : callable (query: str, limit: int) -> list of Passage
-        KnowledgeQuery and ParagraphRetrieve: an index's `search`.
+    search : callable (query: str, limit: int) -> list of passages
+        For KnowledgeQuery and ParagraphRetrieve: an index's `search`.
     answer : callable (question: str, context: list of str) -> str
-        QA: a model's answer from the texts of results.
+        For QA: a model's answer from the texts of results.
     code : callable (words: str) -> str
-        Code: writes and runs a program that does what the words say, and returns what it prints. It is the
-        user's sandbox that makes this safe; without one the action is off.
+        For Code: writes and runs a program that does what the words say, and returns what it prints. Running it
+        safely is up to this function, which needs a sandbox.
     """
 
-    search: Callable[[str, int], Sequence[Passage]] | None = None
+    search: Callable[[str, int], Sequence[FoundPassage]] | None = None
     answer: Callable[[str, list[str]], str] | None = None
     code: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True)
 class Page:
-    """What KnowledgeQuery found: the passages of one title."""
+    """The result of KnowledgeQuery: the passages of one title."""
 
     title: str
     passages: tuple[str, ...]
 
 
 class Executor:
-    """Carries out turns of one task's actions, one after the other.
+    """Carries out the actions of one task, turn by turn.
 
     Parameters
     ----------
     space : {"maths", "qa"}
-        The action space; web and WebShop act on their environments, not here.
+        The action space; those of web and WebShop act on their environments instead.
     tools : Tools, optional
     worker : MathsWorker, optional
-        The process for mathematics; default: one that all executors share.
+        The process for mathematics; by default all executors share one.
 
     Attributes
     ----------
@@ -76,7 +92,7 @@ class Executor:
     values : dict of int to value
         The results by number.
     texts : dict of int to str
-        The same as text.
+        The same as texts.
     """
 
     def __init__(self, space: str, tools: Tools = Tools(), worker: MathsWorker | None = None):
@@ -90,20 +106,18 @@ class Executor:
         self.texts: dict[int, str] = {}
 
     def execute(self, turn: str) -> str:
-        """Carry out a turn, ``R1 = ...; R2 = ...``; the text of its last result.
+        """Carry out a turn, ``R1 = ...; R2 = ...``, and return the text of its last result.
 
         Raises
         ------
         ActionError
-            The turn can't be read (nothing is done then), or one of its actions can't be carried out: the message
-            names it, and what was done before it stays.
+            The turn doesn't parse (then nothing is done), or one of its actions can't be carried out: the message
+            names it, and the results before it are kept.
         """
-        for action in read_turn(self.space, turn):
-            self.perform(action)
-        return self.texts[action.results[-1]]
+        return [self.perform(action) for action in read_turn(self.space, turn)][-1]
 
     def perform(self, action: Action) -> str:
-        """Carry out one action; the text of its last result.
+        """Carry out one action, and return the text of its last result.
 
         Raises
         ------
@@ -111,9 +125,9 @@ class Executor:
             It can't be done; the message begins with the action.
         """
         try:
-            again = next((number for number in action.results if number in self.values), None)
-            if again is not None:
-                raise ActionError(f"R{again} is there already", "give each result a number of its own")
+            repeated = next((number for number in action.results if number in self.values), None)
+            if repeated is not None:
+                raise ActionError(f"R{repeated} is there already", "give each result a number of its own")
             found = self._perform(action)
         except ActionError as error:
             shown = action.text if len(action.text) <= 100 else f"{action.text[:100]}..."
@@ -124,7 +138,7 @@ class Executor:
         return self.texts[action.results[-1]]
 
     def slots(self) -> dict[str, list[str]]:
-        """What the action space's slots hold now (see `constrained.environments.executor.actions.slots`)."""
+        """Return the values of the action space's slots now (see `constrained.environments.executor.actions.slots`)."""
         return slots(self.space, self.actions)
 
     def _perform(self, action: Action) -> list[tuple[object, str]]:
@@ -137,7 +151,7 @@ class Executor:
             "code": self._code,
         }[action.kind]
         try:
-            return [carry_out(action)]
+            return [carry_out(action.tree)]
         except ToolError as error:
             raise ActionError(error.message, error.hint) from None
 
@@ -147,8 +161,8 @@ class Executor:
         unknowns = [str(name) for done in (*self.actions, action) if done.kind == "define" for name in names(done)]
         return self.worker.perform(action.kind, parts, len(action.results), results, unknowns)
 
-    def _knowledge_query(self, action: Action) -> tuple[Page, str]:
-        entity = self._text(action.tree.children[0])
+    def _knowledge_query(self, tree: ParseTree) -> tuple[Page, str]:
+        entity = self._text(tree)
         found = self._search(entity)
         if not found:
             raise ActionError(f"there is no page about {entity!r}", "ask for it by another name")
@@ -157,9 +171,9 @@ class Executor:
         page = Page(title, tuple(passage.text for passage in found if passage.title == title))
         return page, title
 
-    def _paragraph_retrieve(self, action: Action) -> tuple[str, str]:
-        number, query = action.tree.children
-        page = self._value(int(number))
+    def _paragraph_retrieve(self, tree: ParseTree) -> tuple[str, str]:
+        number, query = tree.children
+        page = self._value(int(str(number)))
         if not isinstance(page, Page):
             raise ActionError(f"R{number} is no page", "KnowledgeQuery finds one")
         found = self._search(f"{page.title} {self._text(query)}")
@@ -167,15 +181,15 @@ class Executor:
         text = "\n".join(paragraphs[:RETRIEVED])
         return text, text
 
-    def _search(self, query: str) -> Sequence[Passage]:
+    def _search(self, query: str) -> Sequence[FoundPassage]:
         if self.tools.search is None:
-            raise ActionError("there is no index to look it up in", "give Tools(search=index.search)")
+            raise ActionError("there is no index to search", "give Tools(search=index.search)")
         return self.tools.search(query, SEARCHED)
 
-    def _qa(self, action: Action) -> tuple[str, str]:
+    def _qa(self, tree: ParseTree) -> tuple[str, str]:
         if self.tools.answer is None:
             raise ActionError("there is no model that answers questions", "give Tools(answer=...)")
-        *context, question = action.tree.children
+        *context, question = tree.children
         texts = [self._context(number) for part in context for number in references(part)]
         answer = self.tools.answer(self._text(question), texts)
         return answer, answer
@@ -184,22 +198,22 @@ class Executor:
         value = self._value(number)
         return "\n".join(value.passages) if isinstance(value, Page) else self.texts[number]
 
-    def _code(self, action: Action) -> tuple[str, str]:
+    def _code(self, tree: ParseTree) -> tuple[str, str]:
         if self.tools.code is None:
             raise ActionError("Code is off", "give Tools(code=...), a function that runs programs in your sandbox")
-        printed = self.tools.code(self._text(action.tree.children[0]))
+        printed = self.tools.code(self._text(tree))
         return printed, printed
 
-    def _value(self, number: int):
+    def _value(self, number: int) -> object:
         if number not in self.values:
             raise ActionError(f"there is no result R{number}")
         return self.values[number]
 
-    def _text(self, tree: Tree) -> str:
-        """A text as it was written, each result's name in it replaced by what the result is."""
+    def _text(self, part: ParseTree | Token) -> str:
+        """Return a text as written, with each result's name replaced by the result's text."""
         written: list[str] = []
-        for token in tokens(tree):
-            if kind_of(token) == "RESULT":
+        for token in tokens(part):
+            if terminal_of(token) == "RESULT":
                 self._value(int(token))
                 written[-1] = self.texts[int(token)]  # in place of the R before the number
             else:
@@ -207,16 +221,16 @@ class Executor:
         return "".join(written)
 
 
-def references(tree: Tree) -> Iterator[int]:
-    """The numbers of the results that a part of an action names."""
-    return (int(token) for token in tokens(tree) if kind_of(token) in _NAMING)
+def references(part: ParseTree | Token) -> Iterator[int]:
+    """Yield the numbers of the results that a part of an action names."""
+    return (int(token) for token in tokens(part) if terminal_of(token) in _NAMING)
 
 
 _NAMING = {"VALUE", "RESULT", "EQUATION", "INEQUALITY", "LISTED"}
 
 
-def plain(part: Tree | Token) -> tuple:
-    """A tree as nested tuples of rule names and texts, which go between processes."""
+def plain(part: ParseTree | Token) -> tuple:
+    """Return a tree as nested tuples of rule names and texts, which can be sent between processes."""
     if isinstance(part, Token):
-        return kind_of(part), str(part)
+        return terminal_of(part), str(part)
     return rule_of(part), *map(plain, part.children)

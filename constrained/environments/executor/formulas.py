@@ -1,7 +1,7 @@
-"""A formula's tree as exact mathematics: sympy built node by node, never from text.
+"""A formula's tree as exact mathematics: sympy expressions built node by node, never from text.
 
-Runs in the worker's process (`constrained.environments.executor.worker`). What could grow without bound is looked
-at before it is computed; what slips through ends with the process's time and memory.
+Runs in the worker's process (`constrained.environments.executor.worker`). Operations whose result could be huge are
+checked before they are computed; the process's limits of time and memory catch the rest.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import sympy
 from sympy import Expr, Integer, Rational
 
 from constrained.errors import ActionError
 
-Part = tuple | str
+Part: TypeAlias = tuple[Any, ...]
 """A node of a parse tree as plain data: (rule, part, ...), or (TERMINAL, text) for a token."""
 
 _UNARY = {
@@ -27,18 +28,18 @@ _NUMBER = re.compile(r"(-?)\s*\$?\s*([0-9][0-9,]*|(?=\.))(\.[0-9]+)?\s*(%?)\.?")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one formula may cost; what goes past it is an :class:`ActionError` that names it.
+    """Limits of one formula; passing one is an `ActionError` that names it.
 
     Attributes
     ----------
     bits : int
-        Of a whole number, numerators and denominators included.
+        Bits of a whole number, numerators and denominators included.
     nesting : int
-        Nodes of a formula's tree within each other; five to a pair of brackets.
+        Depth of a formula's tree; a pair of brackets takes five nodes.
     factorial : int
-        Greatest number whose factorial is computed, and from which is chosen.
+        Greatest argument of factorial and binomial.
     terms : int
-        Pieces of a formula with unknowns.
+        Nodes of a formula with unknowns.
     """
 
     bits: int = 10_000
@@ -53,7 +54,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Scope:
-    """What names stand for: results by number, unknowns by name; and the bounds."""
+    """The values of names: results by number, unknowns by name; and the bounds."""
 
     results: Mapping[int, object]
     unknowns: Mapping[str, sympy.Symbol]
@@ -61,26 +62,23 @@ class Scope:
 
 
 def formula(part: Part, scope: Scope, depth: int = 0) -> Expr:
-    """The value of a `formula` node.
+    """Return the value of a `formula` node.
 
     Raises
     ------
     ActionError
-        It has no finite real value, names what is no number, or goes past a bound.
+        It has no finite real value, refers to a result that is no number, or passes a bound.
     """
-    value = _value(part, scope, depth)
-    if isinstance(value, tuple):
-        raise ActionError(f"there are {len(value)} values where one is needed", "name a result for each of them")
-    return value
+    return _one(_value(part, scope, depth))
 
 
 def _value(part: Part, scope: Scope, depth: int):
-    """A node's value: a number or expression; a tuple of them for a result that is a list."""
+    """Return a node's value: a number or expression; a tuple of them for a result that is a list."""
     rule, *parts = part
     scope.bounds.check("nesting", depth, "brackets within brackets")
     if rule in _NODES:
         return _checked(_NODES[rule](parts, scope, depth + 1), scope.bounds)
-    if len(parts) == 1 and isinstance(parts[0], tuple):  # a rule that only passes on what it holds
+    if len(parts) == 1 and isinstance(parts[0], tuple):  # a rule with one child, such as a pair of brackets
         return _value(parts[0], scope, depth)
     raise ActionError(f"a formula has no {rule}")
 
@@ -142,7 +140,7 @@ def _call(parts, scope, depth):
     first, *others = map(_one, values)
     if name == "log":
         return sympy.log(first, *others)
-    if name == "round":  # half a one upwards, as word problems have it
+    if name == "round":  # halves are rounded away from zero, as in word problems
         return sympy.sign(first) * sympy.floor(sympy.Abs(first) + Rational(1, 2))
     if name in ("factorial", "binomial"):
         arguments = [_whole(one, name) for one in (first, *others)]
@@ -195,13 +193,13 @@ _NODES = {
 
 
 def decimal(text: str) -> Rational:
-    """The exact value of digits with a point among them."""
+    """Return the exact value of digits with a decimal point."""
     whole, _, fraction = text.partition(".")
     return Rational(int(f"{whole}{fraction}" or 0), 10 ** len(fraction))
 
 
 def number_in(text: str, where: str) -> Rational:
-    """The number that a text is, such as ``1,200``, ``$5`` or ``20%``.
+    """Return the number that a text is, such as ``1,200``, ``$5`` or ``20%``.
 
     Raises
     ------
@@ -216,13 +214,13 @@ def number_in(text: str, where: str) -> Rational:
     return (-value if sign else value) / (100 if percent else 1)
 
 
-def _one(value) -> Expr:
+def _one(value: Expr | tuple[Expr, ...]) -> Expr:
     if isinstance(value, tuple):
         raise ActionError(f"there are {len(value)} values where one is needed", "name a result for each of them")
     return value
 
 
-def _whole(value, name: str) -> Integer:
+def _whole(value: Expr | tuple[Expr, ...], name: str) -> Integer:
     value = _one(value)
     if not value.is_Integer:
         raise ActionError(f"{name} of {_short(value)}, which is no whole number")
@@ -230,22 +228,22 @@ def _whole(value, name: str) -> Integer:
 
 
 def _checked(value, bounds: Bounds):
-    """`value`, if it is a real number or an expression, within the bounds."""
+    """Return `value` if it is a real number or an expression within the bounds."""
     if isinstance(value, tuple):
         return value
-    value = sympy.sympify(value)  # a Python number of igcd's, never text
+    value = value if isinstance(value, sympy.Basic) else Integer(value)  # igcd gives Python numbers
     if value.is_Rational:
         bounds.check("bits", max(value.p.bit_length(), value.q.bit_length()), "a number grows too large")
         return value
     if value.is_finite is False or value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
-        raise ActionError("a value is not finite", "mind divisions by zero and logarithms of it")
+        raise ActionError("a value is not finite", "avoid division by zero and the logarithm of zero")
     if value.is_real is False:
         raise ActionError(f"{_short(value)} is no real number")
     bounds.check("terms", sum(1 for _ in sympy.preorder_traversal(value)), "a formula with unknowns grows too long")
     return value
 
 
-def _short(value) -> str:
+def _short(value: Expr) -> str:
     if value.is_Integer and value.p.bit_length() > 200:
         return f"a number of {value.p.bit_length():,} bits"
     return str(value)[:60]

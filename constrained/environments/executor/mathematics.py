@@ -1,36 +1,42 @@
-"""The mathematical actions, one at a time, and what their values are as text; runs in the worker's process."""
+"""The mathematical actions: arithmetic, equations, inequalities and counting, exact and over the real numbers.
+
+Runs in the worker's process (`constrained.environments.executor.worker`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import sympy
+from sympy import S
 
-from constrained.environments.executor import solving
 from constrained.environments.executor.formulas import Bounds, Part, Scope, decimal, formula
-from constrained.environments.executor.solving import Relation
 from constrained.errors import ActionError
 
-MOST_CHARACTERS = 1_000
+MAX_CHARACTERS = 1_000
 """Characters of a value's text."""
-_DIGITS = 12  # of a number that has no end as a decimal
+_DIGITS = 12  # of a number with infinitely many decimals
 
 
-def perform(kind: str, parts: Sequence[Part], wanted: int, results: Mapping[int, object], order: Sequence[str]):
-    """The values of one action, and their texts.
+def perform(
+    kind: str, parts: Sequence[Part], wanted: int, results: Mapping[int, object], order: Sequence[str]
+) -> list[tuple[object, str]]:
+    """Return the values of one action, and their texts.
 
     Parameters
     ----------
     kind : str
         "calculator", "set_equation", ...: a rule of `grammars/lumos/maths.lark`.
     parts : sequence of nodes
-        What stands in its brackets, as plain data.
+        Its arguments, as plain data.
     wanted : int
         How many results it writes.
     results : mapping of int to value
         Those that it names.
     order : sequence of str
-        The unknowns, as they were defined.
+        The unknowns, in the order of their definition.
 
     Returns
     -------
@@ -46,11 +52,11 @@ def _calculator(parts, scope, wanted):
     if len(parts) == 1:
         return (formula(parts[0], scope),)
     left, (_, sign), right = parts
-    return (solving.compare(_side(left, scope), sign.strip(), _side(right, scope)),)
+    return (compare(_side(left, scope), sign.strip(), _side(right, scope)),)
 
 
 def _side(part, scope):
-    """One side of a comparison: a number, or the text of a result that is none."""
+    """Return one side of a comparison: a number, or the text of a result that is none."""
     named = [node for node in _leaves(part) if node[0] == "VALUE"]
     value = scope.results.get(int(named[0][1])) if named and len(list(_leaves(part))) == 1 else None
     try:
@@ -75,11 +81,11 @@ def _set_equation(parts, scope, wanted):
 
 
 def _solve_equation(parts, scope, wanted):
-    return solving.solve_equations(_relations(parts, scope, True), list(scope.unknowns.values()), wanted)
+    return solve_equations(_relations(parts, scope, True), list(scope.unknowns.values()), wanted)
 
 
 def _solve_inequality(parts, scope, wanted):
-    return (solving.solve_inequalities(_relations(parts, scope, False), list(scope.unknowns.values())),)
+    return (solve_inequalities(_relations(parts, scope, False), list(scope.unknowns.values())),)
 
 
 def _relations(parts, scope, equations: bool) -> list[Relation]:
@@ -93,7 +99,7 @@ def _relations(parts, scope, equations: bool) -> list[Relation]:
 
 def _count(parts, scope, wanted):
     if parts[0][0] == "listed":
-        return (sympy.Integer(solving.count(scope.results[int(parts[0][1][1])])),)
+        return (sympy.Integer(count(scope.results[int(parts[0][1][1])])),)
     for part in parts:
         formula(part, scope)
     return (sympy.Integer(len(parts)),)
@@ -109,7 +115,7 @@ def _define(parts, scope, wanted):
     return (-decimal(digits) if minus else decimal(digits),)
 
 
-_ACTIONS = {
+_ACTIONS: dict[str, Callable[[Sequence[Any], Scope, int], tuple]] = {
     "calculator": _calculator,
     "set_equation": _set_equation,
     "solve_equation": _solve_equation,
@@ -120,7 +126,7 @@ _ACTIONS = {
 
 
 def text_of(value) -> str:
-    """A value as the planner is told it.
+    """Return a value as the planner reads it.
 
     Whole numbers as they are, others as decimals: exact where they end, else to 12 digits.
     """
@@ -132,7 +138,7 @@ def text_of(value) -> str:
         text = _region_text(value)
     else:
         text = str(value)
-    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
 
 
 def _number_text(value) -> str:
@@ -148,7 +154,7 @@ def _number_text(value) -> str:
 
 
 def _region_text(region: sympy.Set) -> str:
-    """Ranges such as ``(-2, 3] or [5, oo)``: a bracket that is round leaves its end out."""
+    """Return ranges such as ``(-2, 3] or [5, oo)``."""
     if isinstance(region, sympy.Union):
         return " or ".join(map(_region_text, region.args))
     if isinstance(region, sympy.Interval):
@@ -157,3 +163,150 @@ def _region_text(region: sympy.Set) -> str:
     if isinstance(region, sympy.FiniteSet):
         return f"{{{', '.join(map(text_of, sorted(region)))}}}"
     return "nothing" if region is sympy.S.EmptySet else str(region)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Two sides and the sign between them: an equation (``=``) or an inequality (``<``, ``<=``, ``>``, ``>=``)."""
+
+    left: sympy.Expr
+    sign: str
+    right: sympy.Expr
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}"
+
+
+def solve_equations(relations: Sequence[Relation], order: Sequence[sympy.Symbol], wanted: int) -> tuple:
+    """Solve equations that hold together.
+
+    Parameters
+    ----------
+    relations : sequence of Relation
+    order : sequence of Symbol
+        All unknowns in the order of their definition, which is that of the results.
+    wanted : int
+        Number of results: one for each unknown, or for each solution of a single unknown (ascending); or one for all.
+
+    Returns
+    -------
+    tuple
+        `wanted` values; a result for several solutions is a tuple.
+
+    Raises
+    ------
+    ActionError
+        No solution, no definite one, or another number of them.
+    """
+    equations = [relation.left - relation.right for relation in relations]
+    unknowns = _unknowns(equations, order, "the equation")
+    values = _single(equations, unknowns[0]) if len(unknowns) == 1 else _system(equations, unknowns)
+    if wanted == len(values):
+        return tuple(values)
+    if wanted == 1:
+        return (tuple(values),)
+    raise ActionError(f"there are {len(values)} solutions for {wanted} results", f"name {len(values)}, or one for all")
+
+
+def _unknowns(expressions: Sequence[sympy.Expr], order: Sequence[sympy.Symbol], what: str) -> list[sympy.Symbol]:
+    found = set().union(*(expression.free_symbols for expression in expressions))
+    if not found:
+        raise ActionError(f"{what} doesn't depend on an unknown", "define one and use it: R1 = Define(x)")
+    return [symbol for symbol in order if symbol in found]
+
+
+def _single(equations: Sequence[sympy.Expr], unknown: sympy.Symbol) -> list:
+    """Return all real solutions of equations in one unknown, ascending."""
+    solutions = S.Reals
+    for equation in equations:
+        solutions = solutions.intersect(sympy.solveset(equation, unknown, S.Reals))
+    if solutions is S.EmptySet:
+        raise ActionError(f"no real {unknown} solves it")
+    if not isinstance(solutions, sympy.FiniteSet):
+        everything = solutions == S.Reals
+        raise ActionError(f"every {unknown} solves it" if everything else f"its solutions can't be listed: {solutions}")
+    return sorted(solutions)
+
+
+def _system(equations: Sequence[sympy.Expr], unknowns: Sequence[sympy.Symbol]) -> list:
+    """Return for each unknown its value, or the tuple of its values where there are several solutions."""
+    found = sympy.solve(equations, unknowns, dict=True)
+    found = [solution for solution in found if all(value.is_real is not False for value in solution.values())]
+    if not found:
+        raise ActionError("no real numbers solve the equations together")
+    if any(len(s) < len(unknowns) or any(value.free_symbols for value in s.values()) for s in found):
+        raise ActionError(
+            f"{len(equations)} equations don't determine {', '.join(map(str, unknowns))}", "set up another equation"
+        )
+    if len(found) == 1:
+        return [found[0][unknown] for unknown in unknowns]
+    return [tuple(solution[unknown] for solution in found) for unknown in unknowns]
+
+
+_SIGNS = {"<": sympy.StrictLessThan, "<=": sympy.LessThan, ">": sympy.StrictGreaterThan, ">=": sympy.GreaterThan}
+
+
+def solve_inequalities(relations: Sequence[Relation], order: Sequence[sympy.Symbol]) -> sympy.Set:
+    """Return the real numbers for which inequalities in one unknown hold together.
+
+    Raises
+    ------
+    ActionError
+        There are several unknowns, or none.
+    """
+    unknowns = _unknowns([relation.left - relation.right for relation in relations], order, "the inequality")
+    if len(unknowns) > 1:
+        raise ActionError(f"the inequality has the unknowns {', '.join(map(str, unknowns))}", "it is solved for one")
+    region = S.Reals
+    for relation in relations:
+        condition = _SIGNS[relation.sign](relation.left, relation.right)
+        if condition == sympy.false:
+            return S.EmptySet
+        if condition != sympy.true:
+            region = region.intersect(sympy.solve_univariate_inequality(condition, unknowns[0], relational=False))
+    return region
+
+
+def count(value: object) -> int:
+    """Count the elements of a list or the whole numbers of a range; a single value counts as one.
+
+    Raises
+    ------
+    ActionError
+        There are infinitely many.
+    """
+    if isinstance(value, tuple):
+        return len(value)
+    if isinstance(value, sympy.Expr):
+        return 1
+    if not isinstance(value, sympy.Set):
+        raise ActionError(f"{str(value)[:60]!r} is no list and no range")
+    whole = value.intersect(S.Integers)
+    pieces = whole.args if isinstance(whole, sympy.Union) else (whole,)
+    total = 0
+    for piece in pieces:
+        if isinstance(piece, sympy.Range) and piece.size.is_finite:
+            total += int(piece.size)
+        elif isinstance(piece, (sympy.FiniteSet, sympy.sets.sets.EmptySet)):
+            total += len(piece)
+        else:
+            raise ActionError(f"{value} holds infinitely many whole numbers, or they can't be counted")
+    return total
+
+
+def compare(left: Any, sign: str, right: Any) -> bool:
+    """Whether a comparison holds; texts are compared without regard to case.
+
+    Raises
+    ------
+    ActionError
+        It depends on unknowns.
+    """
+    if isinstance(left, str) or isinstance(right, str):
+        if sign not in ("==", "!="):
+            raise ActionError(f"{left} and {right} have no order")
+        return (str(left).strip().casefold() == str(right).strip().casefold()) == (sign == "==")
+    relation = {**_SIGNS, "==": sympy.Equality, "!=": sympy.Unequality}[sign](left, right)
+    if relation not in (sympy.true, sympy.false):
+        raise ActionError(f"whether {relation} holds can't be told")
+    return bool(relation)

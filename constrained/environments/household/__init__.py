@@ -1,9 +1,11 @@
-"""Household games: ALFWorld's own, read from its files, and our own, made from a seed."""
+"""Household games: ALFWorld's own, read from its files, and generated ones."""
 
-from constrained.environments.household.env import HouseholdEnv
+from constrained.environments.household.env import HouseholdEnv, is_household
 from constrained.environments.household.game import Game, load_game, load_games, load_named
-from constrained.environments.household.make import make_game
+from constrained.environments.household.generate import game_for_task, make_game
 from constrained.environments.household.solve import solve
-from constrained.environments.household.stage import plays, stage
 
-__all__ = ["Game", "HouseholdEnv", "load_game", "load_games", "load_named", "make_game", "plays", "solve", "stage"]
+__all__ = [
+    "Game", "HouseholdEnv", "game_for_task", "is_household", "load_game", "load_games", "load_named", "make_game",
+    "solve",
+]  # fmt: skip

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import cache
 
 from constrained.environments.base import Binding
-from constrained.environments.household import facts, rules, text
+from constrained.environments.household import observations, rules
 from constrained.environments.household.game import Game
-from constrained.environments.household.imagine import imagine
+from constrained.environments.household.generate import prior_game
 from constrained.environments.household.memory import Memory
-from constrained.environments.household.view import admissible, view
+from constrained.environments.household.observations import GO, kind_of
+from constrained.environments.household.task_parser import parse_task
+from constrained.environments.household.task_spec import UNKNOWN
 from constrained.environments.household.world import World
 from constrained.errors import GameError
+from constrained.knowledge import ActionKnowledge
+
+KNOWLEDGE = "household"
+"""The shipped action knowledge of these games."""
+
+
+def is_household(knowledge: ActionKnowledge) -> bool:
+    """Whether a household can be played with this knowledge: by its name, and all its slots are ones that games bind."""
+    return knowledge.name == KNOWLEDGE and knowledge.slots <= _slots()
+
+
+@cache
+def _slots() -> frozenset[str]:
+    return ActionKnowledge.from_lark(KNOWLEDGE).slots
 
 
 class HouseholdTexts:
@@ -25,7 +43,8 @@ class HouseholdTexts:
 
     task: str
     done: bool
-    exploring = facts.EXPLORING
+    # Actions that move no object: what they show is still true when the game starts anew.
+    exploring = ("goto", "open", "look", "examine")
 
     def outcome(self) -> dict[str, float]:
         """Return whether the goal has been reached."""
@@ -35,17 +54,22 @@ class HouseholdTexts:
         """Return a memory that begins with the first observation."""
         return Memory(first_observation)
 
-    def imagined(self, first_observation: str) -> HouseholdEnv:
+    def prior(self, first_observation: str) -> HouseholdEnv:
         """Return the room of the first observation with what the task needs wherever such things are kept."""
-        return HouseholdEnv(imagine(first_observation))
+        return HouseholdEnv(prior_game(first_observation))
 
     def triples(self, observation: str) -> list[tuple[str, str, str]]:
         """Return what an observation says of where things are."""
-        return facts.triples(observation)
+        return observations.triples(observation)
 
     def entities(self, names: Iterable[str]) -> list[str]:
-        """Return those of the names that the task is about."""
-        return facts.entities(self.task, names)
+        """Return the names that the task is about: first the objects wanted, then the lamp or receptacle for them.
+
+        Of a task in other words than the game's own, these are all names whose kind is a word of it.
+        """
+        spec, names = parse_task(self.task), list(names)
+        kinds = re.findall(r"[a-z]+", self.task.lower()) if spec == UNKNOWN else [spec.object_kind, spec.destination]
+        return [name for kind in dict.fromkeys(kinds) for name in names if kind_of(name) == kind]
 
 
 class HouseholdEnv(HouseholdTexts):
@@ -66,12 +90,12 @@ class HouseholdEnv(HouseholdTexts):
     had_effect : bool
         Whether the last action was possible; if not, it was answered
         "Nothing happens." and changed nothing.
-    place : str or None
+    standing_at : str or None
         The receptacle that the last successful "go to" named.
     done : bool
         Whether the goal has been reached.
     world : World
-        The present state, for those allowed to know everything.
+        The present state, which a player doesn't see.
     """
 
     def __init__(self, game: Game, *, show_arrival: bool = False):
@@ -83,13 +107,13 @@ class HouseholdEnv(HouseholdTexts):
     def reset(self) -> str:
         """Put everything back and return the room's description and the task."""
         self.world: World = self.game.world.copy()
-        self.place: str | None = None
+        self.standing_at: str | None = None
         self.had_effect = True
         self.done = False
-        return text.introduction(self.world.house.receptacles, self.task)
+        return observations.introduction(self.world.house.receptacles, self.task)
 
     def step(self, action: str) -> tuple[str, float, bool]:
-        """Do one action; a command the game wouldn't take is answered "Nothing happens."
+        """Do one action; a command that isn't possible is answered "Nothing happens."
 
         Returns
         -------
@@ -110,9 +134,9 @@ class HouseholdEnv(HouseholdTexts):
         answer = rules.act(self.world, action)
         self.had_effect = answer is not None
         if answer is None:
-            return text.NOTHING_HAPPENS, 0.0, False
-        if action.startswith("go to "):
-            self.place = action[len("go to ") :]
+            return observations.NOTHING_HAPPENS, 0.0, False
+        if action.startswith(GO):
+            self.standing_at = action.removeprefix(GO)
             if self._show_arrival:
                 answer = f"You arrive at {self.world.location}. {answer}"
         self.done = self.game.solved(self.world)
@@ -120,11 +144,8 @@ class HouseholdEnv(HouseholdTexts):
 
     def view(self) -> dict[str, Binding]:
         """Return what each slot of ``grammars/household.lark`` may be bound to now."""
-        return view(self.world, self.place)
-
-    def close(self) -> None:
-        """Nothing is held."""
+        return rules.view(self.world, self.standing_at)
 
     def admissible(self) -> list[str]:
         """Return every command that would have an effect now, and no other."""
-        return admissible(self.world)
+        return rules.admissible(self.world)

@@ -1,7 +1,7 @@
 """A game: a household at its start, a goal, and the sentence that states it.
 
 Games come from ALFWorld's own files (``game.tw-pddl``: JSON with a PDDL problem
-and a text grammar), one at a time or out of the archives of a whole split.
+and a text grammar), one at a time or from the archive of a whole split.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from itertools import islice
 from pathlib import Path
 
 from constrained.environments.data import data_file, members
-from constrained.environments.household.build import build_world
 from constrained.environments.household.goal import compile_goal
-from constrained.environments.household.world import World
+from constrained.environments.household.world import World, build_world
 from constrained.errors import DataError, GameError
 from constrained.knowledge.pddl.model import Problem
 from constrained.knowledge.pddl.parser import read_problem
@@ -80,7 +79,7 @@ class Game:
 
 @dataclass(frozen=True)
 class GameFile:
-    """What a ``game.tw-pddl`` says, as it stands there."""
+    """The parts of a ``game.tw-pddl`` that are used: the task sentence and the text of the planning problem."""
 
     task: str
     problem: str
@@ -153,7 +152,7 @@ def load_game(name: str, split: str = "valid_seen") -> Game:
 
 
 def load_named(names: Iterable[str], split: str = "valid_seen") -> dict[str, Game]:
-    """Return the games of these names, "TASK/TRIAL"; the archive is read as far as it takes.
+    """Return the games of these names, "TASK/TRIAL"; the archive is read no further than needed.
 
     Raises
     ------

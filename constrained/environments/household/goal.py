@@ -1,15 +1,15 @@
 """Decide whether a world meets a goal written as a PDDL formula.
 
 An existential quantifier is a search over the objects of its variables' types, one
-variable after the other.  A variable's candidates are first cut down by the goal's
-own unchanging conditions on it (``objectType``, ``cleanable`` ...), and each other
-condition is asked as soon as its variables are bound: a check after each action
+variable after the other. A variable's candidates are first filtered by the goal's
+unchanging conditions on it (``objectType``, ``cleanable`` ...), and each other
+condition is tested as soon as its variables are bound: a check after each action
 then costs microseconds, where the product of all objects would cost milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from constrained.environments.household.world import TRAITS, World
@@ -43,7 +43,7 @@ def compile_goal(goal: Formula, world: World) -> Callable[[World], bool]:
     return lambda now: test(now, {})
 
 
-def _compile(formula: Formula, world: World, scope: tuple[str, ...]) -> Test:
+def _compile(formula: str | Formula, world: World, scope: tuple[str, ...]) -> Test:
     if not isinstance(formula, tuple) or not formula or not isinstance(formula[0], str):
         raise GameError(f"the goal holds {formula!r} where a condition belongs")
     head, *parts = formula
@@ -63,30 +63,33 @@ def _compile(formula: Formula, world: World, scope: tuple[str, ...]) -> Test:
     return _fact(head, parts, world, scope)
 
 
-def _fact(predicate: str, arguments: list, world: World, scope: tuple[str, ...]) -> Test:
+def _fact(predicate: str, arguments: Sequence[str | Formula], world: World, scope: tuple[str, ...]) -> Test:
+    terms = []
     for argument in arguments:
         if not isinstance(argument, str) or (argument.startswith("?") and argument not in scope):
             raise GameError(f"({predicate} ...) in the goal uses {argument!r}, which no quantifier introduces")
-    if predicate == "=" and len(arguments) == 2:
-        left, right = arguments
+        terms.append(argument)
+    if predicate == "=" and len(terms) == 2:
+        left, right = terms
         return lambda now, names: names.get(left, left) == names.get(right, right)
     try:
-        world.holds_fact(predicate, tuple(arguments))
+        world.holds_fact(predicate, terms)
     except (ValueError, IndexError):
         raise GameError(f"({predicate} ...) in the goal lacks arguments") from None
-    return lambda now, names: now.holds_fact(predicate, tuple(names.get(a, a) for a in arguments))
+    return lambda now, names: now.holds_fact(predicate, [names.get(term, term) for term in terms])
 
 
 def _quantified(formula: Formula, world: World, scope: tuple[str, ...]) -> Test:
-    whole = len(formula) == 3 and all(isinstance(part, tuple) and part for part in formula[1:])
-    if not whole:
-        raise GameError(f"({formula[0]} ...) in the goal needs a list of variables and one condition")
-    quantifier, declared, body = formula
+    quantifier, *parts = formula
+    conditions = [part for part in parts if isinstance(part, tuple) and part]
+    if len(parts) != 2 or len(conditions) != 2:
+        raise GameError(f"({quantifier} ...) in the goal needs a list of variables and one condition")
+    declared, body = conditions
     if quantifier == "forall":
         counterexample = _quantified(("exists", declared, ("not", body)), world, scope)
         return lambda now, names: not counterexample(now, names)
     stages: list[tuple[str, tuple[str, ...], list[Test]]] = []
-    waiting = list(body[1:]) if body[:1] == ("and",) else [body]
+    waiting: list[str | Formula] = list(body[1:]) if body[:1] == ("and",) else [body]
     for variable, kind in typed_names(declared):
         scope += (variable,)
         ready = [part for part in waiting if _variables(part) <= set(scope)]
@@ -113,7 +116,7 @@ def _quantified(formula: Formula, world: World, scope: tuple[str, ...]) -> Test:
 
 
 def _candidates(variable: str, kind: str, body: Formula, world: World) -> tuple[str, ...]:
-    """Return the things of a type that meet the body's unchanging conditions on the variable."""
+    """Return the names of a type that meet the body's unchanging conditions on the variable."""
     if kind not in world.house.things:
         raise GameError(f"the goal quantifies over '{kind}', of which the game has none")
     fixed = [part for part in _conjuncts(body) if _is_fixed(part, variable)]
@@ -124,26 +127,24 @@ def _candidates(variable: str, kind: str, body: Formula, world: World) -> tuple[
     )
 
 
-def _variables(formula: Formula) -> set[str]:
-    """Return the variables that a formula uses, its own quantified ones left out."""
-    if formula and formula[0] in ("exists", "forall") and len(formula) == 3:
-        return _variables((formula[2],)) - {name for name, _ in typed_names(formula[1])}
-    found: set[str] = set()
-    for part in formula:
-        if isinstance(part, tuple):
-            found |= _variables(part)
-        elif part.startswith("?"):
-            found.add(part)
-    return found
+def _variables(formula: str | Formula) -> set[str]:
+    """Return the free variables of a formula."""
+    if isinstance(formula, str):
+        return {formula} if formula.startswith("?") else set()
+    if formula[:1] in (("exists",), ("forall",)) and len(formula) == 3 and isinstance(formula[1], tuple):
+        return _variables(formula[2]) - {name for name, _ in typed_names(formula[1])}
+    return set().union(*map(_variables, formula))
 
 
-def _conjuncts(formula: Formula) -> list[Formula]:
+def _conjuncts(formula: str | Formula) -> list[Formula]:
     """Return the conditions that must all hold, those inside further exists included."""
+    if isinstance(formula, str):
+        return []
     if formula[:1] == ("exists",) and len(formula) == 3:
         return _conjuncts(formula[2])
     if formula[:1] != ("and",):
         return [formula]
-    return [part for whole in formula[1:] for part in _conjuncts(whole)]
+    return [part for conjunction in formula[1:] for part in _conjuncts(conjunction)]
 
 
 def _is_fixed(part: Formula, variable: str) -> bool:

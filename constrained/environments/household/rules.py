@@ -1,29 +1,24 @@
-"""The actions of a household: when each is possible, what it changes, what it answers.
+"""The actions of a household: when each is possible, what it changes, what it answers; and what is possible now.
 
-One function an action, after the action's schema in ALFWorld's ``alfred.pddl``.
-A function returns the answer, or None when the action isn't possible now; only
-in the first case has it changed the world.
+One function an action, after the action's schema in ALFWorld's ``alfred.pddl``. A function returns the answer, or None
+when the action isn't possible now; only in the first case has it changed the world. `view` and `admissible` ask the
+same predicates, so a command that the slots admit is one that the game answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from constrained.environments.household import text
-from constrained.environments.household.world import World
+from constrained.environments.base import Binding
+from constrained.environments.household import observations
+from constrained.environments.household.world import TREATMENTS, World
 
 KNIVES = ("KnifeType", "ButterKnifeType")
-# Verb: (trait the object needs, type of receptacle it needs, state gained, state lost).
-TREATMENTS = {
-    "clean": ("cleanable", "SinkBasinType", "isClean", None),
-    "heat": ("heatable", "MicrowaveType", "isHot", "isCool"),
-    "cool": ("coolable", "FridgeType", "isCool", "isHot"),
-}
 
 
 def describe(world: World, receptacle: str) -> str:
     """Return how the game describes a receptacle as it is now."""
-    return text.receptacle(
+    return observations.receptacle(
         receptacle,
         world.listed(receptacle),
         receptacle in world.house.traits["openable"],
@@ -32,7 +27,7 @@ def describe(world: World, receptacle: str) -> str:
 
 
 def go(world: World, receptacle: str) -> str | None:
-    """Walk to a receptacle; walking to where one stands is no action (it changes nothing)."""
+    """Walk to a receptacle; not possible where the agent stands already."""
     site = world.house.site.get(receptacle)
     if site is None or site == world.location:
         return None
@@ -56,33 +51,33 @@ def close(world: World, receptacle: str) -> str | None:
     return f"You close the {receptacle}."
 
 
-def take(world: World, thing: str, receptacle: str) -> str | None:
+def take(world: World, name: str, receptacle: str) -> str | None:
     """Take an object out of a receptacle, with an empty hand."""
     possible = (
         world.held is None
         and world.reachable(receptacle)
-        and thing in world.contents[receptacle]
-        and thing in world.house.traits["pickupable"]
+        and name in world.contents[receptacle]
+        and name in world.house.traits["pickupable"]
         and world.accessible(receptacle)
     )
     if not possible:
         return None
-    world.contents[receptacle].discard(thing)
-    world.removed.add((thing, receptacle))
-    world.spots.get(thing, set()).discard(world.location)
-    world.held = thing
-    return f"You pick up the {thing} from the {receptacle}."
+    world.contents[receptacle].discard(name)
+    world.removed.add((name, receptacle))
+    world.spots.get(name, set()).discard(world.location)
+    world.held = name
+    return f"You pick up the {name} from the {receptacle}."
 
 
-def put(world: World, thing: str, receptacle: str) -> str | None:
+def put(world: World, name: str, receptacle: str) -> str | None:
     """Put the held object into or onto a receptacle of a type that takes it."""
-    if world.held != thing or not can_put(world, receptacle):
+    if world.held != name or not can_put(world, receptacle):
         return None
-    world.contents[receptacle].add(thing)
-    world.removed.discard((thing, receptacle))
-    world.spots.setdefault(thing, set()).add(world.location)
+    world.contents[receptacle].add(name)
+    world.removed.discard((name, receptacle))
+    world.spots.setdefault(name, set()).add(world.location)
     world.held = None
-    return f"You put the {thing} in/on the {receptacle}."
+    return f"You put the {name} in/on the {receptacle}."
 
 
 def can_put(world: World, receptacle: str) -> bool:
@@ -95,58 +90,58 @@ def can_put(world: World, receptacle: str) -> bool:
     )
 
 
-def treat(verb: str, world: World, thing: str, receptacle: str) -> str | None:
+def treat(verb: str, world: World, name: str, receptacle: str) -> str | None:
     """Clean, heat or cool the held object; the appliance may be closed."""
-    if world.held != thing or not can_treat(world, verb, receptacle):
+    if world.held != name or not can_treat(world, verb, receptacle):
         return None
-    _, _, gained, lost = TREATMENTS[verb]
-    world.states[gained].add(thing)
-    if lost:
-        world.states[lost].discard(thing)
-    return f"You {verb} the {thing} using the {receptacle}."
+    treatment = TREATMENTS[verb]
+    world.states[treatment.fact].add(name)
+    if treatment.undoes:
+        world.states[treatment.undoes].discard(name)
+    return f"You {verb} the {name} using the {receptacle}."
 
 
 def can_treat(world: World, verb: str, receptacle: str) -> bool:
     """Whether the held object could be cleaned, heated or cooled with the receptacle now."""
-    trait, kind, _, _ = TREATMENTS[verb]
+    treatment = TREATMENTS[verb]
     return (
-        world.held in world.house.traits[trait]
-        and world.house.kinds.get(receptacle) == kind
+        world.held in world.house.traits[treatment.trait]
+        and world.house.kinds.get(receptacle) == f"{treatment.appliance}Type"
         and world.reachable(receptacle)
     )
 
 
-def use(world: World, thing: str) -> str | None:
-    """Switch an object that lies here; behind a closed door does too."""
-    if not can_use(world, thing):
+def use(world: World, name: str) -> str | None:
+    """Switch an object here, even behind a closed door."""
+    if not can_use(world, name):
         return None
-    world.states["isOn"] ^= {thing}
+    world.states["isOn"] ^= {name}
     # Once toggled an object counts as toggled for good, so the answer is always "on".
-    world.states["isToggled"].add(thing)
-    return f"You turn on the {thing}."
+    world.states["isToggled"].add(name)
+    return f"You turn on the {name}."
 
 
-def can_use(world: World, thing: str) -> bool:
+def can_use(world: World, name: str) -> bool:
     """Whether the object has a switch and lies in or on a receptacle here."""
-    return thing in world.house.traits["toggleable"] and any(
-        thing in world.contents[receptacle] for receptacle in world.here()
+    return name in world.house.traits["toggleable"] and any(
+        name in world.contents[receptacle] for receptacle in world.here()
     )
 
 
-def slice_(world: World, thing: str, knife: str) -> str | None:
-    """Slice an object on record at this location, with the held knife."""
-    if world.held != knife or not can_slice(world, thing):
+def slice_(world: World, name: str, knife: str) -> str | None:
+    """Slice an object that the facts locate here, with the held knife."""
+    if world.held != knife or not can_slice(world, name):
         return None
-    world.states["isSliced"].add(thing)
-    return f"You sliced the {thing} with the {knife}."
+    world.states["isSliced"].add(name)
+    return f"You sliced the {name} with the {knife}."
 
 
-def can_slice(world: World, thing: str) -> bool:
+def can_slice(world: World, name: str) -> bool:
     """Whether the object could be sliced now with what is in the hand."""
     return (
         world.house.kinds.get(world.held or "") in KNIVES
-        and thing in world.house.traits["sliceable"]
-        and world.location in world.spots.get(thing, ())
+        and name in world.house.traits["sliceable"]
+        and world.location in world.spots.get(name, ())
     )
 
 
@@ -161,8 +156,8 @@ def examine(world: World, name: str) -> str | None:
     if name != world.held:
         return None
     if name in world.house.traits["isReceptacleObject"]:
-        return f"This is a normal {name}. In it, you see {text.listing(world.house.inner.get(name, ()))}."
-    return text.condition(
+        return f"This is a normal {name}. In it, you see {observations.listing(world.house.inner.get(name, ()))}."
+    return observations.condition(
         name,
         clean=name in world.states["isClean"],
         hot=name in world.states["isHot"],
@@ -177,34 +172,32 @@ def look(world: World) -> str:
 
     What lies "next to" a receptacle is an object put down here that was once taken
     out of another receptacle here: only then does the original program know that it
-    isn't in that one.  It names the object once for each such receptacle.  Before the
+    isn't in that one. It names the object once for each such receptacle. Before the
     first move it sees nothing: the program lists the receptacles at the agent's location.
     """
     here = world.here()
     if not here:
-        return text.middle_of_room([])
+        return observations.middle_of_room([])
     beside = [
-        thing
-        for thing, receptacle in world.removed
-        if receptacle in here and world.location in world.spots.get(thing, ())
+        name for name, receptacle in world.removed if receptacle in here and world.location in world.spots.get(name, ())
     ]
-    return text.facing(here, sorted(beside, key=world.house.order.__getitem__))
+    return observations.facing(here, sorted(beside, key=world.house.order.__getitem__))
 
 
 def inventory(world: World) -> str:
     """Say what the agent carries."""
     if world.held is None:
         return "You are not carrying anything."
-    return f"You are carrying: {text.listing([world.held])}."
+    return f"You are carrying: {observations.listing([world.held])}."
 
 
-_ONE: dict[str, Callable[[World, str], str | None]] = {
+_ONE_ARGUMENT: dict[str, Callable[[World, str], str | None]] = {
     "open": open_,
     "close": close,
     "use": use,
     "examine": examine,
 }
-_TWO: dict[str, tuple[str, Callable[[World, str, str], str | None]]] = {
+_TWO_ARGUMENTS: dict[str, tuple[str, Callable[[World, str, str], str | None]]] = {
     "take": (" from ", take),
     "put": (" in/on ", put),
     "slice": (" with ", slice_),
@@ -228,12 +221,97 @@ def act(world: World, command: str) -> str | None:
     if verb == "go":
         return go(world, rest[3:]) if rest.startswith("to ") else None
     if verb in TREATMENTS:
-        thing, _, receptacle = rest.partition(" with ")
-        return treat(verb, world, thing, receptacle)
-    if (one := _ONE.get(verb)) is not None:
+        name, _, receptacle = rest.partition(" with ")
+        return treat(verb, world, name, receptacle)
+    if (one := _ONE_ARGUMENT.get(verb)) is not None:
         return one(world, rest)
-    if (two := _TWO.get(verb)) is not None:
+    if (two := _TWO_ARGUMENTS.get(verb)) is not None:
         between, action = two
         first, _, second = rest.partition(between)
         return action(world, first, second)
     return None
+
+
+def view(world: World, standing_at: str | None) -> dict[str, Binding]:
+    """Return the values of the slots of ``grammars/household.lark``; a slot with none is an empty mapping or left out.
+
+    Parameters
+    ----------
+    world : World
+    standing_at : str or None
+        The receptacle that the last successful "go to" named. Slots that depend
+        on where the player stands are mappings with this one key.
+
+    Returns
+    -------
+    dict
+        RECEPTACLE: where one can go; REACH, CLOSED, OPENED: receptacles here;
+        OBJECT: what can be taken, by receptacle; FITS, CLEANER, HEATER, COOLER:
+        receptacles here that the held object can be put in or treated with;
+        LAMP, SLICEABLE, EXAMINABLE: what can be used, sliced, examined here;
+        HELD: what is in the hand.
+    """
+    slots: dict[str, Binding] = {"OBJECT": _takeable(world)}
+    destinations = _destinations(world)
+    if destinations:
+        slots["RECEPTACLE"] = destinations
+    if world.held is not None:
+        slots["HELD"] = [world.held]
+    for slot, values in _slots_here(world).items():
+        slots[slot] = {standing_at: values} if standing_at is not None and values else {}
+    return slots
+
+
+def admissible(world: World) -> list[str]:
+    """Return every command that would have an effect now, in alphabetical order."""
+    held = world.held
+    here = _slots_here(world)
+    commands = ["look", "inventory"]
+    commands += [f"go to {receptacle}" for receptacle in _destinations(world)]
+    commands += [f"open {receptacle}" for receptacle in here["CLOSED"]]
+    commands += [f"close {receptacle}" for receptacle in here["OPENED"]]
+    commands += [f"examine {name}" for name in here["EXAMINABLE"]]
+    commands += [f"use {name}" for name in here["LAMP"]]
+    if held is None:
+        commands += [f"take {name} from {where}" for where, names in _takeable(world).items() for name in names]
+    else:
+        commands += [f"put {held} in/on {receptacle}" for receptacle in here["FITS"]]
+        commands += [f"slice {name} with {held}" for name in here["SLICEABLE"]]
+        for verb, treatment in TREATMENTS.items():
+            commands += [f"{verb} {held} with {receptacle}" for receptacle in here[treatment.slot]]
+    return sorted(commands)
+
+
+def _destinations(world: World) -> list[str]:
+    return [r for r in world.house.receptacles if not world.reachable(r)]
+
+
+def _takeable(world: World) -> dict[str, list[str]]:
+    pickupable = world.house.traits["pickupable"]
+    found = {
+        receptacle: [name for name in world.listed(receptacle) if name in pickupable]
+        for receptacle in world.here()
+        if world.accessible(receptacle)
+    }
+    return {receptacle: names for receptacle, names in found.items() if names}
+
+
+def _slots_here(world: World) -> dict[str, list[str]]:
+    """Return the slots that depend on where the player stands."""
+    here = world.here()
+    inside = {name for receptacle in here for name in world.contents[receptacle]}
+    in_order = world.house.order.__getitem__
+    slots = {
+        "REACH": list(here),
+        "CLOSED": [r for r in here if not world.accessible(r)],
+        "OPENED": [r for r in here if r in world.states["opened"]],
+        "EXAMINABLE": [*here] if world.held is None else [*here, world.held],
+        "LAMP": sorted((name for name in inside if can_use(world, name)), key=in_order),
+        "FITS": [], "CLEANER": [], "HEATER": [], "COOLER": [], "SLICEABLE": [],
+    }  # fmt: skip
+    if world.held is not None:
+        slots["FITS"] = [r for r in here if can_put(world, r)]
+        for verb, treatment in TREATMENTS.items():
+            slots[treatment.slot] = [r for r in here if can_treat(world, verb, r)]
+        slots["SLICEABLE"] = sorted((name for name in world.spots if can_slice(world, name)), key=in_order)
+    return slots

@@ -1,4 +1,4 @@
-"""A word problem as a text environment: actions compute, and the last result or a given answer is judged.
+"""A word problem as a text environment: actions compute, and the given answer or the last result is judged.
 
 It takes the actions of ``grammars/word_problems.lark`` (Calculator, Finish) and those of Lumos's action space for
 mathematics, ``grammars/lumos/maths.lark``; both are computed by Lumos's executor.
@@ -7,12 +7,30 @@ mathematics, ``grammars/lumos/maths.lark``; both are computed by Lumos's executo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 from constrained.environments.base import Binding
 from constrained.environments.executor.executor import Executor, Tools
-from constrained.environments.maths.numbers import numbers_given, same_number
+from constrained.environments.maths.problems import (
+    WordProblem,
+    is_held_out,
+    load_gsm8k,
+    load_svamp,
+    numbers_given,
+    same_number,
+    svamp_parts,
+)
+from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import ActionError, GameError
+
+MAX_STEPS = 12
+"""Actions for one problem: the longest solutions of GSM8K have 9 calculations, and Finish comes after them."""
+
+SPLITS = ("held_out", "train")
+"""GSM8K: one in ten problems of its training part, and the others (`problems.is_held_out`). SVAMP: one in six families
+of variations, and the others (`problems.svamp_parts`)."""
 
 _CALCULATOR = re.compile(r"Calculator\[(.*)\]", re.DOTALL)
 _FINISH = re.compile(r"Finish\[(.*)\]", re.DOTALL)
@@ -27,7 +45,7 @@ class MathsEnv:
     answer : Fraction, optional
         Without one nothing is ever judged right.
     tools : Tools, optional
-        What Lumos's action Code is carried out with; default: it is off.
+        What Lumos's action Code is carried out with; by default it is off.
 
     Attributes
     ----------
@@ -41,7 +59,7 @@ class MathsEnv:
 
     def __init__(self, question: str, answer: Fraction | None = None, *, tools: Tools = Tools()):
         self.task = question
-        self._right, self._tools = answer, tools
+        self._right_answer, self._tools = answer, tools
         self.reset()
 
     def reset(self) -> str:
@@ -54,7 +72,7 @@ class MathsEnv:
 
     @property
     def answer(self) -> str:
-        """What was given as the answer; without that the last result, which is Lumos's; empty if there is none."""
+        """The answer given with Finish; without one the last result, as in Lumos; empty if there is neither."""
         if self._given is None and self._executor.actions:
             return self._executor.texts[self._executor.actions[-1].results[-1]]
         return self._given or ""
@@ -68,7 +86,7 @@ class MathsEnv:
         reward : float
             1.0 for the right answer given with Finish, else 0.0.
         done : bool
-            Whether an answer was given so.
+            Whether an answer was given with Finish.
 
         Raises
         ------
@@ -96,16 +114,30 @@ class MathsEnv:
         return f"{label}{result}", 0.0, False
 
     def view(self) -> dict[str, Binding]:
-        """Return the numbers given, the results so far, and what each can be used for: the slots of the grammars."""
+        """Return the slots of the grammars: the numbers given, the results so far, and what each can be used for."""
         return {"GIVEN": numbers_given(self.task), **self._executor.slots()}
 
     def outcome(self) -> dict[str, float]:
-        """Return success: whether `answer` is the right number, exactly."""
-        return {"success": float(self._right is not None and same_number(self.answer, self._right))}
+        """Return success: whether `answer` is exactly the right number."""
+        return {"success": float(self._right_answer is not None and same_number(self.answer, self._right_answer))}
 
-    def memory(self, first_observation: str) -> None:
-        """Return None: the results are the history."""
-        return
 
-    def close(self) -> None:
-        """Nothing to free: the process that computes serves others, too."""
+def gsm8k(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
+    """GSM8K's problems as a suite, by default those that are held out; `seed` changes nothing."""
+    split = check_split("gsm8k", split, SPLITS)
+    problems = [problem for problem in load_gsm8k() if is_held_out(problem) == (split == "held_out")]
+    return _suite(f"gsm8k/{split}", problems[:limit])
+
+
+def svamp(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
+    """SVAMP's first 700 problems as a suite, none of which Lumos was tuned on, or a split; `seed` changes nothing."""
+    problems = load_svamp()
+    if split is None:
+        return _suite("svamp", problems[:limit])
+    train, held_out = svamp_parts(problems)
+    return _suite(f"svamp/{split}", (held_out if check_split("svamp", split, SPLITS) == "held_out" else train)[:limit])
+
+
+def _suite(name: str, problems: Sequence[WordProblem]) -> Suite:
+    tasks = [Task(p.name, p.kind, partial(MathsEnv, p.question, p.answer)) for p in problems]
+    return Suite(name, "word_problems", tasks, MAX_STEPS)

@@ -2,10 +2,17 @@
 
 from constrained.environments.mind2web.env import Mind2WebEnv
 from constrained.environments.mind2web.page import Element, read_page
-from constrained.environments.mind2web.score import StepScore, operation_f1, score_step
-from constrained.environments.mind2web.tasks import Operation, Step, WebTask, read_tasks
+from constrained.environments.mind2web.tasks import (
+    Operation,
+    RecordedStep,
+    StepScore,
+    WebTask,
+    operation_f1,
+    read_tasks,
+    score_step,
+)
 
 __all__ = [
-    "Element", "Mind2WebEnv", "Operation", "Step", "StepScore", "WebTask", "operation_f1", "read_page", "read_tasks",
-    "score_step",
+    "Element", "Mind2WebEnv", "Operation", "RecordedStep", "StepScore", "WebTask", "operation_f1", "read_page",
+    "read_tasks", "score_step",
 ]  # fmt: skip

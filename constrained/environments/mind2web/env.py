@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
+from itertools import islice
+from pathlib import Path
+
 from constrained.environments.base import Binding
+from constrained.environments.data import data_folder
 from constrained.environments.mind2web.page import Element, elements, read_page
-from constrained.environments.mind2web.score import StepScore, score_step, score_task
-from constrained.environments.mind2web.tasks import OPERATIONS, Operation, Step, WebTask
-from constrained.environments.text_index import TextIndex
-from constrained.errors import GameError
+from constrained.environments.mind2web.tasks import (
+    OPERATIONS,
+    Operation,
+    RecordedStep,
+    StepScore,
+    WebTask,
+    read_tasks,
+    score_step,
+    score_task,
+)
+from constrained.environments.suite import Suite, Task, check_split
+from constrained.environments.text_search import TextIndex
+from constrained.errors import DataError, GameError
 
 CANDIDATES = 50
-"""Elements put forward at a step, as many as the paper takes from its ranker (section 3.1)."""
+"""Elements offered at a step, as many as the paper takes from its ranker (section 3.1)."""
 SHOWN_CHOICES = 10
 """Choices of a menu that an observation lists."""
+SPLITS = ("test_domain", "test_website", "test_task", "train")
+MAX_STEPS = 40
+"""More than the longest task has; a failed action counts as a step, and the next page is shown all the same."""
 
 
 class Mind2WebEnv:
@@ -25,7 +42,7 @@ class Mind2WebEnv:
     ----------
     task : WebTask
     candidates : int, optional
-        Elements put forward at each step. The paper ranks them with a tuned DeBERTa; here those
+        Elements offered at each step. The paper ranks them with a tuned DeBERTa; here those
         come first that share words with the task and the actions so far, then the first on the page.
 
     Attributes
@@ -46,9 +63,9 @@ class Mind2WebEnv:
     def reset(self) -> str:
         """Go to the first page."""
         self.scores: list[StepScore] = []
-        self._within_reach = 0
+        self._steps_with_target = 0
         self.had_effect = True
-        self._shown = self._put_forward()
+        self._offered = self._candidates()
         return f"Website: {self.recorded.website}\nTask: {self.task}\n{self._page()}"
 
     def step(self, action: str) -> tuple[str, float, bool]:
@@ -70,9 +87,9 @@ class Mind2WebEnv:
         """
         step = self._step()
         element, operation, self.had_effect = self._read(action)
-        self._within_reach += any(shown.node in step.targets for shown in self._shown)
-        self.scores.append(score_step(step, element and element.node, operation))
-        self._shown = self._put_forward()
+        self._steps_with_target += any(offered.node in step.targets for offered in self._offered)
+        self.scores.append(score_step(step, element.node if element else None, operation))
+        self._offered = self._candidates()
         reward = self.scores[-1].success
         if self._done():
             return "That was the last step.", reward, True
@@ -80,62 +97,55 @@ class Mind2WebEnv:
 
     def view(self) -> dict[str, Binding]:
         """Return what each slot of ``grammars/mind2web.lark`` may be bound to now."""
-        menus = {element.label: list(element.choices) for element in self._shown if element.choices}
+        menus = {element.label: list(element.choices) for element in self._offered if element.choices}
         return {
-            "ELEMENT": [element.label for element in self._shown] or {},
-            "FIELD": [element.label for element in self._shown if element.editable] or {},
+            "ELEMENT": [element.label for element in self._offered] or {},
+            "FIELD": [element.label for element in self._offered if element.editable] or {},
             "MENU": list(menus) or {},
             "CHOICE": menus,
         }
 
     def outcome(self) -> dict[str, float]:
-        """Return the paper's scores of the task, and "recall": steps with a right element among those put forward."""
+        """Return the paper's scores of the task, and "recall": the share of steps that offered a right element."""
         steps = len(self.recorded.steps)
-        return {**score_task(self.scores, steps), "recall": self._within_reach / steps}
-
-    def memory(self, first_observation: str) -> None:
-        """There is none: every page shows the actions so far."""
-        return
-
-    def close(self) -> None:
-        """Nothing is held."""
+        return {**score_task(self.scores, steps), "recall": self._steps_with_target / steps}
 
     def _done(self) -> bool:
         return len(self.scores) == len(self.recorded.steps)
 
-    def _step(self) -> Step:
+    def _step(self) -> RecordedStep:
         if self._done():
             raise GameError("the task is over: its last step was done", hint="call reset() to do it again")
         return self.recorded.steps[len(self.scores)]
 
-    def _put_forward(self) -> list[Element]:
-        """The elements of this step, in the order of their node ids, which doesn't tell right from wrong."""
+    def _candidates(self) -> list[Element]:
+        """Return the elements of this step, ordered by their node ids, which don't tell right from wrong."""
         if self._done():
             return []
         step = self._step()
         page = read_page(step.html)
-        there = sorted((node for node in step.candidates if node in page), key=lambda node: (len(node), node))
-        described = ((node, " ".join([page[node].role, page[node].text, *page[node].choices])) for node in there)
-        best = TextIndex(described).search(" ".join([self.task, *self._before()]), self._limit)
-        kept = set(list(dict.fromkeys([*best, *there]))[: self._limit])
-        return elements(page, (node for node in there if node in kept))
+        nodes = sorted((node for node in step.candidates if node in page), key=lambda node: (len(node), node))
+        texts = ((node, " ".join([page[node].role, page[node].text, *page[node].choices])) for node in nodes)
+        best = TextIndex(texts).search(" ".join([self.task, *self._actions_so_far()]), self._limit)
+        kept = set(list(dict.fromkeys([*best, *nodes]))[: self._limit])
+        return elements(page, (node for node in nodes if node in kept))
 
-    def _before(self) -> list[str]:
-        return [step.written for step in self.recorded.steps[: len(self.scores)]]
+    def _actions_so_far(self) -> list[str]:
+        return [step.action for step in self.recorded.steps[: len(self.scores)]]
 
     def _page(self) -> str:
-        lines = ["Actions so far:", *(self._before() or ["none"]), "The page has:"]
-        for element in self._shown:
-            offered = " | ".join(element.choices[:SHOWN_CHOICES])
+        lines = ["Actions so far:", *(self._actions_so_far() or ["none"]), "The page has:"]
+        for element in self._offered:
+            choices = " | ".join(element.choices[:SHOWN_CHOICES])
             more = len(element.choices) - SHOWN_CHOICES
-            lines.append(element.label + (f" (choices: {offered}{f' +{more}' if more > 0 else ''})" if offered else ""))
+            lines.append(element.label + (f" (choices: {choices}{f' +{more}' if more > 0 else ''})" if choices else ""))
         return "\n".join(lines)
 
     def _read(self, action: str) -> tuple[Element | None, Operation | None, bool]:
-        """The element and the operation that an action names, and whether the page admits it."""
+        """Return the element and the operation that an action names, and whether the page admits it."""
         named = None
         action = action.strip()
-        for element in sorted(self._shown, key=lambda element: -len(element.label)):
+        for element in sorted(self._offered, key=lambda element: -len(element.label)):
             if action.startswith(f"{element.label} -> "):
                 name, value = _operation(action[len(element.label) + 4 :])
                 if _admits(element, name, value):
@@ -156,3 +166,34 @@ def _admits(element: Element, name: str, value: str) -> bool:
     if name == "TYPE":
         return element.editable and bool(value)
     return name == "SELECT" and value in element.choices
+
+
+def mind2web(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
+    """The tasks of a split as a suite, in the files' order; by default other domains, as AgentBench and Lumos report.
+
+    Raises
+    ------
+    DataError
+        No such split, its files aren't there, or a row is malformed.
+    """
+    split = check_split("mind2web", split, SPLITS)
+    folder = data_folder() / "mind2web" / split
+    files = sorted(path for path in folder.glob(f"{split}_*.json*") if path.is_file())
+    if not files:
+        raise DataError(
+            f"no Mind2Web data: no {split}_0.json in {folder}",
+            hint="huggingface.co/datasets/osunlp/Mind2Web has the training files, and tells where the test files are",
+        )
+    found = ((path, number, task) for path in files for number, task in enumerate(_tasks(path)))
+    tasks = [Task(t.name, t.domain, partial(_open, path, number)) for path, number, t in islice(found, limit)]
+    measures = ("success", "step_success", "element_accuracy", "operation_f1", "recall")
+    return Suite(f"mind2web/{split}", "mind2web", tasks, MAX_STEPS, measures)
+
+
+@lru_cache(maxsize=1)  # a file has some 100 MB, and its tasks are played one after the other
+def _tasks(path: Path) -> tuple[WebTask, ...]:
+    return tuple(read_tasks(path))
+
+
+def _open(path: Path, number: int) -> Mind2WebEnv:
+    return Mind2WebEnv(_tasks(path)[number])

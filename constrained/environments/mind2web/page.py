@@ -1,4 +1,4 @@
-"""The elements of a recorded page: role, text, and what a menu offers.
+"""The elements of a recorded page: role, text, and the choices of a menu.
 
 A page is the data set's ``cleaned_html``, in which every element has a ``backend_node_id``.
 """
@@ -20,7 +20,7 @@ _ROLES = {"a": "link", "select": "combobox", "textarea": "textbox", "input": "te
 _INPUT_ROLES = {"button": "button", "submit": "button", "reset": "button", "image": "button", "checkbox": "checkbox",
                 "radio": "radio", "range": "slider"}  # fmt: skip
 _EDITABLE = frozenset(("textbox", "searchbox", "combobox", "spinbutton"))
-# What describes an element that has no text of its own, the most telling first.
+# Attributes that describe an element without text of its own, best first.
 _DESCRIBING = ("aria_label", "label", "placeholder", "alt", "title", "text_value", "value", "name", "id")
 
 
@@ -33,11 +33,11 @@ class Element:
     node : str
         Its ``backend_node_id``.
     label : str
-        Role and text, as in "[button] Search"; unlike every other label put forward with it.
+        Role and text, as in "[button] Search"; unique among the elements offered together.
     editable : bool
         Whether text can be typed into it.
     choices : tuple of str
-        What it offers, if it is a menu.
+        Of a menu.
     """
 
     node: str
@@ -48,7 +48,7 @@ class Element:
 
 @dataclass
 class Node:
-    """An element as it is read: its text is that of everything in it."""
+    """An element while the page is read, with the texts of everything in it."""
 
     tag: str
     attributes: dict[str, str]
@@ -57,14 +57,14 @@ class Node:
 
     @property
     def text(self) -> str:
-        """Its text, or else what its attributes say of it."""
+        """Its text, or else what its attributes say about it."""
         described = (self.attributes.get(name, "") for name in _DESCRIBING)
-        own = "" if self.tag == "select" else " ".join(self.texts)  # all it offers is no name of it
+        own = "" if self.tag == "select" else " ".join(self.texts)  # a menu's choices don't name it
         return next(filter(None, (" ".join(text.split()) for text in (own, *described))), "")
 
     @property
     def role(self) -> str:
-        """What it is: as its attribute says, or as its tag is commonly used."""
+        """Its ARIA role: what its attribute says, or the usual role of its tag."""
         if said := self.attributes.get("role") or self.attributes.get("aria_role"):
             return " ".join(said.split())
         if self.tag == "input":
@@ -86,7 +86,7 @@ def read_page(html: str) -> dict[str, Node]:
 
 
 def elements(page: dict[str, Node], nodes: Iterable[str]) -> list[Element]:
-    """Return these nodes of a page, those that it doesn't have left out; equal labels are numbered."""
+    """Return these nodes of a page, if it has them; equal labels are numbered."""
     found: dict[str, Element] = {}
     for node in nodes:
         if node not in page:
@@ -101,9 +101,9 @@ def elements(page: dict[str, Node], nodes: Iterable[str]) -> list[Element]:
 
 
 class _Reader(HTMLParser):
-    """Takes pages written as HTML and as XML, where any element may close itself."""
+    """Reads pages written as HTML and as XML, where any element may close itself."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.nodes: dict[str, Node] = {}
         self._open: list[Node] = []
@@ -120,11 +120,11 @@ class _Reader(HTMLParser):
             self.nodes.setdefault(node, self._last)
 
     def handle_endtag(self, tag: str) -> None:
-        at = next((at for at in reversed(range(len(self._open))) if self._open[at].tag == tag), None)
-        if at is None:
+        depth = next((i for i in reversed(range(len(self._open))) if self._open[i].tag == tag), None)
+        if depth is None:
             return
-        closed = self._open[at]
-        del self._open[at:]
+        closed = self._open[depth]
+        del self._open[depth:]
         if tag == "option" and closed.text:
             for node in reversed(self._open):
                 if node.tag == "select":
@@ -134,6 +134,6 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if data := " ".join(data.split()):
             for node in self._open:
-                # Labels show the beginning alone: no element keeps all of a long page's text.
+                # Labels show only the beginning, so no element keeps all of a long page's text.
                 if sum(map(len, node.texts)) < MAX_TEXT:
                     node.texts.append(data)

@@ -1,18 +1,23 @@
-"""Mind2Web's tasks, read from its JSON files (Deng et al., 2023; huggingface.co/datasets/osunlp/Mind2Web).
+"""Mind2Web's tasks, read from its JSON files, and the paper's scores (Deng et al., *Mind2Web*, 2023, section 4.1).
 
-A file is a list of tasks; a task has ``annotation_id``, ``website``, ``domain``, ``subdomain``,
-``confirmed_task``, ``action_reprs`` and ``actions``; an action has ``action_uid``, ``cleaned_html``,
-``operation`` (``op``, ``value``), ``pos_candidates`` and ``neg_candidates``, each of which has a
+A file (huggingface.co/datasets/osunlp/Mind2Web) is a list of tasks; a task has ``annotation_id``, ``website``,
+``domain``, ``subdomain``, ``confirmed_task``, ``action_reprs`` and ``actions``; an action has ``action_uid``,
+``cleaned_html``, ``operation`` (``op``, ``value``), ``pos_candidates`` and ``neg_candidates``, each of which has a
 ``backend_node_id``.
+
+Every step is scored by itself, given the true steps before it. *Element accuracy*: whether the
+element chosen is one of those on which the action is right. *Operation F1*: of the words of
+operation and value, against the recorded ones. *Step success*: both are right. *Task success*:
+every step of a task is. The first three are means over a task's steps, then over tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from constrained.environments.data import fields, read_rows
+from constrained.environments.data import check_object, fields, read_rows
 from constrained.environments.mind2web.page import MAX_PAGE
 from constrained.errors import DataError
 
@@ -39,19 +44,19 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Step:
+class RecordedStep:
     """One recorded action and the page before it.
 
     Attributes
     ----------
     html : str
-        The page, as ``cleaned_html`` has it.
+        The page (``cleaned_html``).
     candidates : tuple of str
         The node ids of its elements, in the file's order.
     targets : frozenset of str
         Those on which the action is right; none where cleaning the page has removed them.
     operation : Operation
-    written : str
+    action : str
         The action as the data set writes it.
     """
 
@@ -59,7 +64,7 @@ class Step:
     candidates: tuple[str, ...]
     targets: frozenset[str]
     operation: Operation
-    written: str
+    action: str
 
 
 @dataclass(frozen=True)
@@ -70,45 +75,86 @@ class WebTask:
     website: str
     domain: str
     task: str
-    steps: tuple[Step, ...]
+    steps: tuple[RecordedStep, ...]
+
+
+@dataclass(frozen=True)
+class StepScore:
+    """The scores of one step, each from 0 to 1."""
+
+    element: float = 0.0
+    operation_f1: float = 0.0
+
+    @property
+    def success(self) -> float:
+        """1 where element and operation are both right."""
+        return float(self.element == 1.0 and self.operation_f1 == 1.0)
+
+
+def score_step(step: RecordedStep, node: str | None, operation: Operation | None) -> StepScore:
+    """Score an operation on a node; None for what was not understood.
+
+    A step whose page has lost the elements that would be right counts as failed throughout,
+    as in the released evaluation.
+    """
+    if not step.targets:
+        return StepScore()
+    return StepScore(float(node in step.targets), operation_f1(operation, step.operation) if operation else 0.0)
+
+
+def operation_f1(written: Operation, recorded: Operation) -> float:
+    """Return the F1 of two operations' words, taken as sets; for a click it is 1 or 0."""
+    ours, theirs = set(str(written).split()), set(str(recorded).split())
+    return 2 * len(ours & theirs) / (len(ours) + len(theirs))
+
+
+def score_task(scores: Sequence[StepScore], steps: int) -> dict[str, float]:
+    """Return a task's scores; steps that were never reached count as failed."""
+    succeeded = sum(score.success for score in scores)
+    return {
+        "success": float(succeeded == steps),
+        "element_accuracy": sum(score.element for score in scores) / steps,
+        "operation_f1": sum(score.operation_f1 for score in scores) / steps,
+        "step_success": succeeded / steps,
+    }
 
 
 def read_tasks(path: str | Path) -> Iterator[WebTask]:
-    """Yield the tasks of a file, ``.json`` or ``.jsonl``, packed or not.
+    """Yield the tasks of a file, ``.json`` or ``.jsonl``, compressed or not.
 
     Raises
     ------
     DataError
         The file is missing, cut short, or a row is malformed; it says which, and the step.
     """
-    for place, row in read_rows(path):
+    for where, row in read_rows(path):
         name, website, domain, task, written, actions = fields(
-            place, row, annotation_id=str, website=str, domain=str, confirmed_task=str, action_reprs=list, actions=list
+            where, row, annotation_id=str, website=str, domain=str, confirmed_task=str, action_reprs=list, actions=list
         )
         if not actions or len(written) != len(actions) or not all(isinstance(text, str) for text in written):
-            raise DataError(f"{place}: 'action_reprs' has to have a text for each of at least one 'actions'")
-        steps = (_step(f"{place}, step {at}", *pair) for at, pair in enumerate(zip(actions, written), 1))
+            raise DataError(f"{where}: 'action_reprs' must have a text for each of at least one 'actions'")
+        steps = (_step(f"{where}, step {number}", *pair) for number, pair in enumerate(zip(actions, written), 1))
         yield WebTask(name, website, domain, " ".join(task.split()), tuple(steps))
 
 
-def _step(place: str, action, written: str) -> Step:
-    if not isinstance(action, dict):
-        raise DataError(f"{place}: not an object but a {type(action).__name__}")
+def _step(where: str, action: object, written: str) -> RecordedStep:
     html, operation, positive, negative = fields(
-        place, action, cleaned_html=str, operation=dict, pos_candidates=list, neg_candidates=list
+        where, check_object(where, action), cleaned_html=str, operation=dict, pos_candidates=list, neg_candidates=list
     )
     if len(html) > MAX_PAGE:
-        raise DataError(f"{place}: a page of {len(html):,} characters, over the limit of {MAX_PAGE:,}")
-    op, value = fields(f"{place}, operation", {"value": "", **operation}, op=str, value=str)
-    if op not in OPERATIONS:
-        raise DataError(f"{place}: the operation {op[:20]!r} is none of {', '.join(OPERATIONS)}")
-    targets = [_node(f"{place}, positive candidate {at}", candidate) for at, candidate in enumerate(positive, 1)]
-    others = [_node(f"{place}, negative candidate {at}", candidate) for at, candidate in enumerate(negative, 1)]
-    value = "" if op == "CLICK" else " ".join(value.split())
-    return Step(html, tuple(dict.fromkeys(targets + others)), frozenset(targets), Operation(op, value), written)
+        raise DataError(f"{where}: a page of {len(html):,} characters, over the limit of {MAX_PAGE:,}")
+    name, value = fields(f"{where}, operation", {"value": "", **operation}, op=str, value=str)
+    if name not in OPERATIONS:
+        raise DataError(f"{where}: the operation {name[:20]!r} is none of {', '.join(OPERATIONS)}")
+    targets = _nodes(f"{where}, positive candidate", positive)
+    others = _nodes(f"{where}, negative candidate", negative)
+    value = "" if name == "CLICK" else " ".join(value.split())
+    return RecordedStep(
+        html, tuple(dict.fromkeys(targets + others)), frozenset(targets), Operation(name, value), written
+    )
 
 
-def _node(place: str, candidate) -> str:
-    if not isinstance(candidate, dict):
-        raise DataError(f"{place}: not an object but a {type(candidate).__name__}")
-    return fields(place, candidate, backend_node_id=str)[0]
+def _nodes(where: str, candidates: list) -> list[str]:
+    """Return the node ids of candidates."""
+    numbered = ((f"{where} {number}", candidate) for number, candidate in enumerate(candidates, 1))
+    return [fields(at, check_object(at, candidate), backend_node_id=str)[0] for at, candidate in numbered]

@@ -2,8 +2,7 @@
 
 from constrained.environments.question.env import Question, QuestionEnv
 from constrained.environments.question.index import LocalIndex, PassageIndex
-from constrained.environments.question.pages import page_collection
-from constrained.environments.question.passages import Collection, Passage
+from constrained.environments.question.passages import Collection, Passage, page_collection
 from constrained.environments.question.wikipedia import Wikipedia
 
 __all__ = [

@@ -1,19 +1,23 @@
 """Questions as a text environment: look things up in an index of passages, then answer.
 
 The actions are those of ``grammars/hotpotqa.lark`` (KnowAgent, appendix B): Search, Retrieve,
-Lookup, Finish.
+Lookup, Finish. Answers are scored by HotpotQA's F1 and exact match, labels by accuracy. The
+normalisation is SQuAD's (Rajpurkar et al., 2016), as in HotpotQA's official evaluation, which
+also counts "yes", "no" and "noanswer" only where they match exactly.
 """
 
 from __future__ import annotations
 
 import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from constrained.environments.base import Binding
 from constrained.environments.question.index import PassageIndex
 from constrained.environments.question.passages import Passage
-from constrained.environments.question.scores import MEASURES, exact_match
-from constrained.environments.question.words import STOP_WORDS, cut_words
+from constrained.environments.text_search import STOP_WORDS, cut_words
 from constrained.errors import GameError, ToolError
 
 FOUND = 5
@@ -21,8 +25,11 @@ FOUND = 5
 SHOWN_CHARACTERS = 1_200
 """Characters of a passage that an observation shows; Lookup reads all of it."""
 
-# These words, and "Search error", are those by which KnowAgent's released code tells such runs.
+# KnowAgent's released code recognises failed actions by these words and by "Search error".
 INVALID = "Invalid Action. There are Search[topic], Retrieve[title], Lookup[keyword], Finish[answer]."
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_WHOLE = frozenset(("yes", "no", "noanswer"))
 _ACTION = re.compile(r"\s*(Search|Retrieve|Lookup|Finish)\[(.*)\]\s*", re.DOTALL)
 
 
@@ -55,9 +62,9 @@ class QuestionEnv:
     ----------
     question : Question
     index : PassageIndex
-        May be shared by many environments; it opens itself, and `close` leaves it open.
+        May be shared by many environments; it opens itself.
     measures : sequence of str
-        Of `scores.MEASURES`; the first is the reward of an answer.
+        Keys of `MEASURES`; the first is the reward of an answer.
     word : str
         What the text is called: "Question", or "Claim".
 
@@ -66,16 +73,15 @@ class QuestionEnv:
     task : str
         The question.
     had_effect : bool
-        Whether the last action found something, or was an answer. What finds nothing changes nothing: the
-        passage read last stays where it was.
+        Whether the last action found something, or was an answer. An action that finds nothing changes nothing.
     passage : Passage or None
-        What was found last, which Lookup reads.
+        The passage found last, which Lookup reads.
     done : bool
         Whether an answer was given.
     """
 
     def __init__(
-        self, question: Question, index: PassageIndex, measures: tuple[str, ...] = ("f1", "em"), word: str = "Question"
+        self, question: Question, index: PassageIndex, measures: Sequence[str] = ("f1", "em"), word: str = "Question"
     ):
         self.question, self.index, self.measures = question, index, tuple(measures)
         self.task = question.text
@@ -83,7 +89,7 @@ class QuestionEnv:
         self.reset()
 
     def reset(self) -> str:
-        """Forget what was found, and return the question."""
+        """Forget the passages found, and return the question."""
         self.had_effect = True
         self.done = False
         self.passage: Passage | None = None
@@ -96,7 +102,7 @@ class QuestionEnv:
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action.
 
-        An index that fails or takes too long is answered "Search error", without effect.
+        If the index fails or takes too long, the answer is "Search error", without effect.
 
         Returns
         -------
@@ -133,7 +139,7 @@ class QuestionEnv:
         Returns
         -------
         dict
-            TITLE: titles seen and not open now; KEYWORD: words of the passage found last that
+            TITLE: titles seen, without the passage that is open; KEYWORD: words of that passage that
             Lookup still finds. Empty mappings where there are none.
         """
         passage = self.passage
@@ -148,13 +154,6 @@ class QuestionEnv:
     def outcome(self) -> dict[str, float]:
         """Return success (an exact match) and the measures; all 0 while there is no answer."""
         return dict(self._outcome)
-
-    def memory(self, first_observation: str) -> None:
-        """Return None: what was found is the history."""
-        return
-
-    def close(self) -> None:
-        """Nothing to free: the index serves others, too."""
 
     def _search(self, topic: str) -> str:
         found = self.index.search(topic, FOUND)
@@ -200,14 +199,39 @@ class QuestionEnv:
 
     def _sentences_with(self, keyword: str) -> list[str]:
         wanted = keyword.casefold()
-        return [s for s in self.passage.sentences if wanted and wanted in s.casefold()]
+        sentences = self.passage.sentences if self.passage else ()
+        return [sentence for sentence in sentences if wanted and wanted in sentence.casefold()]
 
 
 def _beginning(passage: Passage) -> str:
-    """As many whole sentences as are shown, at least the beginning of the first."""
+    """Return as many whole sentences as an observation shows, at least the beginning of the first."""
     shown = ""
     for sentence in passage.sentences:
         if len(shown) + len(sentence) >= SHOWN_CHARACTERS:
             return f"{shown or sentence[:SHOWN_CHARACTERS]} …"
         shown += f" {sentence}" if shown else sentence
     return shown
+
+
+def normalise(answer: str) -> str:
+    """Return an answer in lower case without punctuation, articles and extra space."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, gold: str) -> float:
+    """Whether the two are the same, normalised: 1.0 or 0.0. Of labels, this is the accuracy."""
+    return float(normalise(answer) == normalise(gold))
+
+
+def f1(answer: str, gold: str) -> float:
+    """Return the harmonic mean of precision and recall of the answer's words, 0 to 1."""
+    given, wanted = normalise(answer), normalise(gold)
+    if given != wanted and not _WHOLE.isdisjoint((given, wanted)):
+        return 0.0
+    words, gold_words = given.split(), wanted.split()
+    same = sum((Counter(words) & Counter(gold_words)).values())
+    return 2 * same / (len(words) + len(gold_words)) if same else 0.0
+
+
+MEASURES: dict[str, Callable[[str, str], float]] = {"f1": f1, "em": exact_match, "accuracy": exact_match}
+"""Name in tables -> function of (answer, gold answer)."""

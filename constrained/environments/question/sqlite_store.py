@@ -1,4 +1,4 @@
-"""Passages in SQLite's FTS5, from the standard library: one file, read by any number of processes."""
+"""A store of passages in SQLite's FTS5, from the standard library: one file, read by any number of processes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from constrained.environments.question.passages import Passage
-from constrained.environments.question.store import MAX_NAMED, TITLE_WEIGHT, VERSION
-from constrained.environments.question.words import name_key, title_key
+from constrained.environments.question.passages import MAX_NAMED, STORE_VERSION, TITLE_WEIGHT, Passage
+from constrained.environments.text_search import any_of, name_key, title_key
 from constrained.errors import DataError, ToolError
 
 QUERY_SECONDS = 10.0
 """Time that one query may take."""
 CHECKED_BYTES = 64 << 20
-"""Size up to which a file is checked throughout when it is opened (5 ms for 10 MB); beyond, only its length is."""
+"""Up to this size a whole file is checked when it is opened (5 ms for 10 MB); of larger ones only the length."""
 
 _SCHEMA = """
 CREATE TABLE page (id INTEGER PRIMARY KEY, title TEXT, name TEXT, content TEXT);
@@ -35,7 +34,7 @@ JOIN page USING (id) ORDER BY score DESC, id
 
 
 def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
-    """Write the passages to a new file; what says that it is whole comes last.
+    """Write the passages to a new file; the row by which it counts as complete comes last.
 
     Raises
     ------
@@ -44,19 +43,18 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
     """
     try:
         with closing(sqlite3.connect(path)) as connection, connection:
-            # What is cut short is thrown away whole, so no journal needs to be kept.
+            # An incomplete file is thrown away, so no journal is needed.
             connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + _SCHEMA)
             number = 0
             for number, passage in enumerate(passages, 1):
-                content = json.dumps([passage.title, passage.sentences], ensure_ascii=False)
-                row = (number, title_key(passage.title), name_key(passage.title), content)
+                row = (number, title_key(passage.title), name_key(passage.title), passage.to_json())
                 connection.execute("INSERT INTO page VALUES (?, ?, ?, ?)", row)
                 connection.execute(
                     "INSERT INTO words (rowid, title, text) VALUES (?, ?, ?)", (number, passage.title, passage.text)
                 )
             connection.execute("INSERT INTO words (words) VALUES ('optimize')")
             connection.executescript(_INDEXES)
-            connection.execute("INSERT INTO built VALUES (?, ?, ?)", (VERSION, fingerprint, number))
+            connection.execute("INSERT INTO built VALUES (?, ?, ?)", (STORE_VERSION, fingerprint, number))
         with path.open("rb") as file:
             os.fsync(file.fileno())
     except sqlite3.Error as error:
@@ -67,13 +65,13 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
 
 
 class SqliteStore:
-    """A file that :func:`build` wrote.
+    """A file written by `build`.
 
     Parameters
     ----------
     path : Path
     fingerprint : str
-        Of the passages it must hold.
+        Of the collection it must hold.
 
     Raises
     ------
@@ -91,38 +89,37 @@ class SqliteStore:
         pages, page_size = (self._ask(f"PRAGMA {name}")[0][0] for name in ("page_count", "page_size"))
         if size != pages * page_size or (size <= CHECKED_BYTES and self._ask("PRAGMA quick_check") != [("ok",)]):
             raise self._damaged("it is cut short or changed")
-        if [row[:2] for row in self._ask("SELECT * FROM built")] != [(VERSION, fingerprint)]:
+        if [row[:2] for row in self._ask("SELECT * FROM built")] != [(STORE_VERSION, fingerprint)]:
             raise self._damaged("it is not finished, or of other passages")
 
     def matching(self, terms: list[str], limit: int, titles_only: bool = False) -> list[tuple[Passage, float]]:
         """As `Store.matching`."""
         if not terms:
             return []
-        # Each word is a string of FTS5's own syntax; words have no quotes in them.
-        query = " OR ".join(f'"{term}"' for term in terms)
+        query = any_of(terms)
         found = self._ask(_MATCHING, TITLE_WEIGHT, f"{{title}} : ({query})" if titles_only else query, limit)
-        return [(_passage(content), score) for content, score in found]
+        return [(Passage.from_json(content), score) for content, score in found]
 
     def named(self, keys: Iterable[str]) -> list[Passage]:
         """As `Store.named`."""
-        # The keys as one value: a statement has room for few parameters.
-        asked = json.dumps(sorted(set(keys)))
+        # One parameter for all keys, as a statement takes few parameters.
+        wanted = json.dumps(sorted(set(keys)))
         query = "SELECT content FROM json_each(?) JOIN page ON page.name = json_each.value ORDER BY page.id LIMIT ?"
-        return [_passage(content) for (content,) in self._ask(query, asked, MAX_NAMED)]
+        return [Passage.from_json(content) for (content,) in self._ask(query, wanted, MAX_NAMED)]
 
     def titled(self, key: str) -> Passage | None:
         """As `Store.titled`."""
         found = self._ask("SELECT content FROM page WHERE title = ? ORDER BY id LIMIT 1", key)
-        return _passage(found[0][0]) if found else None
+        return Passage.from_json(found[0][0]) if found else None
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is asked again."""
+        """Close the file; the next query opens it again."""
         with self._lock:
             if self._opened and self._opened[0] == os.getpid():
                 self._opened[1].close()
             self._opened = None
 
-    def _ask(self, query: str, *values) -> list[tuple]:
+    def _ask(self, query: str, *values: object) -> list[tuple]:
         with self._lock:
             try:
                 connection = self._connection()
@@ -135,7 +132,7 @@ class SqliteStore:
                 raise self._damaged(str(error)) from error
 
     def _connection(self) -> sqlite3.Connection:
-        """This process's connection: one that was open when the process forked must not be used on both sides."""
+        """Return this process's connection: one that was open before a fork must not be used on both sides."""
         if self._opened is None or self._opened[0] != os.getpid():
             uri = f"{self._path.resolve().as_uri()}?mode=ro&immutable=1"
             self._opened = os.getpid(), sqlite3.connect(uri, uri=True, check_same_thread=False)
@@ -143,8 +140,3 @@ class SqliteStore:
 
     def _damaged(self, why: str) -> DataError:
         return DataError(f"the index {self._path} can't be used: {why}", hint="delete it: it is built again")
-
-
-def _passage(content: str) -> Passage:
-    title, sentences = json.loads(content)
-    return Passage(title, tuple(sentences))

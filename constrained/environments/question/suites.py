@@ -1,28 +1,40 @@
-"""HotpotQA, StrategyQA and FEVER as suites."""
+"""HotpotQA, StrategyQA and FEVER: their questions, the passages that come with them, and the suites.
+
+HotpotQA (Yang et al., 2018) is read from its "distractor" files. StrategyQA (Geva et al., 2021) has facts; its answers
+are yes or no. FEVER's claims (Thorne et al., 2018) come with the titles of the pages that decide them, not with the
+pages: to play them, give FEVER's own dump (``wiki-pages``, see `passages.page_collection`), or use live Wikipedia.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
-from constrained.environments.data import data_file
-from constrained.environments.question import fever as fever_claims
-from constrained.environments.question import hotpotqa as hotpot
-from constrained.environments.question import strategyqa as strategy
+from constrained.environments.data import data_file, fields, is_text_list, read_rows
 from constrained.environments.question.env import Question, QuestionEnv
 from constrained.environments.question.index import LocalIndex, PassageIndex
-from constrained.environments.question.pages import page_collection
+from constrained.environments.question.passages import Collection, Passage, fever_text, make_passage, page_collection
 from constrained.environments.question.wikipedia import Wikipedia
-from constrained.environments.suite import Suite, Task
+from constrained.environments.suite import Suite, Task, check_split
+from constrained.environments.text_search import clean_title
 from constrained.errors import DataError
+
+HOTPOTQA = "hotpotqa/hotpot_train_500_with_context.json.gz"
+"""The 500 training questions that KnowAgent learned from: 86 easy, 329 medium, 85 hard."""
+STRATEGYQA = "strategyqa/train.json.gz"
+"""All 2,061 questions whose answers are public."""
+FEVER = "fever/paper_dev_first2000.jsonl.gz"
+"""The first 2,000 claims of FEVER's development set."""
+FEVER_PAGES = "fever/wiki-pages"
+"""Where FEVER's pages are looked for in the data folder."""
 
 SPLITS = ("local", "live")
 """What questions are looked up in: the passages that came with them, or live Wikipedia."""
-
-FEVER_PAGES = "fever/wiki-pages"
-"""Where in the data folder FEVER's pages are looked for."""
+LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFO")
 
 
 def hotpotqa(
@@ -46,9 +58,9 @@ def hotpotqa(
     DataError
         No such split, or the data isn't there or malformed.
     """
-    where, index = _place("hotpotqa", split, index, lambda: LocalIndex(hotpot.load_paragraphs()))
-    tasks = _tasks(hotpot.load_questions()[:limit], index, ("f1", "em"))
-    return Suite(f"hotpotqa/{where}", "hotpotqa", tasks, 10, ("success", "f1", "em"))
+    source, index = _lookup("hotpotqa", split, index, lambda: LocalIndex(hotpotqa_paragraphs()))
+    tasks = _tasks(load_hotpotqa()[:limit], index, ("f1", "em"))
+    return Suite(f"hotpotqa/{source}", "hotpotqa", tasks, 10, ("success", "f1", "em"))
 
 
 def hotpotqa_seen(
@@ -63,9 +75,9 @@ def strategyqa(
     *, split: str | None = None, limit: int | None = None, seed: int = 0, index: PassageIndex | None = None
 ) -> Suite:
     """StrategyQA's 2,061 questions over all their facts; arguments as for `hotpotqa`."""
-    where, index = _place("strategyqa", split, index, lambda: LocalIndex(strategy.load_facts()))
-    tasks = _tasks(strategy.load_questions()[:limit], index, ("accuracy",))
-    return Suite(f"strategyqa/{where}", "strategyqa", tasks, 10, ("success", "accuracy"))
+    source, index = _lookup("strategyqa", split, index, lambda: LocalIndex(strategyqa_facts()))
+    tasks = _tasks(load_strategyqa()[:limit], index, ("accuracy",))
+    return Suite(f"strategyqa/{source}", "strategyqa", tasks, 10, ("success", "accuracy"))
 
 
 def fever(
@@ -73,21 +85,20 @@ def fever(
 ) -> Suite:
     """FEVER's first 2,000 development claims within 8 steps, as WESE counts; arguments as for `hotpotqa`.
 
-    The claims come without pages: "local" needs FEVER's dump of Wikipedia in `FEVER_PAGES` of the
-    data folder.
+    "local" needs FEVER's dump of Wikipedia in `FEVER_PAGES` of the data folder.
 
     Raises
     ------
     DataError
         As `hotpotqa`, and where there are no pages.
     """
-    where, index = _place("fever", split, index, _fever_index)
-    tasks = _tasks(fever_claims.load_claims()[:limit], index, ("accuracy",), "Claim")
-    return Suite(f"fever/{where}", "fever", tasks, 8, ("success", "accuracy"))
+    source, index = _lookup("fever", split, index, _fever_index)
+    tasks = _tasks(load_fever()[:limit], index, ("accuracy",), "Claim")
+    return Suite(f"fever/{source}", "fever", tasks, 8, ("success", "accuracy"))
 
 
 def _fever_index() -> LocalIndex:
-    folder = data_file(fever_claims.FILE).parents[1] / FEVER_PAGES
+    folder = data_file(FEVER).parents[1] / FEVER_PAGES
     if not folder.exists():
         raise DataError(
             f"FEVER's claims come without their pages, and there is no {folder}",
@@ -96,22 +107,136 @@ def _fever_index() -> LocalIndex:
     return LocalIndex(page_collection(folder))
 
 
-def _place(
+def _lookup(
     name: str, split: str | None, index: PassageIndex | None, local: Callable[[], PassageIndex]
 ) -> tuple[str, PassageIndex]:
-    """Where things are looked up: what to call it, and the index."""
-    if split not in (None, *SPLITS):
-        raise DataError(f"{name} has no split {split!r}", hint=f"there are: {', '.join(SPLITS)}")
+    """Return the name of what things are looked up in, and the index."""
+    split = check_split(name, split, SPLITS)
     if index is not None:
         return "own index", index
-    return (split, Wikipedia()) if split == "live" else (SPLITS[0], local())
+    return split, Wikipedia() if split == "live" else local()
 
 
 def _tasks(
-    questions: list[Question], index: PassageIndex, measures: tuple[str, ...], word: str = "Question"
+    questions: Sequence[Question], index: PassageIndex, measures: tuple[str, ...], word: str = "Question"
 ) -> list[Task]:
-    repeated = [name for name, count in Counter(q.name for q in questions).items() if count > 1]
+    repeated = [name for name, count in Counter(question.name for question in questions).items() if count > 1]
     if repeated:
-        hint = "results are kept by name: give each its own"
-        raise DataError(f"{repeated[0]!r} names several questions", hint)
+        raise DataError(f"{repeated[0]!r} names several questions", "results are kept by name: give each its own")
     return [Task(q.name, q.kind, partial(QuestionEnv, q, index, measures, word)) for q in questions]
+
+
+def load_hotpotqa(path: str | Path | None = None) -> list[Question]:
+    """Return the questions of a file of HotpotQA with their level as kind; default: `HOTPOTQA`.
+
+    Raises
+    ------
+    DataError
+        The file is missing or damaged, or a row is malformed; it says which.
+    """
+    questions = []
+    for where, row in read_rows(path or data_file(HOTPOTQA)):
+        name, level, text, answer = fields(where, row, _id=str, level=str, question=str, answer=str)
+        titles = dict.fromkeys(clean_title(title) for title, _ in _pairs(where, row, "supporting_facts", int))
+        questions.append(Question(name, level, text.strip(), answer.strip(), tuple(titles)))
+    return questions
+
+
+def hotpotqa_paragraphs(path: str | Path | None = None) -> Collection:
+    """Return the paragraphs of all questions of a file, each once; default: `HOTPOTQA`."""
+    return Collection.of_files([Path(path or data_file(HOTPOTQA))], read_paragraphs)
+
+
+def read_paragraphs(files: list[Path]) -> Iterator[Passage]:
+    """Yield the distinct paragraphs of HotpotQA's files in their order.
+
+    Raises
+    ------
+    DataError
+        A row is malformed.
+    """
+    seen: set[bytes] = set()  # digests: the training set has 900,000 paragraphs
+    for file in files:
+        for where, row in read_rows(file):
+            for title, sentences in _pairs(where, row, "context", list):
+                if not is_text_list(sentences):
+                    raise DataError(f"{where}: the paragraph {title!r} is no list of texts")
+                passage = make_passage(where, title, sentences)
+                digest = hashlib.blake2b(repr(passage).encode(), digest_size=16).digest()
+                if digest not in seen:
+                    seen.add(digest)
+                    yield passage
+
+
+def _pairs(where: str, row: dict, name: str, kind: type) -> list[tuple[str, object]]:
+    """Return a row's list of [title, something of that type]."""
+    [pairs] = fields(where, row, **{name: list})
+    for pair in pairs:
+        if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], kind)):
+            raise DataError(f"{where}: {name!r} holds {str(pair)[:60]}, which is no title with {kind.__name__}")
+    return [(title, other) for title, other in pairs]
+
+
+def load_strategyqa(path: str | Path | None = None) -> list[Question]:
+    """Return the questions of a file of StrategyQA with the answer as kind; default: `STRATEGYQA`.
+
+    Raises
+    ------
+    DataError
+        As `load_hotpotqa`.
+    """
+    questions = []
+    for where, row in read_rows(path or data_file(STRATEGYQA)):
+        name, term, text, yes = fields(where, row, qid=str, term=str, question=str, answer=bool)
+        answer = "yes" if yes else "no"
+        questions.append(Question(name, answer, text.strip(), answer, (clean_title(term),)))
+    return questions
+
+
+def strategyqa_facts(path: str | Path | None = None) -> Collection:
+    """Return the facts of a file as passages, one for each term that questions are about; default: `STRATEGYQA`."""
+    return Collection.of_files([Path(path or data_file(STRATEGYQA))], read_facts)
+
+
+def read_facts(files: list[Path]) -> Iterator[Passage]:
+    """Yield a passage for each of StrategyQA's terms: the facts of all its questions, each once.
+
+    Raises
+    ------
+    DataError
+        A row is malformed.
+    """
+    facts: dict[str, dict[str, None]] = {}
+    first_row: dict[str, str] = {}
+    for file in files:
+        for where, row in read_rows(file):
+            term, listed = fields(where, row, term=str, facts=list)
+            if not is_text_list(listed):
+                raise DataError(f"{where}: 'facts' is no list of texts")
+            facts.setdefault(term, {}).update(dict.fromkeys(listed))
+            first_row.setdefault(term, where)
+    for term, sentences in facts.items():
+        if any(sentence.strip() for sentence in sentences):
+            yield make_passage(first_row[term], term, sentences)
+
+
+def load_fever(path: str | Path | None = None) -> list[Question]:
+    """Return the claims of a file of FEVER with their label as kind and answer; default: `FEVER`.
+
+    Raises
+    ------
+    DataError
+        As `load_hotpotqa`.
+    """
+    claims = []
+    for where, row in read_rows(path or data_file(FEVER)):
+        number, label, text, evidence = fields(where, row, id=int, label=str, claim=str, evidence=list)
+        if label not in LABELS:
+            raise DataError(f"{where}: the label is {label!r}", hint=f"labels are {', '.join(LABELS)}")
+        try:
+            titles = [title for annotation in evidence for _, _, title, _ in annotation if title is not None]
+            pages = dict.fromkeys(clean_title(fever_text(title)) for title in titles)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{where}: 'evidence' is not a list of lists of four: {error}") from error
+        claims.append(Question(str(number), label, text.strip(), label, tuple(pages)))
+    return claims

@@ -1,4 +1,4 @@
-"""Passages in tantivy, for collections of millions: the optional extra ``tantivy``. One folder."""
+"""A store of passages in tantivy (the optional extra ``tantivy``), for collections of millions: one folder."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from constrained.environments.question.passages import Passage
-from constrained.environments.question.store import MAX_NAMED, TITLE_WEIGHT, VERSION
-from constrained.environments.question.words import name_key, title_key
-from constrained.errors import DataError
+from constrained.environments.question.passages import MAX_NAMED, STORE_VERSION, TITLE_WEIGHT, Passage
+from constrained.environments.text_search import name_key, title_key
+from constrained.errors import DataError, install_hint
 
 HEAP_BYTES = 128 << 20
 """Memory for building."""
@@ -18,7 +17,7 @@ _STEMMED = "stemmed"
 
 
 def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
-    """Write the passages to a new folder; the list of its files, by which it counts as whole, comes last.
+    """Write the passages to a new folder; the list of its files, by which it counts as complete, comes last.
 
     Raises
     ------
@@ -33,8 +32,8 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
         writer = index.writer(HEAP_BYTES, 1)  # one thread: the same passages give the same index
         for number, passage in enumerate(passages, 1):
             document = tantivy.Document()
-            # The title stands in the text as often as it counts: scored as a field of its own, a word that is rare
-            # in titles would outweigh all others (recall at 5 of 0.68 instead of 0.78).
+            # The title is repeated in the text as often as its weight says: scored as a field of its own, a word that
+            # is rare in titles would outweigh all others (recall at 5 of 0.68 instead of 0.78).
             for field, text in {
                 "title": passage.title,
                 "text": " ".join([passage.title] * TITLE_WEIGHT + [passage.text]),
@@ -42,7 +41,7 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
                 "name": name_key(passage.title),
             }.items():
                 document.add_text(field, text)
-            document.add_bytes("content", json.dumps([passage.title, passage.sentences]).encode())
+            document.add_bytes("content", passage.to_json().encode())
             document.add_unsigned("number", number)
             writer.add_document(document)
         writer.commit()
@@ -50,18 +49,18 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
     except (ValueError, OSError) as error:
         raise DataError(f"tantivy can't build the index {path}: {error}") from error
     sizes = {file.name: file.stat().st_size for file in path.iterdir() if not file.name.startswith(".")}
-    facts = {"version": VERSION, "fingerprint": fingerprint, "sizes": sizes}
+    facts = {"version": STORE_VERSION, "fingerprint": fingerprint, "sizes": sizes}
     (path / _MANIFEST).write_text(json.dumps(facts), encoding="utf-8")
 
 
 class TantivyStore:
-    """A folder that :func:`build` wrote.
+    """A folder written by `build`.
 
     Parameters
     ----------
     path : Path
     fingerprint : str
-        Of the passages it must hold.
+        Of the collection it must hold.
 
     Raises
     ------
@@ -78,7 +77,7 @@ class TantivyStore:
         try:
             facts = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
             whole = all((path / name).stat().st_size == size for name, size in facts["sizes"].items())
-            if not whole or (facts["version"], facts["fingerprint"]) != (VERSION, fingerprint):
+            if not whole or (facts["version"], facts["fingerprint"]) != (STORE_VERSION, fingerprint):
                 raise ValueError("it is cut short, or of other passages")
             index = self._tantivy.Index.open(str(path))
             index.config_reader("Manual")
@@ -90,7 +89,7 @@ class TantivyStore:
 
     def matching(self, terms: list[str], limit: int, titles_only: bool = False) -> list[tuple[Passage, float]]:
         """As `Store.matching`."""
-        # Queries are made of objects, not of text: there is no syntax to get wrong.
+        # Queries are built as objects, so no text is read as query syntax.
         query, either = self._tantivy.Query, self._tantivy.Occur.Should
         field = "title" if titles_only else "text"
         tokens = dict.fromkeys(token for term in terms for token in self._analyzer.analyze(term))
@@ -111,24 +110,19 @@ class TantivyStore:
         return found[0][0] if found else None
 
     def close(self) -> None:
-        """Nothing to do: its files are mapped into memory, and let go with the object."""
+        """Do nothing: the files are memory-mapped, and released with the object."""
 
     def _find(self, query, limit: int) -> list[tuple[Passage, float]]:
         try:
             hits = self._searcher.search(query, limit).hits
             found = [(self._searcher.doc(address), score) for score, address in hits]
             found.sort(key=lambda hit: (-hit[1], hit[0].get_first("number")))
-            return [(_passage(document.get_first("content")), score) for document, score in found]
+            return [(Passage.from_json(document.get_first("content")), score) for document, score in found]
         except (ValueError, OSError) as error:
             raise self._damaged(error) from error
 
-    def _damaged(self, why) -> DataError:
+    def _damaged(self, why: object) -> DataError:
         return DataError(f"the index {self._path} can't be used: {why}", hint="delete it: it is built again")
-
-
-def _passage(content: bytes) -> Passage:
-    title, sentences = json.loads(content)
-    return Passage(title, tuple(sentences))
 
 
 def import_tantivy():
@@ -136,7 +130,7 @@ def import_tantivy():
     try:
         import tantivy
     except ImportError:
-        raise DataError("tantivy is not installed", hint='pip install "constrained[tantivy]"') from None
+        raise DataError("tantivy is not installed", hint=install_hint("tantivy")) from None
     return tantivy
 
 
@@ -152,7 +146,7 @@ def _schema(tantivy):
 
 
 def _analyzer(tantivy):
-    """As FTS5 is set: words, small letters without their marks, English endings cut."""
+    """Return an analyzer like FTS5's: words in lower case, without diacritics, with English endings removed."""
     steps = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
     for step in (tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold(), tantivy.Filter.stemmer("english")):
         steps = steps.filter(step)

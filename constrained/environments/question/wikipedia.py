@@ -1,7 +1,7 @@
-"""Live Wikipedia, or any other MediaWiki, as an index: for users with a network.
+"""Live Wikipedia, or any other MediaWiki, as an index.
 
-Every request has a limit of time and of size; what fails is a `ToolError`, which `QuestionEnv`
-tells the agent. The API is MediaWiki's ``action=query`` with the extension TextExtracts, and
+Every request has a limit of time and of size; a failure is a `ToolError`, which `QuestionEnv`
+reports to the agent. The API is MediaWiki's ``action=query`` with the extension TextExtracts, and
 ``action=opensearch``.
 """
 
@@ -17,17 +17,16 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 
-from constrained import __version__
-from constrained.environments.question.passages import Passage, make_passage
-from constrained.environments.question.sentences import cut_sentences
-from constrained.environments.question.words import MAX_CHARACTERS, cut_words
+from constrained.environments.question.passages import Passage, cut_sentences, make_passage
+from constrained.environments.text_search import MAX_CHARACTERS, cut_words
 from constrained.errors import DataError, ToolError
+from constrained.version import __version__
 
 MAX_BYTES = 4 << 20
 """Bytes of an answer that are read; the longest pages of Wikipedia have about 1 MB of text."""
 MAX_EXTRACTS = 20
 """Introductions that one request may ask for (TextExtracts' own limit)."""
-_BUSY = (429, 503)  # asked again, twice, after the time that the wiki names; `timeout` bounds that, too
+_BUSY = (429, 503)  # answers after which a request is repeated, twice, within `timeout`
 _NO_TITLE = frozenset("#<>[]{}|\n\t\x1f")
 
 
@@ -40,9 +39,9 @@ class Wikipedia:
     url : str
         Of its ``api.php``.
     timeout : float
-        Seconds that a request may take in all, finding the host included.
+        Seconds that a request may take in all, including the look-up of the host's name.
     contact : str
-        Who to turn to, in the User-Agent: Wikimedia asks for a page or an address.
+        A page or an address for the User-Agent, as Wikimedia asks for.
     """
 
     url: str = "https://en.wikipedia.org/w/api.php"
@@ -55,7 +54,7 @@ class Wikipedia:
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """As `PassageIndex.search`: the introductions of what the wiki's search finds."""
-        # Words only: its search has operators, some of them costly (insource:/…/).
+        # Words only: the search has operators, some of them costly (insource:/…/).
         words = " ".join(cut_words(query[:MAX_CHARACTERS])[:50])
         if not words:
             return []
@@ -81,12 +80,12 @@ class Wikipedia:
         return [str(title) for title in answer[1]][:limit]
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no connection is kept open."""
 
-    def _pages(self, **asked) -> list[Passage]:
-        answer = self._ask(action="query", prop="extracts", explaintext=1, exsectionformat="plain", **asked)
+    def _pages(self, **parameters) -> list[Passage]:
+        answer = self._ask(action="query", prop="extracts", explaintext=1, exsectionformat="plain", **parameters)
         try:
-            # Where nothing is found there is no "query"; what is found comes in no order.
+            # Without a result there is no "query"; results come unordered.
             pages = sorted(answer.get("query", {"pages": []})["pages"], key=lambda page: page.get("index", 0))
             return [
                 make_passage(self._host, page["title"], cut_sentences(page["extract"]))
@@ -100,10 +99,12 @@ class Wikipedia:
     def _host(self) -> str:
         return urllib.parse.urlsplit(self.url).netloc
 
-    def _ask(self, **asked):
-        """The API's answer, or ToolError."""
+    def _ask(self, **parameters):
+        """Return the API's answer; raise ToolError for any failure."""
         try:
-            answer = json.loads(_within(self.timeout, self._fetch, {**asked, "format": "json", "formatversion": 2}))
+            answer = json.loads(
+                _within(self.timeout, self._fetch, {**parameters, "format": "json", "formatversion": 2})
+            )
         except urllib.error.HTTPError as error:
             raise ToolError(f"{self._host} answered {error.code} {error.reason}") from None
         except (OSError, http.client.HTTPException) as error:
@@ -117,8 +118,8 @@ class Wikipedia:
             raise ToolError(f"{self._host} refused: {answer['error']}")
         return answer
 
-    def _fetch(self, asked: dict) -> bytes:
-        address = f"{self.url}?{urllib.parse.urlencode(asked, errors='replace')}"
+    def _fetch(self, parameters: dict) -> bytes:
+        address = f"{self.url}?{urllib.parse.urlencode(parameters, errors='replace')}"
         agent = f"constrained/{__version__} ({self.contact or 'research agent'}) Python-urllib"
         request = urllib.request.Request(address, headers={"User-Agent": agent, "Accept": "application/json"})
         for wait in (True, True, False):
@@ -129,25 +130,25 @@ class Wikipedia:
             except urllib.error.HTTPError as error:
                 if error.code not in _BUSY or not wait:
                     raise
-                asked_for = error.headers.get("Retry-After", "")
-                time.sleep(min(int(asked_for), self.timeout) if asked_for.isdecimal() else 1)
+                retry_after = error.headers.get("Retry-After", "")
+                time.sleep(min(int(retry_after), self.timeout) if retry_after.isdecimal() else 1)
         if len(content) > MAX_BYTES:
             raise ToolError(f"{self._host} gave more than {MAX_BYTES:,} bytes")
         return content
 
 
 def _within(seconds: float, function, *arguments):
-    """What the function returns or raises; TimeoutError once the time is over.
+    """Return or raise what the function does, or raise TimeoutError once the time is over.
 
-    A socket's own timeout bounds neither the look-up of a host's name nor an answer that comes
-    byte by byte, so this waits for a thread, and leaves it behind if need be.
+    A socket's own timeout bounds neither the look-up of a host's name nor an answer that arrives
+    byte by byte, so the function runs in a thread, which is abandoned after the timeout.
     """
     answers: queue.Queue = queue.Queue(1)
 
     def run() -> None:
         try:
             answers.put((function(*arguments), None))
-        except Exception as error:  # handed to who asked
+        except Exception as error:  # raised in the calling thread
             answers.put((None, error))
 
     threading.Thread(target=run, daemon=True).start()

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import re
 import weakref
+from functools import partial
+from itertools import zip_longest
 
 from constrained.environments.base import Binding
-from constrained.environments.scienceworld.answers import refused
 from constrained.environments.scienceworld.process import ANSWER_SECONDS
-from constrained.environments.scienceworld.simulator import borrow, give_back
-from constrained.environments.scienceworld.slots import asked, bindings
+from constrained.environments.scienceworld.scene import choices_of
+from constrained.environments.scienceworld.simulator import SPLITS, Simulator, borrow, give_back
+from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError
+
+# The simulator reports a failure in words only. These are all refusals of its sixteen kinds of action and of its parser
+# (version 1.2.3); a test compares them with the actions' own checks.
+_REFUSALS = (
+    r"No known action matches that input\.",
+    r"Unknown action\. .*",
+    r"<?ERROR\b.*",
+    r"<unknown catch>",
+    r"I'm not sure (?:what that means|how to use|how to pour) ?.*",
+    r"It'?s not clear how to .*",
+    r"The .* is (?:already (?:open|closed|activated|deactivated)|not (?:open|openable|closeable|moveable|edible"
+    r"|a container|something that can be activated))\.",
+    r"The .* (?:isn't open, so you can't see inside|does not contain any liquids to dunk into|is in is not movable"
+    r"|is empty, so there's nothing to pour)\.",
+    r"The .* can't be poured out,? because it.*",
+    r"The liquids in .* aren't able to move\.",
+    r"The door doesn't appear to go anywhere\.",
+    r".* is already connected, and must be disconnected before it can be connected to something else",
+    r".* appears broken, and can't be activated or deactivated\.",
+    r"Connections must specify specific points of contact on .*",
+    r"Something can't be connected to itself\.",
+    r"You must disconnect entire objects \(such as .*",
+    r"You can't (?:move|dunk) something into itself\.",
+    r"You can't (?:pick up|pour) a (?:liquid|gas) directly\..*",
+    r"That can't be moved there.*",
+    r"That object (?:already appears|does not appear) to be in the inventory\.",
+    r"That is already flushing\.",
+    r"That container is empty, so there are no items to mix\.",
+    r"There is only one thing \(.*",
+    r"Mixing the contents of the .* does not appear to produce anything new\.",
+)
+_REFUSAL = re.compile("|".join(_REFUSALS))
 
 
 class ScienceWorldEnv:
-    """Play one task, in a Java process that the next one may use again.
+    """Play one task, in a Java process that later tasks use again.
 
     Parameters
     ----------
@@ -33,7 +68,7 @@ class ScienceWorldEnv:
     had_effect : bool
         Whether the last action was understood and possible, or led to a question.
     score : float
-        What the task's goals reached so far are worth, 0 to 1; -1 after focusing on the wrong thing.
+        The points for the task's goals reached so far, 0 to 1; -1 after focusing on the wrong thing.
     done : bool
         Whether the task is over: solved, or failed.
 
@@ -43,24 +78,25 @@ class ScienceWorldEnv:
         When Java or the package is missing, or there is no such task or variation.
     """
 
-    # "open" shows what is inside and leads through doors; "answer" is all there is after a question
+    # "open" shows what is inside and opens doors; "answer" is the only action after a question.
     exploring = ("look_around", "look_at", "look_in", "read", "inventory", "go", "open", "answer")
 
     def __init__(
         self, name: str, variation: int = 0, *, simplifications: str = "", answer_seconds: float = ANSWER_SECONDS
     ):
         self.name = f"{name}/{variation}"
-        self._which = name, variation, simplifications
+        self._arguments = name, variation, simplifications
         self._answer_seconds = answer_seconds
-        self._simulator = None
+        self._simulator: Simulator | None = None
         self._open()
 
     def reset(self) -> str:
         """Start the task anew, in a new process if the last one died; return the task and the room."""
-        if not self._fresh or self._simulator is None or not self._simulator.process.usable:
-            self._open()
+        simulator = self._simulator
+        if simulator is None or not self._fresh or not simulator.process.usable:
+            simulator = self._open()
         self._fresh = False
-        return f"{self.task}\n\n{self._simulator.look().strip()}"
+        return f"{self.task}\n\n{simulator.look().strip()}"
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action, or answer the question that the last one led to.
@@ -82,25 +118,20 @@ class ScienceWorldEnv:
             raise GameError(f"the task {self.name} is over", hint="call reset() to play it again")
         self._fresh, self._view = False, None
         observation, score, self.done = simulator.step(action.strip())
-        self._choices = asked(observation)
+        self._choices = choices_of(observation)
         self.had_effect = not refused(observation)
         reward, self.score = score - self.score, score
         return observation.strip(), reward, self.done
 
     def view(self) -> dict[str, Binding]:
         """Return what each slot of ``grammars/scienceworld.lark`` may be bound to now."""
-        simulator = self._playing()
         if self._view is None:
-            self._view = bindings(simulator, self._choices)
+            self._view = self._playing().bindings(self._choices)
         return dict(self._view)
 
     def outcome(self) -> dict[str, float]:
         """Return whether the task is solved, and the score, 0 where it failed."""
         return {"success": float(self.score == 1.0), "score": max(0.0, self.score)}
-
-    def memory(self, first_observation: str) -> None:
-        """There is no summary of a science task: a prompt holds the history."""
-        return
 
     def close(self) -> None:
         """Leave the simulator to the next task of this process; safe to call twice."""
@@ -108,16 +139,55 @@ class ScienceWorldEnv:
             self._simulator = None
             self._release()
 
-    def _open(self) -> None:
+    def _open(self) -> Simulator:
         self.close()
-        self._simulator = borrow(self._answer_seconds)
-        self._release = weakref.finalize(self, give_back, self._simulator)
-        self._release.atexit = False  # then the process ends by itself
-        self.task = self._simulator.load(*self._which)
-        self._fresh, self._view, self._choices = True, None, []
+        simulator = self._simulator = borrow(self._answer_seconds)
+        self._release = weakref.finalize(self, give_back, simulator)
+        self._release.atexit = False  # at exit the simulator's process ends by itself
+        self.task = simulator.load(*self._arguments)
+        self._fresh, self._choices = True, list[str]()
+        self._view: dict[str, Binding] | None = None
         self.had_effect, self.score, self.done = True, 0.0, False
+        return simulator
 
-    def _playing(self):
+    def _playing(self) -> Simulator:
         if self._simulator is None:
             raise GameError(f"the task {self.name} was closed", hint="call reset() to play it again")
         return self._simulator
+
+
+def refused(observation: str) -> bool:
+    """Whether an observation says that the action wasn't understood, wasn't possible, or changed nothing."""
+    return _REFUSAL.fullmatch(observation.strip()) is not None
+
+
+def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0, max_steps: int = 50) -> Suite:
+    """The variations of all 30 tasks in one of the package's splits; `seed` changes nothing.
+
+    The first variation of each task comes first, then the second of each, so that a limit takes from all of them.
+
+    Parameters
+    ----------
+    split : {"dev", "test", "train"}, optional
+        Default: "test".
+    limit : int, optional
+    seed : int
+    max_steps : int, optional
+        Default: WESE's limit (its section 4.1); the package's own is 100.
+
+    Raises
+    ------
+    DataError
+        No such split.
+    GameError
+        Java or the package isn't there.
+    """
+    split = check_split("scienceworld", split, tuple(SPLITS))
+    simulator = borrow()
+    try:
+        columns = [[(name, i) for i in simulator.variations(name, split)] for name in simulator.tasks]
+    finally:
+        give_back(simulator)
+    chosen = [task for row in zip_longest(*columns) for task in row if task is not None]
+    tasks = [Task(f"{name}/{i}", name, partial(ScienceWorldEnv, name, i)) for name, i in chosen[:limit]]
+    return Suite(f"scienceworld/{split}", "scienceworld", tasks, max_steps, ("success", "score"))

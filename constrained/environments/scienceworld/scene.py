@@ -1,43 +1,68 @@
-"""What is there and what can be done with it, as the simulator itself tells.
+"""The scene: which things can be named and what can be done with them, from the simulator; and the slots' values.
 
 The package lists one name for each thing, those in closed containers included, and takes a tenth of a second
-and more for it. Here the parser's own functions say which things can be named now, and by which names; the
-actions' own say what they would be done to.
+and more for it. Here the functions of its parser say which things can be named now, and by which names; the
+functions of its actions say which things they can be done to.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from constrained.environments.scienceworld.functions import Functions
+from constrained.environments.base import Binding
+from constrained.environments.scienceworld.java_calls import JavaFunctions
 
+ABLE = {
+    "OPENABLE": ("open", "close"),
+    "WAY": ("go to",),
+    "CONTAINER": ("look in",),
+    "MOVABLE": ("pick up", "put down"),
+    "HELD": ("put down",),
+    "POURABLE": ("pour",),
+    "VESSEL": ("dunk into",),
+    "LIQUID": ("dunk",),
+    "OFF": ("activate",),
+    "ON": ("deactivate",),
+    "TOOL": ("use",),
+    "TERMINAL": ("connect",),
+    "WIRED": ("disconnect",),
+    "FOOD": ("eat",),
+    "DOCUMENT": ("read",),
+    "TOILET": ("flush",),
+}
+"""Slot -> the kinds of action that can be done to its things."""
+
+_CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)
+QUESTION = "Ambiguous request"
 ACTIONS = (
     "OpenDoor", "CloseDoor", "MoveThroughDoor", "LookIn", "Activate", "Deactivate", "Eat", "Read", "Flush",
     "PickUpObjectIntoInventory", "PutDownObjectIntoInventory", "PourObject", "DunkObject", "UseDevice",
 )  # fmt: skip
-"""The simulator's classes that are asked. What can be moved is what can be picked up or put down, and goes where one
-can look in; terminals tell whether they are connected; anything can be looked at and focused on."""
+"""The simulator's action classes that are queried. The others follow: what can be moved is what can be picked up or put
+down, and goes where one can look in; terminals tell whether they are connected; anything can be looked at."""
 
 _OF_THE_AGENT = ("PickUpObjectIntoInventory", "PutDownObjectIntoInventory")
 _OBJECT = re.compile(r"\(?ObjectID \((\d+), name: (.*?), type: ")
-_POSSIBLE = re.compile(r"([a-z ]+?) (\d+)(?: [a-z]+ (\d+))?")
+_POSSIBLE = re.compile(r"([a-z ]+?) (\d+)(?: [a-z]+ (\d+))?$")
 _THING = "scienceworld.struct.EnvObject"
 _TERMINAL = "scienceworld.objects.electricalcomponent.Terminal"
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What could be named now.
+    """The things that can be named now.
 
     Attributes
     ----------
     names : dict of int to list of str
-        Thing -> all that it goes by, in small letters.
+        Thing -> all its names, in small letters.
     terminals : dict of int to list of str
-        The same for what can be connected and isn't shown: each plain thing has two terminals.
+        The same for terminals, which aren't shown but can be connected: each plain thing has two.
     capitals : list of str
-        Those names of things that observations write with capitals.
+        The names that observations write with capitals.
     able : dict of str to set of int
         Kind of action ("open", "pour", "connect", ...) -> what it can be done to; "dunk into": the second thing.
     """
@@ -49,16 +74,16 @@ class Scene:
 
 
 class Observer:
-    """Asks one simulator about the scene.
+    """Queries one simulator for its scene.
 
     Parameters
     ----------
     gateway : py4j.java_gateway.JavaGateway
     """
 
-    def __init__(self, gateway):
+    def __init__(self, gateway: Any):
         jvm = gateway.jvm
-        make = self._functions = Functions(gateway)
+        make = self._functions = JavaFunctions(gateway)
         thing, strings = _THING.replace(".", "/"), "Lscala/collection/immutable/Set;"
         show = make.method("java.lang.String", "valueOf", "(Ljava/lang/Object;)Ljava/lang/String;", static=True)
         listing = make.method("scala.collection.TraversableOnce", "mkString", "(Ljava/lang/String;)Ljava/lang/String;")
@@ -88,8 +113,8 @@ class Observer:
         # The actions name each thing by its number.
         self._numbers = jvm.scala.Predef.Map().empty().withDefault(make.implement("scala.Function1", show))
 
-    def observe(self, interface) -> Scene:
-        """Return what is there now.
+    def observe(self, interface: Any) -> Scene:
+        """Return the scene now.
 
         Parameters
         ----------
@@ -99,7 +124,7 @@ class Observer:
         make = self._functions
         agent = interface.agent()
         room = agent.getContainer().get()
-        # Asked for what isn't hidden, the simulator leaves out the drain of a sink.
+        # Hidden things are filtered here: the simulator's own filter leaves out the drain of a sink.
         things = self._collect(room, True).union(self._collect(agent, True)).toSeq().filterNot(self._hidden)
         inside = room.getContainedAccessibleObjectsOfType(True, True, self._terminals)
         carried = agent.getContainedAccessibleObjectsOfType(True, True, self._terminals)
@@ -109,7 +134,7 @@ class Observer:
             *((mapper, listed) for mapper in (self._shown, called, self._connectable)),
             *((mapper, ends) for mapper in (self._shown, self._called, self._connected, self._part_of)),
         )
-        shown = [_OBJECT.match(line).groups() for line in shown]
+        shown = [_match(_OBJECT, line) for line in shown]
         numbers = [int(number) for number, _ in shown]
         names = {number: line.split("\t") for number, line in zip(numbers, called)}
         able = self._able(agent, things)
@@ -117,11 +142,11 @@ class Observer:
         able["disconnect"] = set()
         terminals = {}
         for line, own, connected, whole in zip(*of_ends):
-            number, name = _OBJECT.match(line).groups()
+            number, name = _match(_OBJECT, line)
             number = int(number)
             if connected == "true":
                 able["connect"].discard(number)
-                able["disconnect"].add(int(_OBJECT.match(whole).group(1)))
+                able["disconnect"].add(int(_match(_OBJECT, whole)[0]))
             elif number not in names:
                 able["connect"].add(number)
                 # "terminal 1" by itself would fit everything in the room.
@@ -129,7 +154,7 @@ class Observer:
         able["disconnect"] &= names.keys()
         return Scene(names, terminals, [name for _, name in shown if name != name.lower()], able)
 
-    def _able(self, agent, things) -> dict[str, set[int]]:
+    def _able(self, agent: Any, things: Any) -> dict[str, set[int]]:
         found = self._functions.builder()
         arguments = self._list()
         for argument in (agent, things.toArray(self._things), self._numbers, found):
@@ -138,7 +163,7 @@ class Observer:
             possible.invokeWithArguments(arguments)
         able: dict[str, set[int]] = {}
         for line in filter(None, self._functions.read(found).split("\n")):
-            kind, first, second = _POSSIBLE.fullmatch(line).groups()
+            kind, first, second = _match(_POSSIBLE, line)
             able.setdefault(kind, set()).add(int(first))
             if second:
                 able.setdefault(f"{kind} into", set()).add(int(second))
@@ -161,3 +186,44 @@ class Observer:
             "scala.collection.TraversableOnce", "addString", f"(L{builder};L{text};L{text};L{text};)L{builder};"
         )
         return make.feed(make.fix(add, 2, "", "\n", "\n"), make.chain(instances, wrapped))
+
+
+def _match(pattern: re.Pattern[str], text: str) -> tuple[Any, ...]:
+    """Return the groups of a pattern in a text of the simulator's, which must have its form."""
+    match = pattern.match(text)
+    assert match is not None, text
+    return match.groups()
+
+
+def choices_of(observation: str) -> list[str]:
+    """Return the numbers that answer the question in an observation; none if it asks none."""
+    return _CHOICE.findall(observation) if observation.startswith(QUESTION) else []
+
+
+def slots(scene: Scene) -> dict[str, Binding]:
+    """Return the values of the slots of `grammars/scienceworld.lark`; a slot with none is left out.
+
+    Every name of a thing counts, both as the observations write it and in small letters: the simulator makes no
+    difference, and its own gold actions are written either way.
+    """
+    capitals = {name.lower(): name for name in sorted(scene.capitals)}
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(capitals, key=len, reverse=True)))
+    all_names = scene.names | scene.terminals
+    both: dict[int, list[str]] = {}
+
+    def names(things: Iterable[int]) -> list[str]:
+        found: set[str] = set()
+        for thing in things:
+            if thing not in both:
+                small = all_names[thing]
+                written = (pattern.sub(lambda m: capitals[m[0]], name) for name in small) if capitals else ()
+                both[thing] = [*small, *written]
+            found.update(both[thing])
+        return sorted(found)
+
+    view: dict[str, Binding] = {"FREE": [""], "WAIT": ["wait", "wait1"], "THING": names(scene.names)}
+    for slot, kinds in ABLE.items():
+        things = set().union(*(scene.able.get(kind, ()) for kind in kinds))
+        if things:
+            view[slot] = names(things)
+    return view

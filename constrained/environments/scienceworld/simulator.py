@@ -1,18 +1,20 @@
-"""ScienceWorld's simulator: load a task, do an action, tell the score; kept for the next task when one is over."""
+"""ScienceWorld's simulator: load a task, do an action, read the score; reused for the next task."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from constrained.environments.base import Binding
 from constrained.environments.scienceworld.process import ANSWER_SECONDS, JavaProcess
-from constrained.environments.scienceworld.scene import Observer, Scene
+from constrained.environments.scienceworld.scene import Observer, Scene, slots
 from constrained.errors import GameError
 
-SPLITS = {"train": "getVariationsTrain", "dev": "getVariationsDev", "test": "getVariationsTest"}
-"""A split of each task's variations -> what tells them."""
+SPLITS = {"test": "getVariationsTest", "dev": "getVariationsDev", "train": "getVariationsTrain"}
+"""Split of each task's variations -> the simulator's method that lists it."""
 
 IDLE = os.cpu_count() or 1
-"""Processes kept for later tasks: more could not run at once."""
+"""Processes kept for later tasks: as many as can run at once."""
 
 _idle: list[Simulator] = []
 
@@ -20,8 +22,8 @@ _idle: list[Simulator] = []
 class Simulator:
     """One simulator in a Java process of its own.
 
-    The package's own class isn't used: at each step it works out every possible action, which takes ten times as long
-    as the step, and draws random numbers from the same source as the world, so that looking would change the game.
+    The package's own class isn't used: at each step it computes every possible action, which takes ten times as long
+    as the step, and draws random numbers from the same source as the world, so that listing actions changes the game.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class Simulator:
         with self.process.answering(f"list the variations of {task}"):
             if split is None:
                 return list(range(self._interface.getTaskMaxVariations(task)))
-            getattr(self._interface, "taskStr_$eq")(task)  # the splits are told of the task that is named
+            getattr(self._interface, "taskStr_$eq")(task)  # the split's method is about the task set here
             return [int(number) for number in getattr(self._interface, SPLITS[split])()]
 
     def step(self, action: str) -> tuple[str, float, bool]:
@@ -82,16 +84,20 @@ class Simulator:
             return self._interface.freeActionLook()
 
     def scene(self) -> Scene:
-        """Return what could be named now."""
+        """Return the things that can be named now."""
         with self.process.answering("tell what is there"):
             return self._observer.observe(self.world())
 
-    def world(self):
-        """Return the simulator's own AgentInterface, for those allowed to know everything."""
+    def bindings(self, choices: list[str]) -> dict[str, Binding]:
+        """Return the slots' values now: the answers to the open question, or else the things that can be named."""
+        return {"NUMBER": choices} if choices else slots(self.scene())
+
+    def world(self) -> Any:
+        """Return the simulator's own AgentInterface, which knows the whole state."""
         return self._interface.agentInterface().get()
 
     def valid_actions(self) -> list[str]:
-        """Return the package's own list of valid actions; drawing random numbers, it changes how the game goes on."""
+        """Return the package's own list of valid actions; it draws random numbers, which changes the rest of the game."""
         with self.process.answering("list the valid actions"):
             return list(self._interface.getValidActionObjectCombinations())
 
@@ -124,8 +130,8 @@ class Simulator:
 def borrow(answer_seconds: float = ANSWER_SECONDS) -> Simulator:
     """Return an idle simulator of this process, or a new one.
 
-    A new Java process takes a second to start and is slow for some hundred steps more, and what is loaded into an old
-    one goes exactly as in a new one.
+    A new Java process takes a second to start and is slow for some hundred steps more; a task in an old one plays
+    exactly as in a new one.
     """
     while _idle:
         simulator = _idle.pop()

@@ -1,10 +1,16 @@
 """WebShop: its goals, its shop over a catalogue in the published form, its reward (Yao et al., 2022)."""
 
-from constrained.environments.webshop.catalogue import Goal, Product, read_goals, read_products
+from constrained.environments.webshop.catalogue import (
+    Goal,
+    Product,
+    Shop,
+    open_shop,
+    read_goals,
+    read_instructions,
+    read_products,
+)
 from constrained.environments.webshop.env import WebshopEnv
-from constrained.environments.webshop.instructions import read_instructions
 from constrained.environments.webshop.reward import reward
-from constrained.environments.webshop.shop import Shop, open_shop
 
 __all__ = [
     "Goal", "Product", "Shop", "WebshopEnv", "open_shop", "read_goals", "read_instructions", "read_products", "reward",

@@ -1,4 +1,4 @@
-"""Products and goals, read from WebShop's own files, which its ``setup.sh`` downloads.
+"""Products, goals and the shop over them, read from WebShop's own files, which its ``setup.sh`` downloads.
 
 ``items_shuffle.json``    a list of products
 ``items_ins_v2.json``     by product number: the attributes mined from its texts
@@ -9,18 +9,35 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from constrained.environments.data import fields, read_json, read_rows
+from constrained.environments.data import (
+    check_object,
+    data_file,
+    data_folder,
+    fields,
+    is_text_list,
+    read_json,
+    read_rows,
+)
+from constrained.environments.text_search import TextIndex
 from constrained.errors import DataError
 
 NO_PRICE = 100.0
-"""Dollars that a product without a price costs, and what `Goal.price_upper` is where there is no limit."""
+"""Dollars that a product without a price costs."""
 NO_LIMIT = 1_000_000.0
+"""`Goal.price_upper` where there is no limit."""
 PRICE_STEPS = [10.0 * tens for tens in range(1, 100)]
 """What a price limit may be: a multiple of ten dollars under 1,000."""
+SPLITS = {"test": slice(0, 500), "eval": slice(500, 1500), "train": slice(1500, None)}
+"""Slices of the published order of instructions (Yao et al., 2022, section 5.1: 500, 1,000 and 10,587)."""
+
+PRODUCTS = ("items_shuffle.json", "items_shuffle.jsonl", "items_shuffle_1000.json")
+ATTRIBUTES = ("items_ins_v2.json", "items_ins_v2_1000.json")
+INSTRUCTIONS = ("items_human_ins.json",)
 
 
 @dataclass(frozen=True)
@@ -39,7 +56,7 @@ class Product:
         The query that the product was scraped with.
     description, features : str, tuple of str
     options : mapping of str to tuple of str
-        What each option may be, in small letters: ``{"color": ("red", "blue")}``.
+        The values of each option, in small letters: ``{"color": ("red", "blue")}``.
     price : float
         Dollars.
     price_shown : str
@@ -59,6 +76,11 @@ class Product:
     price: float
     price_shown: str
     attributes: tuple[str, ...]
+
+    def text(self) -> str:
+        """Return the text that a search looks into: title, description, the first feature, the options."""
+        options = (f"{name}: {', '.join(values)}" for name, values in self.options.items())
+        return " ".join([self.name, self.description, *self.features[:1], ", and ".join(options)])
 
 
 @dataclass(frozen=True)
@@ -84,13 +106,71 @@ class Goal:
     price_upper: float
 
 
+@dataclass(frozen=True)
+class Shop:
+    """A shop: its products, a search engine over them, and the goals to reach in it.
+
+    Attributes
+    ----------
+    products : mapping of str to Product
+        By number.
+    goals : tuple of Goal
+    index : TextIndex
+    """
+
+    products: Mapping[str, Product]
+    goals: tuple[Goal, ...]
+    index: TextIndex
+
+    @classmethod
+    def of(cls, products: Mapping[str, Product], goals: Iterable[Goal]) -> Shop:
+        """Return a shop over these products and goals."""
+        return cls(products, tuple(goals), TextIndex((product.number, product.text()) for product in products.values()))
+
+
+@lru_cache(maxsize=2)
+def open_shop(folder: str | Path | None = None, seed: int = 0) -> Shop:
+    """Open the shop whose files lie in a folder; opened once in a process.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        With the files that WebShop's ``setup.sh`` downloads, compressed (``.gz``) or not; default:
+        ``webshop`` in the data folder.
+    seed : int, optional
+        Of the price limits, and of the order of the goals.
+
+    Raises
+    ------
+    DataError
+        A file is missing or damaged; it says which.
+    """
+    folder = data_folder() / "webshop" if folder is None else Path(folder)
+    products = read_products(_find(folder, PRODUCTS), _find(folder, ATTRIBUTES))
+    goals = list(read_goals(_find(folder, INSTRUCTIONS), products, seed))
+    random.Random(f"goals {seed}").shuffle(goals)
+    return Shop.of(products, goals)
+
+
+def _find(folder: Path, names: tuple[str, ...]) -> Path:
+    for name in names:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file():
+                return path
+    raise DataError(
+        f"no WebShop catalogue in {folder}: {' or '.join(names)} is missing",
+        hint=f"the setup.sh of princeton-nlp/WebShop downloads {PRODUCTS[0]}, {ATTRIBUTES[0]} and {INSTRUCTIONS[0]} "
+        "(-d small: 1,000 products); put all three into that folder",
+    )
+
+
 def read_products(path: str | Path, attributes: str | Path) -> dict[str, Product]:
     """Read products by their numbers; of two with one number the first counts.
 
     Parameters
     ----------
     path : path-like
-        ``items_shuffle.json``, or the same a product a line (``.jsonl``), packed or not.
+        ``items_shuffle.json``, or the same a product a line (``.jsonl``), compressed or not.
     attributes : path-like
         ``items_ins_v2.json``.
 
@@ -101,15 +181,15 @@ def read_products(path: str | Path, attributes: str | Path) -> dict[str, Product
     """
     known = _by_number(attributes)
     products: dict[str, Product] = {}
-    for place, row in read_rows(path):
-        (number,) = fields(place, row, asin=str)
-        if number in products or number == "nan" or len(number) > 10:  # as the original program sorts out
+    for where, row in read_rows(path):
+        (number,) = fields(where, row, asin=str)
+        if number in products or number == "nan" or len(number) > 10:  # the original program leaves these out, too
             continue
         entry = known.get(number, {})
         mined = entry.get("attributes", []) if isinstance(entry, dict) else None
-        if not _texts(mined):
+        if not is_text_list(mined):
             raise DataError(f"{attributes}, {number}: no list of texts under 'attributes'")
-        products[number] = _product(place, row, tuple(mined))
+        products[number] = _product(where, row, tuple(mined))
     return products
 
 
@@ -130,59 +210,57 @@ def read_goals(path: str | Path, products: Mapping[str, Product], seed: int = 0)
         rows = written.get(number, [])
         if not isinstance(rows, list):
             raise DataError(f"{path}, {number}: not a list of instructions")
-        for at, row in enumerate(rows, 1):
-            place = f"{path}, {number}, instruction {at}"
-            if not isinstance(row, dict):
-                raise DataError(f"{place}: not an object but a {type(row).__name__}")
-            text, attributes = fields(place, row, instruction=str, instruction_attributes=list)
+        for index, row in enumerate(rows, 1):
+            where = f"{path}, {number}, instruction {index}"
+            text, attributes = fields(where, check_object(where, row), instruction=str, instruction_attributes=list)
             options = row.get("instruction_options", [])
             options = list(options.values()) if isinstance(options, dict) else options
-            if not _texts(attributes) or not _texts(options):
-                raise DataError(f"{place}: attributes and options are to be texts")
+            if not is_text_list(attributes) or not is_text_list(options):
+                raise DataError(f"{where}: attributes and options must be texts")
             if attributes:  # the original program leaves out those without
                 upper, words = _price_limit(product.price, f"{seed} {number} {text}")
                 yield Goal(text.strip().strip(".") + words, product, tuple(attributes), tuple(options), upper)
 
 
-def _product(place: str, row: dict, attributes: tuple[str, ...]) -> Product:
+def _product(where: str, row: dict, attributes: tuple[str, ...]) -> Product:
     number, name, category, path, query = fields(
-        place, row, asin=str, name=str, category=str, product_category=str, query=str
+        where, row, asin=str, name=str, category=str, product_category=str, query=str
     )
     features = row.get("small_description") or []
     features = [features] if isinstance(features, str) else features
     description = row.get("full_description") or ""
-    if not _texts(features) or not isinstance(description, str):
-        raise DataError(f"{place}: 'small_description' and 'full_description' are to be texts")
-    prices = _prices(place, row.get("pricing"))
+    if not is_text_list(features) or not isinstance(description, str):
+        raise DataError(f"{where}: 'small_description' and 'full_description' must be texts")
+    prices = _prices(where, row.get("pricing"))
     low, high = prices[0], prices[min(1, len(prices) - 1)]
     shown = f"${low}" if len(prices) == 1 else f"${low} to ${high}"
-    # A range of prices: one within it, the same in every run.
+    # For a range of prices: one within it, the same in every run.
     price = low if low == high else random.Random(f"price {number}").uniform(low, high)
-    options = _options(place, row.get("customization_options"))
+    options = _options(where, row.get("customization_options"))
     return Product(
         number, name, category, path, query.lower().strip(), description, tuple(features), options, price, shown,
         attributes,
     )  # fmt: skip
 
 
-def _prices(place: str, pricing) -> list[float]:
+def _prices(where: str, pricing: object) -> list[float]:
     if not pricing:
         return [NO_PRICE]
     found = re.findall(r"\$\s*(\d[\d,]*(?:\.\d+)?)", pricing) if isinstance(pricing, str) else []
     if not found:
-        raise DataError(f"{place}: no price in dollars under 'pricing': {str(pricing)[:40]!r}")
+        raise DataError(f"{where}: no price in dollars under 'pricing': {str(pricing)[:40]!r}")
     return [float(price.replace(",", "")) for price in found]
 
 
-def _options(place: str, options) -> dict[str, tuple[str, ...]]:
+def _options(where: str, options: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(options or {}, dict):
-        raise DataError(f"{place}: no object under 'customization_options'")
+        raise DataError(f"{where}: no object under 'customization_options'")
     found = {}
     for name, values in (options or {}).items():
         values = values or []
         texts = [v.get("value") if isinstance(v, dict) else None for v in values] if isinstance(values, list) else None
-        if not _texts(texts):
-            raise DataError(f"{place}: the option {name!r} is no list of objects with a 'value'")
+        if not is_text_list(texts):
+            raise DataError(f"{where}: the option {name!r} is no list of objects with a 'value'")
         written = (" ".join(text.replace("/", " | ").lower().split()) for text in texts)
         if kept := tuple(dict.fromkeys(filter(None, written))):
             found[name.lower()] = kept
@@ -200,9 +278,58 @@ def _price_limit(price: float, seed: str) -> tuple[float, str]:
 def _by_number(path: str | Path) -> dict:
     found = read_json(path)
     if not isinstance(found, dict):
-        raise DataError(f"{path} is not an object of product numbers and what belongs to them")
+        raise DataError(f"{path} is not an object with product numbers as keys")
     return found
 
 
-def _texts(values) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+@dataclass(frozen=True)
+class Instruction:
+    """One of the published instructions.
+
+    Attributes
+    ----------
+    text : str
+        In small letters and without the price limit, which a shop adds.
+    queries : tuple of str
+        What people searched for to find it; for most none was recorded.
+    """
+
+    text: str
+    queries: tuple[str, ...]
+
+
+def read_instructions() -> list[Instruction]:
+    """Read WebShop's 12,087 instructions in their published order, which says the split of each.
+
+    Raises
+    ------
+    DataError
+        A file is missing, cut short or of another form; it says at which entry.
+    """
+    goals, queries = data_file("webshop/human_goals.json.gz"), data_file("webshop/goal_query_map.json.gz")
+    known = read_json(queries)
+    if not isinstance(known, dict):
+        raise DataError(f"{queries} is not an object of goals and their queries")
+    for number, (goal, recorded) in enumerate(known.items(), 1):
+        if not is_text_list(recorded):
+            raise DataError(f"{queries}, entry {number}: no list of texts under {goal[:80]!r}")
+    texts = read_json(goals)
+    if not isinstance(texts, list):
+        raise DataError(f"{goals} is not a list of goals")
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise DataError(f"{goals}, row {number}: not a text but a {type(text).__name__}")
+    return [Instruction(text, tuple(known.get(text, ()))) for text in texts]
+
+
+def published_positions(instructions: Iterable[Instruction]) -> dict[str, int]:
+    """Return the first index of each instruction in the published order, by `plain` text."""
+    positions: dict[str, int] = {}
+    for index, instruction in enumerate(instructions):
+        positions.setdefault(plain(instruction.text), index)
+    return positions
+
+
+def plain(text: str) -> str:
+    """Return an instruction as the published order spells it: small letters, no quotation marks, no last full stop."""
+    return text.lower().replace('"', "").replace("'", "").strip().strip(".").strip()

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from constrained.environments.base import Binding
-from constrained.environments.webshop.catalogue import Goal, Product
+from constrained.environments.suite import Suite, Task, check_split
+from constrained.environments.webshop.catalogue import (
+    SPLITS,
+    Goal,
+    Product,
+    Shop,
+    open_shop,
+    plain,
+    published_positions,
+    read_instructions,
+)
 from constrained.environments.webshop.reward import Nouns, Reward, reward, title_words
-from constrained.environments.webshop.shop import Shop
 from constrained.errors import GameError
+
+MAX_STEPS = 100
+"""As the paper's agents (Yao et al., 2022, section 5.1)."""
 
 RESULTS = 50
 """Products that a search finds at most (Yao et al., 2022, section 3.2)."""
@@ -20,8 +33,11 @@ _BUTTONS = {button.lower() for button in (BACK_TO_SEARCH, NEXT, PREVIOUS, BUY, *
 
 
 @dataclass
-class Place:
-    """Where in the shop one is: the search page without results, else the deepest that is set."""
+class PageState:
+    """The page that is shown: the search page, results, a product, or a part of its description.
+
+    `results` is None on the search page; otherwise the page is the deepest field that is set.
+    """
 
     results: list[str] | None = None
     page: int = 0
@@ -62,7 +78,7 @@ class WebshopEnv:
 
     def reset(self) -> str:
         """Go to the search page, with nothing bought."""
-        self._place = Place()
+        self._state = PageState()
         self.reward: Reward | None = None
         self.had_effect = True
         return self._page()
@@ -98,14 +114,14 @@ class WebshopEnv:
 
     def view(self) -> dict[str, Binding]:
         """Return what each slot of ``grammars/webshop.lark`` may be bound to now."""
-        place = self._place
+        state = self._state
         slots: dict[str, Binding] = {slot: {} for slot in ("PRODUCT", "NEXT", "PREVIOUS", "OPTION", "PART")}
-        if self.reward is not None or place.results is None or place.part is not None:
+        if self.reward is not None or state.results is None or state.part is not None:
             return slots
-        if place.product is None:
+        if state.product is None:
             slots["PRODUCT"] = [number.lower() for number in self._shown()] or {}
             slots["NEXT"] = [NEXT.lower()] if self._has_next() else {}
-            slots["PREVIOUS"] = [PREVIOUS.lower()] if place.page else {}
+            slots["PREVIOUS"] = [PREVIOUS.lower()] if state.page else {}
         else:
             slots["OPTION"] = list(self._options()) or {}
             slots["PART"] = [part.lower() for part in PARTS]
@@ -120,93 +136,118 @@ class WebshopEnv:
         parts = (self.reward or Reward(0.0, 0.0, 0.0, 0.0, 0.0)).parts()
         return {"success": float(parts["score"] == 1.0), **parts}
 
-    def memory(self, first_observation: str) -> None:
-        """There is none: a prompt holds the pages."""
-        return
-
-    def close(self) -> None:
-        """Nothing is held: the shop is shared."""
-
-    # -- what actions do ---------------------------------------------------
+    # -- actions -------------------------------------------------------------
 
     def _search(self, words: str) -> bool:
-        if self._place.results is not None:
+        if self._state.results is not None:
             return False
-        self._place = Place(self._shop.index.search(words, RESULTS))
+        self._state = PageState(self._shop.index.search(words, RESULTS))
         return True
 
     def _click(self, what: str) -> bool:
-        place = self._place
+        state = self._state
         if what not in self._clickable():
             return False
         if what == BACK_TO_SEARCH.lower():
-            self._place = Place()
+            self._state = PageState()
         elif what == BUY.lower():
-            self.reward = reward(place.product, place.chosen, self._goal, self._nouns)
+            assert state.product is not None  # only a product's page has the button
+            self.reward = reward(state.product, state.chosen, self._goal, self._nouns)
         elif what == NEXT.lower():
-            place.page += 1
+            state.page += 1
         elif what == PREVIOUS.lower():
             self._back()
-        elif place.product is None:
-            place.product = self._shop.products[next(n for n in self._shown() if n.lower() == what)]
+        elif state.product is None:
+            state.product = self._shop.products[next(n for n in self._shown() if n.lower() == what)]
         elif what in _BUTTONS:
-            place.part = next(part for part in PARTS if part.lower() == what)
+            state.part = next(part for part in PARTS if part.lower() == what)
         else:
-            place.chosen[self._options()[what]] = what
+            state.chosen[self._options()[what]] = what
         return True
 
     def _back(self) -> None:
-        place = self._place
-        if place.part is not None:
-            place.part = None
-        elif place.product is not None:
-            place.product, place.chosen = None, {}
+        state = self._state
+        if state.part is not None:
+            state.part = None
+        elif state.product is not None:
+            state.product, state.chosen = None, {}
         else:
-            place.page -= 1
+            state.page -= 1
 
-    # -- what is on the page -----------------------------------------------
+    # -- the page ------------------------------------------------------------
 
     def _clickable(self) -> list[str]:
-        if self.reward is not None or self._place.results is None:
+        if self.reward is not None or self._state.results is None:
             return []
         named = [name for names in self.view().values() for name in names] + [BACK_TO_SEARCH.lower()]
-        if self._place.product is not None:
+        if self._state.product is not None:
             named.append(PREVIOUS.lower())
-            if self._place.part is None:
+            if self._state.part is None:
                 named.append(BUY.lower())
         return named
 
     def _shown(self) -> list[str]:
-        place = self._place
-        return place.results[place.page * PAGE : (place.page + 1) * PAGE]
+        state = self._state
+        return (state.results or [])[state.page * PAGE : (state.page + 1) * PAGE]
 
     def _has_next(self) -> bool:
-        return (self._place.page + 1) * PAGE < len(self._place.results)
+        return (self._state.page + 1) * PAGE < len(self._state.results or [])
 
     def _options(self) -> dict[str, str]:
-        """The option that each value belongs to: the last of several, as in the original; no button is an option."""
-        options = self._place.product.options
+        """Return the option of each value: the last one of several, as in the original; no button is an option."""
+        product = self._state.product
+        options = product.options if product else {}
         return {value: name for name, values in options.items() for value in values if value not in _BUTTONS}
 
     def _page(self) -> str:
-        place = self._place
-        if place.results is None:
+        state = self._state
+        if state.results is None:
             return " [SEP] ".join(["WebShop", "Instruction:", self.task, "Search"])
         parts = ["Instruction:", self.task, BACK_TO_SEARCH]
-        if place.product is None:
-            parts.append(f"Page {place.page + 1} (Total results: {len(place.results)})")
-            parts += [PREVIOUS] * bool(place.page) + [NEXT] * self._has_next()
+        if state.product is None:
+            parts.append(f"Page {state.page + 1} (Total results: {len(state.results)})")
+            parts += [PREVIOUS] * bool(state.page) + [NEXT] * self._has_next()
             for product in map(self._shop.products.__getitem__, self._shown()):
                 parts += [product.number, product.name, product.price_shown]
             return " [SEP] ".join(parts)
-        return " [SEP] ".join([*parts, PREVIOUS, *self._product_page(place.product)])
+        return " [SEP] ".join([*parts, PREVIOUS, *self._product_page(state.product)])
 
     def _product_page(self, product: Product) -> list[str]:
-        if self._place.part == "Description":
+        if self._state.part == "Description":
             return [product.description]
-        if self._place.part == "Features":
+        if self._state.part == "Features":
             return list(product.features)
-        if self._place.part == "Reviews":
-            return []  # the catalogue's three files hold none
+        if self._state.part == "Reviews":
+            return []  # the catalogue's three files have none
         options = [text for name, values in product.options.items() for text in (name, *values)]
         return [*options, product.name, f"Price: {product.price_shown}", "Rating: N.A.", *PARTS, BUY]
+
+
+def webshop(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
+    """The instructions of a split whose products the catalogue holds, in the published order; `seed`: price limits.
+
+    Raises
+    ------
+    DataError
+        No such split, or no catalogue; it says which file is needed.
+    """
+    split = check_split("webshop", split, tuple(SPLITS))
+    shop = open_shop(seed=seed)
+    published = read_instructions()
+    positions, members = published_positions(published), set(range(len(published))[SPLITS[split]])
+    found = []
+    for index, goal in enumerate(shop.goals):
+        position = positions.get(plain(goal.instruction.partition(", and price lower than")[0]))
+        if position in members:
+            found.append((position, index))
+    tasks = []
+    for position, index in sorted(found)[:limit]:
+        product = shop.goals[index].product
+        tasks.append(Task(f"{position} {product.number} {index}", product.category, partial(_open, index, seed)))
+    measures = ("success", "score", "type", "attributes", "options", "price")
+    return Suite(f"webshop/{split}", "webshop", tasks, MAX_STEPS, measures)
+
+
+def _open(goal: int, seed: int) -> WebshopEnv:
+    shop = open_shop(seed=seed)  # a worker opens it once, for all tasks that it plays
+    return WebshopEnv(shop, shop.goals[goal])

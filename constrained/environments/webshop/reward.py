@@ -1,4 +1,4 @@
-"""What a purchase is worth (Yao et al., *WebShop*, 2022, section 3.2 and appendix A.5).
+"""The reward of a purchase (Yao et al., *WebShop*, 2022, section 3.2 and appendix A.5).
 
     r = r_type · (|U_att ∩ Y_att| + |U_opt ∩ Y_opt| + [y_price ≤ u_price]) / (|U_att| + |U_opt| + 1)
 
@@ -6,11 +6,11 @@ U are the attributes, options and price that the instruction asks for, Y those o
 bought. An attribute counts where the product has one like it or names it in its texts; an option
 where one chosen is like it (a size must be the same).
 
-Two things differ from the released program, which this follows else. It counts an option that
-was chosen and stands in the product's texts whether asked for or not, so that its reward can pass
-1; here only options asked for count, as in the formula. And it reads the nouns of two titles with
-a tagger of a hundred megabytes; here `title_words` takes the words that are no function words,
-unless another reader of nouns is given. Where one is installed, spaCy's reads as the paper's:
+Two things differ from the released program. It counts an option that was chosen and occurs in
+the product's texts whether asked for or not, so that its reward can exceed 1; here only options
+asked for count, as in the formula. And it finds the nouns of two titles with a tagger of a
+hundred megabytes; here `title_words` takes all words but function words, unless another function
+is given. With spaCy installed, this one is the paper's:
 
     tagger = spacy.load("en_core_web_lg")
     nouns = lambda title: {t.text.lower() for t in tagger(title) if t.pos_ in ("NOUN", "PROPN")}
@@ -21,12 +21,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
-from constrained.environments.question.words import STOP_WORDS
+from constrained.environments.similarity import token_set_ratio, word_set
+from constrained.environments.text_search import STOP_WORDS
 from constrained.environments.webshop.catalogue import Goal, Product
-from constrained.environments.webshop.likeness import alike, words
+
+SAME_PERCENT = 85
+"""Percent of `token_set_ratio` above which two texts count as the same (WebShop's own threshold)."""
 
 Nouns = Callable[[str], set[str]]
-"""Reads the nouns of a title, in small letters."""
+"""Finds the nouns of a title, in small letters."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,11 @@ class Reward:
 
 def title_words(title: str) -> set[str]:
     """Return the words of a title, numbers and function words left out."""
-    return {word for word in words(title) - STOP_WORDS if any(map(str.isalpha, word))}
+    return {word for word in word_set(title) - STOP_WORDS if any(map(str.isalpha, word))}
 
 
 def reward(product: Product, chosen: Mapping[str, str], goal: Goal, nouns: Nouns = title_words) -> Reward:
-    """Return what buying a product with the options chosen is worth for a goal.
+    """Return the reward of buying a product with the options chosen.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ def reward(product: Product, chosen: Mapping[str, str], goal: Goal, nouns: Nouns
         The value chosen of each option.
     goal : Goal
     nouns : callable, optional
-        What reads a title's nouns.
+        Finds a title's nouns.
     """
     attributes = sum(_has_attribute(product, attribute) for attribute in goal.attributes)
     options = sum(any(_same_option(*pair, wanted) for pair in chosen.items()) for wanted in goal.options)
@@ -87,19 +90,24 @@ def reward(product: Product, chosen: Mapping[str, str], goal: Goal, nouns: Nouns
     )
 
 
+def same_text(one: str, other: str) -> bool:
+    """Whether two texts count as the same attribute or option."""
+    return token_set_ratio(one, other) > SAME_PERCENT
+
+
 def _has_attribute(product: Product, attribute: str) -> bool:
-    if any(alike(own, attribute) for own in product.attributes):
+    if any(same_text(own, attribute) for own in product.attributes):
         return True
     texts = (product.name, " ".join(product.features), product.description)
     return any(attribute.lower() in text.lower() for text in texts)
 
 
 def _same_option(name: str, value: str, wanted: str) -> bool:
-    return value == wanted.lower() if name == "size" else alike(value, wanted)
+    return value == wanted.lower() if name == "size" else same_text(value, wanted)
 
 
 def _type(product: Product, wanted: Product, nouns: Nouns) -> float:
-    """How far a product is of the kind wanted, by its title, its query and its category."""
+    """Return to what degree a product is of the kind wanted, by its title, its query and its category."""
     if product.number == wanted.number:
         return 1.0
     own, asked = nouns(product.name), nouns(wanted.name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from constrained.environments.data import data_file, fields, read_rows
-from constrained.environments.question.words import query_terms
+from constrained.environments.text_search import query_terms
 from constrained.errors import DataError
 from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
 

@@ -13,7 +13,7 @@ from benchmarks.lumos.report import SUITES, table
 from benchmarks.papers import LUMOS_TABLE_2B
 from constrained.cli import main
 from constrained.environments.maths import Problem
-from constrained.environments.maths.likeness import Likeness
+from constrained.environments.similarity import Likeness
 from constrained.environments.suite import open_suite
 from tests.data import shared
 

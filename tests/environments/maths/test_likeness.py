@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from constrained.environments.maths.likeness import Likeness, families, words
+from constrained.environments.similarity import Likeness, families, words
 from constrained.environments.maths.problems import load_svamp, svamp_parts
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError

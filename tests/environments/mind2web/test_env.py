@@ -4,7 +4,7 @@ import pytest
 
 from constrained.environments.base import TextEnvironment
 from constrained.environments.mind2web import Mind2WebEnv, Operation, operation_f1, read_tasks
-from constrained.environments.mind2web.score import StepScore, score_task
+from constrained.environments.mind2web.tasks import StepScore, score_task
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
 from tests.environments.mind2web import rows

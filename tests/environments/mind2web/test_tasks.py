@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from constrained.environments.mind2web import Operation, page, read_page, read_tasks
 from constrained.environments.mind2web.page import elements
-from constrained.environments.mind2web.suites import mind2web
+from constrained.environments.mind2web.env import mind2web
 from constrained.errors import DataError
 from tests.environments.mind2web import rows
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from constrained.environments.question import Collection, LocalIndex, Passage, sqlite_store
 from constrained.environments.question.index import BACKENDS, PassageIndex
-from constrained.environments.question.ranking import by_words
-from constrained.environments.question.words import cut_words, query_terms
+from constrained.environments.question.index import by_words
+from constrained.environments.text_search import cut_words, query_terms
 from constrained.errors import DataError, ToolError
 from tests.environments.question.small import MILHOUSE, PAGES, SMALL
 

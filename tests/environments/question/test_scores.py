@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained.environments.data import read_rows
-from constrained.environments.question.scores import exact_match, f1, normalise
+from constrained.environments.question.env import exact_match, f1, normalise
 from tests.data import shared
 
 answers = st.text(alphabet="aAthe nyYoOsES.,'é1", max_size=30)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.environments.question.sentences import cut_sentences
-from constrained.environments.question.words import (
+from constrained.environments.question.passages import cut_sentences
+from constrained.environments.text_search import (
     MAX_CHARACTERS,
     MAX_TERMS,
     clean_title,

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.scienceworld import Trial, draw
 from constrained import ActionKnowledge
 from constrained.environments.scienceworld import ScienceWorldEnv
-from constrained.environments.scienceworld.answers import refused
-from constrained.environments.scienceworld.slots import ABLE, asked, bindings, slots
+from constrained.environments.scienceworld.env import refused
+from constrained.environments.scienceworld.scene import ABLE, asked, bindings, slots
 
 KNOWLEDGE = ActionKnowledge.from_lark("scienceworld")
 

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from constrained.environments.webshop import catalogue, open_shop, read_goals, read_instructions, read_products
-from constrained.environments.webshop.instructions import SPLITS, place_of, plain
-from constrained.environments.webshop.suites import webshop
+from constrained.environments.webshop.catalogue import SPLITS, place_of, plain
+from constrained.environments.webshop.env import webshop
 from constrained.errors import DataError
 from tests.data import ROOT, shared
 from tests.environments.webshop import small_catalogue as small

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained.environments.webshop import Goal, Product, reward
-from constrained.environments.webshop.likeness import alike, ratio, token_set_ratio
+from constrained.environments.similarity import alike, ratio, token_set_ratio
 from constrained.environments.webshop.reward import title_words
 
 SHOES = Product(

@@ -11,7 +11,7 @@ from constrained.environments.base import Binding
 from constrained.environments.executor.actions import read_turn
 from constrained.environments.executor.executor import Executor, Tools
 from constrained.environments.question import QuestionEnv
-from constrained.environments.question.scores import MEASURES, exact_match
+from constrained.environments.question.env import MEASURES, exact_match
 from constrained.environments.suite import Suite, Task
 from constrained.errors import ActionError
 

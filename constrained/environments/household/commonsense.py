@@ -1,7 +1,6 @@
-"""What rooms are furnished with, what furniture holds, what can be done to things.
+"""Common-sense knowledge of homes: what rooms contain, what furniture holds, what can be done to objects.
 
-Written by hand, from everyday knowledge of homes, in the vocabulary of ALFWorld's
-rooms so that an agent can move between those games and ours.
+Written by hand, in the vocabulary of ALFWorld, so that an agent can play those games and ours.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ class Room:
     ----------
     furniture : dict of str to (int, int)
         The least and most receptacles of each kind.
-    things : dict of str to int
+    objects : dict of str to int
         The most objects of each kind that lie about.
     scenery : dict of str to str
-        Things that stay where they are, with the furniture they stand on.
+        Objects that can't be moved, with the furniture they stand on.
     """
 
     furniture: dict[str, tuple[int, int]]
-    things: dict[str, int]
+    objects: dict[str, int]
     scenery: dict[str, str]
 
 
@@ -44,10 +43,10 @@ SPORTS = "BaseballBat BasketBall TennisRacket"
 KITCHENWARE = f"{FOOD} {DISHES} {CUTLERY} {COOKWARE} {SPICES} {DRINKS}"
 OFFICE = f"{POCKET} {WRITING} {READING} AlarmClock Box Mug"
 
-# What each kind of receptacle takes.
+# The kinds of objects that each kind of receptacle takes.
 HOLDS: dict[str, frozenset[str]] = {
-    kind: frozenset(things.split())
-    for kind, things in {
+    receptacle: frozenset(kinds.split())
+    for receptacle, kinds in {
         "ArmChair": f"{POCKET} {READING} Box Cloth Pillow",
         "BathtubBasin": "Cloth DishSponge HandTowel SoapBar Towel",
         "Bed": "BaseballBat BasketBall Book CellPhone Laptop Newspaper Pillow TeddyBear TennisRacket",
@@ -83,13 +82,13 @@ HOLDS: dict[str, frozenset[str]] = {
     }.items()
 }
 OPENABLE = frozenset("Cabinet Drawer Fridge Microwave Safe".split())
-# How much likelier than a drawer a receptacle is to be where something lies.
+# How much likelier an object lies there than in a drawer.
 CROWDED = {
     "Bed": 3, "CoffeeTable": 5, "CounterTop": 9, "Desk": 6, "DiningTable": 6, "Dresser": 5,
     "Fridge": 5, "SideTable": 4, "SinkBasin": 2, "Sofa": 4, "StoveBurner": 4, "TVStand": 4, "Toilet": 4,
 }  # fmt: skip
 
-# What can be done to which kinds of objects, and with which receptacle.
+# The kinds of objects that can be cleaned, heated and cooled.
 TREATABLE: dict[str, frozenset[str]] = {
     "clean": frozenset(
         f"{DISHES} {CUTLERY} {COOKWARE} Apple Cloth DishSponge Egg Lettuce Potato SoapBar Tomato".split()
@@ -97,7 +96,6 @@ TREATABLE: dict[str, frozenset[str]] = {
     "heat": frozenset("Apple Bread Cup Egg Mug Plate Potato Tomato".split()),
     "cool": frozenset(f"{FOOD} {DISHES} Pan Pot WineBottle".split()),
 }
-APPLIANCE = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
 SLICEABLE = frozenset(FOOD.split())
 VESSELS = frozenset(f"{DISHES} Box Pan Pot".split())
 LAMPS = ("DeskLamp", "FloorLamp")
@@ -111,7 +109,7 @@ ROOMS: dict[str, Room] = {
             "Drawer": (2, 8), "Fridge": (1, 1), "GarbageCan": (1, 1), "Microwave": (1, 1), "Shelf": (0, 3),
             "SideTable": (0, 1), "SinkBasin": (1, 1), "StoveBurner": (4, 4), "Toaster": (1, 1),
         },
-        things={
+        objects={
             "Apple": 3, "Book": 1, "Bowl": 3, "Bread": 2, "ButterKnife": 2, "CellPhone": 1, "CreditCard": 1,
             "Cup": 3, "DishSponge": 3, "Egg": 3, "Fork": 3, "Glassbottle": 2, "Kettle": 1, "Knife": 2,
             "Ladle": 2, "Lettuce": 2, "Mug": 3, "Pan": 2, "Pen": 1, "Pencil": 1, "PepperShaker": 3, "Plate": 3,
@@ -126,7 +124,7 @@ ROOMS: dict[str, Room] = {
             "Dresser": (0, 1), "GarbageCan": (1, 1), "LaundryHamper": (0, 1), "Safe": (0, 1),
             "Shelf": (0, 6), "SideTable": (1, 2),
         },
-        things={
+        objects={
             "AlarmClock": 3, "BaseballBat": 1, "BasketBall": 1, "Book": 3, "Bowl": 1, "Box": 1, "CD": 3,
             "CellPhone": 3, "Cloth": 1, "CreditCard": 3, "KeyChain": 3, "Laptop": 2, "Mug": 2, "Newspaper": 1,
             "Pen": 3, "Pencil": 3, "Pillow": 3, "RemoteControl": 1, "Statue": 1, "TeddyBear": 1,
@@ -140,7 +138,7 @@ ROOMS: dict[str, Room] = {
             "Drawer": (0, 8), "Dresser": (0, 1), "GarbageCan": (1, 1), "Ottoman": (0, 1), "Safe": (0, 1),
             "Shelf": (0, 6), "SideTable": (1, 3), "Sofa": (1, 2), "TVStand": (0, 1),
         },
-        things={
+        objects={
             "Book": 3, "Bowl": 1, "Box": 2, "Candle": 1, "CellPhone": 2, "CreditCard": 3, "KeyChain": 3,
             "Laptop": 2, "Newspaper": 3, "Pen": 1, "Pencil": 1, "Pillow": 3, "Plate": 2, "RemoteControl": 3,
             "Statue": 3, "TissueBox": 3, "Vase": 3, "Watch": 3, "WateringCan": 1,
@@ -154,7 +152,7 @@ ROOMS: dict[str, Room] = {
             "Shelf": (0, 2), "SideTable": (0, 1), "SinkBasin": (1, 2), "Toilet": (1, 1),
             "ToiletPaperHanger": (1, 1), "TowelHolder": (1, 1),
         },
-        things={
+        objects={
             "Candle": 3, "Cloth": 3, "DishSponge": 2, "HandTowel": 2, "Plunger": 1, "SoapBar": 3,
             "SoapBottle": 3, "SprayBottle": 3, "TissueBox": 2, "ToiletPaper": 3, "Towel": 1,
         },
@@ -162,4 +160,4 @@ ROOMS: dict[str, Room] = {
     ),
 }  # fmt: skip
 
-THINGS = frozenset(thing for held in HOLDS.values() for thing in held)
+OBJECTS = frozenset(kind for held in HOLDS.values() for kind in held)

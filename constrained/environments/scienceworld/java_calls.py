@@ -1,17 +1,18 @@
-"""Functions put together from Java methods and applied, inside the Java process, to many things in one call.
+"""Functions composed of Java methods and applied, inside the Java process, to many objects in one call.
 
 A call from Python costs a round trip of 0.1 milliseconds and more, and so does each dot in a Java class's name: for
-the hundred things of a room, more than all that is then done. So things are asked together, and classes looked up once.
+the hundred objects of a room, more than the work itself. Therefore all objects are asked in one call, and classes are
+looked up once.
 """
 
 from __future__ import annotations
 
 REPLY = 4_000
-"""Characters of one reply. Past 8 KiB it makes two packets, and the second waits 40 ms for the first's receipt."""
+"""Characters of one reply. Above 8 KiB it takes two packets, and the second waits 40 ms for the first's receipt."""
 
 
-class Functions:
-    """Makes functions and applies them.
+class JavaFunctions:
+    """Composes functions and applies them.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Functions:
         return first
 
     def feed(self, function, first):
-        """Return `function` with what `first` gives as its first argument; it takes those of `first` in its place."""
+        """Return `function` with the result of `first` as its first argument; it then takes the arguments of `first`."""
         fitting = function.asType(function.type().changeParameterType(0, first.type().returnType()))
         return self._collect(fitting, 0, first)
 
@@ -75,19 +76,19 @@ class Functions:
         return self._implement(self.java_class(interface), function)
 
     def mapper(self, function):
-        """Return a function of one argument as `texts` takes it."""
+        """Return a function of one argument in the form that `texts` takes."""
         return self._implement(self._unary, function)
 
-    def texts(self, *asked) -> list[list[str]]:
-        """Return the texts that each mapper gives for each of a Java list of things.
+    def texts(self, *queries) -> list[list[str]]:
+        """Return the texts that each mapper gives for each object of a Java list.
 
         Parameters
         ----------
-        *asked : tuple of mapper and Java list
+        *queries : tuple of mapper and Java list
         """
         results, sizes = self._list(), []
-        for mapper, things in asked:
-            part = self._list(things)
+        for mapper, objects in queries:
+            part = self._list(objects)
             part.replaceAll(mapper)
             results.addAll(part)
             sizes.append(part.size())
@@ -97,6 +98,6 @@ class Functions:
         return [[next(lines) for _ in range(size)] for size in sizes]
 
     def read(self, builder) -> str:
-        """Return what is in a Scala StringBuilder."""
+        """Return the content of a Scala StringBuilder."""
         length = builder.length()
         return "".join(builder.substring(i, min(i + REPLY, length)) for i in range(0, length, REPLY))

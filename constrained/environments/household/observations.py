@@ -1,20 +1,33 @@
-"""The household's words: names of things, and the sentences that answer actions.
+"""The household's words: names of things, the sentences that answer actions, and the patterns that read them back.
 
-The sentences are those of the text grammar that ALFWorld's game files carry
-(``alfred.twl2``; Shridhar et al., *ALFWorld*, 2021), and the names are
-numbered as ALFWorld numbers them, so that a transcript of the original game and
-one of this game are the same text.
+The sentences are those of the text grammar in ALFWorld's game files (``alfred.twl2``; Shridhar et al., *ALFWorld*,
+2021), and the names are numbered as ALFWorld numbers them: a transcript of the original game and one of this game are
+the same text.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+
+from constrained.environments.base import IN_ON
 
 NOTHING_HAPPENS = "Nothing happens."
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
 GO = "go to "
 NAME = r"[a-z]+ \d+"
+
+ARRIVAL = re.compile(r"You arrive at [^.]*\. ")
+CONTENTS = re.compile(rf"(?:On the ({NAME})|The ({NAME}) is open\. In it), you see ([^.]*)\.")
+CLOSED = re.compile(rf"(?:The ({NAME}) is closed|You close the ({NAME}))\.")
+TAKEN = re.compile(rf"You pick up the ({NAME}) from the ({NAME})\.")
+PUT = re.compile(rf"You (?:put the ({NAME}) in/on|move the ({NAME}) to) the ({NAME})\.")
+TREATED = re.compile(rf"You (clean|heat|cool) the ({NAME}) using the ({NAME})\.")
+FACING = re.compile(r"You are facing the ([^.]*)\.")
+CARRYING = re.compile(rf"You are carrying: an? ({NAME})\.")
+ROOM = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
+TASK = re.compile(r"Your task is to: ([^\n]+)")
 
 
 def kind_of(name: str) -> str:
@@ -27,13 +40,18 @@ def number_of(name: str) -> int:
     return int(name.rpartition(" ")[2])
 
 
+def listing_order(name: str) -> tuple[str, int]:
+    """The key by which the game sorts names in its lists: by kind, then by falling number."""
+    return kind_of(name), -number_of(name)
+
+
 def name_things(identifiers: Iterable[str]) -> dict[str, str]:
     """Give each identifier its name in the game: its kind in small letters and a number.
 
     Identifiers read ``Drawer_bar__plus_01_dot_63_bar_...``: the kind, then
-    coordinates.  Numbers count up through the identifiers of one kind from the
-    last in alphabetical order to the first.  A basin (``Sink_bar_..._SinkBasin``)
-    is named apart from the furniture it is part of.
+    coordinates. Numbers count up through the identifiers of one kind from the
+    last in alphabetical order to the first. A basin (``Sink_bar_..._SinkBasin``)
+    has a name of its own, apart from the furniture it is part of.
 
     Returns
     -------
@@ -44,8 +62,8 @@ def name_things(identifiers: Iterable[str]) -> dict[str, str]:
     counts: dict[str, int] = defaultdict(int)
     names = {}
     for identifier in sorted(identifiers, key=str.lower, reverse=True):
-        kind, _, place = identifier.lower().partition("_bar_")
-        if "basin" in place:
+        kind, _, coordinates = identifier.lower().partition("_bar_")
+        if "basin" in coordinates:
             kind += "basin"
         counts[kind] += 1
         names[identifier] = f"{kind} {counts[kind]}"
@@ -53,7 +71,7 @@ def name_things(identifiers: Iterable[str]) -> dict[str, str]:
 
 
 def listing(names: Sequence[str]) -> str:
-    """Return "a mug 2, a mug 1, and a pen 1"; the game says "a" whatever follows."""
+    """Return "a mug 2, a mug 1, and a pen 1"; the game says "a" before vowels too."""
     return _joined([f"a {name}" for name in names]) or "nothing"
 
 
@@ -73,12 +91,12 @@ def middle_of_room(receptacles: Sequence[str]) -> str:
 
 
 def facing(receptacles: Sequence[str], beside: Sequence[str]) -> str:
-    """Return what `look` answers in front of receptacles: they, and what lies next to them."""
+    """Return the answer to `look` in front of receptacles: their names, and what lies next to them."""
     return f"You are facing the {_joined(receptacles)}. Next to it, you see {listing(beside)}."
 
 
 def receptacle(name: str, contents: Sequence[str], openable: bool, opened: bool) -> str:
-    """Return what arriving at a receptacle, opening it and examining it have in common."""
+    """Return how a receptacle is described: on arrival, when it is opened, when it is examined."""
     if not openable:
         return f"On the {name}, you see {listing(contents)}."
     if opened:
@@ -87,7 +105,7 @@ def receptacle(name: str, contents: Sequence[str], openable: bool, opened: bool)
 
 
 def condition(name: str, *, clean: bool, hot: bool, cool: bool, sliced: bool, toggled: bool) -> str:
-    """Return what examining the held object answers."""
+    """Return the answer to examining the held object."""
     temperature = "hot" if hot else "cool" if cool else ""
     words = " and ".join(word for word in (temperature, "clean" if clean else "") if word)
     if sliced and words:
@@ -101,3 +119,10 @@ def condition(name: str, *, clean: bool, hot: bool, cool: bool, sliced: bool, to
     if sliced:
         return f"This is a sliced {name}."
     return f"There's nothing special about {name}."
+
+
+def triples(observation: str) -> list[tuple[str, str, str]]:
+    """Return what an observation says as (head, relation, tail): what is where ("nothing" too), what can be opened."""
+    contents = [(flat or openable, names) for flat, openable, names in CONTENTS.findall(observation)]
+    found = [(name, IN_ON, where) for where, names in contents for name in re.findall(NAME, names) or ["nothing"]]
+    return found + [(name or closed, "can be", "opened") for name, closed in CLOSED.findall(observation)]

@@ -1,0 +1,289 @@
+"""Generate household games: from a seed, for a task's sentence, or as a prior for a room not seen yet.
+
+A generated game can be solved by construction: the room has the task's receptacle and appliance, enough objects of the
+wanted kind lie where they can be taken, and (for plain placing) none is in the wanted kind of receptacle yet, so that
+the game isn't over before it starts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+
+from constrained.environments.household import commonsense
+from constrained.environments.household.commonsense import HOLDS, LAMP_STANDS, LAMPS, OBJECTS, ROOMS, TREATABLE, Room
+from constrained.environments.household.game import Game
+from constrained.environments.household.memory import Memory
+from constrained.environments.household.observations import kind_of
+from constrained.environments.household.task_parser import resolve_task
+from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, UNKNOWN, TaskSpec
+from constrained.environments.household.world import TREATMENTS
+from constrained.errors import GameError
+from constrained.knowledge.pddl.model import Problem
+
+# Receptacles that hold one object.
+_SINGLE = ("CoffeeMachine", "HandTowelHolder", "ToiletPaperHanger", "TowelHolder")
+# Kinds of receptacles that often share a location with another of their kind, and how often.
+_ADJACENT = {"StoveBurner": 1.0, "Cabinet": 0.15, "Drawer": 0.2, "Shelf": 0.1}
+_SPELLING = {kind.lower(): kind for kind in (*HOLDS, *OBJECTS, *LAMPS)}
+
+
+def make_game(seed: int, task_type: str | None = None) -> Game:
+    """Make a game; the same seed and task type make the same game.
+
+    Parameters
+    ----------
+    seed : int
+    task_type : str, optional
+        One of ALFWorld's six, such as "pick_and_place_simple"; by default any.
+
+    Raises
+    ------
+    GameError
+        For another task type.
+    """
+    if task_type is not None and task_type not in TASK_TYPES:
+        raise GameError(f"no task type {task_type!r}", hint=f"the types are {', '.join(TASK_TYPES)}")
+    # A text seeds the same numbers on every platform and in every process.
+    rng = random.Random(f"household game {seed} {task_type}")
+    chosen = task_type or rng.choice(TASK_TYPES)
+    room, spec = rng.choice(_possible(chosen))
+    return build_game(spec, room, rng, sentence=rng.choice(spec.sentences()), trial=f"seed_{seed}")
+
+
+def game_for_task(task: str, seed: int = 0) -> Game:
+    """Make a game for a task's sentence.
+
+    Parameters
+    ----------
+    task : str
+        Such as "put a clean mug in the coffeemachine".
+    seed : int, optional
+        What the room looks like and where things lie.
+
+    Returns
+    -------
+    Game
+        Its task is the sentence in ALFWorld's own wording.
+
+    Raises
+    ------
+    GameError
+        When the sentence, an object or a receptacle isn't understood, or the task
+        can't be done by the household's rules; the hint says what is possible.
+    """
+    spec, wording = resolve_task(task)
+    # The seed's text must not change: it says what the room of a task looks like.
+    aim = f"Aim(task_type={spec.task_type!r}, thing={spec.object_kind!r}, place={spec.destination!r})"
+    rng = random.Random(f"household stage {seed} {aim}")
+    return build_game(spec, rng.choice(_rooms(spec)), rng, spec.sentences()[wording], f"staged_{seed}")
+
+
+def prior_game(first_observation: str) -> Game:
+    """Make a game in the room of `first_observation`, with the object its task names in every likely place at once.
+
+    For plans that are written before anything is seen: the plan chooses where to look, and finds the object there. Its
+    number is a guess too: 1, and 2 where two are wanted. Objects that the task doesn't need aren't there. Nothing here
+    knows the real game: receptacles and task come from the text, and where things are kept is common sense.
+
+    Raises
+    ------
+    GameError
+        The text names no receptacle, or no task that is understood.
+    """
+    seen = Memory(first_observation)
+    if seen.spec == UNKNOWN:
+        raise GameError(f"the task {seen.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
+    spec = TaskSpec(seen.spec.task_type, _pddl_kind(seen.spec.object_kind), _pddl_kind(seen.spec.destination))
+    kinds = [_pddl_kind(kind_of(name)) for name in seen.receptacles]
+    furniture = {f"{kind}_bar_{number:05}": kind for number, kind in enumerate(kinds)}
+    locations = {f"{spec.object_kind}_bar_{number}": _likely(spec, set(kinds)) for number in range(spec.count)}
+    if spec.task_type == LIGHT:
+        locations[f"{spec.destination}_bar_0"] = set(LAMP_STANDS)
+    lying = [(name, r) for name, likely in locations.items() for r, kind in furniture.items() if kind in likely]
+    sites = {receptacle: f"loc_bar_{number:05}" for number, receptacle in enumerate(furniture, 1)}
+    return Game.from_problem("prior", f"{seen.task}.", state_problem(spec, list(furniture), sites, lying))
+
+
+def _likely(spec: TaskSpec, room: set[str]) -> set[str]:
+    """Return the room's kinds of receptacles where the object may be: not where it must go; any, if nothing is known."""
+    known = {kind for kind in room if spec.object_kind in HOLDS.get(kind, ())}
+    return known - {spec.destination} or room - {spec.destination} or room
+
+
+def _pddl_kind(word: str) -> str:
+    """Return a kind as PDDL spells it: "sinkbasin" -> "SinkBasin"."""
+    return _SPELLING.get(word, word.capitalize())
+
+
+def build_game(spec: TaskSpec, room: str, rng: random.Random, sentence: str, trial: str) -> Game:
+    """Furnish a room for a task and put objects into it.
+
+    Parameters
+    ----------
+    spec : TaskSpec
+    room : str
+        A key of `commonsense.ROOMS`; what the task needs and the room lacks is added.
+    rng : random.Random
+        Where all choices come from.
+    sentence : str
+        The task sentence.
+    trial : str
+        The second half of the game's name.
+    """
+    furniture = _furniture(spec, ROOMS[room], rng)
+    lying = _objects(spec, ROOMS[room], furniture, rng)
+    name = f"{spec.task_type}-{spec.object_kind}-None-{spec.destination}/{trial}"
+    return Game.from_problem(name, sentence, state_problem(spec, furniture, _sites(furniture, rng), lying.items()))
+
+
+def _possible(task_type: str) -> list[tuple[str, TaskSpec]]:
+    """Return each room with each task of the type that is at home there."""
+    treatment = TREATED.get(task_type)
+    found = []
+    for name, room in ROOMS.items():
+        if treatment is not None and treatment.appliance not in room.furniture:
+            continue
+        if task_type == LIGHT and not _has_reading_lamps(room):
+            continue
+        kinds = [kind for kind in room.objects if treatment is None or kind in TREATABLE[treatment.verb]]
+        for destination in LAMPS if task_type == LIGHT else tuple(room.furniture):
+            if task_type == TWO and destination in _SINGLE:
+                continue
+            for kind in kinds:
+                if task_type == LIGHT or kind in HOLDS[destination]:
+                    found.append((name, TaskSpec(task_type, kind, destination)))
+    return found
+
+
+def _rooms(spec: TaskSpec) -> list[str]:
+    """Return the rooms that lack least of what the task needs."""
+
+    def lacking(room: Room) -> int:
+        absent = sum(kind not in room.furniture for kind in _needed_furniture(spec)) + (
+            spec.object_kind not in room.objects
+        )
+        return absent + (spec.task_type == LIGHT and not _has_reading_lamps(room))
+
+    least = min(map(lacking, ROOMS.values()))
+    return [name for name, room in ROOMS.items() if lacking(room) == least]
+
+
+def _has_reading_lamps(room: Room) -> bool:
+    """Whether the room is a bedroom or a living room."""
+    return "Desk" in room.furniture or "TVStand" in room.furniture
+
+
+def _needed_furniture(spec: TaskSpec) -> list[str]:
+    return [*filter(None, [spec.receptacle]), *([spec.treatment.appliance] if spec.treatment else [])]
+
+
+def _furniture(spec: TaskSpec, room: Room, rng: random.Random) -> list[str]:
+    """Choose the room's receptacles: identifiers, whose kind comes before "_bar_"."""
+    counts = {kind: rng.randint(least, most) for kind, (least, most) in room.furniture.items()}
+    for kind in _needed_furniture(spec):
+        counts[kind] = max(1, counts.get(kind, 0))
+    if spec.task_type == LIGHT:
+        _ensure(counts, [k for k in LAMP_STANDS if k in room.furniture] or ["SideTable"], rng)
+    # The object must be able to lie somewhere else than where it has to go.
+    elsewhere = [k for k, held in HOLDS.items() if spec.object_kind in held and k != spec.destination]
+    _ensure(counts, [k for k in elsewhere if k in room.furniture] or elsewhere, rng)
+    return [f"{kind}_bar_{number:02d}" for kind, count in counts.items() for number in range(1, count + 1)]
+
+
+def _ensure(counts: dict[str, int], kinds: Sequence[str], rng: random.Random) -> None:
+    """Add a receptacle of one of these kinds if there is none."""
+    if not any(counts.get(kind) for kind in kinds):
+        counts[rng.choice(kinds)] = 1
+
+
+def _objects(spec: TaskSpec, room: Room, furniture: Sequence[str], rng: random.Random) -> dict[str, str]:
+    """Choose the objects, and the receptacle in or on which each one is."""
+    counts = {kind: rng.randint(0, most) for kind, most in room.objects.items()}
+    counts[spec.object_kind] = max(spec.count, counts.get(spec.object_kind, 0))
+    lying: dict[str, str] = {}
+    for kind, count in counts.items():
+        options = [r for r in furniture if kind in HOLDS[_kind(r)]]
+        if kind == spec.object_kind and spec.treatment is None:
+            options = [r for r in options if _kind(r) != spec.destination]
+        weights = [commonsense.CROWDED.get(_kind(r), 1) for r in options]
+        for number in range(1, count + 1 if options else 1):
+            lying[f"{kind}_bar_{number:02d}"] = rng.choices(options, weights)[0]
+    standing = dict(room.scenery)
+    if spec.task_type == LIGHT:
+        stands = [r for r in furniture if _kind(r) in LAMP_STANDS]
+        standing[spec.destination] = _kind(rng.choice(stands))
+    for kind, under in standing.items():
+        options = [r for r in furniture if _kind(r) == under]
+        if options:
+            lying[f"{kind}_bar_01"] = rng.choice(options)
+    return lying
+
+
+def _sites(furniture: Sequence[str], rng: random.Random) -> dict[str, str]:
+    """Give each receptacle a location; two of one kind sometimes share one, as in ALFWorld."""
+    sites: dict[str, str] = {}
+    last: dict[str, str] = {}
+    for number, receptacle in enumerate(furniture, 1):
+        kind = _kind(receptacle)
+        if kind in last and rng.random() < _ADJACENT.get(kind, 0.0):
+            sites[receptacle] = last.pop(kind)  # never three
+        else:
+            sites[receptacle] = last[kind] = f"loc_bar_{number:02d}"
+    return sites
+
+
+def state_problem(
+    spec: TaskSpec, furniture: Sequence[str], sites: Mapping[str, str], lying: Collection[tuple[str, str]]
+) -> Problem:
+    """State a room as a planning problem of ALFWorld's domain.
+
+    Parameters
+    ----------
+    spec : TaskSpec
+    furniture : sequence of str
+        Identifiers, whose kind comes before "_bar_".
+    sites : mapping of str to str
+        The location of each.
+    lying : collection of (str, str)
+        Each object's identifier with the furniture it lies in or on; one may lie in several.
+    """
+    start = "loc_bar_00"
+    object_kinds = sorted({_kind(name) for name, _ in lying})
+    receptacle_kinds = sorted({_kind(receptacle) for receptacle in furniture})
+    objects = {"agent1": "agent", start: "location"}
+    objects.update(dict.fromkeys(sites.values(), "location"))
+    objects.update({f"{kind}Type": "otype" for kind in object_kinds})
+    objects.update({f"{kind}Type": "rtype" for kind in receptacle_kinds})
+    objects.update({name: "object" for name, _ in lying})
+    objects.update(dict.fromkeys(furniture, "receptacle"))
+    init: list[tuple[str, ...]] = [("atLocation", "agent1", start)]
+    for receptacle in furniture:
+        kind = _kind(receptacle)
+        init += [("receptacleType", receptacle, f"{kind}Type"), ("receptacleAtLocation", receptacle, sites[receptacle])]
+        if kind in commonsense.OPENABLE:
+            init.append(("openable", receptacle))
+    for into in receptacle_kinds:
+        init += [("canContain", f"{into}Type", f"{kind}Type") for kind in object_kinds if kind in HOLDS.get(into, ())]
+    for name, receptacle in lying:
+        init += [("objectType", name, f"{_kind(name)}Type"), ("inReceptacle", name, receptacle)]
+        init.append(("objectAtLocation", name, sites[receptacle]))
+        init += [(trait, name) for trait in _traits(_kind(name))]
+    return Problem(objects, tuple(init), spec.goal())
+
+
+def _traits(kind: str) -> list[str]:
+    """Return what the planning domain says of objects of a kind."""
+    if kind in LAMPS:
+        return ["toggleable"]
+    if kind not in OBJECTS:
+        return []  # scenery
+    traits = ["pickupable"]
+    traits += [TREATMENTS[verb].trait for verb, kinds in TREATABLE.items() if kind in kinds]
+    traits += ["sliceable"] * (kind in commonsense.SLICEABLE)
+    traits += ["isReceptacleObject"] * (kind in commonsense.VESSELS)
+    return traits
+
+
+def _kind(identifier: str) -> str:
+    return identifier.partition("_bar_")[0]

@@ -1,0 +1,134 @@
+"""Read a task's sentence.
+
+All wordings of ALFWorld's tasks are understood, with or without articles and the full stop, with the usual synonyms of
+verbs ("wash", "chill"). `parse_task` takes the kinds of things as they are written, for a player who knows nothing but
+the text; `resolve_task` finds them among the known kinds, plurals and synonyms included ("couch"), to make a game.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection
+
+from constrained.environments.household import commonsense
+from constrained.environments.household.task_spec import LIGHT, SIMPLE, TREATED, TWO, UNKNOWN, TaskSpec
+from constrained.environments.household.world import TREATMENTS
+from constrained.errors import GameError
+
+MAX_CHARACTERS = 500
+"""Characters of a sentence that are read."""
+
+_TREATMENT_WORDS = {
+    "clean": ("clean", "cleaned", "wash", "washed", "rinse", "rinsed"),
+    "heat": ("heat", "heated", "hot", "warm", "warmed", "cook", "cooked", "microwave", "microwaved"),
+    "cool": ("cool", "cooled", "cold", "chill", "chilled", "refrigerate", "refrigerated"),
+}
+_VERB_OF = {word: verb for verb, words in _TREATMENT_WORDS.items() for word in words}
+_PUT = r"(?:put|place|set|lay|store|move|bring)"
+_INTO = r"(?:in/on|into|in|onto|on|to|inside)"
+_TREAT = "|".join(sorted(_VERB_OF, key=len, reverse=True))
+_ARTICLES = re.compile(r"^(?:an? |some |the |any |one )+")
+
+# Tried in this order; the second entry is the wording of `TaskSpec.sentences` that a game for the task shows.
+_PATTERNS = [
+    (r"(?:look|glance) at (?P<object>.+?) (?:under|with|by|using|in the light of) (?P<lamp>.+)", 0),
+    (r"(?:examine|inspect|read|study) (?P<object>.+?) (?:with|under|by|using|in the light of) (?P<lamp>.+)", 1),
+    (rf"(?:find|get|take|fetch) (?:two|2) (?P<two>.+?) and {_PUT} (?:them|both|both of them) {_INTO} (?P<into>.+)", 1),
+    (rf"(?:find|{_PUT}) (?:two|2) (?P<two>.+?) {_INTO} (?P<into>.+)", 0),
+    (rf"(?P<verb>{_TREAT}) (?P<object>.+?) and (?:then )?{_PUT} (?:it|them) {_INTO} (?P<into>.+)", 1),
+    (rf"{_PUT} (?:an? |some |the )?(?P<verb>{_TREAT}) (?P<object>.+?) {_INTO} (?P<into>.+)", 0),
+    (rf"(?:find|get|take|fetch) (?P<object>.+?) and {_PUT} it {_INTO} (?P<into>.+)", 0),
+    (rf"{_PUT} some (?P<object>.+?) {_INTO} (?P<into>.+)", 1),
+    (rf"{_PUT} (?P<object>.+?) {_INTO} (?P<into>.+)", 0),
+]
+_UNDERSTOOD = (
+    'understood are "put a mug in desk.", "put some mug on desk.", "put two mugs in desk.", '
+    '"find two mugs and put them in desk.", "put a clean (hot, cool) mug in coffeemachine.", '
+    '"clean (heat, cool) some mug and put it in coffeemachine.", '
+    '"look at book under the desklamp." and "examine the book with the desklamp."'
+)
+_SYNONYMS = {
+    "bin": "GarbageCan", "garbage": "GarbageCan", "trash": "GarbageCan", "trashcan": "GarbageCan",
+    "couch": "Sofa", "counter": "CounterTop", "cupboard": "Cabinet", "refrigerator": "Fridge",
+    "sink": "SinkBasin", "bath": "BathtubBasin", "bathtub": "BathtubBasin", "tub": "BathtubBasin",
+    "stove": "StoveBurner", "burner": "StoveBurner", "hamper": "LaundryHamper", "nightstand": "SideTable",
+    "television stand": "TVStand", "phone": "CellPhone", "mobile": "CellPhone", "key": "KeyChain",
+    "keys": "KeyChain", "remote": "RemoteControl", "sponge": "DishSponge", "soap": "SoapBar",
+    "salt": "SaltShaker", "pepper": "PepperShaker", "card": "CreditCard", "clock": "AlarmClock",
+    "tissues": "TissueBox", "toiletroll": "ToiletPaper", "wine": "WineBottle", "rag": "Cloth",
+    "lamp": "DeskLamp", "loaf": "Bread", "sculpture": "Statue",
+}  # fmt: skip
+_PLURALS = (("ves", "fe"), ("ves", "f"), ("es", ""), ("s", ""))
+
+
+def parse_task(task: str) -> TaskSpec:
+    """Return what a sentence asks for, with kinds as written, or `UNKNOWN` if it isn't understood."""
+    spec, _ = _parse(task)
+    kinds = [_ARTICLES.sub("", words).replace(" ", "") for words in (spec.object_kind, spec.destination)]
+    return TaskSpec(spec.task_type, *kinds) if all(re.fullmatch("[a-z]+", kind) for kind in kinds) else UNKNOWN
+
+
+def resolve_task(task: str) -> tuple[TaskSpec, int]:
+    """Return what a sentence asks for, with known kinds as PDDL spells them, and which `TaskSpec.sentences` it is.
+
+    Raises
+    ------
+    GameError
+        When the sentence, an object or a receptacle isn't understood, or the household's rules don't allow the task;
+        the hint says what is possible.
+    """
+    spec, wording = _parse(task)
+    if spec == UNKNOWN:
+        raise GameError(f"no household game can be made for the task {task[:80]!r}", hint=_UNDERSTOOD)
+    kind = _known_kind(spec.object_kind, commonsense.OBJECTS, "thing", task)
+    if spec.task_type == LIGHT:
+        return TaskSpec(LIGHT, kind, _known_kind(spec.destination, commonsense.LAMPS, "lamp", task)), wording
+    receptacle = _known_kind(spec.destination, commonsense.HOLDS, "receptacle", task)
+    if spec.treatment is not None and kind not in commonsense.TREATABLE[spec.treatment.verb]:
+        raise _impossible(task, f"{kind} can't be made {spec.state}", commonsense.TREATABLE[spec.treatment.verb])
+    if kind not in commonsense.HOLDS[receptacle]:
+        raise _impossible(task, f"{receptacle} doesn't hold {kind}", commonsense.HOLDS[receptacle])
+    return TaskSpec(spec.task_type, kind, receptacle), wording
+
+
+def _parse(task: str) -> tuple[TaskSpec, int]:
+    """Return a spec with the sentence's own words for kinds, and the wording."""
+    sentence = " ".join(task[:MAX_CHARACTERS].lower().removeprefix("your task is to:").split()).rstrip(" .!")
+    task_types = {treatment: task_type for task_type, treatment in TREATED.items()}
+    for pattern, wording in _PATTERNS:
+        match = re.fullmatch(pattern, sentence)
+        if match is None:
+            continue
+        found = match.groupdict()
+        if "lamp" in found:
+            return TaskSpec(LIGHT, found["object"], found["lamp"]), wording
+        if "two" in found:
+            return TaskSpec(TWO, found["two"], found["into"]), wording
+        task_type = task_types[TREATMENTS[_VERB_OF[found["verb"]]]] if "verb" in found else SIMPLE
+        return TaskSpec(task_type, found["object"], found["into"]), wording
+    return UNKNOWN, 0
+
+
+def _known_kind(words: str, known: Collection[str], role: str, task: str) -> str:
+    """Return the known kind that words name, whatever their article, number and plural."""
+    words = _ARTICLES.sub("", words)
+    words = re.sub(r" ?\d+$", "", words).replace(" ", "").replace("-", "")
+    names = {kind.lower(): kind for kind in known}
+    names.update({word.replace(" ", ""): kind for word, kind in _SYNONYMS.items() if kind in known})
+    singulars = [words, *(words[: -len(end)] + single for end, single in _PLURALS if words.endswith(end))]
+    for word in singulars:
+        if word in names:
+            return names[word]
+    similar = difflib.get_close_matches(words, list(names), n=3)
+    raise GameError(
+        f"in the task {task[:80]!r}, {words!r} is no {role} of the household",
+        hint=f"did you mean {' or '.join(similar)}?"
+        if similar
+        else f"there are {', '.join(sorted(map(str.lower, known)))}",
+    )
+
+
+def _impossible(task: str, reason: str, possible: frozenset[str]) -> GameError:
+    others = ", ".join(sorted(possible)) or "nothing"
+    return GameError(f"the task {task[:80]!r} can't be done: {reason}", hint=f"possible are: {others}")

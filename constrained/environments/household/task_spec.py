@@ -1,0 +1,145 @@
+"""What a household task asks for: six task types, each with two wordings and a goal in PDDL.
+
+The types, wordings and goals are ALFWorld's (Shridhar et al., 2021, table 1; ``alfred.pddl``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from constrained.environments.household.world import TREATMENTS, Treatment
+from constrained.errors import GameError
+from constrained.knowledge.pddl.model import Formula
+
+SIMPLE = "pick_and_place_simple"
+LIGHT = "look_at_obj_in_light"
+TWO = "pick_two_obj_and_place"
+TREATED = {f"pick_{verb}_then_place_in_recep": treatment for verb, treatment in TREATMENTS.items()}
+TASK_TYPES = (SIMPLE, LIGHT, *TREATED, TWO)
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What a task asks for.
+
+    Kinds are spelled as in PDDL ("CoffeeMachine") or as in the game's names ("coffeemachine"), all of them alike.
+
+    Attributes
+    ----------
+    task_type : str
+        One of `TASK_TYPES`; empty in `UNKNOWN`.
+    object_kind : str
+        Of the object that is to be moved or examined.
+    destination : str
+        Kind of the receptacle it must end in; for look_at_obj_in_light the kind of lamp.
+    """
+
+    task_type: str
+    object_kind: str
+    destination: str
+
+    @property
+    def treatment(self) -> Treatment | None:
+        """What must be done to the object first."""
+        return TREATED.get(self.task_type)
+
+    @property
+    def state(self) -> str:
+        """The state the object must be in: "clean", "hot", "cool" or, where none is asked for, empty."""
+        return self.treatment.state if self.treatment else ""
+
+    @property
+    def receptacle(self) -> str:
+        """Kind of the receptacle the object must end in; empty for look_at_obj_in_light."""
+        return "" if self.task_type == LIGHT else self.destination
+
+    @property
+    def lamp(self) -> str:
+        """Kind of the lamp to look under; empty for the other task types."""
+        return self.destination if self.task_type == LIGHT else ""
+
+    @property
+    def count(self) -> int:
+        """How many objects must end in the receptacle."""
+        return 2 if self.task_type == TWO else 1
+
+    def sentences(self) -> tuple[str, str]:
+        """Return the two wordings of the task."""
+        kind, end = self.object_kind.lower(), self.destination.lower()
+        if self.task_type == LIGHT:
+            return f"look at {kind} under the {end}.", f"examine the {kind} with the {end}."
+        if self.task_type == TWO:
+            return f"put two {kind} in {end}.", f"find two {kind} and put them in {end}."
+        if self.treatment is None:
+            return f"put a {kind} in {end}.", f"put some {kind} on {end}."
+        return f"put a {self.state} {kind} in {end}.", f"{self.treatment.verb} some {kind} and put it in {end}."
+
+    def goal(self) -> Formula:
+        """Return the task's goal in PDDL."""
+        kind, end = f"{self.object_kind}Type", f"{self.destination}Type"
+        if self.task_type == LIGHT:
+            lit = (
+                ("objectType", "?ot", end), ("toggleable", "?ot"), ("isToggled", "?ot"),
+                ("receptacleAtLocation", "?r", "?l"), ("atLocation", "?a", "?l"), ("inReceptacle", "?ot", "?r"),
+            )  # fmt: skip
+            return (
+                "and",
+                _exists("?ot - object ?r - receptacle ?a - agent ?l - location", *lit),
+                _exists("?o - object ?a - agent", ("objectType", "?o", kind), ("holds", "?a", "?o")),
+            )
+        inside = tuple(
+            (("objectType", o, kind), ("receptacleType", "?r", end), ("inReceptacle", o, "?r")) for o in ("?o1", "?o2")
+        )
+        if self.task_type == TWO:
+            other = _exists("?o2 - object", ("not", ("=", "?o1", "?o2")), *inside[1])
+            return _exists("?r - receptacle ?o1 - object", *inside[0], other)
+        treated: tuple[Formula, ...] = ()
+        if self.treatment is not None:
+            treated = ((self.treatment.trait, "?o1"), (self.treatment.fact, "?o1"))
+        return _exists("?r - receptacle ?o1 - object", *treated, *inside[0])
+
+
+UNKNOWN = TaskSpec("", "", "")
+"""The spec of a task that isn't understood."""
+
+
+def spec_of_goal(goal: Formula) -> TaskSpec:
+    """Return the task spec behind a PDDL goal of one of the six types.
+
+    Raises
+    ------
+    GameError
+        For any other goal.
+    """
+    facts = list(_facts(goal))
+    kinds = {fact[1]: str(fact[2]).removesuffix("Type") for fact in facts if fact[0] == "objectType"}
+    receptacles = {str(fact[2]).removesuffix("Type") for fact in facts if fact[0] == "receptacleType"}
+    lamps = {kinds.pop(fact[1], "") for fact in facts if fact[0] == "isToggled"}
+    predicates = {fact[0] for fact in facts}
+    treated = [task_type for task_type, treatment in TREATED.items() if treatment.fact in predicates]
+    objects, ends = set(kinds.values()), lamps or receptacles
+    one_of_each = (len(objects), len(ends)) == (1, 1) and "" not in ends and len(treated) <= 1
+    if one_of_each and ("holds" if lamps else "inReceptacle") in predicates:
+        if lamps:
+            task_type = LIGHT
+        elif len(kinds) == 2 and not treated:
+            task_type = TWO
+        else:
+            task_type = treated[0] if treated else SIMPLE
+        return TaskSpec(task_type, objects.pop(), ends.pop())
+    raise GameError(
+        f"the goal {goal} is none of the six types of household tasks",
+        hint=f"the types are {', '.join(TASK_TYPES)}",
+    )
+
+
+def _facts(formula: Formula) -> list[Formula]:
+    """Return the facts in a goal, inside whatever connectives."""
+    skipped = {"and": 1, "not": 1, "or": 1, "exists": 2, "forall": 2}.get(str(formula[0])) if formula else None
+    if skipped:
+        return [fact for part in formula[skipped:] if isinstance(part, tuple) for fact in _facts(part)]
+    return [formula] if len(formula) > 1 else []
+
+
+def _exists(variables: str, *conditions: Formula) -> Formula:
+    return ("exists", tuple(variables.split()), ("and", *conditions))
