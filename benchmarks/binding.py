@@ -23,8 +23,8 @@ from benchmarks.engine import vocabularies
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.environments.household import HouseholdEnv, load_games, make_game, solve
-from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.environments.scienceworld.scene import choices_of
+from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.errors import ConstrainedError, GameError
 
 PARTS = ("bind", "next action", "compile", "first mask")

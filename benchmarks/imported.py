@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
@@ -102,11 +101,7 @@ def in_domain(suite: Suite) -> tuple[Suite, ActionKnowledge]:
     ConstrainedError
         The suite has other games, or ALFWorld's files are missing.
     """
-    ours = False
-    if suite.knowledge == "household":
-        with closing(suite.tasks[0].make()) as environment:
-            ours = isinstance(environment, HouseholdEnv)
-    if not ours:
+    if suite.knowledge != "household" or not isinstance(suite.tasks[0].make(), HouseholdEnv):
         raise ConstrainedError(f"{DOMAIN} doesn't fit {suite.name}", "it is for --environment alfworld and household")
     imported = import_alfred()
     tasks = [replace(task, make=partial(_domain_env, task.make, imported)) for task in suite.tasks]

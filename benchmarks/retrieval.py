@@ -25,9 +25,8 @@ from tqdm import tqdm
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import __version__
 from constrained.environments.question import Collection, LocalIndex, Passage, Question
-from constrained.environments.question.suites import load_paragraphs, load_questions
-from constrained.environments.question.index import BACKENDS
-from constrained.environments.question.index import by_words
+from constrained.environments.question.index import BACKENDS, by_words
+from constrained.environments.question.suites import hotpotqa_paragraphs, load_hotpotqa
 from constrained.errors import ConstrainedError
 
 DEPTHS = (1, 2, 5, 10)
@@ -67,8 +66,8 @@ def measure(backend: str, count: int | None = None, passages: int = 0, progress:
     list of dict
         Recall at each of `DEPTHS`, seconds to build, bytes on disk, milliseconds a query (mean).
     """
-    questions = [question for question in load_questions() if question.pages][:count]
-    paragraphs = padded(load_paragraphs(), passages)
+    questions = [question for question in load_hotpotqa() if question.pages][:count]
+    paragraphs = padded(hotpotqa_paragraphs(), passages)
     with tempfile.TemporaryDirectory() as folder:
         index = LocalIndex(paragraphs, backend, folder)
         began = time.perf_counter()

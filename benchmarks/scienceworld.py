@@ -26,8 +26,8 @@ from tqdm import tqdm
 from benchmarks.reporting import add_json, describe_machine, markdown
 from constrained import ActionKnowledge, __version__
 from constrained.environments.scienceworld.env import refused
-from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
 from constrained.environments.scienceworld.scene import choices_of, slots
+from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 

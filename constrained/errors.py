@@ -109,7 +109,7 @@ class VocabularyError(ConstrainedError):
 
 
 class GameError(ConstrainedError):
-    """A game file that is cut short or not understood, or a task that can't be staged."""
+    """A game file that is cut short or not understood, or a task that no game can be made for."""
 
 
 class PddlError(GameError):

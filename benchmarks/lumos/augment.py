@@ -6,7 +6,7 @@ import random
 import re
 from dataclasses import replace
 
-from constrained.environments.maths.problems import Problem
+from constrained.environments.maths.problems import WordProblem
 from constrained.training.annotations.prose import value_of
 from constrained.training.annotations.svamp import formula_of
 
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w,]|\.\d)")
 _OPERAND = re.compile(r"\d+\.\d+")
 
 
-def augment(problem: Problem, rng: random.Random) -> Problem | None:
+def augment(problem: WordProblem, rng: random.Random) -> WordProblem | None:
     """The problem with other numbers, so that it stays as sensible as it was.
 
     A number keeps its digits' count and its place in the order of size; 0 and 1 stay, as the words around them agree
@@ -25,7 +25,7 @@ def augment(problem: Problem, rng: random.Random) -> Problem | None:
 
     Returns
     -------
-    Problem or None
+    WordProblem or None
         None where no such numbers were found.
     """
     old = sorted({int(number) for number in _NUMBER.findall(problem.question)} - {0, 1})

@@ -12,7 +12,7 @@ from constrained.agents.episode import Episode, Settings
 from constrained.agents.messages import Answer
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
 from constrained.training.encoding import Span, TrainingText
@@ -35,7 +35,7 @@ class Demonstration:
 
 
 def demonstrate(
-    environment: TextEnvironment,
+    environment: Environment,
     knowledge: ActionKnowledge,
     models: Mapping[str, LoadedModel],
     settings: Settings,
@@ -45,7 +45,7 @@ def demonstrate(
 
     Parameters
     ----------
-    environment : TextEnvironment
+    environment : Environment
     knowledge : ActionKnowledge
     models : mapping of str to LoadedModel
         By role; their tokenizers and contexts decide how much of a prompt has room. They write nothing.

@@ -11,8 +11,8 @@ from fractions import Fraction
 from benchmarks.lumos.augment import augment
 from benchmarks.lumos.recipe import Recipe
 from constrained.environments.executor.executor import Executor
-from constrained.environments.similarity import Likeness
-from constrained.environments.maths.problems import Problem, is_held_out, load_gsm8k, load_svamp, svamp_parts
+from constrained.environments.maths.problems import WordProblem, is_held_out, load_gsm8k, load_svamp, svamp_parts
+from constrained.environments.similarity import VariationFinder
 from constrained.training.annotations import gsm8k, svamp
 from constrained.training.annotations.annotation import conversations
 from constrained.training.annotations.convert import execute
@@ -27,7 +27,7 @@ class Worked:
     Attributes
     ----------
     dataset : str
-    problem : Problem
+    problem : WordProblem
     solution : str
         Worked out, in words or figures, without actions.
     answers : dict of str to tuple of str
@@ -35,25 +35,25 @@ class Worked:
     """
 
     dataset: str
-    problem: Problem
+    problem: WordProblem
     solution: str
     answers: dict[str, tuple[str, ...]]
 
 
-def training_problems(recipe: Recipe) -> dict[str, list[Problem]]:
+def training_problems(recipe: Recipe) -> dict[str, list[WordProblem]]:
     """The problems of each data set that may be trained on."""
     train, held_out = svamp_parts(load_svamp())
     given = load_gsm8k()
     held_out += [problem for problem in given if is_held_out(problem)]
     parts = {"svamp": train, "gsm8k": [problem for problem in given if not is_held_out(problem)]}
-    variations = Likeness([problem.question for problem in held_out])
+    variations = VariationFinder([problem.question for problem in held_out])
     return {
-        name: [problem for problem in part[: recipe.rows] if not variations.like(problem.question)]
+        name: [problem for problem in part[: recipe.rows] if not variations.similar(problem.question)]
         for name, part in parts.items()
     }
 
 
-def varied(problems: dict[str, list[Problem]], recipe: Recipe) -> Iterator[tuple[str, Problem]]:
+def varied(problems: dict[str, list[WordProblem]], recipe: Recipe) -> Iterator[tuple[str, WordProblem]]:
     """Every problem with its data set; SVAMP's with fresh copies after it."""
     for problem in problems["svamp"]:
         yield "svamp", problem
@@ -65,7 +65,7 @@ def varied(problems: dict[str, list[Problem]], recipe: Recipe) -> Iterator[tuple
         yield "gsm8k", problem
 
 
-def is_short(dataset: str, problem: Problem, recipe: Recipe) -> bool:
+def is_short(dataset: str, problem: WordProblem, recipe: Recipe) -> bool:
     """Whether a problem is taught to models; all of SVAMP's are."""
     calculations = problem.solution.count("<<")
     return dataset == "svamp" or (
@@ -73,7 +73,7 @@ def is_short(dataset: str, problem: Problem, recipe: Recipe) -> bool:
     )
 
 
-def worked(dataset: str, problem: Problem) -> Worked | str:
+def worked(dataset: str, problem: WordProblem) -> Worked | str:
     """A problem with its solution by rule; else why there is none."""
     annotation = CONVERT[dataset](problem)
     if isinstance(annotation, str):
@@ -97,7 +97,7 @@ def worked(dataset: str, problem: Problem) -> Worked | str:
     })  # fmt: skip
 
 
-def in_words(problem: Problem) -> str:
+def in_words(problem: WordProblem) -> str:
     """GSM8K's own solution, in one line and without its marks."""
     return " ".join(re.sub(r"<<[^<>]*>>", "", problem.solution).split())
 

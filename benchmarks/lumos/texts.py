@@ -17,7 +17,7 @@ from constrained.agents.strategies import GROUNDED
 from constrained.agents.strategies.lumos.conversation import ground, plan_for
 from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.environments.maths import MathsEnv
-from constrained.environments.maths.problems import Problem
+from constrained.environments.maths.problems import WordProblem
 from constrained.environments.suite import Suite, open_suite
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
@@ -75,7 +75,7 @@ def work_out(recipe: Recipe) -> tuple[list[Worked], list[str], Counter]:
     return short, base, left_out
 
 
-def _told(problem: Problem, solution: str) -> str:
+def _told(problem: WordProblem, solution: str) -> str:
     return f"{problem.question}\n{solution}\n{number(problem.answer)}"
 
 

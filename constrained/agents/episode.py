@@ -16,7 +16,7 @@ from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import build_prompt
 from constrained.agents.step_formats import action_path, parse_step, read_step, step_grammar, step_prompt
 from constrained.automaton import CompiledGrammar, compile_grammar
-from constrained.environments.base import Memory, TextEnvironment
+from constrained.environments.base import Environment, Memory
 from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
@@ -103,7 +103,7 @@ class Episode:
         The knowledge at the beginning of a path.
     plan : Plan
     settings : Settings
-    environment : TextEnvironment or None
+    environment : Environment or None
         None: nothing is executed.
     on_step : callable, optional
         Called with each `Step` as it is done.
@@ -130,7 +130,7 @@ class Episode:
     start: ActionKnowledge
     plan: Plan
     settings: Settings
-    environment: TextEnvironment | None = None
+    environment: Environment | None = None
     on_step: Callable[[Step], None] | None = None
     knowledge: ActionKnowledge = field(init=False)
     memory: Memory | None = None
@@ -282,7 +282,11 @@ class Episode:
 
     def _of_use(self) -> Callable[[list[str]], list[str]] | None:
         """What leaves out the actions that the memory knows to be of no use; None where they are admitted."""
-        return getattr(self.memory, "of_use", None) if self.settings.constrained and not self.settings.detours else None
+        return (
+            getattr(self.memory, "filter_actions", None)
+            if self.settings.constrained and not self.settings.detours
+            else None
+        )
 
     def write(self, action: Grammar, tokens: int | None = None, role: str = POLICY) -> Asking[Step]:
         """One step in the step format, its action within `action` if masks are on; nothing is done yet."""

@@ -17,7 +17,7 @@ from constrained.agents.run_file import RunFile, lines_since
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
 from constrained.agents.suite_runner import ending, header
-from constrained.environments.household import HouseholdEnv, make_game, plays, stage
+from constrained.environments.household import HouseholdEnv, game_for_task, is_household, make_game
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
@@ -66,7 +66,7 @@ def generate_plan(
         For example ``"put a clean mug in the coffeemachine"``.
     knowledge : str or ActionKnowledge
         A shipped name, a path, grammar text, or knowledge already read and bound.
-    environment : TextEnvironment, optional
+    environment : Environment, optional
         What to play in; see `constrained.environments.base`.
     strategy : str
         One of `constrained.agents.strategies.STRATEGIES`.
@@ -117,9 +117,9 @@ def generate_plan(
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     imagined, note = None, ""
-    if environment is None and plays(knowledge):
+    if environment is None and is_household(knowledge):
         try:
-            environment = HouseholdEnv(stage(task, seed=seed))
+            environment = HouseholdEnv(game_for_task(task, seed=seed))
         except GameError as error:
             # a house that is never done: its own goal is not the task
             imagined = HouseholdEnv(replace(make_game(seed), solved=lambda _: False))

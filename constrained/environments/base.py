@@ -40,6 +40,14 @@ class Environment(Protocol):
 
 
 @runtime_checkable
+class TaskEnvironment(Environment, Protocol):
+    """An environment that knows its task, as those of a suite do."""
+
+    task: str
+    """The task sentence."""
+
+
+@runtime_checkable
 class WithView(Protocol):
     """An environment with slots to bind."""
 

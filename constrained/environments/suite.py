@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from constrained.environments.base import Environment
+from constrained.environments.base import TaskEnvironment
 from constrained.errors import DataError
 
 SUITES = {
@@ -47,7 +47,7 @@ class Task:
 
     name: str
     kind: str
-    make: Callable[[], Environment]
+    make: Callable[[], TaskEnvironment]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import cache
 from constrained.agents.plan import Plan
 from constrained.automaton import Vocabulary
 from constrained.automaton.vocabulary import open_vocabulary
-from constrained.environments.household import plays
+from constrained.environments.household import is_household
 from constrained.grammar import STEP
 from constrained.grammar.relations import stand_ins
 from constrained.knowledge import ActionKnowledge
@@ -41,7 +41,7 @@ def _shown(checked: Checked) -> dict | None:
     return {
         "name": knowledge.name,
         "actions": len(knowledge.actions),
-        "played": plays(knowledge),
+        "played": is_household(knowledge),
         "svg": None if many else knowledge.to_svg(),
         "text": knowledge.to_text(),
     }

@@ -39,7 +39,7 @@ def test_a_loop_is_a_search_without_detours(seed):
     for detours in (False, True):
         playing = rollout(HouseholdEnv(make_game(seed)), detours=detours, max_steps=50)
         playing.start()
-        while not playing.over and not playing.episode.memory.find(playing.episode.memory.goal.kind):
+        while not playing.over and not playing.episode.memory.find(playing.episode.memory.spec.object_kind):
             answer_with(playing, back_and_forth(playing))
         gone = [action for action in playing.episode.path if action.startswith("go to ")]
         assert detours or len(gone) == len(set(gone))
@@ -67,5 +67,5 @@ def test_with_random_weights_nothing_is_wrong_and_no_move_is_pointless(seed):
     env = HouseholdEnv(make_game(seed))
     env.reset()
     for step in plan.steps:
-        assert step.action in memory.of_use(env.admissible())
+        assert step.action in memory.filter_actions(env.admissible())
         memory.update(step.action, env.step(step.action)[0])

@@ -9,7 +9,7 @@ from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan, Step
 from constrained.agents.scheduler import Rollout
 from constrained.agents.step_formats import FORMATS as STRATEGIES
-from constrained.environments.household import HouseholdEnv, make_game, solve, stage
+from constrained.environments.household import HouseholdEnv, game_for_task, make_game, solve
 from constrained.errors import GrammarError, KnowledgeError, ModelError
 from constrained.models import load
 from constrained.models.load import EMBEDDED
@@ -46,7 +46,7 @@ def test_with_masks_nothing_is_invalid_misordered_or_without_effect(strategy, se
     assert plan.invalid == plan.misordered == 0
     assert all(step.verdict == "ok" and step.had_effect and step.action for step in plan.steps)
     assert plan.path == [step.action for step in plan.steps]
-    env = HouseholdEnv(stage(MUG, seed=seed))
+    env = HouseholdEnv(game_for_task(MUG, seed=seed))
     assert env.reset() == plan.first_observation
     for step in plan.steps:
         assert step.action in env.admissible()
@@ -170,7 +170,7 @@ def test_a_household_task_is_staged_from_the_seed_and_played():
 def test_a_task_that_cannot_be_staged_gives_an_open_loop_plan_that_says_so():
     plan = random_plan("fly to the moon", strategy="act", temperature=1.0, max_steps=5)
     assert plan.open_loop and plan.success is None
-    assert plan.note.startswith("nothing was executed: the task 'fly to the moon' can't be staged")
+    assert plan.note.startswith("nothing was executed: no household game can be made for the task 'fly to the moon'")
     assert 1 <= len(plan.steps) <= 5 and plan.invalid == plan.misordered == 0
     assert all(step.observation is None and step.had_effect is None for step in plan.steps)
     assert plan.path == [step.action for step in plan.steps]

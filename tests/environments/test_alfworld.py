@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from benchmarks import original
 from constrained.environments.alfworld import AlfworldEnv, process
 from constrained.environments.alfworld.engine import takeable
-from constrained.environments.alfworld.process import EngineProcess
 from constrained.environments.alfworld.env import slots
+from constrained.environments.alfworld.process import EngineProcess
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.game import game_files
 from constrained.environments.suite import open_suite
@@ -55,7 +55,7 @@ def test_the_slots_are_told_by_the_admissible_commands_and_what_lies_here(seed, 
     env = HouseholdEnv(make_game(seed))
     for _ in wander(env, walk, 15):
         view = {slot: values for slot, values in env.view().items() if values}
-        told = slots(env.admissible(), env.world.house.receptacles, env.view()["OBJECT"], env.place)
+        told = slots(env.admissible(), env.world.house.receptacles, env.view()["OBJECT"], env.standing_at)
         assert {slot: values for slot, values in told.items() if values} == view
 
 

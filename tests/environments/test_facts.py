@@ -3,7 +3,7 @@
 import pytest
 
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.env import entities, triples
+from constrained.environments.household.observations import triples
 from tests.environments.small_house import small_house
 
 
@@ -42,6 +42,12 @@ def test_who_looks_everywhere_knows_the_whole_room(seed):
     assert {t for t in known if t[1] == "in/on" and t[0] != "nothing"} == there
 
 
+def entities(task, names):
+    env = HouseholdEnv(small_house())
+    env.task = task
+    return env.entities(names)
+
+
 def test_entities_are_of_the_kinds_that_the_task_names_what_is_wanted_first():
     names = ["desk 1", "mug 10", "desklamp 1", "mug 1", "nothing", "desktop 1", "opened"]
     assert entities("put a clean mug in desk.", names) == ["mug 10", "mug 1", "desk 1"]
@@ -60,9 +66,11 @@ def memory():
 
 def test_the_explorer_opens_what_is_closed_here_and_goes_nowhere_twice():
     found = memory()
-    assert found.to_explore([*GO, "look"]) == GO
+    assert found.filter_exploration([*GO, "look"]) == GO
     found.update("go to cabinet 2", "The cabinet 2 is closed.")
-    assert found.to_explore([*GO, "open cabinet 2", "look"]) == ["open cabinet 2"]
+    assert found.filter_exploration([*GO, "open cabinet 2", "look"]) == ["open cabinet 2"]
     found.update("open cabinet 2", "You open the cabinet 2. The cabinet 2 is open. In it, you see nothing.")
-    assert found.to_explore([*GO, "close cabinet 2"]) == [action for action in GO if action != "go to cabinet 2"]
-    assert found.to_explore(["look"]) == []
+    assert found.filter_exploration([*GO, "close cabinet 2"]) == [
+        action for action in GO if action != "go to cabinet 2"
+    ]
+    assert found.filter_exploration(["look"]) == []

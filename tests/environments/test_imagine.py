@@ -1,10 +1,10 @@
-"""A room imagined from the first observation: its receptacles, its task, and what the task needs where it may be."""
+"""A room prior from the first observation: its receptacles, its task, and what the task needs where it may be."""
 
 import pytest
 
 from constrained.environments.household import HouseholdEnv, make_game, solve
+from constrained.environments.household.generate import prior_game
 from constrained.environments.household.task_spec import TASK_TYPES
-from constrained.environments.household.generate import imagine
 from constrained.errors import GameError
 from tests.environments.small_house import small_house
 
@@ -15,31 +15,31 @@ ROOM = "You are in the middle of a room. Looking quickly around you, you see {}.
 @pytest.mark.parametrize("seed", range(3))
 def test_it_looks_like_the_room_and_its_task_can_be_done_there(task_type, seed):
     real = HouseholdEnv(make_game(seed, task_type))
-    imagined = real.imagined(real.reset())
-    assert imagined.reset() == real.reset()
-    assert imagined.world.contents != real.world.contents
-    *_, (_, _, done) = [imagined.step(action) for action in solve(imagined.game)]
+    prior = real.prior(real.reset())
+    assert prior.reset() == real.reset()
+    assert prior.world.contents != real.world.contents
+    *_, (_, _, done) = [prior.step(action) for action in solve(prior.game)]
     assert done
 
 
 def test_the_thing_is_wherever_it_may_be_kept_and_nothing_else_is_anywhere():
-    game = imagine(ROOM.format("a fridge 1, a sofa 1, a sidetable 2, and a sidetable 1", "put a mug in sidetable."))
+    game = prior_game(ROOM.format("a fridge 1, a sofa 1, a sidetable 2, and a sidetable 1", "put a mug in sidetable."))
     assert game.world.contents == {"fridge 1": {"mug 1"}, "sofa 1": set(), "sidetable 2": set(), "sidetable 1": set()}
 
 
 def test_what_nobody_has_heard_of_may_be_anywhere_but_where_it_must_go():
-    game = imagine(ROOM.format("a fridge 1, a niche 1, and a safe 1", "put a widget in safe."))
+    game = prior_game(ROOM.format("a fridge 1, a niche 1, and a safe 1", "put a widget in safe."))
     assert game.world.contents == {"fridge 1": {"widget 1"}, "niche 1": {"widget 1"}, "safe 1": set()}
 
 
 def test_it_does_not_know_what_the_game_knows():
     real = HouseholdEnv(small_house())
     assert "mug 1" in real.world.contents["shelf 1"]
-    imagined = real.imagined(real.reset())
-    assert all("mug 1" in imagined.world.contents[name] for name in ("cabinet 1", "cabinet 2", "shelf 1"))
+    prior = real.prior(real.reset())
+    assert all("mug 1" in prior.world.contents[name] for name in ("cabinet 1", "cabinet 2", "shelf 1"))
 
 
 @pytest.mark.parametrize("text", ["", "You see nothing.", ROOM.format("a desk 1", "sing a song.")])
 def test_a_text_that_is_no_task_is_refused(text):
     with pytest.raises(GameError, match="isn't understood"):
-        imagine(text)
+        prior_game(text)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.environments.household import HouseholdEnv, load_games, make_game, solve, stage
-from constrained.environments.household.task_spec import TASK_TYPES, Aim, read_goal
-from constrained.environments.household.commonsense import APPLIANCE, HOLDS, ROOMS, TREATABLE
-from constrained.environments.household.task_parser import read_task
+from constrained.environments.household import HouseholdEnv, game_for_task, load_games, make_game, solve
+from constrained.environments.household.commonsense import HOLDS, ROOMS, TREATABLE
+from constrained.environments.household.task_parser import resolve_task
+from constrained.environments.household.task_spec import TASK_TYPES, TaskSpec, spec_of_goal
+from constrained.environments.household.world import TREATMENTS
 from constrained.errors import GameError
 from tests.data import shared
 from tests.environments.small_house import small_house
@@ -33,23 +34,23 @@ def win(game) -> int:
 def test_every_made_game_begins_unsolved_and_can_be_won(seed, task_type):
     game = make_game(seed, task_type)
     assert not game.solved(game.world)
-    aim = read_goal(game.problem.goal)
-    assert task_type in (None, aim.task_type)
-    assert game.task in aim.sentences()
+    spec = spec_of_goal(game.problem.goal)
+    assert task_type in (None, spec.task_type)
+    assert game.task in spec.sentences()
     assert 3 <= win(game) <= 15
 
 
 def test_seeds_cover_all_task_types_rooms_and_both_wordings():
     games = [make_game(seed) for seed in range(200)]
-    assert {read_goal(game.problem.goal).task_type for game in games} == set(TASK_TYPES)
+    assert {spec_of_goal(game.problem.goal).task_type for game in games} == set(TASK_TYPES)
     assert len({game.task for game in games}) > 120
     kinds = {name.split()[0] for game in games for name in game.world.house.receptacles}
     assert kinds == {kind.lower() for room in ROOMS.values() for kind in room.furniture}
 
 
 def test_the_same_seed_makes_the_same_game_in_another_process():
-    script = "from constrained.environments.household import make_game, stage; " \
-        "print([make_game(s).problem for s in range(20)], stage('put a mug in desk', 4).problem)"  # fmt: skip
+    script = "from constrained.environments.household import make_game, game_for_task; " \
+        "print([make_game(s).problem for s in range(20)], game_for_task('put a mug in desk', 4).problem)"  # fmt: skip
     outputs = {
         subprocess.run(
             [sys.executable, "-c", script],
@@ -70,11 +71,11 @@ def test_an_unknown_task_type_is_refused_with_the_known_ones():
 def test_the_catalogue_is_consistent():
     for room in ROOMS.values():
         assert set(room.furniture) <= set(HOLDS)
-        for thing in room.things:
+        for thing in room.objects:
             assert any(thing in HOLDS[kind] for kind in room.furniture), thing
     for verb, kinds in TREATABLE.items():
         assert kinds <= set().union(*HOLDS.values())
-        assert APPLIANCE[verb] in HOLDS
+        assert TREATMENTS[verb].appliance in HOLDS
 
 
 STAGED = """
@@ -98,11 +99,11 @@ Your task is to: look at pen under the lamp | light Pen DeskLamp | look at pen u
 @pytest.mark.parametrize("line", STAGED.strip().splitlines())
 def test_a_sentence_is_staged_as_the_game_it_asks_for(line):
     sentence, asked, task = (part.strip() for part in line.split("|"))
-    kind, thing, place = asked.split()
+    kind, object_kind, end = asked.split()
     types = {"put": "pick_and_place_simple", "two": "pick_two_obj_and_place", "light": "look_at_obj_in_light"}
-    game = stage(sentence, seed=3)
-    aim = Aim(types.get(kind, f"pick_{kind}_then_place_in_recep"), thing, place)
-    assert read_goal(game.problem.goal) == aim
+    game = game_for_task(sentence, seed=3)
+    spec = TaskSpec(types.get(kind, f"pick_{kind}_then_place_in_recep"), object_kind, end)
+    assert spec_of_goal(game.problem.goal) == spec
     assert game.task == task
     win(game)
 
@@ -110,9 +111,9 @@ def test_a_sentence_is_staged_as_the_game_it_asks_for(line):
 @pytest.mark.parametrize(
     "sentence, message, hint",
     [
-        ("fly to the moon", "can't be staged", 'put a mug in desk'),
-        ("", "can't be staged", "understood are"),
-        ("put " * 10_000, "can't be staged", "understood are"),
+        ("fly to the moon", "no household game can be made", 'put a mug in desk'),
+        ("", "no household game can be made", "understood are"),
+        ("put " * 10_000, "no household game can be made", "understood are"),
         ("put a mugg in desk", "'mugg' is no thing", "did you mean mug"),
         ("put a mug in dusk", "'dusk' is no receptacle", "did you mean desk"),
         ("put a mug on the table", "'table' is no receptacle", "sidetable"),
@@ -124,7 +125,7 @@ def test_a_sentence_is_staged_as_the_game_it_asks_for(line):
 )  # fmt: skip
 def test_a_sentence_that_cannot_be_staged_says_what_could(sentence, message, hint):
     with pytest.raises(GameError, match=message) as caught:
-        stage(sentence)
+        game_for_task(sentence)
     assert hint in caught.value.hint
 
 
@@ -134,11 +135,11 @@ def test_every_task_of_alfworld_is_understood_in_its_own_words_and_staged():
     for entry in map(json.loads, lines):
         sentences[entry["task"].removeprefix("Your task is to: ")] = entry["task_type"]
     for sentence, task_type in sentences.items():
-        aim, wording = read_task(sentence)
-        assert aim.task_type == task_type
-        assert aim.sentences()[wording] == sentence
+        spec, wording = resolve_task(sentence)
+        assert spec.task_type == task_type
+        assert spec.sentences()[wording] == sentence
     for sentence in list(sentences)[::40]:
-        game = stage(sentence)
+        game = game_for_task(sentence)
         assert game.task == sentence
         win(game)
 
@@ -172,6 +173,6 @@ def test_the_solver_says_when_there_is_no_way():
         solve(game)
 
 
-def test_a_goal_of_another_kind_has_no_aim():
-    with pytest.raises(GameError, match="none of the six kinds"):
-        read_goal(("exists", ("?r", "-", "receptacle"), ("opened", "?r")))
+def test_a_goal_of_another_kind_has_no_task_spec():
+    with pytest.raises(GameError, match="none of the six types"):
+        spec_of_goal(("exists", ("?r", "-", "receptacle"), ("opened", "?r")))

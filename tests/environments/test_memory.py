@@ -3,7 +3,8 @@
 import pytest
 
 from constrained.environments.household.memory import Memory
-from constrained.environments.household.task_parser import Goal, read_goal
+from constrained.environments.household.task_parser import parse_task
+from constrained.environments.household.task_spec import LIGHT, SIMPLE, TWO, UNKNOWN, TaskSpec
 
 KITCHEN = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
@@ -36,22 +37,22 @@ CLEANED = [
 
 
 @pytest.mark.parametrize(
-    "sentence, goal",
+    "sentence, spec",
     [
-        ("put two candle in drawer", Goal("candle", "drawer", count=2)),
-        ("find two soapbar and put them in cabinet", Goal("soapbar", "cabinet", count=2)),
-        ("put some vase on safe", Goal("vase", "safe")),
-        ("put a pen in desk", Goal("pen", "desk")),
-        ("cool some pot and put it in diningtable", Goal("pot", "diningtable", "cool")),
-        ("heat some egg and put it in garbagecan", Goal("egg", "garbagecan", "hot")),
-        ("put a clean mug in the coffeemachine", Goal("mug", "coffeemachine", "clean")),
-        ("look at cd under the desklamp", Goal("cd", lamp="desklamp")),
-        ("examine the book with the desklamp.", Goal("book", lamp="desklamp")),
-        ("sing a song", Goal()),
+        ("put two candle in drawer", TaskSpec(TWO, "candle", "drawer")),
+        ("find two soapbar and put them in cabinet", TaskSpec(TWO, "soapbar", "cabinet")),
+        ("put some vase on safe", TaskSpec(SIMPLE, "vase", "safe")),
+        ("put a pen in desk", TaskSpec(SIMPLE, "pen", "desk")),
+        ("cool some pot and put it in diningtable", TaskSpec("pick_cool_then_place_in_recep", "pot", "diningtable")),
+        ("heat some egg and put it in garbagecan", TaskSpec("pick_heat_then_place_in_recep", "egg", "garbagecan")),
+        ("put a clean mug in the coffeemachine", TaskSpec("pick_clean_then_place_in_recep", "mug", "coffeemachine")),
+        ("look at cd under the desklamp", TaskSpec(LIGHT, "cd", "desklamp")),
+        ("examine the book with the desklamp.", TaskSpec(LIGHT, "book", "desklamp")),
+        ("sing a song", UNKNOWN),
     ],
 )
-def test_task_sentences_are_understood(sentence, goal):
-    assert read_goal(sentence) == goal
+def test_task_sentences_are_understood(sentence, spec):
+    assert parse_task(sentence) == spec
 
 
 def test_start_knows_the_room_and_nothing_in_it():
@@ -195,7 +196,7 @@ def test_lamp_is_the_goal_and_where_it_stands():
 
 def test_what_another_found_is_known_before_the_first_step():
     memory = after()
-    memory.know([("mug 1", "cabinet 2"), ("mug 10", "narnia 1")], ["cabinet 1", "cabinet 2", "narnia 1"])
+    memory.learn([("mug 1", "cabinet 2"), ("mug 10", "narnia 1")], ["cabinet 1", "cabinet 2", "narnia 1"])
     shown = lines(memory)
     assert shown["Seen"] == "mug 1 at cabinet 2"
     assert shown["Unseen"] == "coffeemachine 1, countertop 1, fridge 1, microwave 1, sinkbasin 1"
@@ -210,7 +211,7 @@ def test_a_game_begun_again_has_everything_where_it_was_first_seen():
         ("put mug 2 in/on sinkbasin 1", "You put the mug 2 in/on the sinkbasin 1."),
         ("go to sinkbasin 1", "On the sinkbasin 1, you see a fork 1, a mug 2, and a mug 1."),
     )
-    for again in (memory.again(KITCHEN), memory.again(KITCHEN).again(KITCHEN)):
+    for again in (memory.restart(KITCHEN), memory.restart(KITCHEN).restart(KITCHEN)):
         shown = lines(again)
         assert shown["Seen"] == "mug 2 at cabinet 1, mug 1 at sinkbasin 1"
         assert (shown["Hold"], shown["At"], shown["Last"]) == ("none", "start", "none")
@@ -221,6 +222,6 @@ def test_a_game_begun_again_has_everything_where_it_was_first_seen():
 
 
 def test_a_game_begun_again_knows_what_shares_a_place_and_what_is_closed():
-    memory = after(*LOOKED, ("go to cabinet 2", "Nothing happens.")).again(KITCHEN)
+    memory = after(*LOOKED, ("go to cabinet 2", "Nothing happens.")).restart(KITCHEN)
     memory.update("go to cabinet 2", "The cabinet 2 is closed.")
     assert lines(memory)["At"] == "cabinet 2 closed; cabinet 1 closed"

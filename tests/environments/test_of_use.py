@@ -29,7 +29,7 @@ def left(found, *other):
     """Where one may go, and which of the others may be done."""
     here = {f"go to {name}" for name in found.here()}
     actions = [action for action in [*GO, *OTHERS, *other] if action not in here]
-    useful = found.of_use(actions)
+    useful = found.filter_actions(actions)
     assert useful == [action for action in actions if action in useful]
     assert [action for action in actions if not action.startswith("go to ")] == \
         [action for action in useful if not action.startswith("go to ")]  # fmt: skip
@@ -110,18 +110,18 @@ def test_of_receptacles_at_one_place_the_unseen_is_looked_into_before_one_goes_b
 
 def test_where_one_can_not_go_one_is_already():
     found = memory(EMPTY[0])
-    found.know([("mug 1", "cabinet 2")])  # at the same place, which no text has told yet
+    found.learn([("mug 1", "cabinet 2")])  # at the same place, which no text has told yet
     actions = [action for action in GO if action not in ("go to cabinet 1", "go to cabinet 2")]
-    assert found.of_use([*actions, "take mug 1 from cabinet 2"]) == ["take mug 1 from cabinet 2"]
-    assert found.of_use([*actions, "open cabinet 2"]) == ["open cabinet 2"]
+    assert found.filter_actions([*actions, "take mug 1 from cabinet 2"]) == ["take mug 1 from cabinet 2"]
+    assert found.filter_actions([*actions, "open cabinet 2"]) == ["open cabinet 2"]
 
 
 def test_what_was_told_wrongly_stops_nobody():
     found = memory(EMPTY[0])
-    found.know([("mug 1", "cabinet 2"), ("mug 2", "narnia 1")])
+    found.learn([("mug 1", "cabinet 2"), ("mug 2", "narnia 1")])
     actions = [action for action in GO if "cabinet" not in action]
-    assert found.of_use([*actions, "look"]) == [*actions, "look"]  # it is not there
-    assert found.of_use(["go to table 1"]) == ["go to table 1"]
+    assert found.filter_actions([*actions, "look"]) == [*actions, "look"]  # it is not there
+    assert found.filter_actions(["go to table 1"]) == ["go to table 1"]
 
 
 def test_the_second_of_two_is_looked_for_when_the_first_is_in_its_place():
@@ -153,11 +153,17 @@ def test_of_several_tools_any_will_do():
     found = Memory(f"{room}clean some mug and put it in desk.")
     found.update("go to desk 1", "On the desk 1, you see a mug 1.")
     found.update("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1.")
-    assert found.of_use(["go to sinkbasin 1", "go to sinkbasin 10"]) == ["go to sinkbasin 1", "go to sinkbasin 10"]
+    assert found.filter_actions(["go to sinkbasin 1", "go to sinkbasin 10"]) == [
+        "go to sinkbasin 1",
+        "go to sinkbasin 10",
+    ]
     found.update("go to sinkbasin 10", "On the sinkbasin 10, you see nothing.")
-    assert found.of_use(["go to desk 1", "go to sinkbasin 1", "look"]) == ["go to sinkbasin 1", "look"]  # can't here
+    assert found.filter_actions(["go to desk 1", "go to sinkbasin 1", "look"]) == [
+        "go to sinkbasin 1",
+        "look",
+    ]  # can't here
     actions = ["clean mug 1 with sinkbasin 10", "go to desk 1", "go to sinkbasin 1"]
-    assert found.of_use(actions) == actions[:1]
+    assert found.filter_actions(actions) == actions[:1]
 
 
 def test_with_the_thing_in_hand_the_lamp_is_looked_for():
@@ -176,8 +182,8 @@ def test_a_wrong_thing_in_hand_may_be_brought_anywhere():
 @pytest.mark.parametrize("task", ["sing a song", "", "put a mug in cabinet and then one in the fridge " * 999])
 def test_of_a_task_not_understood_nothing_is_known_to_be_of_no_use(task):
     found = memory(TABLE, CLOSED, task=task)
-    if not found.goal.kind:
-        assert found.of_use([*GO, "open fridge 1"]) == [*GO, "open fridge 1"]
+    if not found.spec.object_kind:
+        assert found.filter_actions([*GO, "open fridge 1"]) == [*GO, "open fridge 1"]
 
 
 NAMES = st.sampled_from(["mug 1", "mug 10", "cabinet 1", "cabinet 10", "shelf 1", "Tür 1", ""])
@@ -192,8 +198,8 @@ ACTIONS = st.builds(
 @given(actions=st.lists(ACTIONS), told=st.lists(st.tuples(NAMES, NAMES)), moves=st.lists(st.tuples(ACTIONS, ACTIONS)))
 def test_whatever_was_read_something_is_left_of_something(actions, told, moves):
     found = memory(*moves)
-    found.know(told)
-    useful = found.of_use(actions)
+    found.learn(told)
+    useful = found.filter_actions(actions)
     assert bool(useful) == bool(actions)
     assert useful == [action for action in actions if action in set(useful)]
     assert all(action.startswith("go to ") for action in set(actions) - set(useful))
@@ -209,11 +215,11 @@ def check(env, noise=0.0, rng=None):
     found, knows = Memory(env.reset()), Prior()
     for _ in range(200):
         possible = env.admissible()
-        useful = found.of_use(possible)
+        useful = found.filter_actions(possible)
         assert useful and set(useful) <= set(possible)
         action = decide(found, knows).action
         # Of two tools it knows but one; and it may be wrong about what shares a place.
-        if action in possible and action.removeprefix("go to ") != found.tool():
+        if action in possible and action.removeprefix("go to ") != found.appliance():
             assert action in useful, found.text()
         if rng and rng.random() < noise:
             action = rng.choice(useful)
@@ -229,8 +235,8 @@ def test_who_searches_at_random_goes_nowhere_twice(seed):
     env, rng = HouseholdEnv(make_game(seed)), random.Random(seed)
     found = Memory(env.reset())
     gone = []
-    while found.unseen() and not found.find(found.goal.kind):
-        useful = found.of_use(env.admissible())
+    while found.unseen() and not found.find(found.spec.object_kind):
+        useful = found.filter_actions(env.admissible())
         action = rng.choice([a for a in useful if a.startswith(("go to ", "open "))] or useful)
         if action.startswith("go to "):
             gone.append(action)

@@ -98,7 +98,7 @@ def test_slots_are_keyed_by_the_place_one_went_to_and_include_its_neighbours():
     env = HouseholdEnv(small_house())
     env.step("go to table 1")
     view = env.view()
-    assert env.place == "table 1"
+    assert env.standing_at == "table 1"
     assert view["REACH"] == {"table 1": ["shelf 1", "table 1"]}
     assert view["OBJECT"] == {"shelf 1": ["mug 1", "pot 1"], "table 1": ["knife 1", "pot 1", "potato 2"]}
     assert view["LAMP"] == {"table 1": ["desklamp 1"]}

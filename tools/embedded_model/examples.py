@@ -101,15 +101,15 @@ def _explored(env: HouseholdEnv, rng: random.Random) -> Memory:
     first = env.reset()
     memory = Memory(first)
     for _ in range(rng.randint(1, STEP_LIMIT)):
-        actions = memory.to_explore(env.admissible())
+        actions = memory.filter_exploration(env.admissible())
         if not actions:
             break
         action = rng.choice(actions)
         memory.update(action, env.step(action)[0])
-    anew = memory.again(env.reset())
+    anew = memory.restart(env.reset())
     if rng.random() < 0.5:  # WESE's triples don't say what is closed
         anew = Memory(first)
-        anew.know(memory.origins.items(), memory.looked)
+        anew.learn(memory.first_seen.items(), memory.searched)
     return anew
 
 
@@ -118,16 +118,16 @@ def _random_action(env: HouseholdEnv, memory: Memory, rng: random.Random) -> str
         return rng.choice(env.admissible())
     # What an unconstrained model gets wrong: the right words, the wrong names.
     place = rng.choice(memory.receptacles)
-    thing = memory.held or f"{memory.goal.kind} {rng.randint(1, 3)}"
+    thing = memory.held or f"{memory.spec.object_kind} {rng.randint(1, 3)}"
     return rng.choice(
         [
             f"go to {kind_of(place)} {rng.randint(1, 12)}",
-            f"go to {memory.place or place}",
+            f"go to {memory.standing_at or place}",
             f"open {place}",
             f"take {thing} from {place}",
             f"put {thing} in/on {place}",
             f"{rng.choice(['clean', 'heat', 'cool'])} {thing} with {place}",
-            f"use {memory.goal.lamp or 'desklamp'} 1",
+            f"use {memory.spec.lamp or 'desklamp'} 1",
         ]
     )
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from constrained.environments.household.memory import Memory
-from constrained.environments.household.task_parser import VERBS
 from constrained.environments.household.observations import kind_of
 
 # Usually closed: two steps to look into instead of one.
@@ -56,10 +55,10 @@ class Prior:
 
 def decide(memory: Memory, prior: Prior) -> Move:
     """The expert's next action for what the memory says, with its reason."""
-    goal = memory.goal
-    if memory.held and kind_of(memory.held) != goal.kind:
+    spec = memory.spec
+    if memory.held and kind_of(memory.held) != spec.object_kind:
         return _return_held(memory)
-    if memory.held and goal.lamp:
+    if memory.held and spec.lamp:
         return _light(memory, prior)
     if memory.held and not memory.ready(memory.held):
         return _change(memory, prior)
@@ -72,17 +71,17 @@ def _reach(memory: Memory, receptacle: str, thought: str) -> Move | None:
     """The action that brings an open receptacle in reach; None when it is."""
     if receptacle not in memory.here():
         return Move(f"{thought} I go to {receptacle}.", f"go to {receptacle}")
-    if memory.shut.get(receptacle):
+    if memory.closed.get(receptacle):
         return Move(f"{thought} {receptacle} is closed: I open it.", f"open {receptacle}")
     return None
 
 
 def _fetch(memory: Memory, prior: Prior) -> Move:
-    kind, done, here = memory.goal.kind, memory.done(), memory.here()
+    kind, done, here = memory.spec.object_kind, memory.delivered(), memory.here()
     found = {name: at for name, at in memory.find(kind).items() if name not in done}
     if not found:
         return _search(memory, prior, kind)
-    name, receptacle = min(found.items(), key=lambda pair: (pair[1] not in here, bool(memory.shut.get(pair[1]))))
+    name, receptacle = min(found.items(), key=lambda pair: (pair[1] not in here, bool(memory.closed.get(pair[1]))))
     return _reach(memory, receptacle, f"{name} is at {receptacle}.") or Move(
         f"I see {name}. I take it.", f"take {name} from {receptacle}"
     )
@@ -92,14 +91,14 @@ def _search(memory: Memory, prior: Prior, kind: str) -> Move:
     unseen, here = memory.unseen(), memory.here()
     for receptacle in here:
         if receptacle in unseen:
-            closed = memory.shut.get(receptacle, kind_of(receptacle) in OPENABLE)
+            closed = memory.closed.get(receptacle, kind_of(receptacle) in OPENABLE)
             verb = "open" if closed and memory.last != f"open {receptacle}" else "examine"
             return Move(f"I need a {kind}. I look into {receptacle}.", f"{verb} {receptacle}")
     if not unseen:
         return _again(memory, kind)
 
     def worth(receptacle: str) -> float:
-        steps = 1 if memory.shut.get(receptacle) is None and kind_of(receptacle) not in OPENABLE else 2
+        steps = 1 if memory.closed.get(receptacle) is None and kind_of(receptacle) not in OPENABLE else 2
         return prior(kind, receptacle) / steps
 
     # max keeps the first of equals: the lowest number of a type.
@@ -110,24 +109,25 @@ def _search(memory: Memory, prior: Prior, kind: str) -> Move:
 def _again(memory: Memory, kind: str) -> Move:
     """Everything was looked into: walk on, as objects may have been moved."""
     others = [name for name in memory.receptacles if name not in memory.here()]
-    following = [name for name in others if name > (memory.place or "")] or others
+    following = [name for name in others if name > (memory.standing_at or "")] or others
     return Move(f"I need a {kind}. I look again.", f"go to {following[0]}" if following else "look")
 
 
 def _change(memory: Memory, prior: Prior) -> Move:
-    name, state, tool = memory.held, memory.goal.state, memory.tool()
+    name, state, tool = memory.held, memory.spec.state, memory.appliance()
     if tool is None:
         return _deliver(memory, prior)
     if tool not in memory.here():
         return Move(f"{name} must be {state}. I go to {tool}.", f"go to {tool}")
-    verb = VERBS[state]
+    assert memory.spec.treatment is not None  # an object is treated only for a state
+    verb = memory.spec.treatment.verb
     return Move(f"{name} must be {state}. I {verb} it.", f"{verb} {name} with {tool}")
 
 
 def _deliver(memory: Memory, prior: Prior) -> Move:
     name, receptacle = memory.held, memory.destination()
     if receptacle is None:
-        return _search(memory, prior, memory.goal.kind)
+        return _search(memory, prior, memory.spec.object_kind)
     return _reach(memory, receptacle, f"{name} is ready.") or Move(
         f"{name} is ready. I put it here.", f"put {name} in/on {receptacle}"
     )
@@ -136,7 +136,7 @@ def _deliver(memory: Memory, prior: Prior) -> Move:
 def _light(memory: Memory, prior: Prior) -> Move:
     found = memory.lamp()
     if found is None:
-        return _search(memory, prior, memory.goal.lamp)
+        return _search(memory, prior, memory.spec.lamp)
     lamp, receptacle = found
     return _reach(memory, receptacle, f"I have {memory.held}. {lamp} is at {receptacle}.") or Move(
         f"I have {memory.held}. I use {lamp}.", f"use {lamp}"
@@ -145,7 +145,7 @@ def _light(memory: Memory, prior: Prior) -> Move:
 
 def _return_held(memory: Memory) -> Move:
     name = memory.held
-    receptacle = memory.origin or memory.place
+    receptacle = memory.taken_from or memory.standing_at
     return _reach(memory, receptacle, f"I don't need {name}.") or Move(
         f"I don't need {name}. I put it back.", f"put {name} in/on {receptacle}"
     )

@@ -11,11 +11,10 @@ from collections import Counter
 from dataclasses import replace
 
 from constrained.environments.household import Game
-from constrained.environments.household.task_spec import LIGHT, RESULTS, TASK_TYPES, TREATMENTS, TWO, Aim
 from constrained.environments.household.goal import compile_goal
+from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, TaskSpec
 from constrained.environments.household.world import World
 
-APPLIANCES = {"clean": "SinkBasinType", "heat": "MicrowaveType", "cool": "FridgeType"}
 LAMPS = {"DeskLampType", "FloorLampType"}
 TRIES = 20
 
@@ -23,27 +22,27 @@ TRIES = 20
 def relabel(game: Game, rng: random.Random) -> Game | None:
     """The same room with another task, not done yet; None when none was found."""
     for _ in range(TRIES):
-        aim = _draw(game.world, rng)
-        if aim is None:
+        spec = _draw(game.world, rng)
+        if spec is None:
             continue
-        goal = aim.goal()
+        goal = spec.goal()
         solved = compile_goal(goal, game.world)
         if not solved(game.world):
             problem = replace(game.problem, goal=goal)
-            return replace(game, task=rng.choice(aim.sentences()), problem=problem, solved=solved)
+            return replace(game, task=rng.choice(spec.sentences()), problem=problem, solved=solved)
     return None
 
 
-def _draw(world: World, rng: random.Random) -> Aim | None:
+def _draw(world: World, rng: random.Random) -> TaskSpec | None:
     """A task that the room has the things and the furniture for, by chance."""
     house, task_type = world.house, rng.choice(TASK_TYPES)
-    verb = TREATMENTS.get(task_type)
+    treatment = TREATED.get(task_type)
     lying = {name for listed in world.contents.values() for name in listed}
-    able = lying & house.traits["pickupable"] & house.traits[RESULTS[verb][2] if verb else "pickupable"]
+    able = lying & house.traits["pickupable"] & house.traits[treatment.trait if treatment else "pickupable"]
     numbers = Counter(house.kinds[name] for name in able)
     things = sorted(kind for kind, number in numbers.items() if number >= (2 if task_type == TWO else 1))
     furniture = {house.kinds[name] for name in house.receptacles}
-    if not things or (verb and APPLIANCES[verb] not in furniture):
+    if not things or (treatment and f"{treatment.appliance}Type" not in furniture):
         return None
     thing = rng.choice(things)
     if task_type == LIGHT:
@@ -52,4 +51,4 @@ def _draw(world: World, rng: random.Random) -> Aim | None:
         places = sorted(place for place in furniture if (place, thing) in house.fits)
     if not places:
         return None
-    return Aim(task_type, thing.removesuffix("Type"), rng.choice(places).removesuffix("Type"))
+    return TaskSpec(task_type, thing.removesuffix("Type"), rng.choice(places).removesuffix("Type"))

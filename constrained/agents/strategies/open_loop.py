@@ -10,7 +10,7 @@ from functools import cache
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Strategy
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
@@ -23,14 +23,14 @@ STOPS = ("stop", "stop planning", "the plan is whole")
 _HOW = "Nothing is observed before the whole plan is written; once it is whole, write `{stop}` as the action."
 
 
-def open_loop(episode: Episode, imagined: TextEnvironment | None = None) -> Strategy:
+def open_loop(episode: Episode, imagined: Environment | None = None) -> Strategy:
     """Write a path, step by step, that ends whole within the limits.
 
     Parameters
     ----------
     episode : Episode
         Without an environment.
-    imagined : TextEnvironment, optional
+    imagined : Environment, optional
         Serves only to bind the slots, as if each action had been done there.
 
     Raises
@@ -85,7 +85,7 @@ def plan_ahead(episode: Episode) -> Strategy:
     whose objects turn out to be elsewhere does nothing.
     """
     first = episode.begin()
-    imagine = getattr(episode.environment, "imagined", None)
+    imagine = getattr(episode.environment, "prior", None)
     how = _HOW.format(stop=_stops(episode.knowledge)[0])
     plan = replace(episode.plan, steps=[])  # its answers are the same list: tokens are counted together
     draft = Episode(episode.models, episode.knowledge, plan, episode.settings, memory=episode.memory, hints=how)
@@ -137,7 +137,7 @@ def _either() -> Grammar:
     return Grammar.from_lark("%declare A STOP\nstart: A | STOP\n")
 
 
-def cot(episode: Episode, imagined: TextEnvironment | None = None) -> Strategy:
+def cot(episode: Episode, imagined: Environment | None = None) -> Strategy:
     """Answer, or plan ahead; without an environment nothing is executed (`imagined` as in `open_loop`)."""
     answer = answer_only(episode.start)
     if answer is None:

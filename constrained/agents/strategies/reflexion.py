@@ -36,7 +36,7 @@ def reflexion(episode: Episode) -> Strategy:
         before, tried = episode.memory, episode.tried
         first = episode.begin(f"trial {trial}")
         if trial > 1 and _reads_memory(episode, before):
-            episode.memory, episode.tried = before.again(first), tried
+            episode.memory, episode.tried = before.restart(first), tried
         episode.hints = "\n".join(reflections[-KEPT:])
         while not episode.over:
             yield from episode.step()
@@ -50,7 +50,7 @@ def reflexion(episode: Episode) -> Strategy:
 
 def _reads_memory(episode: Episode, memory: Memory | None) -> bool:
     """Whether the lesson of a trial is in its memory."""
-    return episode.loaded(ROLE).is_embedded and hasattr(memory, "again")
+    return episode.loaded(ROLE).is_embedded and hasattr(memory, "restart")
 
 
 def _reflect(episode: Episode, earlier: list[str]) -> Asking[str]:

@@ -21,7 +21,7 @@ from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Answer, Asking, Strategy
 from constrained.agents.prompts import first_that_fits, in_chat_form
 from constrained.agents.strategies.open_loop import open_loop, plan_ahead
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.errors import KnowledgeError
 from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
@@ -58,7 +58,7 @@ class Call:
         return f"Plan: {self.why}\n#E{self.number} = {self.tool}[{self.input}]"
 
 
-def rewoo(episode: Episode, imagined: TextEnvironment | None = None) -> Strategy:
+def rewoo(episode: Episode, imagined: Environment | None = None) -> Strategy:
     """Plan, work, solve; without an environment nothing is executed (`imagined` as in `open_loop`)."""
     if not answer_actions(episode.start):
         episode.settings = replace(episode.settings, step_format="react")

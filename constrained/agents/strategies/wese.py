@@ -28,7 +28,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     settings = episode.settings
     episode.settings = replace(settings, step_format="act", max_steps=settings.explore_steps or settings.max_steps)
     episode.begin("explore", _exploring(episode))
-    episode.sift = getattr(episode.memory, "to_explore", partial(_not_done, episode))
+    episode.sift = getattr(episode.memory, "filter_exploration", partial(_not_done, episode))
     known: list[Triple] = []
     read: set[str] = set()
     while not episode.over:
@@ -71,6 +71,6 @@ def _tell(episode: Episode, retrieved: list[Triple], known: list[Triple]) -> Non
     Of what else is known, such a memory is told only where one need not look again.
     """
     episode.hints = "\n".join(map(str, retrieved))
-    if hasattr(episode.memory, "know"):
+    if hasattr(episode.memory, "learn"):
         places = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
-        episode.memory.know(places, [triple.tail for triple in known if triple.relation == IN_ON])
+        episode.memory.learn(places, [triple.tail for triple in known if triple.relation == IN_ON])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from constrained.environments.maths.problems import Problem
+from constrained.environments.maths.problems import WordProblem
 from constrained.training.annotations.algebra import algebra_readings
 from constrained.training.annotations.annotation import Annotation
 from constrained.training.annotations.compose import Reading, compose, numbers_in
@@ -22,7 +22,7 @@ Mark = tuple[str, str, int]
 """Formula, result, and position in the text without marks."""
 
 
-def convert(problem: Problem) -> Annotation | str:
+def convert(problem: WordProblem) -> Annotation | str:
     """The first reading of a solution that produces its answer; else why there is none.
 
     A reading whose last result is the answer comes before one whose last result still has to be rounded, say.
@@ -47,7 +47,7 @@ def convert(problem: Problem) -> Annotation | str:
     return "its text doesn't come to the published answer"
 
 
-def _readings(problem: Problem) -> Iterator[tuple[str, list[Reading]]]:
+def _readings(problem: WordProblem) -> Iterator[tuple[str, list[Reading]]]:
     lines = [line for line in problem.solution.splitlines() if line.strip()]
     yield "marks", [by_marks(line) for line in lines]
     read = [by_text(line) for line in lines]

@@ -6,8 +6,8 @@ import re
 
 from lark import Token, Tree
 
-from constrained.environments.executor.actions import kind_of, read_turn, rule_of, tokens
-from constrained.environments.maths.problems import Problem
+from constrained.environments.executor.actions import read_turn, rule_of, terminal_of, tokens
+from constrained.environments.maths.problems import WordProblem
 from constrained.errors import ActionError
 from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
 
@@ -19,7 +19,7 @@ _WORDS = {
 }
 
 
-def convert(problem: Problem) -> Annotation | str:
+def convert(problem: WordProblem) -> Annotation | str:
     """The equation's operations as actions; else why it can't be read."""
     try:
         (whole,) = read_turn("maths", f"R1 = Calculator({formula_of(problem.solution)})")
@@ -46,7 +46,7 @@ def _operations(part: Tree | Token, done: list[tuple[str, str]]) -> str:
         return str(part)
     children = part.children
     if rule_of(part) not in ("formula", "product") or len(children) == 1:
-        signs = [token for token in tokens(part) if kind_of(token) == "MINUS"]
+        signs = [token for token in tokens(part) if terminal_of(token) == "MINUS"]
         if len(children) == 1 and not (signs and rule_of(part) == "signed"):
             return _operations(children[0], done)
         return f"({''.join(tokens(part))})"

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from benchmarks.lumos.augment import augment
-from constrained.environments.maths import Problem, load_svamp
+from constrained.environments.maths import WordProblem, load_svamp
 from constrained.environments.maths.problems import svamp_parts
 from constrained.training.annotations import svamp
 from constrained.training.annotations.convert import execute
@@ -15,7 +15,7 @@ from tests.data import shared
 
 
 def problem(question, equation, answer, asked="How many?"):
-    return Problem("one", "", f"{question} {asked}", equation, Fraction(answer), asked)
+    return WordProblem("one", "", f"{question} {asked}", equation, Fraction(answer), asked)
 
 
 def drawn(one, count=30):

@@ -12,13 +12,13 @@ from benchmarks.lumos.recipe import PAPER_MODEL, QUICK, VARIANTS
 from benchmarks.lumos.report import SUITES, table
 from benchmarks.papers import LUMOS_TABLE_2B
 from constrained.cli import main
-from constrained.environments.maths import Problem
-from constrained.environments.similarity import Likeness
+from constrained.environments.maths import WordProblem
+from constrained.environments.similarity import VariationFinder
 from constrained.environments.suite import open_suite
 from tests.data import shared
 
 SPENT, BOUGHT = "He spent $1.5 because", "He bought 6 ounces because"
-SODA = Problem(
+SODA = WordProblem(
     "row", "", "How many ounces?",
     f"{SPENT} 2 - .5 = <<2-.5=1.5>>1.5\n{BOUGHT} 1.5/ .25 = <<1.5/.25=6>>6", Fraction(6),
 )  # fmt: skip
@@ -45,8 +45,8 @@ def test_nothing_held_out_is_trained_on_nor_a_variation_of_it(data):
     assert {name: len(part) for name, part in problems.items()} == {"svamp": 8, "gsm8k": 8}
     held_out = [task.make().task for name in SUITES for task in open_suite(name, split="held_out").tasks]
     assert len(held_out) == 136 + 761
-    likeness = Likeness(held_out)
-    assert not any(likeness.like(problem.question) for part in problems.values() for problem in part)
+    likeness = VariationFinder(held_out)
+    assert not any(likeness.similar(problem.question) for part in problems.values() for problem in part)
 
 
 def test_what_each_way_of_training_teaches():

@@ -192,7 +192,7 @@ def test_texts_compare_in_any_case_but_have_no_order():
 
 
 def test_tools_that_are_missing_or_fail_say_so():
-    with pytest.raises(ActionError, match="no index to look it up in"):
+    with pytest.raises(ActionError, match="no index to search"):
         texts("R1 = KnowledgeQuery(x)", "qa")
     with pytest.raises(ActionError, match="no page about 'Nobody'"):
         texts("R1 = KnowledgeQuery(Nobody)", "qa", search=find)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.environments.maths import MathsEnv
 from constrained.errors import GameError
 
@@ -18,7 +18,7 @@ def env():
 
 
 def test_it_is_a_text_environment(env):
-    assert isinstance(env, TextEnvironment) and env.reset() == env.task == QUESTION
+    assert isinstance(env, Environment) and env.reset() == env.task == QUESTION
 
 
 def test_one_computes_step_by_step_and_finishes(env):

@@ -5,8 +5,8 @@ from itertools import combinations
 
 import pytest
 
-from constrained.environments.similarity import Likeness, families, words
 from constrained.environments.maths.problems import load_svamp, svamp_parts
+from constrained.environments.similarity import VariationFinder, families, question_words
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError
 from tests.data import shared
@@ -17,22 +17,22 @@ BUS = "There were 28 children on the bus. How many got off?"
 
 
 def half_in_common(one, other):
-    return 2 * len(words(one) & words(other)) >= len(words(one) | words(other))
+    return 2 * len(question_words(one) & question_words(other)) >= len(question_words(one) | question_words(other))
 
 
 def test_numbers_say_nothing_and_half_of_the_words_is_enough():
-    likeness = Likeness([CAKES, BUS])
-    assert likeness.like(MORE_CAKES) == [0] and likeness.like(BUS.replace("28", "5")) == [1]
-    assert likeness.like("") == likeness.like("How much?") == [] and Likeness([]).like(CAKES) == []
+    finder = VariationFinder([CAKES, BUS])
+    assert finder.similar(MORE_CAKES) == [0] and finder.similar(BUS.replace("28", "5")) == [1]
+    assert finder.similar("") == finder.similar("How much?") == [] and VariationFinder([]).similar(CAKES) == []
 
 
 def test_it_finds_what_comparing_all_pairs_finds():
     rng = random.Random(0)
     texts = [" ".join(rng.choices("abcdefgh", k=rng.randint(0, 7))) for _ in range(200)]
-    likeness = Likeness(texts)
+    finder = VariationFinder(texts)
     for text in texts:
         if text:
-            assert likeness.like(text) == [i for i, other in enumerate(texts) if other and half_in_common(text, other)]
+            assert finder.similar(text) == [i for i, other in enumerate(texts) if other and half_in_common(text, other)]
 
 
 def test_a_family_is_all_that_is_joined_by_way_of_others():
@@ -47,8 +47,8 @@ def test_svamps_parts_share_no_family():
     train, held_out = svamp_parts(problems)
     assert (len(train), len(held_out)) == (564, 136)
     assert sorted(p.name for p in [*train, *held_out]) == sorted(p.name for p in problems)
-    likeness = Likeness([problem.question for problem in held_out])
-    assert not any(likeness.like(problem.question) for problem in train)
+    finder = VariationFinder([problem.question for problem in held_out])
+    assert not any(finder.similar(problem.question) for problem in train)
     shuffled = random.Random(1).sample(problems, len(problems))
     assert {p.name for p in svamp_parts(shuffled)[1]} == {p.name for p in held_out}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.environments.mind2web import Mind2WebEnv, Operation, operation_f1, read_tasks
 from constrained.environments.mind2web.tasks import StepScore, score_task
 from constrained.errors import GameError
@@ -23,7 +23,7 @@ def short(tasks) -> Mind2WebEnv:
 
 
 def test_the_recorded_actions_do_the_task(short):
-    assert isinstance(short, TextEnvironment)
+    assert isinstance(short, Environment)
     first = short.reset()
     assert first.startswith("Website: united\nTask: Rent the cheapest car in Boston.\nActions so far:\nnone\n")
     assert "\n[combobox] sort (choices: Price, low to high | Price, high to low)" in first

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained.environments.mind2web import Operation, page, read_page, read_tasks
-from constrained.environments.mind2web.page import elements
 from constrained.environments.mind2web.env import mind2web
+from constrained.environments.mind2web.page import elements
 from constrained.errors import DataError
 from tests.environments.mind2web import rows
 
@@ -59,8 +59,8 @@ def test_long_texts_are_cut_in_labels():
     [
         ({}, "row 2: no text under 'annotation_id'"),
         (rows.changed(None, "confirmed_task"), "row 2: no text under 'confirmed_task'"),
-        (rows.changed([], "actions"), "row 2: 'action_reprs' has to have a text for each"),
-        (rows.changed([1, 2, 3, 4], "action_reprs"), "row 2: 'action_reprs' has to have a text"),
+        (rows.changed([], "actions"), "row 2: 'action_reprs' must have a text for each"),
+        (rows.changed([1, 2, 3, 4], "action_reprs"), "row 2: 'action_reprs' must have a text"),
         (rows.changed("x", "actions", 2), "row 2, step 3: not an object but a str"),
         (rows.changed(None, "actions", 0, "cleaned_html"), "row 2, step 1: no text under 'cleaned_html'"),
         (rows.changed({}, "actions", 1, "operation"), "row 2, step 2, operation: no text under 'op'"),

@@ -6,8 +6,14 @@ import json
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.environments.question import LocalIndex, fever, hotpotqa, page_collection, strategyqa
-from constrained.environments.question.suites import fever as fever_suite
+from constrained.environments.question import LocalIndex, page_collection, suites
+from constrained.environments.question.suites import (
+    hotpotqa_paragraphs,
+    load_fever,
+    load_hotpotqa,
+    load_strategyqa,
+    strategyqa_facts,
+)
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError
 from tests.data import shared
@@ -34,7 +40,7 @@ def write(tmp_path, *rows, name="rows.jsonl"):
 
 def test_hotpotqa_rows_are_questions_and_distinct_paragraphs(tmp_path):
     path = write(tmp_path, HOTPOT, {**HOTPOT, "_id": "a2"})
-    first, second = hotpotqa.load_questions(path)
+    first, second = load_hotpotqa(path)
     assert (first.name, first.kind, first.text, first.answer, first.pages) == (
         "a1",
         "easy",
@@ -43,41 +49,41 @@ def test_hotpotqa_rows_are_questions_and_distinct_paragraphs(tmp_path):
         ("A & B", "C"),
     )
     assert second.name == "a2"
-    passages = list(hotpotqa.load_paragraphs(path).read())
+    passages = list(hotpotqa_paragraphs(path).read())
     assert [(p.title, p.text) for p in passages] == [("A & B", "First. Second."), ("C", "Third.")]
 
 
 def test_strategyqas_facts_are_gathered_by_their_term(tmp_path):
     path = write(tmp_path, STRATEGY, {**STRATEGY, "qid": "b3", "answer": True, "facts": ["It may be.", "It was."]})
-    assert [(q.name, q.kind, q.answer, q.pages) for q in strategyqa.load_questions(path)] == [
+    assert [(q.name, q.kind, q.answer, q.pages) for q in load_strategyqa(path)] == [
         ("b2", "no", "no", ("A B",)),
         ("b3", "yes", "yes", ("A B",)),
     ]
-    [passage] = strategyqa.load_facts(path).read()
+    [passage] = strategyqa_facts(path).read()
     assert (passage.title, passage.sentences) == ("A B", ("It is not.", "It may be.", "It was."))
 
 
 def test_fevers_claims_name_their_pages_as_wikipedia_does(tmp_path):
-    [claim] = fever.load_claims(write(tmp_path, FEVER))
+    [claim] = load_fever(write(tmp_path, FEVER))
     assert (claim.name, claim.kind, claim.answer, claim.pages) == ("3", "REFUTES", "REFUTES", ("A (film)", "B"))
 
 
 @pytest.mark.parametrize(
     "load, good, change, message",
     [
-        (hotpotqa.load_questions, HOTPOT, {"answer": None}, "no text under 'answer'"),
-        (hotpotqa.load_questions, HOTPOT, {"level": 3}, "no text under 'level'"),
-        (hotpotqa.load_questions, HOTPOT, {"supporting_facts": None}, "no list under 'supporting_facts'"),
-        (hotpotqa.load_questions, HOTPOT, {"supporting_facts": [["C"]]}, "'supporting_facts' holds"),
-        (hotpotqa.load_paragraphs, HOTPOT, {"context": [["C", "text"]]}, "'context' holds"),
-        (hotpotqa.load_paragraphs, HOTPOT, {"context": [["C", ["a", 1]]]}, "holds what is no text"),
-        (hotpotqa.load_paragraphs, HOTPOT, {"context": [["", ["a"]]]}, "needs a title"),
-        (strategyqa.load_questions, STRATEGY, {"answer": "yes"}, "no truth value under 'answer'"),
-        (strategyqa.load_facts, STRATEGY, {"facts": [1]}, "'facts' holds what is no text"),
-        (fever.load_claims, FEVER, {"id": "3"}, "no whole number under 'id'"),
-        (fever.load_claims, FEVER, {"label": "TRUE"}, "the label is 'TRUE'"),
-        (fever.load_claims, FEVER, {"evidence": [[[1, 2]]]}, "'evidence' is not"),
-        (fever.load_claims, FEVER, {"evidence": [[[1, 2, 3, 4]]]}, "'evidence' is not"),
+        (load_hotpotqa, HOTPOT, {"answer": None}, "no text under 'answer'"),
+        (load_hotpotqa, HOTPOT, {"level": 3}, "no text under 'level'"),
+        (load_hotpotqa, HOTPOT, {"supporting_facts": None}, "no list under 'supporting_facts'"),
+        (load_hotpotqa, HOTPOT, {"supporting_facts": [["C"]]}, "'supporting_facts' holds"),
+        (hotpotqa_paragraphs, HOTPOT, {"context": [["C", "text"]]}, "'context' holds"),
+        (hotpotqa_paragraphs, HOTPOT, {"context": [["C", ["a", 1]]]}, "is no list of texts"),
+        (hotpotqa_paragraphs, HOTPOT, {"context": [["", ["a"]]]}, "needs a title"),
+        (load_strategyqa, STRATEGY, {"answer": "yes"}, "no truth value under 'answer'"),
+        (strategyqa_facts, STRATEGY, {"facts": [1]}, "'facts' is no list of texts"),
+        (load_fever, FEVER, {"id": "3"}, "no whole number under 'id'"),
+        (load_fever, FEVER, {"label": "TRUE"}, "the label is 'TRUE'"),
+        (load_fever, FEVER, {"evidence": [[[1, 2]]]}, "'evidence' is not"),
+        (load_fever, FEVER, {"evidence": [[[1, 2, 3, 4]]]}, "'evidence' is not"),
     ],
 )
 def test_a_malformed_row_is_named(tmp_path, load, good, change, message):
@@ -92,7 +98,7 @@ def test_a_file_cut_short_is_named(tmp_path):
     path = tmp_path / "rows.json.gz"
     path.write_bytes(gzip.compress(json.dumps([HOTPOT] * 50).encode())[:-30])
     with pytest.raises(DataError, match="rows.json.gz"):
-        hotpotqa.load_questions(path)
+        load_hotpotqa(path)
 
 
 def test_pages_of_ones_own_are_read_from_a_folder(tmp_path):
@@ -121,7 +127,7 @@ def test_pages_of_ones_own_are_read_from_a_folder(tmp_path):
     [
         ({"title": "x"}, "'text'"),
         ({"sentences": ["a"]}, "'title'"),
-        ({"title": "x", "sentences": [1]}, "no text"),
+        ({"title": "x", "sentences": [1]}, "no list of texts"),
         ({"id": 1, "lines": ""}, "'id'"),
     ],
 )
@@ -163,10 +169,10 @@ def test_the_suites_hold_all_their_questions(tmp_path, monkeypatch):
 
 def test_every_supporting_page_of_hotpotqa_is_among_its_paragraphs():
     shared("hotpotqa")
-    passages = list(hotpotqa.load_paragraphs().read())
+    passages = list(hotpotqa_paragraphs().read())
     titles = {passage.title for passage in passages}
     assert len(passages) == len(titles) == 4923
-    for question in hotpotqa.load_questions():
+    for question in load_hotpotqa():
         assert len(question.pages) == 2 and titles.issuperset(question.pages)
 
 
@@ -193,20 +199,20 @@ def test_gold_paths_are_admitted_and_score_full_marks(tmp_path, monkeypatch, nam
 
 def test_fever_has_claims_and_says_that_its_pages_are_missing(tmp_path):
     file = shared("fever")
-    claims = fever.load_claims()
-    assert len(claims) == 2000 and {claim.answer for claim in claims} == set(fever.LABELS)
+    claims = load_fever()
+    assert len(claims) == 2000 and {claim.answer for claim in claims} == set(suites.LABELS)
     if not (file / "wiki-pages").exists():
         with pytest.raises(DataError, match="come without their pages"):
             open_suite("fever")
     assert open_suite("fever", split="live", limit=1).tasks[0].make().reset() == f"Claim: {claims[0].text}"
     page = write(tmp_path, {"title": "A", "text": "It is."})
-    own = fever_suite(limit=2, index=LocalIndex(page_collection(page), folder=tmp_path))
+    own = suites.fever(limit=2, index=LocalIndex(page_collection(page), folder=tmp_path))
     assert own.knowledge == "fever" and own.max_steps == 8 and own.tasks[0].make().step("Search[A]")[0] == "A: It is."
 
 
 def test_questions_of_one_name_are_refused(tmp_path, monkeypatch):
     (tmp_path / "strategyqa").mkdir()
-    with gzip.open(tmp_path / strategyqa.FILE, "wt") as file:
+    with gzip.open(tmp_path / suites.STRATEGYQA, "wt") as file:
         json.dump([STRATEGY, STRATEGY], file)
     monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
     with pytest.raises(DataError, match="'b2' names several questions"):

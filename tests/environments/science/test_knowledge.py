@@ -8,13 +8,13 @@ from benchmarks.scienceworld import Trial, draw
 from constrained import ActionKnowledge
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld.env import refused
-from constrained.environments.scienceworld.scene import ABLE, asked, bindings, slots
+from constrained.environments.scienceworld.scene import ABLE, choices_of, slots
 
 KNOWLEDGE = ActionKnowledge.from_lark("scienceworld")
 
 
 def bound(simulator, choices=()):
-    return KNOWLEDGE.bind_view(bindings(simulator, list(choices)))
+    return KNOWLEDGE.bind_view(simulator.bindings(list(choices)))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_the_gold_actions_are_admitted_where_they_stand(simulator, task):
     for action in gold:
         judgement = bound(simulator, choices).judge(action)
         assert judgement, judgement
-        choices = asked(simulator.step(action)[0])
+        choices = choices_of(simulator.step(action)[0])
 
 
 def test_the_slots_are_those_of_the_view():
@@ -80,7 +80,7 @@ def test_only_what_is_there_is_admitted(simulator):
 
 def test_while_a_question_is_open_only_its_answers_are_admitted(simulator):
     simulator.load("boil")
-    choices = asked(simulator.step("look at door")[0])
+    choices = choices_of(simulator.step("look at door")[0])
     here = bound(simulator, choices)
     assert choices and all(here.judge(number) for number in choices) and here.judge("look around")
     for action in (str(len(choices)), "wait", "inventory", "look at door", "open door to kitchen", ""):
@@ -97,7 +97,7 @@ def test_the_simulator_knows_every_action_that_the_masks_allow(simulator, task):
             start = bound(simulator).next_action().automaton.start
             fates = [trial.fate(draw(start, rng)) for _ in range(30)]
             assert "unknown" not in fates and fates.count("refused") < 10
-        choices = asked(simulator.step(action)[0])
+        choices = choices_of(simulator.step(action)[0])
 
 
 def test_answers_that_refuse_are_told_from_others(simulator):
@@ -121,7 +121,7 @@ def test_answers_that_refuse_are_told_from_others(simulator):
         fates.append(trial.fate(action))
         observation, _, _ = simulator.step(action)
         assert refused(observation) == (fates[-1] in ("refused", "unknown")), (action, fates[-1], observation)
-        while choices := asked(observation):
+        while choices := choices_of(observation):
             observation, _, _ = simulator.step(choices[0])
     assert {"done", "refused", "unknown"} <= set(fates)
 

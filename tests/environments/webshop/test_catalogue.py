@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from constrained.environments.webshop import catalogue, open_shop, read_goals, read_instructions, read_products
-from constrained.environments.webshop.catalogue import SPLITS, place_of, plain
+from constrained.environments.webshop.catalogue import SPLITS, plain, published_positions
 from constrained.environments.webshop.env import webshop
 from constrained.errors import DataError
 from tests.data import ROOT, shared
@@ -30,7 +30,7 @@ def test_the_published_instructions_are_read_in_their_order():
     assert found[0].text == "i need a long clip-in hair extension which is natural looking"
     assert sum(len(i.queries) > 0 for i in found) == 1629
     assert [len(found[part]) for part in SPLITS.values()] == [500, 1000, 10_587]
-    places = place_of(found)
+    places = published_positions(found)
     assert len(places) == len({plain(i.text) for i in found}) > 11_000
     assert places[plain(found[7].text.capitalize() + ".")] == 7
 
@@ -85,7 +85,7 @@ def test_products_a_line_and_packed_are_the_same(files):
         ({"customization_options": ["red"]}, "row 2: no object under 'customization_options'"),
         ({"customization_options": {"color": ["red"]}}, "row 2: the option 'color' is no list of objects"),
         ({"customization_options": {"color": 5}}, "row 2: the option 'color'"),
-        ({"small_description": [1]}, "row 2: 'small_description' and 'full_description' are to be texts"),
+        ({"small_description": [1]}, "row 2: 'small_description' and 'full_description' must be texts"),
         ({"full_description": ["a"]}, "row 2: 'small_description' and 'full_description'"),
     ],
 )
@@ -98,13 +98,13 @@ def test_a_malformed_product_is_named(tmp_path, change, message):
 @pytest.mark.parametrize(
     "written, message",
     [
-        ([], "items_human_ins.json is not an object of product numbers"),
+        ([], "items_human_ins.json is not an object with product numbers"),
         ({"B000000001": {}}, "B000000001: not a list of instructions"),
         ({"B000000001": ["a"]}, "B000000001, instruction 1: not an object but a str"),
         ({"B000000001": [{"instruction": "a"}]}, "instruction 1: no list under 'instruction_attributes'"),
         (
             {"B000000001": [{"instruction": "a", "instruction_attributes": [1]}]},
-            "instruction 1: attributes and options are to be texts",
+            "instruction 1: attributes and options must be texts",
         ),
     ],
 )

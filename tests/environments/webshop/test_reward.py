@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from constrained.environments.similarity import ratio, token_set_ratio
 from constrained.environments.webshop import Goal, Product, reward
-from constrained.environments.similarity import alike, ratio, token_set_ratio
-from constrained.environments.webshop.reward import title_words
+from constrained.environments.webshop.reward import title_words, same_text
 
 SHOES = Product(
     "B1", "Mens Basketball Sneakers, the 2 Casual Shoes - Off White", "fashion", "a › b › c", "sneakers",
@@ -99,7 +99,7 @@ def test_a_goal_that_asks_for_no_options_has_them_all():
 )  # fmt: skip
 def test_likeness_is_of_sets_of_words(one, other, percent):
     assert token_set_ratio(one, other) == token_set_ratio(other, one) == percent
-    assert alike(one, other) == (percent > 85)
+    assert same_text(one, other) == (percent > 85)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.environments.webshop import WebshopEnv, open_shop
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
@@ -30,7 +30,7 @@ def play(env: WebshopEnv, *actions: str) -> str:
 
 
 def test_the_first_page_has_the_instruction_and_a_search(env):
-    assert isinstance(env, TextEnvironment)
+    assert isinstance(env, Environment)
     assert env.reset() == f"WebShop [SEP] Instruction: [SEP] {env.task} [SEP] Search"
     assert env.admissible() == [] and not any(env.view().values())
 

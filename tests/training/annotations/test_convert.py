@@ -8,7 +8,7 @@ import pytest
 
 from constrained.cli import main
 from constrained.environments.executor.executor import Executor
-from constrained.environments.maths import Problem
+from constrained.environments.maths import WordProblem
 from constrained.errors import DataError
 from constrained.training.annotations import gsm8k, svamp
 from constrained.training.annotations.convert import converted, refused, training_conversations
@@ -29,7 +29,7 @@ def write(path, rows):
 
 def gsm8k_row(question, answer):
     solution, _, number = answer.rpartition("\n#### ")
-    return Problem("row", "", question, solution, Fraction(number))
+    return WordProblem("row", "", question, solution, Fraction(number))
 
 
 def test_a_solution_names_its_results(tmp_path):
@@ -163,5 +163,5 @@ def test_a_file_cut_short_says_so(tmp_path):
 
 
 def test_an_equation_that_is_none_is_left_out():
-    problem = Problem("one", "Addition", "How many?", "( 1.0 + ", Fraction(1))
+    problem = WordProblem("one", "Addition", "How many?", "( 1.0 + ", Fraction(1))
     assert svamp.convert(problem).startswith("the equation is none")

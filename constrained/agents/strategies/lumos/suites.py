@@ -87,14 +87,6 @@ class GroundedQuestion:
         given = _TRUTH.get(last, last)
         return {"success": exact_match(given, gold), **{m: MEASURES[m](given, gold) for m in self._env.measures}}
 
-    def memory(self, first_observation: str) -> None:
-        """Return None: the results are the history."""
-        return
-
-    def close(self) -> None:
-        """Close the environment whose question it is."""
-        self._env.close()
-
     def _answered(self, question: str, texts: list[str]) -> str:
         if self._answer is None:
             raise Unanswered(question, texts)

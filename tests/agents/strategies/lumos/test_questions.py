@@ -9,7 +9,7 @@ from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies.lumos.suites import GroundedQuestion, Unanswered, grounded, most_subgoals
-from constrained.environments.base import TextEnvironment
+from constrained.environments.base import Environment
 from constrained.environments.question import LocalIndex, Question, QuestionEnv
 from constrained.environments.suite import Suite, Task
 from tests.agents.scripted import answer_with
@@ -55,7 +55,7 @@ def test_a_question_is_answered_from_what_was_read(make):
 
 def test_it_is_an_environment_that_says_what_it_needs(make):
     env = GroundedQuestion(make)
-    assert isinstance(env, TextEnvironment) and QUESTION.text in env.reset()
+    assert isinstance(env, Environment) and QUESTION.text in env.reset()
     env.step(PAGE), env.step(READ)
     with pytest.raises(Unanswered) as asked:
         env.step(ASK)
@@ -64,7 +64,6 @@ def test_it_is_an_environment_that_says_what_it_needs(make):
     assert env.step(ASK) == ("nobody at all", 0.0, False) and env.outcome()["success"] == 0.0
     with pytest.raises(Unanswered):  # an answer serves one action
         env.step("R4 = QA([R3], Question: who?)")
-    env.close()
 
 
 @pytest.mark.parametrize(
