@@ -2,9 +2,9 @@
 
 import pytest
 
-from constrained.environments import Environment
 from constrained.environments.household import HouseholdEnv
 from constrained.errors import GameError
+from tests.environments.protocols import is_suite_environment
 from tests.environments.small_house import small_house
 
 NOTHING = "Nothing happens."
@@ -20,7 +20,7 @@ def play(*actions: str) -> str:
 
 
 def test_the_household_is_a_text_environment():
-    assert isinstance(HouseholdEnv(small_house()), Environment)
+    assert is_suite_environment(HouseholdEnv(small_house()))
 
 
 def test_the_first_observation_lists_receptacles_by_kind_and_falling_number():

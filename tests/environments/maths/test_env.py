@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.environments.base import Environment
 from constrained.environments.maths import MathsEnv
 from constrained.errors import GameError
+from tests.environments.protocols import is_suite_environment
 
 QUESTION = "Half of 48 friends bought two clips each. How many clips?"
 
@@ -18,7 +18,7 @@ def env():
 
 
 def test_it_is_a_text_environment(env):
-    assert isinstance(env, Environment) and env.reset() == env.task == QUESTION
+    assert is_suite_environment(env) and env.reset() == env.task == QUESTION
 
 
 def test_one_computes_step_by_step_and_finishes(env):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from constrained.environments.base import Environment
 from constrained.environments.mind2web import Mind2WebEnv, Operation, operation_f1, read_tasks
 from constrained.environments.mind2web.tasks import StepScore, score_task
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
 from tests.environments.mind2web import rows
+from tests.environments.protocols import is_suite_environment
 
 RIGHT = ["[textbox] Pick-up city -> TYPE: Boston", "[combobox] sort -> SELECT: Price, low to high"]
 
@@ -23,7 +23,7 @@ def short(tasks) -> Mind2WebEnv:
 
 
 def test_the_recorded_actions_do_the_task(short):
-    assert isinstance(short, Environment)
+    assert is_suite_environment(short)
     first = short.reset()
     assert first.startswith("Website: united\nTask: Rent the cheapest car in Boston.\nActions so far:\nnone\n")
     assert "\n[combobox] sort (choices: Price, low to high | Price, high to low)" in first

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.environments import Environment
 from constrained.environments.question import LocalIndex, Passage, QuestionEnv
 from constrained.environments.question.env import SHOWN_CHARACTERS
 from constrained.errors import GameError, ToolError
+from tests.environments.protocols import is_suite_environment
 from tests.environments.question.small import MILHOUSE, QUESTION, SMALL
 
 
@@ -29,7 +29,7 @@ def env(index):
 
 
 def test_a_question_is_answered(env):
-    assert isinstance(env, Environment)
+    assert is_suite_environment(env)
     assert env.reset() == "Question: Who was Milhouse in The Simpsons named after?" and env.task in env.reset()
     observation, reward, done = env.step("Search[Milhouse in The Simpsons]")
     assert observation == f"Milhouse Van Houten: {MILHOUSE.text} Also found: Matt Groening."

@@ -4,10 +4,10 @@ import gc
 
 import pytest
 
-from constrained.environments.base import Environment
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld import simulator as simulators
 from constrained.errors import GameError
+from tests.environments.protocols import is_suite_environment
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -20,7 +20,7 @@ def env():
 
 
 def test_the_first_observation_holds_the_task_and_the_room(env):
-    assert isinstance(env, Environment)
+    assert is_suite_environment(env)
     first = env.reset()
     assert env.task.startswith("Your task is to find a(n) non-living thing.")
     assert first.startswith(env.task) and "This room is called the " in first

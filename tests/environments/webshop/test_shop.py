@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from constrained.environments.base import Environment
 from constrained.environments.webshop import WebshopEnv, open_shop
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
+from tests.environments.protocols import is_suite_environment
 from tests.environments.webshop import small_catalogue as small
 
 
@@ -30,7 +30,7 @@ def play(env: WebshopEnv, *actions: str) -> str:
 
 
 def test_the_first_page_has_the_instruction_and_a_search(env):
-    assert isinstance(env, Environment)
+    assert is_suite_environment(env)
     assert env.reset() == f"WebShop [SEP] Instruction: [SEP] {env.task} [SEP] Search"
     assert env.admissible() == [] and not any(env.view().values())
 
