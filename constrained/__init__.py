@@ -1,9 +1,8 @@
 """Agents that cannot write an invalid plan."""
 
 from constrained.agents.plan import Plan
-from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher, Vocabulary, compile_grammar
+from constrained.automaton import BatchMatcher, CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError, GrammarError, LimitError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.limits import Limits
 from constrained.version import __version__

@@ -28,7 +28,7 @@ class Limits:
     depth : int
         Groups within each other, in a rule or in a regular expression.
     nodes : int
-        Pieces of a grammar once it is read and its left recursion turned round.
+        Pieces of a grammar once it is read and its left recursion eliminated.
     lookaround : int
         Steps of making automata of a grammar's regular expressions that look around.
     repeat : int

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from constrained.cli import main
+from constrained.grammar.lark_outline import RULE, read_outline, rule_comments
 from constrained.grammar.source import SHIPPED, Source
-from constrained.knowledge.comments import rule_comments
-from constrained.knowledge.lint.outline import RULE, read_outline
 
 FOLDER = Path(__file__).parent.parent / "editors" / "vscode"
 PACKAGE = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))

@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 from constrained.agents.prompts import in_chat_form
-from constrained.automaton import compile_grammar
+from constrained.automaton import Grammar, compile_grammar
 from constrained.decoding import Generation, PrefixCache, generate
 from constrained.errors import ConstrainedError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.draft import Draft, draft
 from constrained.models import LoadedModel, load

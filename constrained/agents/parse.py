@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from constrained.automaton import Grammar
 from constrained.errors import ActionError
-from constrained.grammar import Grammar, nodes
+from constrained.grammar import nodes
 
 
 class Part(NamedTuple):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from constrained.agents.parse import parse
+from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError
-from constrained.grammar import Grammar
 
 FORMATS = ("act", "react", "knowagent")
 """What the embedded model learned to write."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from constrained.agents.episode import MAX_ACTIONS, Episode
 from constrained.agents.messages import Ask
 from constrained.agents.parse import readings
+from constrained.automaton import Grammar
 from constrained.automaton.explain import expected
 from constrained.errors import KnowledgeError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import Explanation, explain_path
 
@@ -186,9 +186,9 @@ class _Asked:
 def _rule(found: Explanation) -> dict[str, str]:
     """The rule that an explanation names, and where it is written."""
     spot = found.said_by or next((item.spot for item in found.expected if item.spot is not None), None)
-    if spot is None or spot.line is None:
+    if spot is None or not spot.line:
         return {}
-    return {"rule": spot.rule or "", "at": f"{spot.source}:{spot.line}:{spot.column}", "line": spot.context}
+    return {"rule": spot.rule or "", "at": f"{spot.source.name}:{spot.line}:{spot.column}", "line": spot.context}
 
 
 def _next_action(place: ActionKnowledge) -> Grammar | None:

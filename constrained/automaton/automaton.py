@@ -14,7 +14,7 @@ from constrained.automaton.liveness import Liveness, has_gaps
 from constrained.automaton.positions import Accept, Frame, Frames, Position, Positions, StepEnd
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
-from constrained.grammar.grammar import Grammar
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
 
 MAX_FORCED = 4096
 """Bytes that `State.forced_text` looks ahead at most."""

@@ -20,7 +20,8 @@ from constrained.automaton.masks import FEW, Masks
 from constrained.automaton.positions import Accept, Frame, InLiteral, InText, Position, StepEnd
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import Grammar, texts_in
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import texts_in
 
 EXACT_STEPS = 4_000
 """Token steps the exact search for the fewest tokens may take before a bound replaces it."""

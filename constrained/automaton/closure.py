@@ -26,7 +26,7 @@ from constrained.automaton.positions import (
 from constrained.automaton.templates import Selection, Templates, ends_action, open_names, own_frames
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import Grammar
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
 from constrained.limits import Limits
 
 _PASSING = -1

@@ -14,8 +14,10 @@ from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.liveness import has_gaps
 from constrained.automaton.positions import Accept, Fork, Frame, InChoices, InLiteral, InText, Position, StepEnd
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP, Grammar, SlotValue, grammars_in, texts_in
-from constrained.grammar.left_recursion import recursive_groups, references
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import SlotValue, grammars_in, texts_in
+from constrained.grammar.left_recursion import self_embedding_groups, tail_calls
+from constrained.grammar.nodes import STEP
 
 UNBOUNDED = float("inf")
 _MAX_ROUNDS = 64
@@ -357,8 +359,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
         for name, call, callee, _, tail in sites:
             if id(call) not in without:
                 edges[name].add((callee, tail))
-        groups = recursive_groups(edges)
-        return any(c in group and not tail for group in groups for name in group for c, tail in edges[name])
+        return bool(self_embedding_groups(edges))
 
     if not nests(set()) or nests(cut(order)):
         return set(), frozenset()
@@ -375,7 +376,7 @@ def _call_sites(node: n.Node, rules: dict[str, n.Rule]) -> Iterator[tuple[n.Call
     for call, before, tail in _calls(node, frozenset(), True):
         yield call, call.rule, before, tail
         for arg in call.args:
-            for callee, _ in references(arg, rules):
+            for callee, _ in tail_calls(arg, rules):
                 yield None, callee, frozenset(), False
 
 

@@ -123,7 +123,7 @@ class GraphStack:
         """One node for all that read the same; what follows an action stays the action's own (see `ActionGraph`)."""
         found = self._alike.get(id(node))
         if found is None:
-            like = node if n.ends_action(node) else self._shapes.setdefault(n.shape(node), node)
+            like = node if n.has_step(node) else self._shapes.setdefault(n.shape(node), node)
             found = self._alike[id(node)] = node, like
         return found[1]
 

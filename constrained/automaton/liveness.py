@@ -13,8 +13,9 @@ from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.positions import Env, Fork, Frame, Frames, Thunk
 from constrained.automaton.templates import Selection, Templates, ends_action, open_names, own_frames
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP, Grammar
-from constrained.grammar.relations import uses_relations
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.nodes import STEP
+from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 THROUGH, ENDS = 1, 2

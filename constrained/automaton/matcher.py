@@ -13,10 +13,11 @@ from constrained.automaton.automaton import MAX_FORCED, State
 from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
 from constrained.automaton.explain import expected
+from constrained.automaton.grammar import automaton_of
 from constrained.automaton.masks import Masks
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, LimitError, VocabularyError
-from constrained.grammar.grammar import Grammar
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
 from constrained.limits import DEFAULT, Limits
 
 _PREPARED = 64
@@ -49,7 +50,7 @@ class CompiledGrammar:
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary):
         self.grammar = grammar
         self.vocabulary = vocabulary
-        self.automaton = grammar.automaton
+        self.automaton = automaton_of(grammar)
         self.automaton.closure.prepare(_PREPARED)
         self.masks = Masks(self.automaton, vocabulary)
         self.budget = Budget(self.masks)

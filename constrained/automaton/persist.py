@@ -21,14 +21,16 @@ import numpy as np
 
 from constrained.automaton import arrays_file
 from constrained.automaton.automaton import Automaton
+from constrained.automaton.grammar import Grammar as PublicGrammar
 from constrained.automaton.masks import Masks
 from constrained.automaton.positions import Env, Fork, Frame, InChoices, InLiteral, InText, Position, Thunk, Unbound
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import DataError, GrammarError, LimitError, VocabularyError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.grammar import Grammar
-from constrained.grammar.relations import related, uses_relations
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.nodes import related
+from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
 
 KIND = "compiled grammar"
@@ -393,7 +395,7 @@ class _GrammarReader:
         for rule in rules.values():
             _check_names(rule.body, set(rule.params), rules, slots)
         _check_names(start, set(), rules, slots)
-        return Grammar(rules, start, slots, bindings, self.limits, orders)
+        return PublicGrammar(rules, start, slots, bindings, self.limits, orders)
 
     def _bound(self, kind: str, index: int, order: Sequence[str] = ()) -> tuple:
         """What a slot is bound to, at a key or at all, and its texts in order."""

@@ -16,7 +16,7 @@ from typing import Protocol
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import DONE, CharSet
-from constrained.grammar.grammar import Grammar
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
 from constrained.limits import Limits
 
 

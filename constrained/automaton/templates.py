@@ -13,8 +13,8 @@ from itertools import chain, islice
 from constrained.automaton.positions import Env, Frame, Frames, Thunk, Unbound, Value
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import STEP, Grammar
-from constrained.grammar.relations import ANOTHER, AT, BEFORE, FIRST, NEXT
+from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP
 
 Texts = tuple[bytes, ...]
 

@@ -110,7 +110,7 @@ def _data(checked: Checked) -> dict:
     return {
         "file": checked.name,
         **_counts([checked]),
-        "findings": [f.to_dict(checked.name, checked.line(f.place)) for f in checked.findings],
+        "findings": [f.to_dict(checked.name, checked.line(f.span)) for f in checked.findings],
         "actions": knowledge.actions if knowledge else {},
         "rules": knowledge.rules if knowledge else {},
         "may_end": sorted(knowledge.graph.may_end) if knowledge else [],
@@ -164,7 +164,7 @@ class Paint:
 def finding_text(finding: Finding, checked: Checked, paint: Paint) -> str:
     """One finding: its message, the source line with carets, why it matters, and the fix."""
     lines = [f"{paint(f'{finding.severity}[{finding.code}]', finding.severity)}: {paint(finding.message, 'bold')}"]
-    span = finding.place
+    span = finding.span
     number = str(span.line) if span else " "
     margin = " " * len(number)
     where = f"{checked.name}:{span.line}:{span.column}" if span else checked.name

@@ -8,7 +8,7 @@ from constrained.automaton.vocabulary import open_vocabulary
 from constrained.cli.options import add_bindings, bindings
 from constrained.files import to_json
 from constrained.grammar.charset import charset, class_text
-from constrained.grammar.source_map import Spot
+from constrained.grammar.source import SourceSpan
 from constrained.knowledge.explain import Expected, Explanation, explain_file, next_tokens
 
 _WITH_LINES = 6
@@ -99,7 +99,7 @@ def _words(item: Expected) -> str:
     return f"{item.slot}: {item.text}" + (f" ({item.count} values)" if item.count > 1 else "")
 
 
-def _spot(spot: Spot) -> str:
+def _spot(spot: SourceSpan) -> str:
     return "\n".join(f"      {line}" for line in (str(spot), *spot.context.splitlines()))
 
 

@@ -10,14 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from constrained.automaton import CompiledGrammar, Vocabulary, compile_grammar
+from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
 from constrained.decoding.loop import FreeText, GuidedText, NextLogits, PrefixForward, Text, decode
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.request import Generation, PrunedMass, Request, Token
 from constrained.decoding.sampling import Sampler
 from constrained.errors import ConstrainedError, ModelError
-from constrained.grammar import Grammar
 
 MAX_ROWS = 32
 """Texts decoded side by side."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:  # torch takes seconds to import; strategies make requests without it
     import torch
 
-    from constrained.automaton import CompiledGrammar
-    from constrained.grammar import Grammar
+    from constrained.automaton import CompiledGrammar, Grammar
 
 
 @dataclass(frozen=True, eq=False)

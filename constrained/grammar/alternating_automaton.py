@@ -1,11 +1,11 @@
-"""One step of a regular expression that looks around: what must hold of the rest of the text.
+"""Regular expressions that look around, as alternating automata: what must hold of the rest of the text.
 
-What is left of the expression at some place is a Boolean formula over *continuations* (a
+What remains of the expression at some place is a Boolean formula over *residuals* (a
 piece still to be read, and what comes after it). Reading one character turns it into
 another formula: "one of these" for alternatives, "and" for a lookahead beside what is
-read on, "not" for a negative one. That is an alternating automaton (Chandra, Kozen and
-Stockmeyer, "Alternation", 1981) walked by derivatives. A lookbehind of width n is begun at
-every place, and what is left of it n characters later says whether it holds there.
+read, "not" for a negative one. That is an alternating automaton (Chandra, Kozen and
+Stockmeyer, "Alternation", 1981), its transitions made of derivatives. A lookbehind of width n is
+begun at every place, and its formula n characters later says whether it holds there.
 """
 
 from __future__ import annotations
@@ -14,16 +14,22 @@ from constrained.grammar import nodes
 from constrained.grammar.assertions import ANY, Look, parts
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.charset import CharSet, charset, partition
-from constrained.grammar.derivatives import END, END_ATOM, YES, Continuations, Place, listed
+from constrained.grammar.derivatives import END, END_ATOM, YES, Derivatives, Residuals, texts_of
 from constrained.grammar.nodes import Chars, Node
 from constrained.limits import Limits
 
-NOTHING: tuple = ()
+Past = tuple[tuple[int, ...], ...]
+"""For every lookbehind, its formulas if begun 1, 2, ... characters ago."""
+
+State = tuple[Past, int]
+"""A past, and the formula of what must hold from here on."""
+
+NOTHING: Past = ()
 """The past of a state that will never look back."""
 
 
 class Steps:
-    """Steps of work on regular expressions that look around, of those that ``limits.lookaround`` allows."""
+    """Count the work on expressions that look around, and raise LimitError beyond ``limits.lookaround``."""
 
     def __init__(self, limits: Limits):
         self.limits, self.taken = limits, 0
@@ -35,47 +41,41 @@ class Steps:
 
 
 class AlternatingAutomaton:
-    """Formulas over what is left of one expression.
-
-    A *state* is (past, formula): for every lookbehind what is left of it, begun 1, 2, ... characters ago, and what
-    must hold from here on.
-    """
+    """The automaton of one expression; its states are made as they are asked for."""
 
     def __init__(self, node: Node, steps: Steps):
         self.node, self.count = node, steps
         self.formulas = Formulas(steps)
-        self.continuations = Continuations(steps)
+        self.residuals = Residuals(steps)
         self._behind = [p for p in parts(node) if isinstance(p, Look) and p.behind]
-        self._partitions: dict[frozenset, list[CharSet]] = {}
-        self._next: dict[tuple, list] = {}
+        self._partitions: dict[frozenset[CharSet], list[CharSet]] = {}
+        self._after: dict[State, list[tuple[CharSet, State]]] = {}
         self._alphabet: list[CharSet] | None = None
-        self._pasts: list[tuple] = []
-        self._further: dict[tuple, list] = {}
-        self.start = self.formulas.variable(self.continuations.number(("node", node), END))
-        self.text_start = tuple((FALSE,) * look.behind for look in self._behind)
+        self._pasts: list[Past] = []
+        self._past_after: dict[Past, list[tuple[CharSet, Past]]] = {}
+        self.start = self.formulas.variable(self.residuals.number(("node", node), END))
+        self.text_start: Past = tuple((FALSE,) * (look.behind or 0) for look in self._behind)
 
-    def state(self, past: tuple, formula: int) -> tuple:
-        """A state, with no past if it will never be asked for."""
-        looks_back = any(self.continuations.left[k].looks_back for k in self.formulas.of(formula))
+    def state(self, past: Past, formula: int) -> State:
+        """Return a state, without its past if it will never look back."""
+        looks_back = any(self.residuals.known[k].looks_back for k in self.formulas.variables_of(formula))
         return (past if looks_back else NOTHING), formula
 
-    def place(self, past: tuple) -> Place:
-        return Place(self.formulas, self.continuations, self._behind, past)
+    def derivatives(self, past: Past) -> Derivatives:
+        return Derivatives(self.formulas, self.residuals, self._behind, past)
 
-    def after(self, state: tuple) -> list[tuple[CharSet, tuple]]:
-        """The characters that may come next, in sets that lead to one state each."""
-        found = self._next.get(state)
+    def after(self, state: State) -> list[tuple[CharSet, State]]:
+        """Return the characters that can come next, in sets that lead to one state each."""
+        found = self._after.get(state)
         if found is None:
-            found = self._next[state] = self._after(*state)
+            past, formula = state
+            derivatives = self.derivatives(past)
+            read = self._read(derivatives, derivatives.expand(formula), bool(past))
+            found = self._after[state] = [(chars, self.state(then, rest)) for chars, then, rest in read]
         return found
 
-    def _after(self, past: tuple, formula: int) -> list:
-        place = self.place(past)
-        here = place.expand(formula)
-        return [(chars, self.state(then, left)) for chars, then, left in self._read(place, here, bool(past))]
-
-    def pasts(self) -> list[tuple]:
-        """Every past that a text can leave behind it, the empty text's among them."""
+    def pasts(self) -> list[Past]:
+        """Return every past that a text can leave, the empty text's among them."""
         if not self._pasts:
             seen = {self.text_start: None}
             work = [self.text_start]
@@ -87,72 +87,73 @@ class AlternatingAutomaton:
             self._pasts = list(seen)
         return self._pasts
 
-    def past_after(self, past: tuple) -> list[tuple[CharSet, tuple]]:
-        """The past after each next character."""
-        found = self._further.get(past)
+    def past_after(self, past: Past) -> list[tuple[CharSet, Past]]:
+        """Return the past after each next character."""
+        found = self._past_after.get(past)
         if found is None:
-            found = [(chars, then) for chars, then, _ in self._read(self.place(past), FALSE, True)]
-            self._further[past] = found
+            found = [(chars, then) for chars, then, _ in self._read(self.derivatives(past), FALSE, True)]
+            self._past_after[past] = found
         return found
 
-    def _read(self, place: Place, here: int, remember: bool) -> list[tuple[CharSet, tuple, int]]:
-        """(next characters, the past after one of them, what is left of the formula over atoms `here`)."""
-        begun = [place.begun(i) for i in range(len(self._behind))] if remember else []
-        formulas = {here, *(g for look in begun for g in look)}
-        atoms = set().union(*map(self.formulas.of, formulas))
+    def _read(self, derivatives: Derivatives, here: int, remember: bool) -> list[tuple[CharSet, Past, int]]:
+        """Return (next characters, the past after one of them, the formula after it) for the formula over atoms `here`."""
+        begun = [derivatives.begun(i) for i in range(len(self._behind))] if remember else []
+        formulas = {here, *(formula for look in begun for formula in look)}
+        atoms: set[tuple[CharSet, int]] = set().union(*map(self.formulas.variables_of, formulas))
         self.count(sum(map(len, begun)) + len(atoms))
         out = []
         for chars in self.partition(frozenset(seen for seen, _ in atoms)):
             one = chars.ranges[0][0]
-            read = {f: self.formulas.replace(f, lambda atom: self._through(atom, one)) for f in formulas}
-            out.append((chars, tuple(tuple(read[g] for g in look) for look in begun), read[here]))
+
+            def through(atom: tuple[CharSet, int], one: int = one) -> int:
+                seen, then = atom
+                return FALSE if one not in seen else TRUE if then == YES else self.formulas.variable(then)
+
+            read = {formula: self.formulas.replace(formula, through) for formula in formulas}
+            out.append((chars, tuple(tuple(read[formula] for formula in look) for look in begun), read[here]))
         return out
 
-    def _through(self, atom: tuple, char: int) -> int:
-        seen, then = atom
-        return FALSE if char not in seen else TRUE if then == YES else self.formulas.variable(then)
+    def ended(self, state: State) -> State:
+        """Return (past, formula over atoms) of what is asked of the following text if the expression ends here."""
+        here = self.derivatives(state[0]).expand(state[1])
 
-    def ended(self, state: tuple) -> tuple:
-        """(past, formula over atoms) of what is asked of the text that follows if the expression ends here."""
-        here = self.place(state[0]).expand(state[1])
-
-        def by(atom: tuple) -> int:
-            if self.continuations.left[atom[1]].asked:
+        def by(atom: tuple[CharSet, int]) -> int:
+            if self.residuals.known[atom[1]].asked:
                 return self.formulas.variable(atom)
-            return TRUE if atom == END_ATOM else FALSE  # what would be read further is not
+            return TRUE if atom == END_ATOM else FALSE  # the expression itself reads nothing more
 
         return state[0], self.formulas.replace(here, by)
 
-    def met_at_end(self, ended: tuple) -> bool:
+    def met_at_end(self, ended: State) -> bool:
         """Whether all of that is met if no text follows."""
         return self.formulas.replace(ended[1], lambda atom: FALSE) == TRUE
 
-    def after_end(self, ended: tuple) -> list[tuple[CharSet, tuple]]:
-        """As `after`, for the first character that follows."""
-        past, over = ended
-        read = self._read(self.place(past), over, bool(past))
-        return [(chars, self.state(then, left)) for chars, then, left in read]
+    def after_end(self, ended: State) -> list[tuple[CharSet, State]]:
+        """As `after`, for the first character that follows the expression."""
+        past, formula = ended
+        read = self._read(self.derivatives(past), formula, bool(past))
+        return [(chars, self.state(then, rest)) for chars, then, rest in read]
 
     def classes(self, chars: CharSet) -> frozenset[int]:
-        """Which of the characters that this expression tells apart are in `chars`."""
+        """Return which classes of characters, of those that this expression tells apart, have some in `chars`."""
         if self._alphabet is None:
             sets = {p.chars for p in parts(self.node) if isinstance(p, Chars)}
-            texts = {c for p in parts(self.node) for t in listed(p) for c in t}
+            texts = {c for p in parts(self.node) for t in texts_of(p) for c in t}
             self._alphabet = self.partition(frozenset(sets | {charset([(ord(c), ord(c))]) for c in texts}))
         self.count(len(self._alphabet) // 8)
         return frozenset(i for i, one in enumerate(self._alphabet) if one.meets(chars))
 
     def partition(self, sets: frozenset[CharSet]) -> list[CharSet]:
-        """The coarsest classes of all characters that each of `sets` holds wholly or not at all."""
+        """Return the coarsest classes of all characters that each of `sets` contains wholly or not at all."""
         found = self._partitions.get(sets)
         if found is None:
             self.count(sum(len(chars.ranges) for chars in sets) // 8)
             found = self._partitions[sets] = partition([ANY, *sets])
         return found
 
-    def plain(self, state: tuple) -> Node | None:
-        """What is left to read, as one node, if nothing looks around any more."""
-        left = self.formulas.alternatives(state[1])
-        if not left or state[0] or not all(self.continuations.left[k].plain for k in left):
+    def plain(self, state: State) -> Node | None:
+        """Return what is still to be read as one node, if nothing looks around any more."""
+        numbers = self.formulas.alternatives(state[1])
+        if not numbers or state[0] or not all(self.residuals.known[k].plain for k in numbers):
             return None
-        return nodes.alt([self.continuations.node(k) for k in left])
+        return nodes.alt([self.residuals.node(k) for k in numbers])

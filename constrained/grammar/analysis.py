@@ -1,66 +1,183 @@
-"""Strongly connected components (Tarjan, 1972): names that lead to each other in a circle."""
+"""Facts about a grammar's rules: nullable, productive, and which of them lead to each other in a cycle.
+
+See any compiler text, such as Aho, Lam, Sethi and Ullman, *Compilers*, section 4.4.2 (nullable
+symbols), and Hopcroft, Motwani and Ullman, *Introduction to Automata Theory*, section 7.1
+(useless symbols).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import isqrt
 
 from constrained.grammar import nodes
 from constrained.grammar.nodes import NEVER, Alt, Call, Choices, Node, Related, Repeat, Rule, Seq, Slot, Var
+from constrained.grammar.traverse import (
+    Pieces,
+    Unit,
+    call_arguments,
+    fold,
+    least_fixpoint,
+    optional_repeat,
+    rule_bodies,
+)
 
-# MERGED DOC: """Removal of what can never be completed, so that no mask leads into a dead end."""
+
+class Nullable:
+    """Which parts of a grammar can be the empty text.
+
+    Parameters
+    ----------
+    rules : dict of str to Rule
+    slots : frozenset of str
+        Slots that are bound to something that can be empty.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()):
+        self._slots = slots
+        pieces: dict[Unit, Pieces] = {**rule_bodies(rules)}
+        self._always = self._solve(pieces)  # parameters count as not empty
+        self._sometimes = self._solve({**pieces, **call_arguments(rules)})
+
+    def rule(self, name: str) -> bool:
+        """Whether the rule can be empty, whatever its arguments."""
+        return self._always[name]
+
+    def always(self, node: Node, rule: str) -> bool:
+        """Whether `node`, standing in `rule`, can be empty whatever the rule's parameters are."""
+        return self._nullable(node, rule, self._always)
+
+    def sometimes(self, node: Node, rule: str) -> bool:
+        """Whether it can be empty with some arguments that some call gives."""
+        return self._nullable(node, rule, self._sometimes)
+
+    def _solve(self, pieces: Mapping[Unit, Pieces]) -> dict[Unit, bool]:
+        def value(unit: Unit, found: Mapping[Unit, bool]) -> bool:
+            return found[unit] or any(self._nullable(piece, rule, found) for rule, piece in pieces[unit])
+
+        return least_fixpoint(pieces, value, False)
+
+    def _nullable(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
+        def leaf(node: Node) -> bool:
+            match node:
+                case Call():
+                    return found[node.rule]
+                case Var():
+                    return found.get((rule, node.name), False)
+                case Slot():
+                    return node.name in self._slots
+                case Related():
+                    return node.slot.name in self._slots
+                case Choices():
+                    return not node.values[0]
+            return False
+
+        return fold(node, leaf, all, any, optional_repeat)
+
+
+def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
+    """Return the rules from which some finite text can be derived (slots taken as bound)."""
+    bodies = rule_bodies(rules)
+
+    def value(name: str, found: Mapping[str, bool]) -> bool:
+        return found[name] or _productive(rules[name].body, found.__getitem__)
+
+    return {name for name, productive in least_fixpoint(bodies, value, False).items() if productive}
+
+
+def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
+    def leaf(node: Node) -> bool:
+        return not isinstance(node, Call) or rule_is(node.rule) and all(_productive(arg, rule_is) for arg in node.args)
+
+    return fold(node, leaf, all, any, optional_repeat)
+
+
+def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Rule]:
+    """Return `rules` without the alternatives that no text completes, so that no mask leads into a dead end.
+
+    `productive`: their :func:`productive_rules`; the bodies of others stay as they are.
+    """
+
+    def prune(node: Node) -> Node:
+        if not _productive(node, productive.__contains__):
+            return NEVER
+        match node:
+            case Seq():
+                return _split_long(nodes.seq(map(prune, node.items)))
+            case Alt():
+                kept = [item for item in map(prune, node.items) if item is not NEVER]
+                return kept[0] if len(kept) == 1 else Alt(tuple(kept))
+            case Repeat():
+                return nodes.repeat(prune(node.item), node.low, node.high)
+        return node
+
+    return {
+        name: Rule(name, prune(rule.body), rule.params, rule.line) if name in productive else rule
+        for name, rule in rules.items()
+    }
+
+
+_LONG = 256
+
+
+def _split_long(node: Node) -> Node:
+    """Nest a long sequence in shorter ones: after each item, the automaton makes a sequence of the remaining ones."""
+    if not isinstance(node, Seq) or len(node.items) <= _LONG:
+        return node
+    size = max(32, isqrt(len(node.items)))
+    return Seq(tuple(Seq(node.items[i : i + size]) for i in range(0, len(node.items), size)))
 
 
 def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """The components of a graph, each one before those that lead to it.
+    """Return the strongly connected components of a graph, each one before those that lead to it (Tarjan, 1972).
 
     Parameters
     ----------
     edges : mapping of str to iterable of str
         Name -> the names it leads to; those that are no key themselves are left out.
     """
-    order: dict[str, int] = {}
+    index: dict[str, int] = {}
     lowest: dict[str, int] = {}
-    open_names: list[str] = []
-    waiting: set[str] = set()
+    stack: list[str] = []
+    on_stack: set[str] = set()
     out: list[list[str]] = []
     for root in edges:
-        if root in order:
+        if root in index:
             continue
         work = [(root, iter(edges[root]))]
-        order[root] = lowest[root] = len(order)
-        open_names.append(root)
-        waiting.add(root)
+        index[root] = lowest[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
         while work:
             name, rest = work[-1]
-            other = next((o for o in rest if o in edges and (o not in order or o in waiting)), None)
+            other = next((o for o in rest if o in edges and (o not in index or o in on_stack)), None)
             if other is None:
                 work.pop()
                 if work:
                     lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[name])
-                if lowest[name] == order[name]:
-                    found = []
+                if lowest[name] == index[name]:
+                    found: list[str] = []
                     while not found or found[-1] != name:
-                        found.append(open_names.pop())
-                    waiting.difference_update(found)
+                        found.append(stack.pop())
+                    on_stack.difference_update(found)
                     out.append(found[::-1])
-            elif other in order:
-                lowest[name] = min(lowest[name], order[other])
+            elif other in index:
+                lowest[name] = min(lowest[name], index[other])
             else:
-                order[other] = lowest[other] = len(order)
-                open_names.append(other)
-                waiting.add(other)
+                index[other] = lowest[other] = len(index)
+                stack.append(other)
+                on_stack.add(other)
                 work.append((other, iter(edges[other])))
     return out
 
 
 def cyclic_components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """The components whose names come round to themselves."""
+    """Return the components whose names lead back to themselves."""
     return [found for found in components(edges) if len(found) > 1 or found[0] in edges[found[0]]]
 
 
 def shortest_cycle(first: str, edges: Mapping[str, Iterable[str]]) -> list[str]:
-    """The names on a shortest way from `first` back to itself; `first` alone if there is none."""
+    """Return the names on a shortest way from `first` back to itself; `first` alone if there is none."""
     before: dict[str, str] = {}
     work = [first]
     for top in work:
@@ -74,132 +191,3 @@ def shortest_cycle(first: str, edges: Mapping[str, Iterable[str]]) -> list[str]:
                 before[other] = top
                 work.append(other)
     return [first]
-
-
-def productive_rules(rules: dict[str, Rule]) -> set[str]:
-    """Rules from which some finite text can be derived (slots taken as bound)."""
-    callers: dict[str, set[str]] = {}
-    for name, rule in rules.items():
-        for node in nodes.walk(rule.body):
-            if isinstance(node, Call):
-                callers.setdefault(node.rule, set()).add(name)
-    found: set[str] = set()
-    work = list(rules)
-    while work:
-        name = work.pop()
-        if name not in found and _productive(rules[name].body, found):
-            found.add(name)
-            work.extend(callers.get(name, ()))
-    return found
-
-
-def trim(rules: dict[str, Rule], good: set[str]) -> dict[str, Rule]:
-    """`rules` without alternatives that no text completes; `good`: their `productive_rules`."""
-    return {n: Rule(n, _prune(r.body, good), r.params, r.line) if n in good else r for n, r in rules.items()}
-
-
-def _productive(node: Node, good: set[str]) -> bool:
-    if isinstance(node, Seq):
-        return all(_productive(i, good) for i in node.items)
-    if isinstance(node, Alt):
-        return any(_productive(i, good) for i in node.items)
-    if isinstance(node, Repeat):
-        return node.low == 0 or _productive(node.item, good)
-    if isinstance(node, Call):
-        return node.rule in good and all(_productive(a, good) for a in node.args)
-    return True
-
-
-_LONG = 256
-
-
-def _nested(node: Node) -> Node:
-    """A long sequence as one of shorter ones: the automaton makes a sequence of what is left after each item."""
-    if not isinstance(node, Seq) or len(node.items) <= _LONG:
-        return node
-    size = max(32, isqrt(len(node.items)))
-    return Seq(tuple(Seq(node.items[i : i + size]) for i in range(0, len(node.items), size)))
-
-
-def _prune(node: Node, good: set[str]) -> Node:
-    if not _productive(node, good):
-        return NEVER
-    if isinstance(node, Seq):
-        return _nested(nodes.seq([_prune(i, good) for i in node.items]))
-    if isinstance(node, Alt):
-        kept = [_prune(i, good) for i in node.items if _productive(i, good)]
-        return kept[0] if len(kept) == 1 else Alt(tuple(kept))
-    if isinstance(node, Repeat):
-        return nodes.repeat(_prune(node.item, good), node.low, node.high)
-    return node
-
-
-Unit = "str | tuple[str, str]"  # a rule, or a (rule, parameter)
-
-
-class Nullable:
-    """Which pieces of grammar may be the empty text.
-
-    Parameters
-    ----------
-    rules : dict of str to Rule
-    slots : frozenset of str
-        Slots that are bound to something that may be empty.
-    """
-
-    def __init__(self, rules: dict[str, Rule], slots: frozenset[str] = frozenset()):
-        self._slots = slots
-        arguments: dict[tuple[str, str], list[tuple[Node, str]]] = {}
-        for rule in rules.values():
-            for node in nodes.walk(rule.body):
-                if isinstance(node, Call) and node.args:
-                    for name, arg in zip(rules[node.rule].params, node.args):
-                        arguments.setdefault((node.rule, name), []).append((arg, rule.name))
-        bodies: dict[Unit, list[tuple[Node, str]]] = {name: [(r.body, name)] for name, r in rules.items()}
-        self._sure = self._fixed_point(bodies)
-        self._maybe = self._fixed_point({**bodies, **arguments})
-
-    def rule(self, name: str) -> bool:
-        """Whether the rule has the empty text, whatever its arguments."""
-        return name in self._sure
-
-    def sure(self, node: Node, rule: str) -> bool:
-        """Whether `node`, standing in `rule`, has the empty text whatever the parameters are."""
-        return self._of(node, rule, self._sure)
-
-    def maybe(self, node: Node, rule: str) -> bool:
-        """Whether it has the empty text with some arguments that some call gives."""
-        return self._of(node, rule, self._maybe)
-
-    def _of(self, node: Node, rule: str, found: set) -> bool:
-        if isinstance(node, Seq):
-            return all(self._of(i, rule, found) for i in node.items)
-        if isinstance(node, Alt):
-            return any(self._of(i, rule, found) for i in node.items)
-        if isinstance(node, Repeat):
-            return node.low == 0 or self._of(node.item, rule, found)
-        if isinstance(node, Call):
-            return node.rule in found
-        if isinstance(node, Var):
-            return (rule, node.name) in found
-        if isinstance(node, (Slot, Related)):
-            return (node if isinstance(node, Slot) else node.slot).name in self._slots
-        return isinstance(node, Choices) and not node.values[0]
-
-    def _fixed_point(self, pieces: dict) -> set:
-        users: dict[Unit, set] = {}
-        for unit, given in pieces.items():
-            for piece, rule in given:
-                for node in nodes.walk(piece):
-                    if isinstance(node, Call):
-                        users.setdefault(node.rule, set()).add(unit)
-                    elif isinstance(node, Var):
-                        users.setdefault((rule, node.name), set()).add(unit)
-        found: set = set()
-        work = list(pieces)
-        while work:
-            unit = work.pop()
-            if unit not in found and any(self._of(piece, rule, found) for piece, rule in pieces[unit]):
-                found.add(unit)
-                work.extend(users.get(unit, ()))
-        return found

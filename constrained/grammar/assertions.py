@@ -1,12 +1,13 @@
-"""What a regular expression may ask about the text around a place, as two kinds of node.
+"""The assertions of regular expressions, as nodes: lookahead, lookbehind, anchors, word boundaries, atomic groups.
 
-`Look` and `Atomic` stand only in what :func:`constrained.grammar.regex.regex_node` returns, until
+`Look` and `Atomic` occur only in what :func:`constrained.grammar.regex.regex_node` returns, until
 `lookaround` has turned it into nodes that read characters and nothing else.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from constrained.grammar import nodes
@@ -20,10 +21,7 @@ _NOT_IN_EMPTY_TEXT = re.fullmatch(r"\B", "") is None  # before Python 3.14
 
 @dataclass(frozen=True, eq=False)
 class Look(Node):
-    """Whether `node` can (`holds`) or can't be read from here on, or so that it ends here.
-
-    `behind` is None for what follows, else the number of characters looked back at.
-    """
+    """A lookahead, or, with the width `behind` in characters, a lookbehind; negative unless `holds`."""
 
     node: Node
     holds: bool
@@ -32,9 +30,9 @@ class Look(Node):
 
 @dataclass(frozen=True, eq=False)
 class Atomic(Node):
-    """The first way to read `node` that `re` finds, and no other: as far as that, it looks at what follows, too.
+    """An atomic group: only the first way to read `node` that `re` finds; whether there is one can depend on what follows.
 
-    The alternatives in it stand in their order, and its repeats are `Lazy` where they are.
+    The alternatives in it stand in the order written, and its lazy repeats are `Lazy`.
     """
 
     node: Node
@@ -42,7 +40,7 @@ class Atomic(Node):
 
 @dataclass(frozen=True, eq=False)
 class Lazy(Repeat):
-    """A repeat that would rather end."""
+    """A lazy repeat, which `re` ends as soon as it can; the order of ways matters in atomic groups only."""
 
 
 def looks(node: Node) -> bool:
@@ -50,8 +48,8 @@ def looks(node: Node) -> bool:
     return any(isinstance(part, (Look, Atomic)) for part in nodes.walk(node))
 
 
-def parts(node: Node):
-    """`node` and every node in it, those in assertions, too."""
+def parts(node: Node) -> Iterator[Node]:
+    """Iterate over `node` and every node in it, those in assertions included."""
     for part in nodes.walk(node):
         yield part
         if isinstance(part, (Look, Atomic)):
@@ -98,17 +96,18 @@ def boundary(flags: int, holds: bool) -> Node:
 
 
 def narrowed(items: list[Node]) -> list[Node]:
-    """A sequence in which a look at one character, beside the reading of one, is a smaller set."""
+    """Write a look at one character, beside a node that reads one, as a smaller set of characters."""
     if not any(isinstance(item, Look) for item in items):
         return items
     out: list[Node] = []
     for item in items:
         chars = one_char(item)
-        while chars is not None and out and isinstance(out[-1], Look) and out[-1].behind is None:
-            seen = one_char(out[-1].node)
+        while chars is not None and out and isinstance(look := out[-1], Look) and look.behind is None:
+            seen = one_char(look.node)
             if seen is None:
                 break
-            chars = _common(chars, seen, out.pop().holds)
+            out.pop()
+            chars = _common(chars, seen, look.holds)
             item = Chars(chars) if chars else nodes.NEVER
         if isinstance(item, Look) and item.behind == 1 and out:
             chars, seen = one_char(out[-1]), one_char(item.node)
@@ -121,7 +120,7 @@ def narrowed(items: list[Node]) -> list[Node]:
 
 
 def one_char(node: Node) -> CharSet | None:
-    """The characters that `node` reads one of, if it is such a node."""
+    """Return the set that `node` reads one character of, if it is such a node."""
     if isinstance(node, Chars):
         return node.chars
     if isinstance(node, Literal):

@@ -22,7 +22,7 @@ class Formulas:
         self._chosen: dict[tuple[int, int, int], int] = {}
 
     def variable(self, value) -> int:
-        """The formula that `value` holds."""
+        """Return the formula that `value` holds."""
         order = self._orders.get(value)
         if order is None:
             order = self._orders[value] = len(self.variables)
@@ -30,7 +30,7 @@ class Formulas:
         return self._formula(order, TRUE, FALSE)
 
     def choose(self, test: int, then: int, other: int) -> int:
-        """`then` where `test` holds, else `other`."""
+        """Return `then` where `test` holds, else `other`."""
         if test <= TRUE:
             return then if test else other
         if then == other:
@@ -57,7 +57,7 @@ class Formulas:
         return self.choose(formula, FALSE, TRUE)
 
     def replace(self, formula: int, by: Callable) -> int:
-        """`formula` with each variable `v` replaced by the formula ``by(v)``."""
+        """Return `formula` with each variable `v` replaced by the formula ``by(v)``."""
         done = {FALSE: FALSE, TRUE: TRUE}
 
         def go(f: int) -> int:
@@ -69,9 +69,10 @@ class Formulas:
 
         return go(formula)
 
-    def of(self, formula: int) -> set:
-        """The variables that `formula` depends on."""
-        found, seen, work = set(), {FALSE, TRUE}, [formula]
+    def variables_of(self, formula: int) -> set:
+        """Return the variables that `formula` depends on."""
+        found: set = set()
+        seen, work = {FALSE, TRUE}, [formula]
         while work:
             f = work.pop()
             if f not in seen:
@@ -82,7 +83,7 @@ class Formulas:
         return found
 
     def alternatives(self, formula: int) -> list | None:
-        """The variables one of which must hold, if that is all that `formula` says."""
+        """Return the variables one of which must hold, if that is all that `formula` says."""
         out = []
         while formula > TRUE:
             order, high, formula = self._parts[formula]

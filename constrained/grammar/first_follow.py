@@ -1,12 +1,12 @@
-"""What may stand before and after a token that looks around, anywhere in a grammar.
+"""What can stand before and after a token that looks around, anywhere in a grammar.
 
-The sets are those of LL(1) parsing, in both directions: what a piece begins and ends with,
-then what may stand beside it. (Aho, Lam, Sethi and Ullman, *Compilers*, section 4.4.2.)
+The sets are the first and follow sets of LL(1) parsing, in both directions: what a piece begins and
+ends with, then what can stand beside it. (Aho, Lam, Sethi and Ullman, *Compilers*, section 4.4.2.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from constrained.errors import GrammarError, LimitError
@@ -14,13 +14,26 @@ from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.assertions import Atomic, Look
 from constrained.grammar.charset import charset
-from constrained.grammar.lookaround import ANYTHING, EDGE, Seen, Settled, Undecided
-from constrained.grammar.nodes import Alt, Call, Chars, Choices, Literal, Node, Related, Repeat, Rule, Seq, Slot, Var
+from constrained.grammar.lookaround import ANYTHING, EDGE, Neighbours, Resolver, Undecided
+from constrained.grammar.nodes import (
+    Alt,
+    Call,
+    Chars,
+    Choices,
+    Literal,
+    Node,
+    Related,
+    Repeat,
+    Rule,
+    Seq,
+    Slot,
+    Var,
+    find,
+)
+from constrained.grammar.traverse import Pieces, Unit, call_arguments, fold, least_fixpoint, rebuild, rule_bodies
 from constrained.limits import Limits
 
-Unit = "str | tuple[str, str]"  # a rule, or a (rule, parameter)
-
-_NONE = Seen(), Seen()
+_NONE = Neighbours(), Neighbours()
 _HINT = (
     "let what stands beside the token always decide it, or take the lookaround out and write what it asks for as text"
 )
@@ -28,7 +41,7 @@ _HINT = (
 
 @dataclass(frozen=True, eq=False)
 class Token(Node):
-    """A token that looks around, at one place of a grammar, until :func:`settled`.
+    """A token that looks around, at one place of a grammar, until :func:`resolve_tokens`.
 
     ``error(message, hint=...)`` makes a GrammarError at its place.
     """
@@ -38,61 +51,61 @@ class Token(Node):
     error: Callable[..., GrammarError]
 
 
-def settled(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[str, Rule], list[Token]]:
-    """`rules` with every :class:`Token` read as it is where it stands in a text of `start`; and those never read.
+def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[str, Rule], list[Token]]:
+    """Replace every :class:`Token` by what it reads where it stands in a text of `start`.
+
+    Returns
+    -------
+    rules : dict of str to Rule
+    never : list of Token
+        Those whose lookaround is never met.
 
     Raises
     ------
     GrammarError
-        A token may be read or not by what stands beside it.
+        Whether a token is read depends on which of its neighbours stands beside it.
     """
-    if not any(isinstance(node, Token) for rule in rules.values() for node in nodes.walk(rule.body)):
+    if not any(True for rule in rules.values() for _ in find(rule.body, Token)):
         return rules, []
     steps = Steps(limits)
-    beside = _Surroundings(rules, start, steps).beside
+    beside = _FollowSets(rules, start, steps).beside
     made: dict[Token, Node] = {}
-    owners: dict[Node, Settled] = {}
-    further: dict[str, Rule] = {}
+    resolvers: dict[Node, Resolver] = {}
+    extra: dict[str, Rule] = {}
     never: list[Token] = []
 
-    def read(token: Token) -> Node:
+    def resolve(token: Token) -> Node:
         before, after = beside.get(token, (EDGE, EDGE))  # what `start` doesn't reach may stand alone
         if token not in made:
-            if token.node not in owners:
+            if token.node not in resolvers:
                 _check_parts(token)
-                owners[token.node] = Settled(token.node, steps)
+                resolvers[token.node] = Resolver(token.node, steps)
             try:
-                made[token], more = owners[token.node].among(f"{token.name}${len(further)}", before, after)
+                made[token], more = resolvers[token.node].between(f"{token.name}${len(extra)}", before, after)
             except Undecided as undecided:
                 raise token.error(f"the lookaround sees beyond its token: {undecided}", hint=_HINT) from None
             except LimitError as error:
                 raise error.at(token.error("")) from None
             except GrammarError as error:
                 raise token.error(error.message, hint=error.hint) from None
-            further.update(more)
+            extra.update(more)
             if made[token] is nodes.NEVER:
                 never.append(token)
         return made[token]
 
-    def replaced(node: Node) -> Node:
+    def leaf(node: Node) -> Node:
         if isinstance(node, Token):
-            return read(node)
-        if isinstance(node, Seq):
-            return nodes.seq([replaced(i) for i in node.items])
-        if isinstance(node, Alt):
-            return nodes.alt([replaced(i) for i in node.items])
-        if isinstance(node, Repeat):
-            return nodes.repeat(replaced(node.item), node.low, node.high)
+            return resolve(node)
         if isinstance(node, Call) and node.args:
-            return Call(node.rule, tuple(map(replaced, node.args)))
+            return Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
         return node
 
-    out = {n: Rule(n, replaced(r.body), r.params, r.line) for n, r in rules.items()}
-    return {**out, **further}, never
+    out = {n: Rule(n, rebuild(r.body, leaf), r.params, r.line) for n, r in rules.items()}
+    return {**out, **extra}, never
 
 
 def _check_parts(token: Token) -> None:
-    """GrammarError if some of the token's texts are known elsewhere only."""
+    """Raise GrammarError if some of the token's texts are not known here."""
     for part in nodes.walk(token.node):
         if isinstance(part, Slot):
             raise token.error(
@@ -104,141 +117,134 @@ def _check_parts(token: Token) -> None:
             )
 
 
-class _Surroundings:
-    """`beside`: token -> (what may stand before it, after it)."""
+class _FollowSets:
+    """`beside`: token -> (what can stand before it, after it)."""
 
-    def __init__(self, rules: dict[str, Rule], start: Node, steps: Steps):
+    def __init__(self, rules: Mapping[str, Rule], start: Node, steps: Steps):
         self.rules, self.steps = rules, steps
-        self.ends: dict[Unit, tuple[Seen, Seen]] = {}  # what a rule or argument begins, and ends, with
-        self.leaves: dict[Node, tuple[Seen, Seen]] = {}
-        self.find_ends()
-        self.beside: dict[Token, tuple[Seen, Seen]] = {}
-        self.around: dict[Unit, tuple[Seen, Seen]] = {}
-        self.uses: dict[Unit, set[str]] = {}  # a parameter -> the rules that give it an argument
-        for rule in rules.values():
-            for node in nodes.walk(rule.body):
-                if isinstance(node, Call):
-                    for param in rules[node.rule].params:
-                        self.uses.setdefault((node.rule, param), set()).add(rule.name)
+        self.fixed: dict[Node, tuple[Neighbours, Neighbours]] = {}
+        arguments = call_arguments(rules)
+        self.ends = self._solve_ends({**rule_bodies(rules), **arguments})
+        self.beside: dict[Token, tuple[Neighbours, Neighbours]] = {}
+        self.around: dict[Unit, tuple[Neighbours, Neighbours]] = {}
+        self.callers = {unit: {rule for rule, _ in given} for unit, given in arguments.items()}
         self.work: list[str] = []
         self.visit(start, "", EDGE, EDGE)
         while self.work:
             name = self.work.pop()
             self.visit(rules[name].body, name, *self.around[name])
 
-    def find_ends(self) -> None:
-        pieces: dict[Unit, list[tuple[Node, str]]] = {n: [(r.body, n)] for n, r in self.rules.items()}
-        users: dict[Unit, set] = {}
-        for rule in self.rules.values():
-            for node in nodes.walk(rule.body):
-                if isinstance(node, Call):
-                    for param, arg in zip(self.rules[node.rule].params, node.args):
-                        pieces.setdefault((node.rule, param), []).append((arg, rule.name))
-        for unit, given in pieces.items():
-            for piece, rule in given:
-                for node in nodes.walk(piece):
-                    if isinstance(node, (Call, Var)):
-                        users.setdefault(node.rule if isinstance(node, Call) else (rule, node.name), set()).add(unit)
-        work = list(pieces)
-        while work:
-            unit = work.pop()
-            first, last = _NONE
-            for piece, rule in pieces[unit]:
-                first, last = first | self.end(piece, rule, 0), last | self.end(piece, rule, 1)
+    def _solve_ends(self, pieces: Mapping[Unit, Pieces]) -> dict[Unit, tuple[Neighbours, Neighbours]]:
+        """Return what each unit begins with (its first set) and ends with."""
+
+        def value(unit: Unit, found: Mapping[Unit, tuple[Neighbours, Neighbours]]):
+            first = _union(self.end(piece, rule, 0, found) for rule, piece in pieces[unit])
+            last = _union(self.end(piece, rule, 1, found) for rule, piece in pieces[unit])
             self.steps(1 + (len(first.chars.ranges) + len(last.chars.ranges)) // 16)
-            if self.ends.get(unit, _NONE) != (first, last):
-                self.ends[unit] = first, last
-                work.extend(users.get(unit, ()))
+            return first, last
 
-    def end(self, node: Node, rule: str, which: int) -> Seen:
-        """What `node`, standing in `rule`, begins (0) or ends (1) with."""
-        self.steps(1)
-        if isinstance(node, Seq):
+        return least_fixpoint(pieces, value, _NONE)
+
+    def end(self, node: Node, rule: str, side: int, found: Mapping | None = None) -> Neighbours:
+        """Return what `node`, standing in `rule`, begins (side 0) or ends (side 1) with."""
+        units = self.ends if found is None else found
+
+        def seq(values: Iterable[Neighbours]) -> Neighbours:
             out = EDGE
-            for item in reversed(node.items) if which == 0 else node.items:
-                out = _then(self.end(item, rule, which), out)
+            ordered = list(values)
+            for value in reversed(ordered) if side == 0 else ordered:
+                out = _then(value, out)
             return out
-        if isinstance(node, Alt):
-            return _any(self.end(i, rule, which) for i in node.items)
-        if isinstance(node, Repeat):
-            item = self.end(node.item, rule, which)
-            return item | EDGE if node.low == 0 else item
-        if isinstance(node, Token):
-            return self.leaf(node.node, rule)[which]
-        if isinstance(node, Call):
-            return self.ends.get(node.rule, _NONE)[which]
-        if isinstance(node, Var):
-            return self.ends.get((rule, node.name), _NONE)[which]
-        if isinstance(node, (Slot, Related)):
-            return ANYTHING
-        if isinstance(node, Look):
-            return EDGE
-        if isinstance(node, Atomic):
-            return self.end(node.node, rule, which)
-        if isinstance(node, Chars):
-            return Seen(node.chars)
-        return self.leaf(node, rule)[which]
 
-    def leaf(self, node: Node, rule: str) -> tuple[Seen, Seen]:
-        """As `end`, kept: for what does not depend on rules."""
-        found = self.leaves.get(node)
+        def repeat(node: Repeat, item: Neighbours) -> Neighbours:
+            return item | EDGE if node.low == 0 else item
+
+        def leaf(node: Node) -> Neighbours:
+            self.steps(1)
+            match node:
+                case Call():
+                    return units.get(node.rule, _NONE)[side]
+                case Var():
+                    return units.get((rule, node.name), _NONE)[side]
+                case Slot() | Related():
+                    return ANYTHING
+                case Look():
+                    return EDGE
+                case Atomic():
+                    return fold(node.node, leaf, seq, _union, repeat)
+                case Chars():
+                    return Neighbours(node.chars)
+                case Token():
+                    return self._fixed_ends(node.node)[side]
+            return self._fixed_ends(node)[side]
+
+        return fold(node, leaf, seq, _union, repeat)
+
+    def _fixed_ends(self, node: Node) -> tuple[Neighbours, Neighbours]:
+        """Return both ends of a node that contains no calls and parameters, remembered."""
+        found = self.fixed.get(node)
         if found is None:
             if isinstance(node, (Literal, Choices)):
                 texts = [v.decode() for v in ((node.data,) if isinstance(node, Literal) else node.values)]
-                found = _chars(t[:1] for t in texts), _chars(t[-1:] for t in texts)
+                found = _of_texts(t[:1] for t in texts), _of_texts(t[-1:] for t in texts)
             else:
-                found = self.end(node, rule, 0), self.end(node, rule, 1)
-            self.leaves[node] = found
+                found = self.end(node, "", 0, {}), self.end(node, "", 1, {})
+            self.fixed[node] = found
         return found
 
-    def visit(self, node: Node, rule: str, before: Seen, after: Seen) -> None:
+    def visit(self, node: Node, rule: str, before: Neighbours, after: Neighbours) -> None:
         """Note what stands beside everything in `node`, which stands in `rule` between `before` and `after`."""
-        if isinstance(node, Seq):
-            befores = []
-            for item in node.items:
-                befores.append(before)
-                before = _then(self.end(item, rule, 1), before)
-            for item, left in zip(reversed(node.items), reversed(befores)):
-                self.visit(item, rule, left, after)
-                after = _then(self.end(item, rule, 0), after)
-        elif isinstance(node, Repeat) and node.high != 1:
-            self.visit(node.item, rule, before | self.end(node.item, rule, 1), after | self.end(node.item, rule, 0))
-        elif isinstance(node, Token):
-            known = self.beside.get(node, _NONE)
-            self.beside[node] = known[0] | before, known[1] | after
-        elif isinstance(node, Var):
-            if self.grow((rule, node.name), before, after):
-                self.work.extend(self.uses.get((rule, node.name), ()))
-        elif isinstance(node, Call):
-            if self.grow(node.rule, before, after):
-                self.work.append(node.rule)
-            for param, arg in zip(self.rules[node.rule].params, node.args):
-                if (node.rule, param) in self.around:
-                    self.visit(arg, rule, *self.around[node.rule, param])
-        elif not isinstance(node, Related):  # its parameter only tells which values these are
-            for item in nodes.children(node):
-                self.visit(item, rule, before, after)
+        match node:
+            case Seq():
+                befores = []
+                for item in node.items:
+                    befores.append(before)
+                    before = _then(self.end(item, rule, 1), before)
+                for item, left in zip(reversed(node.items), reversed(befores)):
+                    self.visit(item, rule, left, after)
+                    after = _then(self.end(item, rule, 0), after)
+            case Alt():
+                for item in node.items:
+                    self.visit(item, rule, before, after)
+            case Repeat():
+                if node.high != 1:
+                    before, after = before | self.end(node.item, rule, 1), after | self.end(node.item, rule, 0)
+                self.visit(node.item, rule, before, after)
+            case Token():
+                known = self.beside.get(node, _NONE)
+                self.beside[node] = known[0] | before, known[1] | after
+            case Var():
+                if self.grow((rule, node.name), before, after):
+                    self.work.extend(self.callers.get((rule, node.name), ()))
+            case Call():
+                if self.grow(node.rule, before, after):
+                    self.work.append(node.rule)
+                for param, arg in zip(self.rules[node.rule].params, node.args):
+                    if (node.rule, param) in self.around:
+                        self.visit(arg, rule, *self.around[node.rule, param])
 
-    def grow(self, unit: Unit, before: Seen, after: Seen) -> bool:
+    def grow(self, unit: Unit, before: Neighbours, after: Neighbours) -> bool:
+        """Add to what stands around a unit; whether it was not known."""
         known = self.around.get(unit)
         new = (before, after) if known is None else (known[0] | before, known[1] | after)
         self.around[unit] = new
         return new != known
 
 
-def _then(first: Seen, rest: Seen) -> Seen:
-    if first == ANYTHING:  # a slot: it may be where the text ends, too
+def _then(first: Neighbours, rest: Neighbours) -> Neighbours:
+    """Return what a piece followed by others begins with."""
+    if first == ANYTHING:  # a slot: the text may also end there
         return ANYTHING
-    return Seen(first.chars | rest.chars, rest.edge) if first.edge else first
+    return Neighbours(first.chars | rest.chars, rest.edge) if first.edge else first
 
 
-def _any(seen) -> Seen:
-    out = Seen()
-    for one in seen:
+def _union(found: Iterable[Neighbours]) -> Neighbours:
+    out = Neighbours()
+    for one in found:
         out = out | one
     return out
 
 
-def _chars(texts) -> Seen:
+def _of_texts(texts: Iterable[str]) -> Neighbours:
     found = set(texts)
-    return Seen(charset((ord(t), ord(t)) for t in found if t), "" in found)
+    return Neighbours(charset((ord(t), ord(t)) for t in found if t), "" in found)

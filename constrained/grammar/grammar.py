@@ -1,34 +1,45 @@
-"""`Grammar`: rules, a start, and what its slots are bound to."""
+"""`ContextFreeGrammar`: rules, a start, and what its slots are bound to."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, Union
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.analysis import Nullable, productive_rules, trim
-from constrained.grammar.bindings import read_texts
-from constrained.grammar.first_follow import settled
 from constrained.grammar.json_schema import Options, schema_rules
-from constrained.grammar.lark_definitions import nearest, some
-from constrained.grammar.lark_reader import IGNORED, read_lark
-from constrained.grammar.left_recursion import LeftRecursion, check, eliminate_left_recursion, stacked
-from constrained.grammar.lookaround import settle
-from constrained.grammar.nodes import STEP, Call, Node, Rule, Slot
+from constrained.grammar.lark_reader import prepare_rules, read_lark
+from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
+from constrained.grammar.lookaround import eliminate_lookaround
+from constrained.grammar.nodes import AT, STEP, Call, Node, Related, Rule, Slot, find
 from constrained.grammar.regex import regex_node
 from constrained.grammar.source import Source, read_source
+from constrained.grammar.traverse import uses_relations
 from constrained.limits import DEFAULT, Limits
 
-SlotValue = "tuple[bytes, ...] | Grammar | dict[bytes, tuple[bytes, ...] | Grammar]"
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T")
+
+OneValue = Union[tuple[bytes, ...], "ContextFreeGrammar"]
+SlotValue = Union[OneValue, dict[bytes, OneValue]]
+"""What a slot is bound to: sorted texts, a grammar, or one of these per key."""
+
+SlotOrder = Union[tuple[bytes, ...], dict[bytes, tuple[bytes, ...]]]
+"""The texts of a slot's value in the order in which they were bound."""
 
 
-class Grammar:
+class ContextFreeGrammar:
     """A context-free language of texts, as UTF-8 bytes.
 
-    Use :meth:`from_lark`, :meth:`from_regex` or :meth:`from_choices`.
+    Use :meth:`from_lark`, :meth:`from_regex`, :meth:`from_choices` or :meth:`from_json_schema`.
+    `constrained.Grammar` is this class with an automaton, which can say what texts it accepts.
 
     Attributes
     ----------
@@ -37,11 +48,13 @@ class Grammar:
     slots : frozenset of str
         Declared terminals.
     bindings : dict
-        Slot name -> sorted values, a Grammar, or one of these per key.
+        Slot name -> sorted values, a grammar, or one of these per key.
     orders : dict
         Slot name -> the values (per key) in the order in which they were bound.
     limits : Limits
         What it may cost.
+    name : str
+        What it was read from, for messages.
     left_out : tuple of str
         Places in a JSON Schema whose keywords are not honoured (`lenient`).
     """
@@ -52,30 +65,42 @@ class Grammar:
         self,
         rules: dict[str, Rule],
         start: Node,
-        slots=frozenset(),
-        bindings=None,
+        slots: Iterable[str] = (),
+        bindings: Mapping[str, SlotValue] | None = None,
         limits: Limits = DEFAULT,
-        orders=None,
+        orders: Mapping[str, SlotOrder] | None = None,
+        name: str = "",
     ):
         self.rules = rules
         self.start = start
         self.slots = frozenset(slots)
         self.bindings: dict[str, SlotValue] = dict(bindings or {})
-        self.orders: dict = dict(orders or {})
+        self.orders: dict[str, SlotOrder] = dict(orders or {})
         self.limits = limits
-        self._automaton = None
+        self.name = name
         self._used: frozenset[str] | None = None
-        self._of_rules: dict = {}  # what follows from the rules alone, shared by all with the same ones
+        self._derived: dict = {}
+        self._of_rules: dict = {}  # what follows from the rules alone, shared by all grammars with the same ones
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self.rules)} rule{'s' if len(self.rules) != 1 else ''}"]
+        if self.name:
+            parts.insert(0, self.name)
+        if self.bindings:
+            parts.append(f"bound: {', '.join(self.bindings)}")
+        if unbound := self.unbound():
+            parts.append(f"unbound: {', '.join(unbound)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     @classmethod
-    def from_lark(cls, text_or_path, start: str = "start", *, limits: Limits = DEFAULT) -> Grammar:
+    def from_lark(cls, text_or_path: str | Path | Source, start: str = "start", *, limits: Limits = DEFAULT) -> Self:
         """Read Lark grammar text, a `.lark` file, or a shipped grammar by its name.
 
         Raises
         ------
         GrammarError
             With `.line`, `.column`, `.context` and a hint: the text does not parse, `start`
-            is missing, left recursion can't be turned round, or no text can ever be complete.
+            is missing, left recursion can't be eliminated, or no text can ever be complete.
         LimitError
             It costs more than `limits` allow (a GrammarError, too).
         """
@@ -84,55 +109,22 @@ class Grammar:
         return cls.from_rules(rules, slots, start, source, limits)
 
     @classmethod
-    def from_rules(cls, rules: dict[str, Rule], slots, start: str, source: Source, limits: Limits = DEFAULT) -> Grammar:
-        """A grammar of rules already read; checks what :meth:`from_lark` promises."""
-        if start not in rules:
-            known = sorted(name for name in rules if "$" not in name)
-            hint = nearest(start, known) or f"the rules are: {some(known)}"
-            raise source.error(f"no rule '{start}' to start from", hint=hint)
-        if rules[start].params:
-            hint = "start from a rule that uses it: `start: " + start + "{...}`"
-            raise source.error(f"'{start}' is a template and can't be the start", hint=hint, line=rules[start].line)
-        after = [Call(IGNORED)] if IGNORED in rules else []
-        whole = nodes.seq([Call(start), *after])
-        try:
-            plain, never = settled(rules, whole, limits)
-            turned = eliminate_left_recursion(plain, limits)
-            productive = productive_rules(turned)
-            turned = trim(turned, productive)
-        except RecursionError:
-            raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
-        except LeftRecursion as error:
-            raise source.error(
-                f"rule '{error.rule}' comes to itself before it has read anything, and can't be turned round",
-                error.rule,
-                hint=error.hint,
-                line=rules[error.rule].line,
-            ) from None
-        if start not in productive and never:
-            raise never[0].error(
-                "what the lookaround asks for never stands beside its token",
-                hint="^ and $ are the whole text's start and end: leave them out; a lookaround sees the text around the token",
-            )
-        if start not in productive:
-            raise source.error(
-                f"no text of '{start}' can ever be complete: every way through it comes round again",
-                start,
-                hint="give the cycle an end, such as an action without _STEP or an empty alternative",
-                line=rules[start].line,
-            )
-        return cls(turned, whole, slots, limits=limits)
+    def from_rules(
+        cls, rules: dict[str, Rule], slots: Iterable[str], start: str, source: Source, limits: Limits = DEFAULT
+    ) -> Self:
+        """Make a grammar of rules that `read_lark` has read; raises as :meth:`from_lark`."""
+        return cls(*prepare_rules(rules, start, source, limits), slots, limits=limits, name=source.name)
 
     @classmethod
-    def from_regex(cls, pattern: str, flags: int = 0, *, limits: Limits = DEFAULT) -> Grammar:
-        """The texts that ``re.fullmatch(pattern, text, flags)`` accepts.
+    def from_regex(cls, pattern: str, flags: int = 0, *, limits: Limits = DEFAULT) -> Self:
+        """Make the grammar of the texts that ``re.fullmatch(pattern, text, flags)`` accepts.
 
         Raises
         ------
         GrammarError
             The pattern does not parse, is not regular, or matches nothing.
         """
-        node, rules = settle(regex_node(pattern, flags, limits), "start", Steps(limits))
+        node, rules = eliminate_lookaround(regex_node(pattern, flags, limits), "start", Steps(limits))
         rules["start"] = Rule("start", node)
         try:
             productive = productive_rules(rules)
@@ -141,11 +133,12 @@ class Grammar:
             raise GrammarError("groups are nested too deeply") from None
         if "start" not in productive:
             raise GrammarError(f"/{pattern}/ matches no text at all")
-        return cls(rules, Call("start"), limits=limits)
+        shown = pattern if len(pattern) <= 60 else f"{pattern[:57]}..."
+        return cls(rules, Call("start"), limits=limits, name=f"/{shown}/")
 
     @classmethod
-    def from_choices(cls, choices: Iterable[str | bytes], *, limits: Limits = DEFAULT) -> Grammar:
-        """Exactly these texts.
+    def from_choices(cls, choices: Iterable[str | bytes], *, limits: Limits = DEFAULT) -> Self:
+        """Make the grammar of exactly these texts.
 
         Raises
         ------
@@ -153,20 +146,21 @@ class Grammar:
             No choice is given, or one is not text.
         """
         values = read_texts(choices, "choices", limits)
-        return cls({"start": Rule("start", nodes.choices(values))}, Call("start"), limits=limits)
+        rules = {"start": Rule("start", nodes.choices(values))}
+        return cls(rules, Call("start"), limits=limits, name=f"{len(values)} choices")
 
     @classmethod
     def from_json_schema(
         cls,
-        schema,
+        schema: Mapping | bool | str | Path,
         *,
         whitespace: str = "flexible",
         any_order: bool = False,
         closed: bool = False,
         lenient: bool = False,
         limits: Limits = DEFAULT,
-    ) -> Grammar:
-        """The JSON texts that are valid under a JSON Schema (draft 2020-12; see docs/json.md).
+    ) -> Self:
+        """Make the grammar of the JSON texts that are valid under a JSON Schema (draft 2020-12; see docs/json.md).
 
         Parameters
         ----------
@@ -181,28 +175,28 @@ class Grammar:
         closed : bool
             Objects that list properties, and say nothing of others, admit no others.
         lenient : bool
-            Keywords that are refused are left out, and named in `left_out`.
+            Leave out keywords that would be refused, and name them in `left_out`.
 
         Raises
         ------
         GrammarError
-            The schema is none, has a keyword that is not supported, or admits nothing; the
+            It is not a schema, has a keyword that is not supported, or admits nothing; the
             message has the place as a JSON pointer.
         LimitError
             It costs more than `limits` allow (a GrammarError, too).
         """
         options = Options(limits, any_order, closed, lenient)
-        grammar = cls(schema_rules(schema, whitespace, options), Call("start"), limits=limits)
+        grammar = cls(schema_rules(schema, whitespace, options), Call("start"), limits=limits, name="JSON Schema")
         grammar.left_out = tuple(options.left_out)
         return grammar
 
-    def bind(self, **values) -> Grammar:
-        """This grammar with slots bound; costs nothing but the sorting of the values.
+    def bind(self, **values) -> Self:
+        """Return this grammar with slots bound; costs nothing but the sorting of the values.
 
         Parameters
         ----------
         **values
-            Slot name = a text, texts (`range` for numbers), a :class:`Grammar`, a compiled
+            Slot name = a text, texts (`range` for numbers), a grammar, a compiled
             `re.Pattern`, or a mapping of key to one of these: then the slot's values are
             those under the key that the *following* template argument is bound to
             (``take{OBJECT, r}``: the objects at ``r``). A missing key means none there.
@@ -210,7 +204,7 @@ class Grammar:
         Raises
         ------
         GrammarError
-            An unknown slot, an empty list, or what is no text.
+            An unknown slot, an empty list, or a value that is not text.
         """
         bound, orders = dict(self.bindings), dict(self.orders)
         for name, value in values.items():
@@ -220,58 +214,59 @@ class Grammar:
             bound[name], orders[name] = _slot_value(f"slot {name}", value, self.limits)
         return self._variant(self.start, bound, orders)
 
-    def with_start(self, start: Node) -> Grammar:
-        """The same rules and bindings from another start."""
+    def stand_ins(self, form: str = "{}") -> dict[str, str | list[str] | dict[str, list[str]]]:
+        """Return values for the slots that have none, to look at a grammar without what it will be bound to.
+
+        Each value is the slot's name in that form; there are two of each where rules ask for another value than before.
+        """
+        unbound = self.unbound()
+        if not uses_relations(self.rules):
+            return {name: form.format(name) for name in unbound}
+        texts = {name: [form.format(name), form.format(f"another {name}")] for name in unbound}
+        every = [text for values in texts.values() for text in values]
+        relations = (node for rule in self.rules.values() for node in find(rule.body, Related))
+        by_key = {node.slot.name for node in relations if node.relation == AT}
+        return {name: dict.fromkeys(every, values) if name in by_key else values for name, values in texts.items()}
+
+    def with_start(self, start: Node) -> Self:
+        """Return the same rules and bindings with another start."""
         return self._variant(start)
 
-    def with_limits(self, limits: Limits) -> Grammar:
-        """The same grammar, which may cost more, or less."""
+    def with_limits(self, limits: Limits) -> Self:
+        """Return the same grammar with other limits."""
         return self if limits == self.limits else self._variant(self.start, limits=limits)
 
-    def with_rules(self, rules: dict[str, Rule], start: Node) -> Grammar:
-        """The same bindings over other rules."""
-        return Grammar(rules, start, self.slots, self.bindings, self.limits, self.orders)
+    def with_rules(self, rules: dict[str, Rule], start: Node) -> Self:
+        """Return a grammar of other rules with the same bindings."""
+        return type(self)(rules, start, self.slots, self.bindings, self.limits, self.orders, self.name)
 
-    def _variant(self, start: Node, bindings=None, orders=None, limits: Limits | None = None) -> Grammar:
+    def _variant(
+        self,
+        start: Node,
+        bindings: Mapping[str, SlotValue] | None = None,
+        orders: Mapping[str, SlotOrder] | None = None,
+        limits: Limits | None = None,
+    ) -> Self:
         bindings = self.bindings if bindings is None else bindings
-        other = Grammar(self.rules, start, self.slots, bindings, limits or self.limits, orders or self.orders)
+        orders = self.orders if orders is None else orders
+        other = type(self)(self.rules, start, self.slots, bindings, limits or self.limits, orders, self.name)
         other._used = self._used_slots()
         other._of_rules = self._of_rules
         return other
 
-    @property
-    def automaton(self):
-        """The lazy byte automaton (made once)."""
-        if self._automaton is None:
-            # here, not above: the automaton is built from grammars, and is the only
-            # thing that can say what they accept
-            from constrained.automaton.automaton import Automaton
-
-            self._automaton = Automaton(self)
-        return self._automaton
-
-    def matches(self, text: str | bytes) -> bool:
-        """Whether the whole text is in the language."""
-        state = self.automaton.read(_bytes(text))
-        return state is not None and state.accepting
-
-    def is_prefix(self, text: str | bytes) -> bool:
-        """Whether some text of the language begins so."""
-        return self.automaton.read(_bytes(text)) is not None
-
     def unbound(self) -> list[str]:
-        """Slots in use that have no value yet."""
+        """Return the slots in use that have no value yet."""
         return sorted(self._used_slots() - set(self.bindings) - {STEP})
 
     @property
     def nests(self) -> bool:
         """Whether some recursion takes a stack, here or in a grammar that a slot is bound to."""
-        return any(grammar._stacked() for grammar in self.nested())
+        return any(grammar.of_rules(self_embedding_rules) for grammar in self.nested())
 
-    def nested(self) -> list[Grammar]:
-        """This grammar and those that slots are bound to, at any depth; each once, however many share it."""
-        found: dict[int, Grammar] = {}
-        waiting = [self]
+    def nested(self) -> list[ContextFreeGrammar]:
+        """Return this grammar and those that slots are bound to, at any depth, each once."""
+        found: dict[int, ContextFreeGrammar] = {}
+        waiting: list[ContextFreeGrammar] = [self]
         while waiting:
             grammar = waiting.pop()
             if id(grammar) not in found:
@@ -279,79 +274,86 @@ class Grammar:
                 waiting.extend(inner for value in grammar.bindings.values() for inner in grammars_in(value))
         return list(found.values())
 
-    def _stacked(self) -> bool:
-        return self.of_rules(stacked) != set()
+    def derived(self, factory: Callable[[Self], T]) -> T:
+        """Return ``factory(self)``, made once."""
+        if factory not in self._derived:
+            self._derived[factory] = factory(self)
+        return self._derived[factory]
 
-    def of_rules(self, fact):
-        """``fact(rules)``, found out once for all grammars with the same rules."""
-        if fact not in self._of_rules:
-            self._of_rules[fact] = fact(self.rules)
-        return self._of_rules[fact]
+    def of_rules(self, factory: Callable[[dict[str, Rule]], T]) -> T:
+        """Return ``factory(self.rules)``, made once for all grammars with the same rules."""
+        if factory not in self._of_rules:
+            self._of_rules[factory] = factory(self.rules)
+        return self._of_rules[factory]
 
-    def extended(self, extend, start: Node) -> Grammar:
-        """From `start` over the rules ``extend(rules)``, made once for all grammars with the same rules."""
+    def extended(self, extend: Callable[[dict[str, Rule]], dict[str, Rule]], start: Node) -> Self:
+        """Return a grammar from `start` over the rules ``extend(rules)``, made once for all with the same rules."""
         if extend not in self._of_rules:
-            self._of_rules[extend] = Grammar(extend(self.rules), start, self.slots)
-        return self._of_rules[extend]._variant(start, self.bindings, self.orders, self.limits)
+            self._of_rules[extend] = type(self)(extend(self.rules), start, self.slots)
+        extended: Self = self._of_rules[extend]._variant(start, self.bindings, self.orders, self.limits)
+        extended.name = self.name
+        return extended
 
     def check_slots(self) -> None:
-        """Raise GrammarError if a slot bound to the empty text lets a rule come to itself before any text."""
+        """Raise GrammarError if a slot bound to the empty text makes a rule left-recursive."""
         for grammar in self.nested():
             grammar._check_own_slots()
 
     def _check_own_slots(self) -> None:
-        if not self._stacked():
-            return
-        empty = frozenset(name for name, value in self.bindings.items() if _may_be_empty(value))
-        if not empty:
+        empty = frozenset(name for name, value in self.bindings.items() if _can_be_empty(value))
+        if not empty or not self.of_rules(self_embedding_rules):
             return
         try:
-            check(self.rules, empty)
+            check_left_recursion(self.rules, empty)
         except LeftRecursion as error:
             raise GrammarError(
-                f"rule '{error.rule}' comes to itself before it has read anything: {', '.join(sorted(empty))} may be empty",
+                f"rule '{error.rule}' is left-recursive where {', '.join(sorted(empty))} is empty",
                 line=self.rules[error.rule].line,
                 hint="bind the slot that stands before the recursion to text only",
             ) from None
 
     def _used_slots(self) -> frozenset[str]:
         if self._used is None:
-            every = (n for r in self.rules.values() for n in nodes.walk(r.body))
-            self._used = frozenset(n.name for n in every if isinstance(n, Slot))
+            self._used = frozenset(slot.name for rule in self.rules.values() for slot in find(rule.body, Slot))
         return self._used
 
 
-def _bytes(text: str | bytes) -> bytes:
+def as_bytes(text: str | bytes) -> bytes:
+    """Return text as UTF-8 bytes."""
     if not isinstance(text, (str, bytes, bytearray, memoryview)):
         raise GrammarError(f"{text!r} is not text")
-    # a lone surrogate is no character of any language: its bytes fit nowhere
+    # a lone surrogate is no character of any language: its bytes match nothing
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
 def texts_in(value: SlotValue) -> Iterator[bytes]:
-    """Every text that a slot's value lists."""
+    """Iterate over every text that a slot's value lists."""
     for one in value.values() if isinstance(value, dict) else (value,):
-        if not isinstance(one, Grammar):
+        if not isinstance(one, ContextFreeGrammar):
             yield from one
 
 
-def grammars_in(value: SlotValue) -> Iterator[Grammar]:
-    """Every grammar that a slot's value is, or has for some key."""
+def grammars_in(value: SlotValue) -> Iterator[ContextFreeGrammar]:
+    """Iterate over every grammar that a slot's value is, or has for some key."""
     for one in value.values() if isinstance(value, dict) else (value,):
-        if isinstance(one, Grammar):
+        if isinstance(one, ContextFreeGrammar):
             yield one
 
 
-def _slot_value(what: str, value, limits: Limits) -> tuple:
-    """What a slot is bound to, and its texts in the order given."""
-    if isinstance(value, Mapping):
-        given = {_bytes(k): _one_value(f"{what}[{k!r}]", v, limits) for k, v in value.items() if not _is_empty(v)}
-        return {k: v for k, (v, _) in given.items()}, {k: order for k, (_, order) in given.items()}
-    return _one_value(what, value, limits)
+def _slot_value(what: str, value, limits: Limits) -> tuple[SlotValue, SlotOrder]:
+    """Return what a slot is bound to, and its texts in the order given."""
+    if not isinstance(value, Mapping):
+        return _one_value(what, value, limits)
+    values, orders = {}, {}
+    for key, one in value.items():
+        if isinstance(one, Sized) and not isinstance(one, (str, bytes)) and not len(one):
+            continue  # no value for this key
+        values[as_bytes(key)], orders[as_bytes(key)] = _one_value(f"{what}[{key!r}]", one, limits)
+    return values, orders
 
 
-def _one_value(what: str, value, limits: Limits) -> tuple:
-    if isinstance(value, Grammar):
+def _one_value(what: str, value, limits: Limits) -> tuple[OneValue, tuple[bytes, ...]]:
+    if isinstance(value, ContextFreeGrammar):
         return value, ()
     if isinstance(value, Mapping):
         raise GrammarError(f"{what}: keys within a key", hint="join the two keys to one text, or bind two slots")
@@ -362,12 +364,7 @@ def _one_value(what: str, value, limits: Limits) -> tuple:
     return values, values if values == order else order
 
 
-def _is_empty(value) -> bool:
-    """Whether a key stands for nothing."""
-    return isinstance(value, Sized) and not isinstance(value, (str, bytes)) and not len(value)
-
-
-def _of_pattern(what: str, pattern: re.Pattern, limits: Limits) -> Grammar:
+def _of_pattern(what: str, pattern: re.Pattern, limits: Limits) -> ContextFreeGrammar:
     if not isinstance(pattern.pattern, str):
         raise GrammarError(f"{what}: a pattern of bytes", hint="compile it from a str: a grammar's texts are Unicode")
     try:
@@ -379,15 +376,75 @@ def _of_pattern(what: str, pattern: re.Pattern, limits: Limits) -> Grammar:
 
 
 @lru_cache(maxsize=256)
-def _from_pattern(pattern: str, flags: int, limits: Limits) -> Grammar:
-    return Grammar.from_regex(pattern, flags, limits=limits)
+def _from_pattern(pattern: str, flags: int, limits: Limits) -> ContextFreeGrammar:
+    return ContextFreeGrammar.from_regex(pattern, flags, limits=limits)
 
 
-def _may_be_empty(value: SlotValue) -> bool:
+def _can_be_empty(value: SlotValue) -> bool:
     """Whether a slot's value has the empty text."""
     if isinstance(value, dict):
-        return any(map(_may_be_empty, value.values()))
-    if isinstance(value, Grammar):
-        slots = frozenset(name for name, inner in value.bindings.items() if _may_be_empty(inner))
-        return Nullable(value.rules, slots).maybe(value.start, "")
+        return any(map(_can_be_empty, value.values()))
+    if isinstance(value, ContextFreeGrammar):
+        slots = frozenset(name for name, inner in value.bindings.items() if _can_be_empty(inner))
+        return Nullable(value.rules, slots).sometimes(value.start, "")
     return not value[0]
+
+
+def read_texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
+    """Return one text, or several, as UTF-8 and in the order given, each once.
+
+    Raises
+    ------
+    GrammarError
+        There is none, or one is not text.
+    LimitError
+        They are too many, or too long.
+    """
+    if isinstance(values, (str, bytes)):
+        values = [values]
+    elif isinstance(values, range):
+        limits.check("values", len(values), f"{what}: too many values")
+        values = [str(i) for i in values]
+    found = _read_valid_texts(values, limits) if isinstance(values, (list, tuple)) else None
+    if found is None:
+        found = tuple(dict.fromkeys(_read_one_by_one(values, what, limits)))
+    if not found:
+        raise GrammarError(
+            f"{what}: nothing to choose from",
+            hint="an empty list admits no text; bind a mapping ({} for none) where that is meant",
+        )
+    return found
+
+
+def _read_valid_texts(values, limits: Limits) -> tuple[bytes, ...] | None:
+    """Return the texts if nothing is wrong with them: the quick way, as bindings change with every action."""
+    try:
+        found = tuple(dict.fromkeys([v if type(v) is bytes else v.encode() for v in values]))
+    except (AttributeError, UnicodeEncodeError):
+        return None
+    return found if len(found) <= limits.values and sum(map(len, found)) <= limits.value_bytes else None
+
+
+def _read_one_by_one(values, what: str, limits: Limits) -> Iterator[bytes]:
+    if not isinstance(values, Iterable):
+        raise _not_text(values, what, "is not text, nor a list of texts")
+    size, seen = 0, set()
+    for value in values:
+        if not isinstance(value, (str, bytes)):
+            raise _not_text(value, what, "is not text")
+        try:
+            data = value.encode() if isinstance(value, str) else bytes(value)
+        except UnicodeEncodeError:
+            raise GrammarError(f"{what}: {value!r} has a lone surrogate, which is not text") from None
+        seen.add(data)
+        size += len(data)
+        limits.check("values", len(seen), f"{what}: too many values")
+        limits.check("value_bytes", size, f"{what}: too many bytes")
+        yield data
+
+
+def _not_text(value, what: str, complaint: str) -> GrammarError:
+    hint = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        hint = f'write the text "{value}", or range({value}) for the numbers below it'
+    return GrammarError(f"{what}: {value!r} {complaint}", hint=hint)

@@ -11,57 +11,17 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
-import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from constrained.errors import GrammarError
 from constrained.grammar import lark_syntax as syntax
-from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range, Repeated
+from constrained.grammar.lark_syntax import Name, Options, walk
+from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import STEP
-from constrained.grammar.source import SHIPPED, Source, read_file, shipped_names
+from constrained.grammar.source import SHIPPED, Source, SourceSpan, read_file, shipped_names
 from constrained.limits import DEFAULT, Limits
-
-_WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True)
-class Mark:
-    """Where something is written: one-based line and column, and the file (None: text)."""
-
-    line: int
-    column: int
-    source: Source
-
-    @property
-    def path(self) -> Path | None:
-        return self.source.path
-
-    def error(self, message: str, hint: str | None = None) -> GrammarError:
-        """A GrammarError here."""
-        return self.source.error(message, hint=hint, line=self.line, column=self.column)
-
-
-@dataclass(frozen=True)
-class Use:
-    """Something written inside a definition.
-
-    Attributes
-    ----------
-    kind : str
-        "rule", "template", "parameter", "terminal" (slots are terminals), "string", "regex",
-        "range" or "repeat".
-    text : str
-        A name in full (as in what `load` gives); anything else as it is written.
-    place : Mark
-        Of a repeat: of its operator.
-    """
-
-    kind: str
-    text: str
-    place: Mark
 
 
 @dataclass(eq=False)
@@ -70,7 +30,7 @@ class Scope:
 
     source: Source
     prefix: str = ""
-    imported_by: Mark | None = None
+    imported_by: SourceSpan | None = None
     imported: frozenset[str] = frozenset()
     outer: Scope | None = None
     called: dict[str, str] = field(default_factory=dict)
@@ -93,10 +53,10 @@ class Scope:
         """A GrammarError at an offset of the file, which names the import that led here."""
         if self.imported_by:
             message += f" (imported in {self.imported_by.source.name}:{self.imported_by.line})"
-        return self.place(at).error(message, hint)
+        return self.span(at).error(message, hint)
 
-    def place(self, at: int) -> Mark:
-        return Mark(*self.source.place(at), self.source)
+    def span(self, at: int, length: int = 0) -> SourceSpan:
+        return self.source.span(at, length)
 
 
 @dataclass(eq=False)
@@ -124,8 +84,6 @@ class Definition:
         By `%declare`: a slot.
     at : int
         Where its name stands, as an offset in its file.
-    place : Mark
-        The same in lines and columns.
     """
 
     name: str
@@ -137,8 +95,9 @@ class Definition:
     scope: Scope
 
     @property
-    def place(self) -> Mark:
-        return self.scope.place(self.at)
+    def span(self) -> SourceSpan:
+        """Where its name stands where it is defined."""
+        return self.scope.span(self.at)
 
     @property
     def shown(self) -> str:
@@ -147,45 +106,17 @@ class Definition:
             return "%ignore"
         if self.name in self.scope.imported or self.scope.outer is None:
             return self.name
-        return f"{self.scope.prefix.replace('__', '.')}.{_WORD.match(self.scope.source.text, self.at)[0]}"
+        return f"{self.scope.prefix.replace('__', '.')}.{word_at(self.scope.source.text, self.at)}"
 
-    def uses(self) -> Iterator[Use]:
-        """All that is written in it, in order (a repeat after what it repeats)."""
+    def first_use(self, name: str) -> SourceSpan | None:
+        """Return where a name, given in full, is first used in it."""
         for body in self.bodies:
             for item in walk(body.options):
-                place = body.scope.place(item.at)
-                if isinstance(item, Name):
-                    yield Use(self._kind(item), self._called(item, body), place)
-                elif isinstance(item, Quoted):
-                    yield Use("string" if item.text[0] == '"' else "regex", item.text, place)
-                elif not isinstance(item, Group):
-                    yield Use("range" if isinstance(item, Range) else "repeat", item.text, place)
-
-    def _kind(self, item: Name) -> str:
-        if item.text in self.params:
-            return "parameter"
-        return "terminal" if item.text.isupper() else "rule" if item.args is None else "template"
-
-    def _called(self, item: Name, body: Body) -> str:
-        return item.text if item.text in self.params else body.scope.full(item.text)
-
-
-def walk(options: Options) -> Iterator:
-    """Every item in some alternatives, in the order they are written; a repeat before what it repeats."""
-    stack = _flat(options)[::-1]
-    while stack:
-        item = stack.pop()
-        yield item
-        if isinstance(item, Group):
-            stack += _flat(item.options)[::-1]
-        elif isinstance(item, Repeated):
-            stack.append(item.item)
-        elif isinstance(item, Name) and item.args:
-            stack += item.args[::-1]
-
-
-def _flat(options: Options) -> list:
-    return [item for items in options.items for item in items]
+                if isinstance(item, Name) and name == (
+                    item.text if item.text in self.params else body.scope.full(item.text)
+                ):
+                    return body.scope.span(item.at, len(item.text))
+        return None
 
 
 def load(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Definition], list[Definition]]:
@@ -245,42 +176,40 @@ class _Loader:
 
     def _define(self, scope: Scope, statement: syntax.Defined) -> None:
         name = scope.full(statement.name)
-        place = scope.place(statement.at)
+        span = scope.span(statement.at)
         known = scope.definitions.get(name)
         terminal = statement.name.isupper()
         kind = "terminal" if terminal else "rule"
         body = Body(statement.options, scope)
         if statement.kind == "define" and known:
             where = (
-                f"in line {known.place.line}"
-                if known.scope is scope
-                else f"by an import from {known.scope.source.name}"
+                f"in line {known.span.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
             )
             what = "declared" if known.declared else "defined"
             hint = "keep one, or write `%override` or `%extend` before the other"
             hint = "a slot's values are bound at run time: leave one of both out" if known.declared else hint
-            raise place.error(f"{kind} '{statement.name}' is {what} already, {where}", hint)
+            raise span.error(f"{kind} '{statement.name}' is {what} already, {where}", hint)
         if statement.kind != "define" and not known:
             hint = nearest(name, scope.definitions) or "write the definition without it, or put it after the first one"
-            raise place.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
+            raise span.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
         if statement.kind == "extend":
             if known.declared:
                 hint = "a slot's values are bound at run time: define it, or leave this out"
-                raise place.error(f"'{statement.name}' is only declared, there is nothing to extend", hint)
+                raise span.error(f"'{statement.name}' is only declared, there is nothing to extend", hint)
             if known.params != statement.params:
                 hint = f"its parameters are: {', '.join(known.params) or 'none'}"
-                raise place.error(f"'{statement.name}' has other parameters where it is defined", hint)
+                raise span.error(f"'{statement.name}' has other parameters where it is defined", hint)
             known.bodies.append(body)
             return
         scope.definitions[name] = Definition(name, terminal, statement.params, [body], False, statement.at, scope)
 
     def _declare(self, scope: Scope, statement: syntax.Declared) -> None:
         for declared in statement.names:
-            name, place = scope.full(declared.text), scope.place(declared.at)
+            name, span = scope.full(declared.text), scope.span(declared.at)
             known = scope.definitions.get(name)
             if known and not (name == STEP and known.scope is not scope):
                 where = (
-                    f"in line {known.place.line}"
+                    f"in line {known.span.line}"
                     if known.scope is scope
                     else f"by an import from {known.scope.source.name}"
                 )
@@ -290,7 +219,7 @@ class _Loader:
                     if known.declared
                     else "a slot's values are bound at run time: leave one of both out"
                 )
-                raise place.error(f"'{declared.text}' is {what} already, {where}", hint)
+                raise span.error(f"'{declared.text}' is {what} already, {where}", hint)
             scope.definitions[name] = Definition(name, declared.text.isupper(), (), [], True, declared.at, scope)
 
     def _ignore(self, scope: Scope, statement: syntax.Ignored) -> None:
@@ -307,21 +236,21 @@ class _Loader:
 
     def _import(self, scope: Scope, statements: list[syntax.Imported]) -> None:
         first = statements[0]
-        place = scope.place(first.at)
+        span = scope.span(first.at)
         self._loads += 1
         advice = "import each file once, by one path"
-        self.limits.check("imports", self._loads, "too many imports", advice, **at(place))
+        self.limits.check("imports", self._loads, "too many imports", advice, **span.for_error())
         source, parsed = self._open(scope, first)
         self._characters += len(source.text)
         what = f"the grammar, with what it imports, has {self._characters:,} characters"
-        self.limits.check("characters", self._characters, what, **at(place))
+        self.limits.check("characters", self._characters, what, **span.for_error())
         path = source.path.resolve()
         if path in self._loading:
             circle = " -> ".join(p.name for p in [*self._loading[self._loading.index(path) :], path])
-            raise place.error(f"files import each other in a circle: {circle}", "move what both need to a third file")
+            raise span.error(f"files import each other in a circle: {circle}", "move what both need to a third file")
         names = {name.text: called for s in statements for name, called in s.names}
         called = {name: scope.full(called) for name, called in names.items()}
-        inner = Scope(source, "__".join(first.path), place, frozenset(called.values()), scope, called)
+        inner = Scope(source, "__".join(first.path), span, frozenset(called.values()), scope, called)
         self._loading.append(path)
         definitions = self._definitions(inner, parsed)
         self._loading.pop()
@@ -334,36 +263,36 @@ class _Loader:
                 written = next((n for n, called in names.items() if scope.full(called) == name), name)
                 other = "OTHER" if written.isupper() else "other"
                 hint = f"import it under another name: `%import {'.'.join(first.path)}.{written} -> {other}`"
-                raise place.error(f"'{name}' comes from {known.place.source.name}, too", hint)
+                raise span.error(f"'{name}' comes from {known.span.source.name}, too", hint)
             scope.definitions[name] = definitions[name]
 
     def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:
-        place = scope.place(name.at)
+        span = scope.span(name.at)
         found = inner.definitions.get(inner.full(name.text))
         if found is None:
             own = [d for d in inner.definitions if d in inner.called.values()]
             written = {n for n, f in inner.called.items() if f in own} or {n for n in inner.definitions}
             hint = nearest(name.text, written) or f"it has: {some(sorted(written))}"
-            raise place.error(f"{inner.source.name} has no '{name.text}'", hint)
+            raise span.error(f"{inner.source.name} has no '{name.text}'", hint)
         if found.terminal != called.isupper():
             kind, case = ("terminal", "upper") if found.terminal else ("rule", "lower")
-            raise place.error(f"'{name.text}' is a {kind} and can't be called '{called}'", f"use {case} case")
+            raise span.error(f"'{name.text}' is a {kind} and can't be called '{called}'", f"use {case} case")
 
     def _open(self, scope: Scope, statement: syntax.Imported) -> tuple[Source, list]:
-        place = scope.place(statement.at)
+        span = scope.span(statement.at)
         file = Path(*statement.path).with_suffix(".lark")
         folders = [_beside(scope.source)] if statement.relative else [SHIPPED, _lark_folder()]
         path = next((f / file for f in folders if (f / file).exists()), None)
         if path is None:
             tried = _tried(file, scope.source if statement.relative else None)
-            raise place.error(f"can't import {'.'.join(statement.path)}: {tried}", _elsewhere(scope, statement, file))
+            raise span.error(f"can't import {'.'.join(statement.path)}: {tried}", _elsewhere(scope, statement, file))
         if path not in self._parsed:
             try:
                 source = read_file(path, self.limits)
             except OSError as error:
-                raise place.error(f"can't import {'.'.join(statement.path)}: {error.strerror or error}") from None
+                raise span.error(f"can't import {'.'.join(statement.path)}: {error.strerror or error}") from None
             except GrammarError as error:
-                raise place.error(f"can't import {'.'.join(statement.path)}: {error.message}", error.hint) from None
+                raise span.error(f"can't import {'.'.join(statement.path)}: {error.message}", error.hint) from None
             self._parsed[path] = source, syntax.parse(source, self.limits)
         return self._parsed[path]
 
@@ -426,12 +355,6 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
     )
 
 
-def at(place: Mark) -> dict:
-    """A place, as :class:`constrained.errors.GrammarError` takes it."""
-    context = place.source.context(place.line, place.column)
-    return {"line": place.line, "column": place.column, "context": context, "source": place.source.name}
-
-
 def some(names: list[str]) -> str:
     """Names in a row, the first twenty of them."""
     if not names:
@@ -442,7 +365,7 @@ def some(names: list[str]) -> str:
 def undefined(item: Name, body: Body, known) -> str:
     """What to do about a name that stands for nothing."""
     text = body.scope.source.text
-    word = _WORD.match(text, item.at)[0]
+    word = word_at(text, item.at)
     if item.at and text[item.at - 1] in '/"' and len(word) < 4:
         return "flags of a regular expression are i, m, s, u and x; a string has only i"
     if word != item.text:

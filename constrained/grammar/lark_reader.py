@@ -1,108 +1,38 @@
-"""What comes to stand for the parameters of templates: tokens, or templates themselves."""
+"""`.lark` text -> rules: the definitions of :mod:`constrained.grammar.lark_definitions` become nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+import re
+from collections.abc import Container, Mapping
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.lark_definitions import STEP, Body, Definition, at, load, undefined, walk
-from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
+from constrained.grammar.analysis import productive_rules, trim
+from constrained.grammar.first_follow import resolve_tokens
+from constrained.grammar.lark_definitions import Body, Definition, load, nearest, some, undefined
+from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
-from constrained.grammar.nodes import Call, Node, Rule, Var
-from constrained.grammar.relations import related, relations
-from constrained.grammar.source import Source
+from constrained.grammar.lark_tokens import blank_comments
+from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_recursion
+from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP, Call, Node, Rule, Var
+from constrained.grammar.source import SHIPPED, Source
 from constrained.limits import DEFAULT, Limits
-
-# MERGED DOC: """`.lark` text -> rules: the definitions of :mod:`constrained.grammar.lark_definitions` become nodes."""
-
-
-Parameter = "tuple[str, str]"  # (template, parameter)
-
-
-class TemplateArguments:
-    """Which parameters stand for tokens, and which for templates.
-
-    A template whose parameter is used as a template (``t{x}: x{"a"}``) is read once for each
-    template that it is given; what is still to be read is in `wanted`.
-    """
-
-    def __init__(self, definitions: dict[str, Definition], relations: Container[str] = ()):
-        self.definitions = definitions
-        self.relations = relations  # templates that stand for one of a slot's values: a token
-        self.wanted: dict[str, tuple[Definition, dict[str, str]]] = {}
-        self._known: set[str] = set()
-        self._tokens: set[Parameter] = set()
-        as_template: set[Parameter] = set()
-        handed_on: dict[Parameter, list[Parameter]] = {}  # to whom, and from whom
-        handed_from: dict[Parameter, list[Parameter]] = {}
-        for definition in definitions.values():
-            for body in definition.bodies if not definition.terminal else ():
-                for item in walk(body.options):
-                    if not isinstance(item, Name) or item.args is None:
-                        continue
-                    if item.text in definition.params:
-                        as_template.add((definition.name, item.text))
-                    self._arguments(definition, body, item, handed_on, handed_from)
-        self._tokens = _reached(self._tokens, handed_on)
-        self._templates: dict[str, set[str]] = {}
-        for name, param in _reached(as_template, handed_from):
-            self._templates.setdefault(name, set()).add(param)
-
-    def _arguments(self, definition: Definition, body: Body, item: Name, handed_on, handed_from) -> None:
-        if item.text in definition.params:  # any template, perhaps
-            targets = [d for d in self.definitions.values() if len(d.params) == len(item.args)]
-        else:
-            targets = [d] if (d := self.definitions.get(body.scope.full(item.text))) else []
-        for target in targets:
-            for param, arg in zip(target.params, item.args):
-                into = target.name, param
-                if isinstance(arg, Name) and arg.text in definition.params and arg.args is None:
-                    handed_on.setdefault((definition.name, arg.text), []).append(into)
-                    if item.text not in definition.params:
-                        handed_from.setdefault(into, []).append((definition.name, arg.text))
-                elif (
-                    isinstance(arg, (Quoted, Range))
-                    or (arg.args is None and arg.text.isupper())
-                    or body.scope.full(arg.text) in self.relations
-                ):
-                    self._tokens.add(into)
-
-    def is_token(self, template: str, param: str) -> bool:
-        """Whether a parameter may stand for a token."""
-        return (template, param) in self._tokens
-
-    def of(self, template: str) -> set[str]:
-        """The parameters of a template that stand for templates."""
-        return self._templates.get(template, set())
-
-    def call(self, template: Definition, given: dict[str, str]) -> str:
-        """The rule to call for a template with some parameters given templates."""
-        if not given:
-            return template.name
-        name = f"{template.name}{{{','.join(given[p] for p in template.params if p in given)}}}"
-        if name not in self._known:
-            self._known.add(name)
-            self.wanted[name] = template, given
-        return name
-
-
-def _reached(found: set, edges: dict) -> set:
-    found, work = set(found), list(found)
-    while work:
-        for target in edges.get(work.pop(), ()):
-            if target not in found:
-                found.add(target)
-                work.append(target)
-    return found
-
 
 IGNORED = "$ignore"
 """The rule of what `%ignore` admits after a text's last token."""
 
+_RELATIONS = {
+    ("values", "key"): AT,
+    ("values", "than"): ANOTHER,
+    ("values", "after"): NEXT,
+    ("values", "until"): BEFORE,
+    ("values",): FIRST,
+}
+"""The templates of `grammars/relations.lark` by their parameters: an import may call them by other names."""
+
 
 def read_lark(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Rule], frozenset[str]]:
-    """Rules by name, and the names of the declared slots.
+    """Return the rules by name, and the names of the declared slots.
 
     Raises
     ------
@@ -118,80 +48,141 @@ def read_lark(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Rule]
         raise source.error("groups are nested too deeply", hint="name the inner groups as rules") from None
 
 
+def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Limits) -> tuple[dict[str, Rule], Node]:
+    """Return rules that an automaton can walk, and the node of whole texts, from what `read_lark` gives.
+
+    Lookaround and left recursion are eliminated, and alternatives that no text can complete are left out.
+
+    Raises
+    ------
+    GrammarError
+        As `Grammar.from_lark`.
+    """
+    if start not in rules:
+        known = sorted(name for name in rules if "$" not in name)
+        hint = nearest(start, known) or f"the rules are: {some(known)}"
+        raise source.error(f"no rule '{start}' to start from", hint=hint)
+    if rules[start].params:
+        hint = "start from a rule that uses it: `start: " + start + "{...}`"
+        raise source.error(f"'{start}' is a template and can't be the start", hint=hint, line=rules[start].line)
+    whole = nodes.seq([Call(start), *([Call(IGNORED)] if IGNORED in rules else [])])
+    try:
+        rules_of_chars, never = resolve_tokens(rules, whole, limits)
+        prepared = eliminate_left_recursion(rules_of_chars, limits)
+        productive = productive_rules(prepared)
+        prepared = trim(prepared, productive)
+    except RecursionError:
+        raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
+    except LeftRecursion as error:
+        raise source.error(
+            f"rule '{error.rule}' is left-recursive, and the left recursion can't be eliminated",
+            error.hint,
+            *_place(source, rules[error.rule]),
+        ) from None
+    if start not in productive and never:
+        raise never[0].error(
+            "what the lookaround asks for never stands beside its token",
+            hint="^ and $ are the whole text's start and end: leave them out; a lookaround sees the text around the token",
+        )
+    if start not in productive:
+        raise source.error(
+            f"no text of '{start}' can ever be complete: every way through it leads back to itself",
+            "give the cycle an end, such as an action without _STEP or an empty alternative",
+            *_place(source, rules[start]),
+        )
+    return prepared, whole
+
+
+def _place(source: Source, rule: Rule) -> tuple[int | None, int | None]:
+    """Return line and column of a rule, or, where it is another file's, of the first mention of its name."""
+    if rule.line is not None:
+        return rule.line, None
+    found = re.search(rf"(?<!\w){re.escape(rule.name)}(?!\w)", blank_comments(source.text))
+    return source.line_column(found.start()) if found else (None, None)
+
+
 class _Reader:
-    def __init__(self, source: Source, definitions: dict[str, Definition], ignored: list[Definition], limits: Limits):
+    """Reads the rules of one grammar."""
+
+    def __init__(
+        self, source: Source, definitions: Mapping[str, Definition], ignored: list[Definition], limits: Limits
+    ):
         self.source = source
         self.definitions = definitions
-        self.ignored = ignored
         self.limits = limits
         self.slots = frozenset(n for n, d in definitions.items() if d.declared and d.terminal)
         self.terminals = Terminals(limits)
         self.rules = self.terminals.rules
         self.size = 0
-        self.gap: Node | None = None  # what %ignore admits between tokens
-        self.relations = relations(definitions)
+        shipped = [d for d in definitions.values() if d.params and d.scope.source.path == SHIPPED / "relations.lark"]
+        self.relations = {d.name: _RELATIONS[tuple(d.params)] for d in shipped}
         self.templates = TemplateArguments(definitions, self.relations)
-        # of the definition being read
-        self.definition: Definition | None = None
-        self.body: Body | None = None
-        self.given: dict[str, str] = {}  # parameters that stand for a template
+        self.gap: Node | None = None  # what %ignore admits between tokens
+        if ignored:
+            self.gap = nodes.repeat(nodes.alt([self.terminals.node(d) for d in ignored]), 0, None)
 
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
-        if self.ignored:
-            ignored = [self.terminals.node(d) for d in self.ignored]
-            self.gap = nodes.repeat(nodes.alt(ignored), 0, None)
         checked: set[Definition] = set()
         for definition in self.definitions.values():
             if definition.terminal:
                 checked.update(parts_first(definition, checked) if definition not in checked else ())
             elif definition.declared:
                 hint = "only terminals are slots: write its name in capitals, or define it"
-                raise definition.place.error(f"rule '{definition.name}' is declared but not defined", hint)
+                raise definition.span.error(f"rule '{definition.name}' is declared but not defined", hint)
             elif not self.templates.of(definition.name) and definition.name not in self.relations:
                 self.rule(definition, {}, definition.name)
         while self.templates.wanted:  # templates that take templates, once for each
             name, (definition, given) = self.templates.wanted.popitem()
             self.rule(definition, given, name)
-            self.count(1, definition.at)
+            self.count(1, definition.bodies[-1], definition.at)
         if self.gap is not None:
             self.rules[IGNORED] = Rule(IGNORED, self.gap)
         return self.rules, self.slots
 
-    def rule(self, definition: Definition, given: dict[str, str], name: str) -> None:
-        self.definition, self.given = definition, given
-        alternatives = []
-        for body in definition.bodies:
-            self.body = body
-            alternatives.append(self.options(body.options))
+    def rule(self, definition: Definition, given: Mapping[str, str], name: str) -> None:
+        alternatives = [_BodyReader(self, definition, body, given).read() for body in definition.bodies]
         params = tuple(p for p in definition.params if p not in given)
-        own = definition.scope.source is self.source
-        self.rules[name] = Rule(name, nodes.alt(alternatives), params, definition.place.line if own else None)
+        line = definition.span.line if definition.scope.source is self.source else None
+        self.rules[name] = Rule(name, nodes.alt(alternatives), params, line)
         for param in definition.params:
             if param in self.definitions:
                 hint = "give the parameter another name"
-                raise definition.place.error(f"parameter '{param}' has the name of a rule", hint)
+                raise definition.span.error(f"parameter '{param}' has the name of a rule", hint)
+
+    def count(self, size: int, body: Body, offset: int) -> None:
+        """Check the limit for all nodes, which are counted as often as they are used."""
+        self.size += size
+        if self.size > self.limits.nodes:
+            what = f"a grammar of more than {self.limits.nodes:,} nodes"
+            self.limits.check("nodes", self.size, what, **body.scope.span(offset).for_error())
+
+
+class _BodyReader:
+    """Reads one body of one rule; `given`: the parameters that stand for a template, and that template."""
+
+    def __init__(self, reader: _Reader, definition: Definition, body: Body, given: Mapping[str, str]):
+        self.reader, self.definition, self.body, self.given = reader, definition, body, given
+        self.templates, self.definitions = reader.templates, reader.definitions
+        self.gap = reader.gap
+
+    def read(self) -> Node:
+        return self.options(self.body.options)
 
     def error(self, message: str, offset: int, hint: str | None = None) -> GrammarError:
         return self.body.scope.error(message, offset, hint)
 
     def count(self, size: int, offset: int) -> None:
-        """One limit for all nodes, which are counted as often as they are used."""
-        self.size += size
-        if self.size > self.limits.nodes:
-            where = at(self.body.scope.place(offset))
-            self.limits.check("nodes", self.size, f"a grammar of more than {self.limits.nodes:,} nodes", **where)
-
-    # rules
+        self.reader.count(size, self.body, offset)
 
     def options(self, options: Options) -> Node:
         return nodes.alt([nodes.seq([self.item(i) for i in items]) for items in options.items])
 
-    def item(self, item) -> Node:
+    def item(self, item: Item) -> Node:
         if isinstance(item, Name):
             return self.name(item)
         if isinstance(item, (Quoted, Range)):
             self.count(1, item.at)
-            return self.token(self.terminals.literal(item, self.definition, self.body))
+            return self.token(self.reader.terminals.literal(item, self.definition, self.body))
         if isinstance(item, Group):
             inner = self.options(item.options)
             return nodes.repeat(inner, 0, 1) if item.optional else inner
@@ -208,9 +199,10 @@ class _Reader:
             return self.token(value) if self.templates.is_token(self.definition.name, item.text) else value
         found = self.find(item)
         if found.terminal:
-            term = self.terminals.node(found)
-            self.count(self.terminals.size(found), item.at)
-            return term if found.name == STEP else self.token(term)
+            terminals = self.reader.terminals
+            node = terminals.node(found)
+            self.count(terminals.size(found), item.at)
+            return node if found.name == STEP else self.token(node)
         if found.params:
             hint = f"`{item.text}{{...}}` with {len(found.params)}: {', '.join(found.params)}"
             raise self.error(f"template '{item.text}' stands without its arguments", item.at, hint)
@@ -230,7 +222,8 @@ class _Reader:
         if len(args) != len(found.params):
             hint = f"its parameters are: {', '.join(found.params)}"
             raise self.error(f"template '{item.text}' takes {len(found.params)}, not {len(args)}", item.at, hint)
-        given, values = {}, []
+        given: dict[str, str] = {}
+        values: list[Node] = []
         gap, self.gap = self.gap, None  # it belongs where the argument is used
         for param, arg in zip(found.params, args):
             if param in self.templates.of(found.name):
@@ -238,19 +231,19 @@ class _Reader:
             else:
                 values.append(self.item(arg))
         self.gap = gap
-        if found.name in self.relations:
-            return self.relation(self.relations[found.name], tuple(values), item)
+        if found.name in self.reader.relations:
+            return self.relation(self.reader.relations[found.name], values, item)
         return Call(self.templates.call(found, given), tuple(values))
 
-    def relation(self, relation: str, values: tuple[Node, ...], item: Name) -> Node:
+    def relation(self, relation: str, values: list[Node], item: Name) -> Node:
         try:
-            return self.token(related(relation, values))
+            return self.token(nodes.related(relation, values))
         except ValueError as error:
             hint = "such as `another{SLOT, x}`, x being a parameter; see grammars/relations.lark"
             raise self.error(f"{item.text}{{...}}: {error}", item.at, hint) from None
 
-    def template_name(self, arg) -> str:
-        """The template that an argument names."""
+    def template_name(self, arg: Value) -> str:
+        """Return the template that an argument names."""
         if isinstance(arg, Name) and arg.args is None:
             if arg.text in self.given:
                 return self.given[arg.text]
@@ -271,3 +264,86 @@ class _Reader:
             known = [*self.definition.params, *self.definitions]
             raise self.error(f"{kind} '{item.text}' is not defined", item.at, undefined(item, self.body, known))
         return found
+
+
+Parameter = tuple[str, str]
+"""(template, parameter)."""
+
+
+class TemplateArguments:
+    """Which parameters of templates stand for tokens, and which for templates.
+
+    A template whose parameter is used as a template (``t{x}: x{"a"}``) is read once for each
+    template that it is given; `wanted` lists those still to be read.
+    """
+
+    def __init__(self, definitions: Mapping[str, Definition], relations: Container[str] = ()):
+        self.definitions = definitions
+        self.relations = relations  # templates that stand for one of a slot's values: a token
+        self.wanted: dict[str, tuple[Definition, dict[str, str]]] = {}
+        self._called: set[str] = set()
+        tokens: set[Parameter] = set()
+        as_template: set[Parameter] = set()
+        given_to: dict[Parameter, list[Parameter]] = {}
+        given_from: dict[Parameter, list[Parameter]] = {}
+        for definition in definitions.values():
+            for body in definition.bodies if not definition.terminal else ():
+                for item in walk(body.options):
+                    if not isinstance(item, Name) or item.args is None:
+                        continue
+                    if item.text in definition.params:
+                        as_template.add((definition.name, item.text))
+                    for param, arg in self._arguments(definition, body, item):
+                        if isinstance(arg, Name) and arg.text in definition.params and arg.args is None:
+                            outer = definition.name, arg.text
+                            given_to.setdefault(outer, []).append(param)
+                            if item.text not in definition.params:
+                                given_from.setdefault(param, []).append(outer)
+                        elif self._is_token(arg, body):
+                            tokens.add(param)
+        self._tokens = _reached(tokens, given_to)
+        self._templates: dict[str, set[str]] = {}
+        for name, param in _reached(as_template, given_from):
+            self._templates.setdefault(name, set()).add(param)
+
+    def _arguments(self, definition: Definition, body: Body, item: Name) -> list[tuple[Parameter, Value]]:
+        """Return the arguments of a template's use, each with the parameter that it is given to."""
+        args = item.args or []
+        if item.text in definition.params:  # any template, perhaps
+            targets = [d for d in self.definitions.values() if len(d.params) == len(args)]
+        else:
+            targets = [d] if (d := self.definitions.get(body.scope.full(item.text))) else []
+        return [((target.name, param), arg) for target in targets for param, arg in zip(target.params, args)]
+
+    def _is_token(self, arg: Value, body: Body) -> bool:
+        if isinstance(arg, (Quoted, Range)):
+            return True
+        return (arg.args is None and arg.text.isupper()) or body.scope.full(arg.text) in self.relations
+
+    def is_token(self, template: str, param: str) -> bool:
+        """Whether a parameter may stand for a token."""
+        return (template, param) in self._tokens
+
+    def of(self, template: str) -> set[str]:
+        """Return the parameters of a template that stand for templates."""
+        return self._templates.get(template, set())
+
+    def call(self, template: Definition, given: dict[str, str]) -> str:
+        """Return the rule to call for a template with some parameters given templates."""
+        if not given:
+            return template.name
+        name = f"{template.name}{{{','.join(given[p] for p in template.params if p in given)}}}"
+        if name not in self._called:
+            self._called.add(name)
+            self.wanted[name] = template, given
+        return name
+
+
+def _reached(start: set[Parameter], edges: Mapping[Parameter, list[Parameter]]) -> set[Parameter]:
+    found, work = set(start), list(start)
+    while work:
+        for target in edges.get(work.pop(), ()):
+            if target not in found:
+                found.add(target)
+                work.append(target)
+    return found

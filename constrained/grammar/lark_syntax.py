@@ -1,17 +1,21 @@
-"""The syntax of `.lark` files: text -> statements, each piece with its place.
+"""The syntax of `.lark` files: text -> statements, each piece with its offset.
 
-The same files load here as in lark (`lark/load_grammar.py` is the reference; a test holds
-both against each other). It is read here because lark's own reader forgets where most
-pieces stood, and takes seconds, or for ever, on large and hostile files.
+The same files load here as in lark (`lark/load_grammar.py` is the reference; a test compares
+the two). Lark's own reader is not used because it forgets where most pieces stood, and takes seconds,
+or never ends, on large and hostile files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from constrained.errors import GrammarError
 from constrained.grammar.lark_tokens import Tokens
 from constrained.grammar.source import Source
 from constrained.limits import Limits
+
+_REPEATS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 LINES = "a line goes on only before `|`, or after a backslash at its end"
 
@@ -77,8 +81,26 @@ class Options:
     aliases: list[int]
 
 
-Value = "Name | Quoted | Range"
-Item = "Name | Quoted | Range | Group | Repeated"
+Value = Name | Quoted | Range
+Item = Name | Quoted | Range | Group | Repeated
+
+
+def walk(options: Options) -> Iterator[Item]:
+    """Iterate over every item in some alternatives, in the order they are written; a repeat before what it repeats."""
+    stack: list[Item] = _flat(options)[::-1]
+    while stack:
+        item = stack.pop()
+        yield item
+        if isinstance(item, Group):
+            stack += _flat(item.options)[::-1]
+        elif isinstance(item, Repeated):
+            stack.append(item.item)
+        elif isinstance(item, Name) and item.args:
+            stack += item.args[::-1]
+
+
+def _flat(options: Options) -> list[Item]:
+    return [item for items in options.items for item in items]
 
 
 @dataclass(slots=True, eq=False)
@@ -117,13 +139,16 @@ class Imported:
     at: int
 
 
-def parse(source: Source, limits: Limits) -> list:
-    """The statements of a grammar's text, in order.
+Statement = Defined | Declared | Ignored | Imported
+
+
+def parse(source: Source, limits: Limits) -> list[Statement]:
+    """Return the statements of a grammar's text, in order.
 
     Raises
     ------
     GrammarError
-        At the first thing that has no place there.
+        At the first token that can't stand where it does.
     LimitError
         It has more symbols, or groups within each other, than `limits` allow.
     """
@@ -137,7 +162,7 @@ class _Parser:
         self.at = 0
         self.depth = 0
 
-    def error(self, message: str, hint: str | None = None, index: int | None = None):
+    def error(self, message: str, hint: str | None = None, index: int | None = None) -> GrammarError:
         return self.tokens.error(message, self.at if index is None else index, hint)
 
     def take(self, kind: str) -> str | None:
@@ -163,8 +188,15 @@ class _Parser:
 
     # statements
 
-    def statements(self) -> list:
-        found = []
+    def statements(self) -> list[Statement]:
+        directives: dict[str, Callable[[], Statement]] = {
+            "%override": lambda: self.definition("override"),
+            "%extend": lambda: self.definition("extend"),
+            "%declare": self.declare,
+            "%ignore": self.ignore,
+            "%import": self.import_,
+        }
+        found: list[Statement] = []
         while self.kinds[self.at] != "end":
             kind = self.kinds[self.at]
             if kind == "newline":
@@ -173,12 +205,12 @@ class _Parser:
                 found.append(self.definition("define"))
             elif kind == "directive":
                 self.at += 1
-                found.append(getattr(self, "_" + self.texts[self.at - 1][1:])())
+                found.append(directives[self.texts[self.at - 1]]())
             else:
                 raise self.no_statement()
         return found
 
-    def no_statement(self):
+    def no_statement(self) -> GrammarError:
         kind, text = self.kinds[self.at], self.texts[self.at]
         hint = LINES if self.at else "a rule is `name: ...`, a terminal `NAME: ...`"
         if kind == "number":
@@ -217,13 +249,7 @@ class _Parser:
                 return tuple(found)
             self.need(",", "`,` or `}`")
 
-    def _override(self) -> Defined:
-        return self.definition("override")
-
-    def _extend(self) -> Defined:
-        return self.definition("extend")
-
-    def _declare(self) -> Declared:
+    def declare(self) -> Declared:
         names = []
         while self.kinds[self.at] in ("rule", "terminal"):
             names.append(self.name())
@@ -234,7 +260,7 @@ class _Parser:
         self.end_of_line()
         return Declared(names)
 
-    def _ignore(self) -> Ignored:
+    def ignore(self) -> Ignored:
         at = self.starts[self.at]
         options = self.options()
         if not any(options.items):
@@ -244,7 +270,7 @@ class _Parser:
         self.end_of_line()
         return Ignored(options, at)
 
-    def _import(self) -> Imported:
+    def import_(self) -> Imported:
         first = self.at
         relative = self.take(".") is not None
         path = [self.imported()]
@@ -322,7 +348,7 @@ class _Parser:
     def check_depth(self, depth: int, what: str) -> None:
         if depth > self.limits.depth:
             advice = "name the inner ones as rules"
-            self.limits.check("depth", depth, f"{what} are nested too deeply", advice, **self.tokens.place(self.at))
+            self.limits.check("depth", depth, f"{what} are nested too deeply", advice, **self.tokens.for_error(self.at))
 
     def alias(self) -> None:
         self.at += 1
@@ -330,7 +356,7 @@ class _Parser:
         if self.kinds[self.at] not in ("|", ")", "]", "newline", "end"):
             raise self.error("an alias stands at the end of its alternative", "put it last, or before `|`")
 
-    def value(self):
+    def value(self) -> Value:
         kind, text, at = self.kinds[self.at], self.texts[self.at], self.starts[self.at]
         self.at += 1
         if kind == "string" and self.kinds[self.at] == "..":
@@ -342,8 +368,8 @@ class _Parser:
             return Quoted(text, at)
         return Name(text, at, self.arguments() if kind == "rule" and self.take("{") else None)
 
-    def arguments(self) -> list:
-        found = []
+    def arguments(self) -> list[Value]:
+        found: list[Value] = []
         self.depth += 1
         self.check_depth(self.depth, "templates")
         while True:
@@ -358,24 +384,25 @@ class _Parser:
                 hint = "an argument is one name, string, regex or range; make anything else a rule of its own"
                 raise self.error(f"`,` or `}}` expected here, not {self.shown()}", hint)
 
-    def repeated(self, item):
+    def repeated(self, item: Item) -> Item:
         kind, at = self.kinds[self.at], self.at
         if kind == "operator":
             self.at += 1
             text = self.texts[at]
-            low, high = {"?": (0, 1), "*": (0, None), "+": (1, None)}[text]
+            low, high = _REPEATS[text]
         elif kind == "~":
             self.at += 1
             hint = "`x~3` is three times, `x~2..5` two to five times"
-            low = high = self.count(hint)
+            low = most = self.count(hint)
             if self.take(".."):
-                high = self.count(hint)
-            text = f"~{low}" if self.at - at == 2 else f"~{low}..{high}"
-            if high < low or low < 0:
+                most = self.count(hint)
+            text = f"~{low}" if self.at - at == 2 else f"~{low}..{most}"
+            if most < low or low < 0:
                 hint = "write two counts, the smaller one first"
-                raise self.error(f"repeat ~{low}..{high} can never be met", hint, at)
-            if high > self.limits.repeat:
-                self.limits.check("repeat", high, f"repeat {text}", **self.tokens.place(at))
+                raise self.error(f"repeat ~{low}..{most} can never be met", hint, at)
+            if most > self.limits.repeat:
+                self.limits.check("repeat", most, f"repeat {text}", **self.tokens.for_error(at))
+            high = most
         else:
             return item
         if self.kinds[self.at] in ("operator", "~"):
@@ -386,5 +413,5 @@ class _Parser:
     def count(self, hint: str) -> int:
         text = self.need("number", "a count", hint)
         if len(text) > 15:
-            self.limits.check("repeat", 10**15, f"repeat ~{text[:15]}...", **self.tokens.place(self.at - 1))
+            self.limits.check("repeat", 10**15, f"repeat ~{text[:15]}...", **self.tokens.for_error(self.at - 1))
         return int(text)

@@ -11,10 +11,10 @@ from functools import partial
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.first_follow import Token
-from constrained.grammar.lark_definitions import Body, Definition, at, undefined, walk
+from constrained.grammar.lark_definitions import Body, Definition, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node, string_text
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
-from constrained.grammar.nodes import Call, Node, Place, Rule, Slot
+from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.limits import Limits
 
 _SHARED, _NESTED = 2_000, 20
@@ -79,14 +79,13 @@ class Terminals:
             self._patterns += len(item.text)
             if self._patterns > self.limits.pattern:
                 what = f"the grammar's regular expressions have more than {self.limits.pattern:,} characters together"
-                self.limits.check("pattern", self._patterns, what, **at(body.scope.place(item.at)))
+                self.limits.check("pattern", self._patterns, what, **body.scope.span(item.at).for_error())
         try:
             found = [range_node(item)] if isinstance(item, Range) else read(item, self.limits)
         except Fault as fault:
             raise body.scope.error(fault.message, item.at + fault.offset, fault.hint) from None
-        source = body.scope.source
-        place = Place(definition.shown, *source.place(item.at), source)
-        return [nodes.placed(node, place) for node in (found if isinstance(found, list) else [found])]
+        span = body.scope.source.span(item.at, len(item.text), definition.shown)
+        return [nodes.with_span(node, span) for node in (found if isinstance(found, list) else [found])]
 
     def _read(self, definition: Definition) -> None:
         if definition.declared:
@@ -106,7 +105,7 @@ class Terminals:
                         self._looks.setdefault(definition, self._looks[part])
         if size > self.limits.nodes:
             what = f"a terminal of more than {self.limits.nodes:,} nodes"
-            self.limits.check("nodes", size, what, **at(definition.place))
+            self.limits.check("nodes", size, what, **definition.span.for_error())
         self._sizes[definition], self._branches[definition] = size, found
         self._depths[definition] = depth
         if (size > _SHARED or depth > _NESTED) and definition not in self._looks:

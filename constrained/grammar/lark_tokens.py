@@ -1,9 +1,10 @@
-"""The tokens of `.lark` text, and what to say of one that stands in the wrong place."""
+"""The tokens and comments of `.lark` text, and the error messages for a token in the wrong place."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 
 from constrained.errors import GrammarError
 from constrained.grammar.source import Source
@@ -11,13 +12,17 @@ from constrained.limits import Limits
 
 DIRECTIVES = ("%declare", "%extend", "%ignore", "%import", "%override")
 
-# A comment takes the blank space before it, lines too; a newline all that is blank after it.
+_STRING = r'"(?:[^"\\\n]|\\[^\n])*"i?'
+_REGEX = r"/(?!/)(?:[^/\\]|\\[\s\S])*/[imslux]*"
+_COMMENT = r"(?://|\#)[^\n]*"
+
+# A comment includes the blank space before it, lines too; a newline all blank space after it.
 _TOKEN = re.compile(
-    r"""
+    rf"""
     (?P<blank>     [ \t]+ | \\[ ]*\r?\n )
-  | (?P<comment>   \s*(?://|\#)[^\n]* )
-  | (?P<string>    "(?:[^"\\\n]|\\[^\n])*"i? )
-  | (?P<regex>     /(?!/)(?:[^/\\]|\\[\s\S])*/[imslux]* )
+  | (?P<comment>   \s*{_COMMENT} )
+  | (?P<string>    {_STRING} )
+  | (?P<regex>     {_REGEX} )
   | (?P<rule>      _?[a-z][_a-z0-9]* )
   | (?P<terminal>  _?[A-Z][_A-Z0-9]* )
   | (?P<bar>       (?:\r?\n\s*)?\| )
@@ -25,15 +30,16 @@ _TOKEN = re.compile(
   | (?P<number>    [+-]?\d+ )
   | (?P<modifiers> (?:!\??|\?!?)(?=[_a-z]) )
   | (?P<operator>  [+*?] )
-  | (?P<sign>      \.\.|->|[.:,~(){}\[\]] )
+  | (?P<sign>      \.\.|->|[.:,~(){{}}\[\]] )
   | (?P<directive> %(?:declare|extend|ignore|import|override) )
     """,
     re.VERBOSE,
 )
+_TEXT_OR_COMMENT = re.compile(rf"{_STRING}|{_REGEX}|(?P<comment>{_COMMENT})")
 _WORD = re.compile(r"\w+")
 _SPACE = "a space parts `?` from the name after it: `x? y`"
-# of what other notations, and slips, look like here: (pattern, message, hint)
-_SLIPS = (
+# what slips and other notations look like here: (pattern, message, hint)
+_MISTAKES = (
     (r"'[^'\n]*'", "strings stand in double quotes", "write \"...\" for '...'"),
     (r"'", "strings stand in double quotes", "write \"...\" for '...'"),
     (r'"', "this string is never closed", 'close it with `"` on the same line; a quote inside is written `\\"`'),
@@ -49,15 +55,51 @@ _SLIPS = (
 )
 
 
+def word_at(text: str, offset: int) -> str:
+    """Return the word that begins at an offset."""
+    found = _WORD.match(text, offset)
+    return found[0] if found else ""
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment: its text without the mark, its line, and whether nothing else stands on that line."""
+
+    text: str
+    offset: int
+    line: int
+    alone: bool
+
+
+def comments(text: str) -> list[Comment]:
+    """Return the comments of a `.lark` text, in order; never raises for what is wrong in it."""
+    out = []
+    line, counted = 1, 0
+    for found in _TEXT_OR_COMMENT.finditer(text):
+        comment = found["comment"]
+        if comment is None:
+            continue
+        offset = found.start()
+        line, counted = line + text.count("\n", counted, offset), offset
+        alone = not text[text.rfind("\n", 0, offset) + 1 : offset].strip()
+        out.append(Comment(comment[2 if comment[0] == "/" else 1 :].strip(), offset, line, alone))
+    return out
+
+
+def blank_comments(text: str) -> str:
+    """Return `text` with its comments turned into spaces."""
+    return _TEXT_OR_COMMENT.sub(lambda found: " " * len(found[0]) if found["comment"] else found[0], text)
+
+
 class Tokens:
-    """A text's tokens: their kinds, texts and offsets, side by side, blanks and comments left out.
+    """A text's tokens: their kinds, texts and offsets, side by side, without blanks and comments.
 
     The kind of a sign is the sign itself; the last token is of kind "end".
 
     Raises
     ------
     GrammarError
-        At what is no token.
+        Some text is no token.
     LimitError
         There are more than there may be.
     """
@@ -68,9 +110,9 @@ class Tokens:
         self.texts: list[str] = []
         self.starts: list[int] = []
         text, at, most = source.text, 0, limits.symbols
-        scan = _TOKEN.scanner(text).match
-        while (found := scan()) is not None:
-            kind = found.lastgroup
+        scan = _TOKEN.match
+        while (found := scan(text, at)) is not None:
+            kind = found.lastgroup or ""
             at = found.end()
             if kind == "blank" or kind == "comment":
                 continue
@@ -83,7 +125,7 @@ class Tokens:
             if len(self.kinds) > most:
                 advice = "split it into files, or bind long lists to a slot"
                 what = "the grammar has too many names, literals and signs"
-                limits.check("symbols", len(self.kinds), what, advice, **self.place(len(self.kinds) - 1))
+                limits.check("symbols", len(self.kinds), what, advice, **self.for_error(len(self.kinds) - 1))
         if at < len(text):
             raise self._no_token(at)
         self.kinds.append("end")
@@ -91,39 +133,32 @@ class Tokens:
         self.starts.append(len(text))
 
     def error(self, message: str, index: int, hint: str | None = None) -> GrammarError:
-        """A GrammarError at a token."""
+        """Return a GrammarError at a token."""
         return self.error_at(message, self.starts[index], hint)
 
     def error_at(self, message: str, at: int, hint: str | None = None) -> GrammarError:
-        """A GrammarError at an offset."""
-        line, column = self.source.place(at)
-        return self.source.error(message, hint=hint, line=line, column=column)
+        """Return a GrammarError at an offset."""
+        return self.source.span(at).error(message, hint)
 
-    def place(self, index: int) -> dict:
-        """A token's place, as :class:`GrammarError` takes it."""
-        line, column = self.source.place(self.starts[index])
-        return {
-            "line": line,
-            "column": column,
-            "context": self.source.context(line, column),
-            "source": self.source.name,
-        }
+    def for_error(self, index: int) -> dict:
+        """Return a token's place as the keywords that :class:`GrammarError` takes."""
+        return self.source.span(self.starts[index]).for_error()
 
     def named(self, index: int) -> str:
-        """A token's place in words."""
-        return "line {}, column {}".format(*self.source.place(self.starts[index]))
+        """Return a token's place in words."""
+        return "line {}, column {}".format(*self.source.line_column(self.starts[index]))
 
     def shown(self, index: int) -> str:
-        """A token in words."""
+        """Return a token in words."""
         kind, text = self.kinds[index], self.texts[index].strip()
         if kind == "end":
             return "the end of the text"
         if kind in ("rule", "terminal"):
-            text = _WORD.match(self.source.text, self.starts[index])[0]
+            text = word_at(self.source.text, self.starts[index])
         return "the end of the line" if kind == "newline" else f"`{text if len(text) <= 40 else text[:37] + '...'}`"
 
     def no_colon(self, name: int, index: int) -> GrammarError:
-        """Of a definition that goes on otherwise than with its `:`."""
+        """Return the error for a definition without its `:`."""
         following, kind = self.texts[index], self.kinds[index]
         if kind in ("rule", "terminal") and self.starts[index] == self.starts[index - 1] + len(self.texts[index - 1]):
             return self._mixed(self.starts[name])
@@ -137,7 +172,7 @@ class Tokens:
         return self.error(f"`:` expected after '{self.texts[name]}', not {self.shown(index)}", index, hint)
 
     def misplaced(self, index: int) -> GrammarError:
-        """Of a token that no alternative can go on with."""
+        """Return the error for a token that can't stand in an alternative."""
         kind, before = self.kinds[index], self.kinds[index - 1]
         hint = None
         if (
@@ -168,13 +203,13 @@ class Tokens:
         return self.error(f"unexpected {self.shown(index)}", index, hint)
 
     def _mixed(self, at: int) -> GrammarError:
-        name = _WORD.match(self.source.text, at)[0]
+        name = word_at(self.source.text, at)
         hint = f"rules are lower case ({name.lower()}), terminals upper case ({name.upper()}); digits and `_` in either"
         return self.error_at(f"the name '{name}' is neither a rule's nor a terminal's", at, hint)
 
     def _no_token(self, at: int) -> GrammarError:
         text = self.source.text
-        for pattern, message, hint in _SLIPS:
+        for pattern, message, hint in _MISTAKES:
             found = re.compile(pattern).match(text, at)
             if found:
                 near = difflib.get_close_matches(found[0], DIRECTIVES, 1)

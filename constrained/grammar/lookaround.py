@@ -1,16 +1,17 @@
-"""Regular expressions that look around, as rules that read characters and nothing else.
+"""Elimination of lookaround: a regular expression that looks around, as rules that read characters and nothing else.
 
-Exact where what they see outside their own text can't change what they read there;
-refused with an example where it can.
+Exact where what stands around the expression can't change what is read there; refused with an
+example where it can.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.alternating_automaton import AlternatingAutomaton, Steps
+from constrained.grammar.alternating_automaton import AlternatingAutomaton, State, Steps
 from constrained.grammar.assertions import ANY, looks, parts
 from constrained.grammar.bdd import FALSE, TRUE
 from constrained.grammar.charset import CharSet, charset
@@ -18,51 +19,48 @@ from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What may stand beside a piece of text: a character of `chars`, or, with `edge`, no text at all."""
+class Neighbours:
+    """What can stand beside a piece of text: a character of `chars`, or, with `edge`, no text at all."""
 
-    chars: CharSet = charset([])
+    chars: CharSet = charset([])  # noqa: RUF009  # immutable and interned
     edge: bool = False
 
-    def __or__(self, other: Seen) -> Seen:
-        return Seen(self.chars | other.chars, self.edge or other.edge)
-
-    def __bool__(self) -> bool:
-        return self.edge or bool(self.chars)
+    def __or__(self, other: Neighbours) -> Neighbours:
+        return Neighbours(self.chars | other.chars, self.edge or other.edge)
 
 
-EDGE = Seen(edge=True)
+EDGE = Neighbours(edge=True)
 """Nothing: the text begins, or ends, there."""
 
-ANYTHING = Seen(ANY, True)
+ANYTHING = Neighbours(ANY, True)
 
 
 class Undecided(Exception):
     """Whether a text is read depends on what stands beside it; `str` says how."""
 
 
-def settle(node: Node, name: str, steps: Steps) -> tuple[Node, dict[str, Rule]]:
-    """`node`, which is the whole text, without `Look` nodes, and the rules that it calls, named after `name`.
+def eliminate_lookaround(node: Node, name: str, steps: Steps) -> tuple[Node, dict[str, Rule]]:
+    """Return `node`, which is the whole text, without `Look` nodes, and the rules that it calls, named after `name`.
 
     Raises
     ------
     LimitError
         It takes more `steps` than are allowed.
     """
-    return Settled(node, steps).among(name, EDGE, EDGE) if looks(node) else (node, {})
+    return Resolver(node, steps).between(name, EDGE, EDGE) if looks(node) else (node, {})
 
 
-class Settled:
-    """One expression that looks around, among whatever neighbours."""
+class Resolver:
+    """One expression that looks around, resolved for any neighbours."""
 
     def __init__(self, node: Node, steps: Steps):
-        self.owner = AlternatingAutomaton(node, steps)
-        places = (place for part in parts(node) if (place := getattr(part, "place", None)))
-        self.place = min(places, key=lambda place: (place.line, place.column), default=None)
-        self.made: dict[tuple, Node] = {}  # by what can be told apart of the neighbours
+        self.automaton = AlternatingAutomaton(node, steps)
+        spans = (span for part in parts(node) if (span := getattr(part, "span", None)))
+        self.span = min(spans, key=lambda span: (span.line, span.column), default=None)
+        self.made: dict[tuple, Node] = {}  # by what the expression can tell apart of its neighbours
 
-    def among(self, name: str, before: Seen, after: Seen) -> tuple[Node, dict[str, Rule]]:
-        """It without `Look` nodes, between `before` and `after`, and the rules it calls that were not made yet.
+    def between(self, name: str, before: Neighbours, after: Neighbours) -> tuple[Node, dict[str, Rule]]:
+        """Return the expression without `Look` nodes, between its neighbours, and the rules that were not made before.
 
         Raises
         ------
@@ -72,124 +70,126 @@ class Settled:
             Telling what it reads takes too many steps.
         """
         try:
-            key = tuple((seen.edge, self.owner.classes(seen.chars)) for seen in (before, after))
+            key = tuple((seen.edge, self.automaton.classes(seen.chars)) for seen in (before, after))
             if key in self.made:
                 return self.made[key], {}
-            self.made[key], rules = _States(self.owner, before, after).rules(name)
+            self.made[key], rules = _Determinization(self.automaton, before, after).rules(name)
         except RecursionError:
             raise GrammarError(
                 "too much may be empty in a row beside lookaround",
                 hint="write it as rules, or with fewer optional parts",
             ) from None
         for rule in rules.values():
-            nodes.placed(rule.body, self.place)
-        return nodes.placed(self.made[key], self.place), rules
+            nodes.with_span(rule.body, self.span)
+        return nodes.with_span(self.made[key], self.span), rules
 
 
-def _starts(owner: AlternatingAutomaton, before: Seen) -> list[tuple[str, tuple]]:
-    """(an example of what stands before, the state before the first character)."""
-    out = {owner.state(owner.text_start, owner.start): ""} if before.edge else {}
-    for past in owner.pasts() if before.chars else ():
-        for chars, then in owner.past_after(past):
+def _start_states(automaton: AlternatingAutomaton, before: Neighbours) -> list[tuple[str, State]]:
+    """Return (an example of what stands before, the state before the first character)."""
+    examples = {automaton.state(automaton.text_start, automaton.start): ""} if before.edge else {}
+    for past in automaton.pasts() if before.chars else ():
+        for chars, then in automaton.past_after(past):
             if chars.meets(before.chars):
-                out.setdefault(owner.state(then, owner.start), (chars & before.chars).shortest().decode())
-    return [(example, state) for state, example in out.items()]
+                example = (chars & before.chars).shortest().decode()
+                examples.setdefault(automaton.state(then, automaton.start), example)
+    return [(example, state) for state, example in examples.items()]
 
 
-class _States:
-    """The deterministic automaton of one expression among its neighbours.
+class _Determinization:
+    """The deterministic automaton of one expression between its neighbours, by the subset construction.
 
-    Its states are sets of `AlternatingAutomaton` states, one for each different past before the expression that still matters.
+    Its states are sets of states of the alternating automaton: one for each different past before the
+    expression that still matters.
     """
 
-    def __init__(self, owner: AlternatingAutomaton, before: Seen, after: Seen):
-        self.owner, self.starts, self.after = owner, _starts(owner, before), after
-        self.verdicts: dict[tuple, frozenset[bool]] = {}
-        self.numbers: dict[frozenset, int] = {}
-        self.sets: list[frozenset] = []
+    def __init__(self, automaton: AlternatingAutomaton, before: Neighbours, after: Neighbours):
+        self.automaton, self.starts, self.after = automaton, _start_states(automaton, before), after
+        self.verdicts: dict[State, dict[str, frozenset[bool]]] = {}
+        self.numbers: dict[frozenset[State], int] = {}
+        # per state: its set, the plain node that is still to be read if it is one, whether a text can end, the edges
+        self.sets: list[frozenset[State]] = []
         self.plain: list[Node | None] = []
         self.accepts: list[bool] = []
-        self.ways: list[dict[int, CharSet]] = []
+        self.edges: list[dict[int, CharSet]] = []
         self.start = self.number(frozenset(state for _, state in self.starts))
-        self.came_by: list[tuple[int, str]] = [(0, "")]
-        at = 0
-        while at < len(self.sets):
-            self.explore(at)
-            at += 1
+        self.reached_from: list[tuple[int, str]] = [(0, "")]
+        for states in self.sets:  # grows on the way
+            self.explore(len(self.edges), sorted(states))
 
-    def number(self, states: frozenset) -> int:
+    def number(self, states: frozenset[State]) -> int:
         found = self.numbers.get(states)
         if found is None:
-            self.owner.count(10)
+            self.automaton.count(10)
             found = self.numbers[states] = len(self.sets)
             self.sets.append(states)
-            self.plain.append(self.owner.plain(next(iter(states))) if len(states) == 1 else None)
+            self.plain.append(self.automaton.plain(next(iter(states))) if len(states) == 1 else None)
         return found
 
-    def explore(self, at: int) -> None:
-        """Find out about state `at`: whether a text may end there, and where the next characters lead."""
-        self.ways.append({})
-        if self.plain[at] is not None:
+    def explore(self, number: int, states: list[State]) -> None:
+        """Find whether a text can end in a state, and where the next characters lead."""
+        edges: dict[int, CharSet] = {}
+        self.edges.append(edges)
+        if self.plain[number] is not None:
             self.accepts.append(False)
             return
-        states = sorted(self.sets[at])
-        found = frozenset().union(*(v for s in states for v in self.may_end(s).values()))
+        found = frozenset().union(*(v for s in states for v in self.can_end(s).values()))
         if len(found) > 1:
-            raise Undecided(self.example(at))
+            raise Undecided(self.example(number))
         self.accepts.append(found == {True})
-        rows = [self.owner.after(state) for state in states]
-        for chars in self.owner.partition(frozenset(c for row in rows for c, _ in row)):
+        rows = [self.automaton.after(state) for state in states]
+        for chars in self.automaton.partition(frozenset(c for row in rows for c, _ in row)):
             one = chars.ranges[0][0]
             then = frozenset(next(s for c, s in row if one in c) for row in rows)
             if all(formula == FALSE for _, formula in then):
                 continue
             target = self.number(then)
-            if target == len(self.came_by):
-                self.came_by.append((at, chars.shortest().decode()))
-            self.ways[at][target] = self.ways[at].get(target, charset([])) | chars
+            if target == len(self.reached_from):
+                self.reached_from.append((number, chars.shortest().decode()))
+            edges[target] = edges.get(target, charset([])) | chars
 
-    def may_end(self, state: tuple) -> dict[str, frozenset[bool]]:
-        """Whether the expression may end here, by an example of what follows; both where more must be known."""
+    def can_end(self, state: State) -> Mapping[str, frozenset[bool]]:
+        """Return whether the expression can end here, by an example of what follows; both where that doesn't decide."""
         if state not in self.verdicts:
-            ended = self.owner.ended(state)
-            out = {"": frozenset([self.owner.met_at_end(ended)])} if self.after.edge else {}
-            for chars, then in self.owner.after_end(ended) if self.after.chars else ():
+            ended = self.automaton.ended(state)
+            out = {"": frozenset([self.automaton.met_at_end(ended)])} if self.after.edge else {}
+            for chars, then in self.automaton.after_end(ended) if self.after.chars else ():
                 if chars.meets(self.after.chars):
                     out[(chars & self.after.chars).shortest().decode()] = self.outcomes(then)
             self.verdicts[state] = out
         return self.verdicts[state]
 
-    def outcomes(self, state: tuple) -> frozenset[bool]:
-        """Whether `state` is met by the texts that may follow: some are, some aren't."""
-        out, seen, work = set(), {state}, [state]
+    def outcomes(self, state: State) -> frozenset[bool]:
+        """Return whether the texts that can follow meet `state`: True if some do, False if some don't."""
+        out: set[bool] = set()
+        seen, work = {state}, [state]
         while work and len(out) < 2:
             top = work.pop()
             if top[1] in (FALSE, TRUE):
                 out.add(top[1] == TRUE)
                 continue
-            out.add(self.owner.met_at_end(self.owner.ended(top)))
-            for _, then in self.owner.after(top):
+            out.add(self.automaton.met_at_end(self.automaton.ended(top)))
+            for _, then in self.automaton.after(top):
                 if then not in seen:
                     seen.add(then)
                     work.append(then)
         return frozenset(out)
 
-    def text(self, at: int) -> str:
-        """A text that leads to state `at`."""
+    def text(self, number: int) -> str:
+        """Return a text that leads to a state."""
         out = ""
-        while at != self.start:
-            at, char = self.came_by[at]
+        while number != self.start:
+            number, char = self.reached_from[number]
             out = char + out
         return out
 
-    def example(self, at: int) -> str:
-        """How what stands beside the text that leads to `at` decides whether it is read."""
-        text = self.text(at)
+    def example(self, number: int) -> str:
+        """Say how what stands beside the text that leads to a state decides whether it is read."""
+        text = self.text(number)
         seen: dict[bool, tuple[str, str]] = {}
         for before, state in self.starts:
             for char in text:
-                state = next(then for chars, then in self.owner.after(state) if ord(char) in chars)
-            verdicts = self.may_end(state)
+                state = next(then for chars, then in self.automaton.after(state) if ord(char) in chars)
+            verdicts = self.can_end(state)
             for after, found in verdicts.items():
                 if len(found) > 1:
                     return f"{text!r} is read or not by more than the one character {after!r} behind it"
@@ -203,55 +203,56 @@ class _States:
         return f"{text!r} is read after {_shown(yes, 'the start')}, not after {_shown(no, 'the start')}"
 
     def rules(self, name: str) -> tuple[Node, dict[str, Rule]]:
-        """The automaton as a node, with a rule for every state that a chain of characters does not lead through."""
+        """Return the automaton as a node and rules: one for every state but those in the middle of a single path."""
         if not any(self.accepts) and all(node is None for node in self.plain):
             return NEVER, {}
         users = [0] * len(self.sets)
-        for ways in self.ways:
-            for target in ways:
+        for edges in self.edges:
+            for target in edges:
                 users[target] += 1
         users[self.start] += 1
 
-        def inline(at: int) -> bool:
-            single = len(self.ways[at]) + self.accepts[at] <= 1
-            return self.plain[at] is not None or (users[at] == 1 and single and at not in self.ways[at])
+        def inline(state: int) -> bool:
+            single = len(self.edges[state]) + self.accepts[state] <= 1
+            return self.plain[state] is not None or (users[state] == 1 and single and state not in self.edges[state])
 
-        def lead(at: int) -> Node:
-            items = []
-            while inline(at) and self.plain[at] is None and self.ways[at]:
-                ((target, chars),) = self.ways[at].items()
-                items.append(_reading(chars))
-                at = target
-            if self.plain[at] is not None:
-                items.append(self.plain[at])
-            elif not inline(at):
-                items.append(Call(rule_name(at)))
-            elif not self.accepts[at]:
+        def path(state: int) -> Node:
+            """Everything from `state` on: a row of characters, then a call or a plain node."""
+            items: list[Node] = []
+            while inline(state) and self.plain[state] is None and self.edges[state]:
+                ((target, chars),) = self.edges[state].items()
+                items.append(_one_of(chars))
+                state = target
+            plain = self.plain[state]
+            if plain is not None:
+                items.append(plain)
+            elif not inline(state):
+                items.append(Call(rule_name(state)))
+            elif not self.accepts[state]:
                 items.append(NEVER)
             return nodes.seq(items)
 
-        def body(at: int) -> Node:
-            again = self.ways[at].get(at)
-            ways = [
-                nodes.seq([_reading(chars), lead(target)]) for target, chars in self.ways[at].items() if target != at
-            ]
-            here = nodes.alt([*ways, EMPTY] if self.accepts[at] else ways)
-            return nodes.seq([nodes.repeat(_reading(again), 0, None), here]) if again else here
+        def body(state: int) -> Node:
+            loop = self.edges[state].get(state)
+            edges = [(target, chars) for target, chars in self.edges[state].items() if target != state]
+            ways = [nodes.seq([_one_of(chars), path(target)]) for target, chars in edges]
+            after = nodes.alt([*ways, EMPTY] if self.accepts[state] else ways)
+            return nodes.seq([nodes.repeat(_one_of(loop), 0, None), after]) if loop else after
 
-        def rule_name(at: int) -> str:
-            return f"{name}${at}"
+        def rule_name(state: int) -> str:
+            return f"{name}${state}"
 
-        made = [at for at in range(len(self.sets)) if not inline(at)]
-        rules = {rule_name(at): Rule(rule_name(at), body(at)) for at in made if at != self.start}
+        own_rule = [state for state in range(len(self.sets)) if not inline(state)]
+        rules = {rule_name(s): Rule(rule_name(s), body(s)) for s in own_rule if s != self.start}
         if inline(self.start):
-            return lead(self.start), rules
-        if users[self.start] == 1:  # nothing comes back to it
+            return path(self.start), rules
+        if users[self.start] == 1:  # nothing leads back to it
             return body(self.start), rules
         rules[rule_name(self.start)] = Rule(rule_name(self.start), body(self.start))
         return Call(rule_name(self.start)), rules
 
 
-def _reading(chars: CharSet) -> Node:
+def _one_of(chars: CharSet) -> Node:
     low, high = chars.ranges[0]
     return nodes.literal(chr(low)) if len(chars.ranges) == 1 and low == high else Chars(chars)
 

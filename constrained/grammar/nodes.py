@@ -1,4 +1,4 @@
-"""The tree a grammar is read into: eleven kinds of node, nothing else.
+"""The tree that a grammar is read into: eleven types of node, and functions that build them in a normal form.
 
 Nodes are compared by identity. The automaton walks them lazily, so a node costs
 nothing until generation reaches it; in particular a bounded repeat stays one node.
@@ -6,11 +6,13 @@ nothing until generation reaches it; in particular a bounded repeat stays one no
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TypeVar, cast
 
 from constrained.grammar.charset import CharSet, charset
-from constrained.grammar.source import Source
+from constrained.grammar.source import SourceSpan
 
 
 class Node:
@@ -19,37 +21,17 @@ class Node:
     __slots__ = ()
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a piece of text stands in its grammar.
-
-    Attributes
-    ----------
-    definition : str
-        The rule or terminal it is written in.
-    line, column : int
-        One-based.
-    source : Source
-        The file: the grammar's own, or one that it imports.
-    """
-
-    definition: str
-    line: int
-    column: int
-    source: Source
-
-
 @dataclass(frozen=True, eq=False)
 class Literal(Node):
-    """Exactly these bytes; `joined` are the (offset, place) of neighbours that were joined to it."""
+    """Exactly these bytes; `joined` are the (offset, span) of neighbours that were joined to it."""
 
     data: bytes
-    place: Place | None = None
-    joined: tuple[tuple[int, Place | None], ...] = ()
+    span: SourceSpan | None = None
+    joined: tuple[tuple[int, SourceSpan | None], ...] = ()
 
-    def place_at(self, offset: int) -> Place | None:
+    def span_at(self, offset: int) -> SourceSpan | None:
         """Where the byte at `offset` is written."""
-        return next((place for start, place in reversed(self.joined) if start <= offset), self.place)
+        return next((span for start, span in reversed(self.joined) if start <= offset), self.span)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +39,7 @@ class Chars(Node):
     """One character of a set."""
 
     chars: CharSet
-    place: Place | None = None
+    span: SourceSpan | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +47,7 @@ class Choices(Node):
     """One of several texts; `values` are sorted and distinct, so a prefix is a range."""
 
     values: tuple[bytes, ...]
-    place: Place | None = None
+    span: SourceSpan | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +59,14 @@ class Seq(Node):
 
 @dataclass(frozen=True, eq=False)
 class Alt(Node):
-    """Any one; no items: nothing at all, not even the empty text."""
+    """Any one of the items; no items: no text at all, not even the empty one."""
 
     items: tuple[Node, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Node):
-    """`low` to `high` times (`high` None: without end)."""
+    """`low` to `high` times (`high` None: no upper bound)."""
 
     item: Node
     low: int
@@ -115,36 +97,48 @@ class Slot(Node):
 
 @dataclass(frozen=True, eq=False)
 class Related(Node):
-    """One of the values of a slot that stand in a relation to another (`grammars/relations.lark`).
+    """Those values of a slot that stand in a relation to another value (`grammars/relations.lark`).
 
-    `values`: a Slot, or a Related node; `to`: the Var or Literal of the value that they stand in relation to.
+    Attributes
+    ----------
+    relation : str
+        One of `AT`, `ANOTHER`, `NEXT`, `BEFORE`, `FIRST`.
+    values : Slot or Related
+        The values to choose among.
+    to : Var, Literal or None
+        The value that they are related to.
     """
 
     relation: str
-    values: Node
+    values: Slot | Related
     to: Node | None = None
 
     @property
     def slot(self) -> Slot:
-        """Whose values they are."""
+        """The slot whose values they are."""
         return self.values if isinstance(self.values, Slot) else self.values.slot
+
+
+ScopeValue = bytes | tuple[bytes, ...] | Node
 
 
 @dataclass(frozen=True, eq=False)
 class Scoped(Node):
-    """`node` with its template parameters given: how a path is taken up again after an action.
+    """`node` with values for its template parameters: where a path continues after an action.
 
     `values`: parameter -> bytes (bound), a tuple of bytes (one of these), or a Scoped node.
     """
 
     node: Node
-    values: dict
+    values: Mapping[str, ScopeValue]
 
     def texts(self) -> list[bytes]:
-        """Every text among the values."""
-        return [
-            t for v in self.values.values() if not isinstance(v, Node) for t in ((v,) if isinstance(v, bytes) else v)
-        ]
+        """Return every text among the values."""
+        texts: list[bytes] = []
+        for value in self.values.values():
+            if not isinstance(value, Node):
+                texts += (value,) if isinstance(value, bytes) else value
+        return texts
 
 
 @dataclass(frozen=True)
@@ -157,65 +151,89 @@ class Rule:
     line: int | None = field(default=None, compare=False)
 
 
+AT, ANOTHER, NEXT, BEFORE, FIRST = RELATIONS = ("at", "another", "next", "before", "first")
+"""The relations of `grammars/relations.lark`."""
+
 STEP = "_STEP"
 """The declared terminal that ends one action; unbound, a text ends there."""
 
 EMPTY = Seq(())
+"""The empty text."""
+
 NEVER = Alt(())
+"""No text."""
+
+
+# Building: each function returns an equivalent, simpler node where there is one
 
 
 def literal(text: str | bytes) -> Node:
-    """`text` as a node."""
+    """Exactly `text`."""
     data = text.encode() if isinstance(text, str) else text
     return Literal(data) if data else EMPTY
 
 
-_MANY = 16
+def choices(values: Iterable[bytes], span: SourceSpan | None = None) -> Node:
+    """One of `values`."""
+    ordered = tuple(sorted(set(values)))
+    if not ordered:
+        return NEVER
+    if len(ordered) > 1:
+        return Choices(ordered, span)
+    return Literal(ordered[0], span) if ordered[0] else EMPTY
 
 
-def _counted(parts: list[Node]) -> list[Node]:
-    """Long rows of the same repeat as one: ``x? x? ...``, which can be passed in very many ways, is ``x{0,n}``."""
+def seq(items: Iterable[Node]) -> Node:
+    """Items in order: nested sequences are flattened and neighbouring literals joined."""
+    parts = [p for item in items for p in (item.items if isinstance(item, Seq) else (item,))]
+    if any(part is NEVER for part in parts):
+        return NEVER
+    if len(parts) >= _MANY_REPEATS:
+        parts = _merge_repeats(parts)
+    flat: list[Node] = []
+    for literals, group in groupby(parts, lambda p: isinstance(p, Literal)):
+        run = list(group)
+        flat += [_join(cast(list[Literal], run))] if literals and len(run) > 1 else run
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
 
-    def same(part: Node):
-        return shape(part.item) if isinstance(part, Repeat) and not isinstance(part.item, (Seq, Alt, Repeat)) else part
+
+def _join(literals: list[Literal]) -> Literal:
+    spans: list[tuple[int, SourceSpan | None]] = []
+    offset = 0
+    for part in literals:
+        spans += [(offset, part.span), *((offset + inner, span) for inner, span in part.joined)]
+        offset += len(part.data)
+    changes = [(offset, span) for (offset, span), (_, before) in zip(spans[1:], spans) if span != before]
+    return Literal(b"".join(part.data for part in literals), literals[0].span, tuple(changes))
+
+
+_MANY_REPEATS = 16
+
+
+def _merge_repeats(parts: list[Node]) -> list[Node]:
+    """Write ``x? x? x? ...`` as ``x{0,n}``: a long row of equal repeats can be read in exponentially many ways."""
+
+    def key(part: Node):
+        simple = isinstance(part, Repeat) and isinstance(part.item, (Literal, Chars, Choices, Call, Var, Slot, Related))
+        return shape(part.item) if isinstance(part, Repeat) and simple else part
 
     out: list[Node] = []
-    for _, group in groupby(parts, same):
+    for _, group in groupby(parts, key):
         row = list(group)
-        if len(row) >= _MANY and isinstance(row[0], Repeat):
-            high = None if any(r.high is None for r in row) else sum(r.high for r in row)
-            low = sum(r.low for r in row)
+        first = row[0]
+        if len(row) >= _MANY_REPEATS and isinstance(first, Repeat):
+            repeats = [part for part in row if isinstance(part, Repeat)]
+            low = sum(part.low for part in repeats)
+            highs = [part.high for part in repeats if part.high is not None]
+            high = sum(highs) if len(highs) == len(repeats) else None
             if max(low, high or 0) < 2**31:  # what a counter holds
-                row = [Repeat(row[0].item, low, high)]
+                row = [Repeat(first.item, low, high)]
         out += row
     return out
 
 
-def seq(items) -> Node:
-    """Items in order, nested sequences flattened and neighbouring literals joined."""
-    parts = [p for item in items for p in (item.items if isinstance(item, Seq) else (item,))]
-    if any(part is NEVER for part in parts):
-        return NEVER
-    if len(parts) >= _MANY:
-        parts = _counted(parts)
-    flat: list[Node] = []
-    for literals, group in groupby(parts, lambda p: isinstance(p, Literal)):
-        run = list(group)
-        flat += [_joined(run)] if literals and len(run) > 1 else run
-    return flat[0] if len(flat) == 1 else Seq(tuple(flat)) if flat else EMPTY
-
-
-def _joined(run: list[Literal]) -> Literal:
-    places, at = [], 0
-    for part in run:
-        places += [(at, part.place), *((at + offset, place) for offset, place in part.joined)]
-        at += len(part.data)
-    places = [(at, place) for (at, place), (_, before) in zip(places[1:], places) if place != before]
-    return Literal(b"".join(p.data for p in run), run[0].place, tuple(places))
-
-
-def alt(items) -> Node:
-    """Any one of the items; literals among them become one sorted choice."""
+def alt(items: Iterable[Node]) -> Node:
+    """Any one of the items: nested alternatives are flattened, literals among them become one sorted choice."""
     flat: list[Node] = []
     for item in items:
         flat.extend(item.items if isinstance(item, Alt) else (item,))
@@ -223,17 +241,9 @@ def alt(items) -> Node:
     if len(texts) > 1:
         values = {v for t in texts for v in ((t.data,) if isinstance(t, Literal) else t.values)}
         flat = [i for i in flat if not isinstance(i, (Literal, Choices))]
-        flat.insert(0, placed(choices(values), texts[0].place))
+        flat.insert(0, choices(values, texts[0].span))
     unique = list(dict.fromkeys(flat))  # by identity
     return unique[0] if len(unique) == 1 else Alt(tuple(unique)) if unique else NEVER
-
-
-def choices(values) -> Node:
-    """One of `values` (bytes)."""
-    ordered = tuple(sorted(set(values)))
-    if not ordered:
-        return NEVER
-    return literal(ordered[0]) if len(ordered) == 1 else Choices(ordered)
 
 
 def repeat(item: Node, low: int, high: int | None) -> Node:
@@ -247,60 +257,78 @@ def repeat(item: Node, low: int, high: int | None) -> Node:
     if low == 0 and high is None and isinstance(item, Repeat) and item.low <= 1 and item.high is None:
         return Repeat(item.item, 0, None)
     if low <= 1 and high is None and isinstance(item, Alt):
-        return _free_text(item, low)
+        return _repeat_alternatives(item, low)
     return Repeat(item, low, high)
 
 
-def _free_text(item: Alt, low: int) -> Node:
-    """``(C | x)*`` as ``C* (x C*)*``: a run of characters is the automaton's quick case, one in a choice is not."""
+def _repeat_alternatives(item: Alt, low: int) -> Node:
+    """Write ``(C | x)*`` as ``C* (x C*)*``: the automaton is fastest in a run of characters of one set."""
     chars = [i for i in item.items if isinstance(i, Chars)]
     others = alt([i for i in item.items if not isinstance(i, Chars)])
     if not chars or others is NEVER:
         return Repeat(item, low, None)
-    one = (
-        chars[0]
-        if len(chars) == 1
-        else Chars(charset([r for c in chars for r in c.chars.ranges]), place=chars[0].place)
-    )
+    one = chars[0] if len(chars) == 1 else Chars(charset(r for c in chars for r in c.chars.ranges), chars[0].span)
     run = Repeat(one, 0, None)
     every = seq([run, Repeat(seq([others, run]), 0, None)])
     return seq([item, every]) if low else every
 
 
-def placed(node: Node, place: Place | None) -> Node:
-    """`node`, just made and used nowhere else, with what reads text in it told where it is written."""
-    if isinstance(node, Literal) and node.place is None:  # most often
-        object.__setattr__(node, "place", place)
+def related(relation: str, arguments: Sequence[Node]) -> Related:
+    """Return the node of a relation with its arguments.
+
+    Raises
+    ------
+    ValueError
+        The arguments don't fit; the message says why.
+    """
+    if relation not in RELATIONS or len(arguments) != (1 if relation == FIRST else 2):
+        raise ValueError("no such relation")
+    values, *to = arguments
+    if not isinstance(values, Related) and not (isinstance(values, Slot) and values.name != STEP):
+        raise ValueError("what comes first is a slot, a `%declare`d terminal, or a relation of one")
+    if relation == AT and isinstance(values, Related):
+        raise ValueError("what comes first is a slot, which is bound by key")
+    if to and not isinstance(to[0], (Var, Literal)):
+        raise ValueError("what a value is related to is a template's parameter, or a text")
+    return Related(relation, values, *to)
+
+
+def with_span(node: Node, span: SourceSpan | None) -> Node:
+    """Record where `node`, just made and used nowhere else, is written; return it."""
+    if isinstance(node, Literal) and node.span is None:  # the usual case
+        object.__setattr__(node, "span", span)
         return node
-    for part in walk(node) if place else ():
-        if isinstance(part, (Literal, Chars, Choices)) and part.place is None:
-            object.__setattr__(part, "place", place)
+    for part in walk(node) if span else ():
+        if isinstance(part, (Literal, Chars, Choices)) and part.span is None:
+            object.__setattr__(part, "span", span)
     return node
 
 
+# Looking at a tree; folds, rewriting and fixed points are in `traverse`
+
+
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below `node`."""
-    kind = type(node)
-    if kind is Seq or kind is Alt:
+    """Return the nodes directly below `node`; a scope's are not among them."""
+    if isinstance(node, (Seq, Alt)):
         return node.items
-    if kind is Repeat:
+    if isinstance(node, Repeat):
         return (node.item,)
-    if kind is Call:
+    if isinstance(node, Call):
         return node.args
-    if kind is Related:
+    if isinstance(node, Related):
         return (node.values,) if node.to is None else (node.values, node.to)
     return ()
 
 
 def scoped_children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below `node`, those inside a scope and its values included."""
+    """Return the nodes directly below `node`, those inside a scope and its values included."""
     if isinstance(node, Scoped):
         return (node.node, *(v for v in node.values.values() if isinstance(v, Node)))
     return children(node)
 
 
-def walk(node: Node, scopes: bool = False):
-    """`node` and every node below it; with `scopes`, those inside scopes and their values, too."""
+def walk(node: Node, scopes: bool = False) -> Iterator[Node]:
+    """Iterate over `node` and every node below it; with `scopes`, also over those inside scopes and their values."""
     below = scoped_children if scopes else children
     stack = [node]
     while stack:
@@ -309,53 +337,38 @@ def walk(node: Node, scopes: bool = False):
         stack.extend(below(top))
 
 
-def arguments(rules: dict[str, Rule]) -> dict[tuple[str, str], list[tuple[str, Node]]]:
-    """(rule, parameter) -> (calling rule, argument) of every call."""
-    out: dict[tuple[str, str], list[tuple[str, Node]]] = {}
-    for rule in rules.values():
-        for node in walk(rule.body):
-            if isinstance(node, Call):
-                for name, arg in zip(rules[node.rule].params, node.args):
-                    out.setdefault((node.rule, name), []).append((rule.name, arg))
-    return out
+N = TypeVar("N", bound=Node)
 
 
-def size(node: Node) -> int:
-    """How many nodes :func:`walk` visits, scopes included: parts that are shared count each time."""
-    sizes: dict[int, int] = {}
-    work = [node]
-    while work:
-        top = work[-1]
-        below = scoped_children(top)
-        missing = [b for b in below if id(b) not in sizes]
-        if missing:
-            work += missing
-        else:
-            sizes[id(work.pop())] = 1 + sum(sizes[id(b)] for b in below)
-    return sizes[id(node)]
+def find(node: Node, kind: type[N]) -> Iterator[N]:
+    """Iterate over the nodes of one type in `node`."""
+    return (part for part in walk(node) if isinstance(part, kind))
 
 
-def ends_action(node: Node) -> bool:
-    """Whether an action ends within `node`: what comes after is the action's own (`knowledge.graph`), not to be joined."""
-    return any(isinstance(part, Slot) and part.name == STEP for part in walk(node))
+def has_step(node: Node) -> bool:
+    """Whether an action ends within `node`."""
+    return any(slot.name == STEP for slot in find(node, Slot))
 
 
 def shape(node: Node) -> tuple:
-    """Equal for nodes that read the same in the same way."""
-    own = {
-        Literal: lambda: (node.data,),
-        Choices: lambda: (node.values,),
-        Chars: lambda: (id(node.chars),),  # interned
-        Repeat: lambda: (node.low, node.high),
-        Call: lambda: (node.rule,),
-        Var: lambda: (node.name,),
-        Slot: lambda: (node.name,),
-        Related: lambda: (node.relation,),
-        Scoped: lambda: (shape(node.node), *((k, _value_shape(v)) for k, v in sorted(node.values.items()))),
-    }.get(type(node), tuple)()
-    return (type(node), *own, *map(shape, children(node)))
-
-
-def _value_shape(value):
-    """The shape of a scope's value: a node, or texts."""
-    return shape(value) if isinstance(value, Node) else value
+    """Return a key that is equal for nodes that read the same texts in the same way."""
+    below = tuple(map(shape, children(node)))
+    match node:
+        case Literal():
+            return (Literal, node.data)
+        case Choices():
+            return (Choices, node.values)
+        case Chars():
+            return (Chars, id(node.chars))  # character sets are interned
+        case Repeat():
+            return (type(node), node.low, node.high, *below)
+        case Call():
+            return (Call, node.rule, *below)
+        case Var() | Slot():
+            return (type(node), node.name)
+        case Related():
+            return (Related, node.relation, *below)
+        case Scoped():
+            values = ((k, shape(v) if isinstance(v, Node) else v) for k, v in sorted(node.values.items()))
+            return (Scoped, shape(node.node), *values)
+    return (type(node), *below)

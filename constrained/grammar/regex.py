@@ -129,7 +129,7 @@ _POSSESSIVE = getattr(C, "POSSESSIVE_REPEAT", None)
 def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bool = True) -> Node:
     """The language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
 
-    Where the pattern looks around, the node holds `Look` nodes for `lookaround.settle`.
+    Where the pattern looks around, the node holds `Look` nodes for `lookaround.eliminate_lookaround`.
 
     Parameters
     ----------

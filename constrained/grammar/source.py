@@ -1,10 +1,10 @@
-"""Where a grammar's text comes from, and where in it something is wrong."""
+"""Where a grammar's text comes from, and places in it."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -16,34 +16,39 @@ SHIPPED = next((f for f in (_PACKAGE / "grammars", _PACKAGE.parent / "grammars")
 """The grammars that ship: inside the package in a wheel, beside it in a checkout."""
 
 LIBRARIES = frozenset({"relations"})
-"""Files among them that are only imported from."""
+"""Shipped files that are only imported from."""
 
 _CONTEXT = 160  # characters of a line that an error shows
 
 
 @dataclass(frozen=True)
 class Source:
-    """A grammar's text and the name it goes by in messages."""
+    """A grammar's text and the name it goes by in messages; `path` is None for text that is no file's."""
 
     text: str
     name: str
     path: Path | None
 
     @cached_property
-    def _lines(self) -> list[int]:
-        """Where each line begins."""
+    def _line_starts(self) -> list[int]:
         return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
-    def place(self, at: int) -> tuple[int, int]:
-        """One-based line and column of an offset."""
-        line = bisect_right(self._lines, at)
-        return line, at - self._lines[line - 1] + 1
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """Return the one-based line and column of an offset."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def span(self, offset: int, length: int = 0, definition: str | None = None) -> SourceSpan:
+        """Return the span of `length` characters from `offset`; see :class:`SourceSpan`."""
+        line, column = self.line_column(offset)
+        end_line, end_column = self.line_column(offset + length) if length else (line, column)
+        return SourceSpan(self, line, column, end_line, end_column, definition)
 
     def context(self, line: int, column: int) -> str:
-        """The line, with a caret below the column; a long one cut to what is around it."""
-        if not 1 <= line <= len(self._lines):
+        """Return the line, with a caret below the column; a long line is cut to the part around it."""
+        if not 1 <= line <= len(self._line_starts):
             return ""
-        start = self._lines[line - 1]
+        start = self._line_starts[line - 1]
         end = self.text.find("\n", start)
         length = (len(self.text) if end < 0 else end) - start
         first = max(0, min(column - _CONTEXT // 2, length - _CONTEXT)) if length > _CONTEXT else 0
@@ -54,20 +59,83 @@ class Source:
             shown, before = f"...{shown}", f"   {before}"
         return f"{shown}{'...' if first + _CONTEXT < length else ''}\n{before}^"
 
-    def error(self, message: str, name: str | None = None, hint: str | None = None, line=None, column=None):
-        """A GrammarError at `line`/`column`, or where `name` first stands in the text."""
-        if line is None and name:
-            found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", blank_comments(self.text))
-            if found:
-                line, column = self.place(found.start())
-        if line is not None and column is None:
-            column = 1
-        context = self.context(line, column) if line is not None else ""
+    def error(
+        self, message: str, hint: str | None = None, line: int | None = None, column: int | None = None
+    ) -> GrammarError:
+        """Return a GrammarError at `line` and `column`, where they are known."""
+        if line is None:
+            return GrammarError(message, hint=hint, source=self.name)
+        column = column or 1
+        context = self.context(line, column)
         return GrammarError(message, line=line, column=column, context=context, hint=hint, source=self.name)
 
 
-def read_source(text_or_path, limits: Limits = DEFAULT) -> Source:
-    """Grammar text, a path, or the name of a grammar that ships, as a :class:`Source`; a source as it is.
+@dataclass(frozen=True)
+class SourceSpan:
+    """Where something is written.
+
+    Attributes
+    ----------
+    source : Source
+        The file: the grammar's own, or one that it imports.
+    line, column : int
+        One-based, of the first character; line 0 stands for the file as a whole.
+    end_line, end_column : int
+        Of the position after the last character; the same position where the length is not known.
+    definition : str or None
+        The rule or terminal in whose definition it stands.
+    rule : str or None
+        The rule whose text it is part of, where that is known: the terminals of a rule are defined elsewhere.
+    """
+
+    source: Source = field(repr=False)
+    line: int = 0
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    definition: str | None = None
+    rule: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.source.name}:{self.line}:{self.column}" if self.line else self.source.name
+        if self.definition is None:
+            return place
+        if self.rule in (None, self.definition):
+            return f"{'terminal' if self.definition.isupper() else 'rule'} {self.definition}, {place}"
+        return f"{self.definition} in rule {self.rule}, {place}"
+
+    @property
+    def end(self) -> int | None:
+        """The column after the last character; None where it is on another line, or not known."""
+        return self.end_column if self.end_line == self.line and self.end_column > self.column else None
+
+    @property
+    def context(self) -> str:
+        """The line, with a caret under the first character."""
+        return self.source.context(self.line, self.column)
+
+    def error(self, message: str, hint: str | None = None) -> GrammarError:
+        """Return a GrammarError here."""
+        return self.source.error(message, hint=hint, line=self.line, column=self.column)
+
+    def for_error(self) -> dict:
+        """Return the place as the keywords that :class:`GrammarError` takes."""
+        return {"line": self.line, "column": self.column, "context": self.context, "source": self.source.name}
+
+    def to_dict(self) -> dict:
+        """Return plain data for JSON."""
+        return {
+            "rule": self.rule,
+            "definition": self.definition,
+            "source": self.source.name,
+            "line": self.line or None,
+            "column": self.column or None,
+            "context": self.context,
+        }
+
+
+def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> Source:
+    """Return grammar text, the file at a path, or the shipped grammar of a name as a :class:`Source`.
 
     One line without a colon, or that ends in ``.lark``, is a path or a name.
     """
@@ -92,7 +160,7 @@ def read_source(text_or_path, limits: Limits = DEFAULT) -> Source:
 
 
 def read_file(path: Path, limits: Limits) -> Source:
-    """A `.lark` file; a byte order mark, as some editors write it, is no part of its text.
+    """Read a `.lark` file; a byte order mark, as some editors write it, is left out.
 
     Raises
     ------
@@ -101,7 +169,7 @@ def read_file(path: Path, limits: Limits) -> Source:
     GrammarError
         It is too large, or not UTF-8.
     """
-    if path.exists() and not path.is_file():  # a folder; or a device, which might never end
+    if path.exists() and not path.is_file():  # a folder, or a device that might never end
         raise OSError("it is not a file")
     size = path.stat().st_size
     limits.check("characters", size // 4, f"{path.name} has {size:,} bytes")
@@ -112,10 +180,5 @@ def read_file(path: Path, limits: Limits) -> Source:
 
 
 def shipped_names() -> list[str]:
-    """The grammars that ship, by the name `from_lark` takes."""
+    """Return the names of the grammars that ship, as `from_lark` takes them."""
     return sorted({str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.rglob("*.lark")} - LIBRARIES)
-
-
-def blank_comments(text: str) -> str:
-    """`text` with its comment lines turned into spaces."""
-    return re.sub(r"(?m)^[ \t]*(//|#).*$", lambda m: " " * len(m[0]), text)

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from constrained import html
+from constrained.automaton import Grammar
 from constrained.errors import GrammarError, KnowledgeError
-from constrained.grammar import Grammar, read_lark, read_source
+from constrained.grammar import read_lark, read_source
 from constrained.grammar.json_schema import Options
+from constrained.grammar.lark_outline import rule_comments
 from constrained.grammar.nodes import EMPTY, STEP, Rule
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
-from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.description import graph_table, prompt_text, successors
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.picture import to_mermaid, to_svg

@@ -6,9 +6,9 @@ stacks become nodes, with the template parameters that are already fixed.
 
 from __future__ import annotations
 
-from constrained.automaton import positions
+from constrained.automaton import Grammar, positions
 from constrained.automaton.graph_stack import forks_below
-from constrained.grammar import STEP, Grammar
+from constrained.grammar import STEP
 from constrained.grammar.nodes import (
     EMPTY,
     NEVER,
@@ -24,8 +24,8 @@ from constrained.grammar.nodes import (
     alt,
     repeat,
     seq,
-    size,
 )  # fmt: skip
+from constrained.grammar.traverse import size
 from constrained.limits import Limits
 
 

@@ -14,8 +14,8 @@ from functools import cache
 from itertools import combinations
 from typing import Any
 
+from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError
-from constrained.grammar import Grammar
 
 MAX_ACTIONS = 10
 """Actions of a draft at most: 2 to this power lists of them are offered."""

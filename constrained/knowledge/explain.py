@@ -8,15 +8,14 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from constrained.automaton import Vocabulary, compile_grammar, positions
+from constrained.automaton import Grammar, Vocabulary, compile_grammar, positions
 from constrained.automaton.automaton import State
 from constrained.automaton.explain import Trace, expected_text
 from constrained.errors import GrammarError, KnowledgeError
-from constrained.grammar import STEP, Grammar, read_lark, read_source
+from constrained.grammar import STEP, read_lark, read_source
 from constrained.grammar.nodes import Related, Slot, Var
-from constrained.grammar.relations import stand_ins
-from constrained.grammar.source import Source
-from constrained.grammar.source_map import SourceMap, Spot
+from constrained.grammar.source import Source, SourceSpan
+from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.diagnosis import longest_prefix
 from constrained.knowledge.path_state import PathState, action_bytes
@@ -43,7 +42,7 @@ class Expected:
         In words: texts in quotes, characters as a regular expression, or an end.
     kind : str
         "text", "value" (of a slot or parameter), "characters" or "end".
-    spot : Spot or None
+    spot : SourceSpan or None
         The rule that says so; None for the end of the whole text.
     slot : str or None
         The slot that a value is of.
@@ -53,7 +52,7 @@ class Expected:
 
     text: str
     kind: str
-    spot: Spot | None
+    spot: SourceSpan | None
     slot: str | None = None
     count: int = 1
 
@@ -80,7 +79,7 @@ class Explanation:
         After a complete action: the actions that may follow it.
     may_end : bool
         After a complete action: whether the path may end.
-    said_by : Spot or None
+    said_by : SourceSpan or None
         The rule that says what may follow, if that decides.
     meant : list of str
         Beginnings of actions that the text is similar to.
@@ -96,7 +95,7 @@ class Explanation:
     expected: list[Expected] = field(default_factory=list)
     follow: list[str] | None = None
     may_end: bool = False
-    said_by: Spot | None = None
+    said_by: SourceSpan | None = None
     meant: list[str] = field(default_factory=list)
     grammar: Grammar | None = None
 
@@ -110,8 +109,10 @@ class Explanation:
         data = {name: value for name, value in vars(self).items() if name != "grammar"}
         data["read"] = _decoded(self.read)
         data["path"] = [asdict(step) for step in self.path]
-        data["expected"] = [asdict(item) for item in self.expected]
-        data["said_by"] = asdict(self.said_by) if self.said_by else None
+        data["expected"] = [
+            {**vars(item), "spot": item.spot.to_dict() if item.spot else None} for item in self.expected
+        ]
+        data["said_by"] = self.said_by.to_dict() if self.said_by else None
         return {"ok": self.ok, **data}
 
 
@@ -155,7 +156,7 @@ def explain_file(
     if STEP in slots:
         knowledge = ActionKnowledge.from_lark(source, start, source_map=True).bind(**values or {})
         unbound = knowledge.grammar.unbound()
-        return explain_path(knowledge.bind(**stand_ins(knowledge.grammar)), path, text), unbound
+        return explain_path(knowledge.bind(**knowledge.grammar.stand_ins()), path, text), unbound
     if text is not None and path:
         raise GrammarError(
             "give a text or --text, one of the two", hint="this grammar has no actions to make a path of"
@@ -163,7 +164,7 @@ def explain_file(
     source_map = SourceMap(source, rules)
     grammar = Grammar.from_rules(source_map.rules, slots, start, source).bind(**values or {})
     unbound = grammar.unbound()
-    grammar = grammar.bind(**stand_ins(grammar))
+    grammar = grammar.bind(**grammar.stand_ins())
     return explain_text(grammar, source_map, path if text is None else text), unbound
 
 
@@ -208,7 +209,7 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
     else:
         out = explain_text(grammar, source_map, last)
         out.path = done
-    before = source_map.after_step(state.last) if state.path else source_map.of_rule(state.graph.start)
+    before = source_map.after_step(state.last) if state.path else source_map.rule_span(state.graph.start)
     judgement = state.judge(last) if data and out.ok else None
     if judgement and judgement.action is not None:  # a whole action
         after = state.after(last)
@@ -303,7 +304,7 @@ def _expected(trace: Trace, source_map: SourceMap) -> list[Expected]:
     found = dict.fromkeys(_expected_at(p, frame, source_map) for p, frames in trace.at.items() for frame in frames)
 
     def order(e: Expected) -> tuple:
-        return e.kind == "end", e.spot is None, e.spot and (e.spot.line or 0, e.spot.column or 0), e.text
+        return e.kind == "end", e.spot is None, e.spot and (e.spot.line, e.spot.column), e.text
 
     return sorted(found, key=order)
 
@@ -312,7 +313,7 @@ def _expected_at(position: positions.Position, frame: positions.Frame | None, so
     if frame is None:
         return Expected("the end of the text", "end", None)
     node = frame.node
-    spot = source_map.spot(node, position.at if isinstance(position, positions.InLiteral) else 0)
+    spot = source_map.span(node, position.at if isinstance(position, positions.InLiteral) else 0)
     if isinstance(position, positions.StepEnd):
         return Expected("the end of the action", "end", spot)
     text = expected_text(position)

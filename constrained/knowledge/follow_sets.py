@@ -23,11 +23,11 @@ from constrained.grammar.nodes import (
     Seq,
     Slot,
     Var,
-    arguments,
     repeat,
     seq,
     walk,
 )  # fmt: skip
+from constrained.grammar.traverse import call_arguments
 
 Unit = str | tuple[str, str]
 """What is called: a rule, or a (rule, parameter)."""
@@ -52,7 +52,7 @@ class FollowSets:
 
     def __init__(self, rules: dict[str, Rule], start: str):
         self._rules = {name: rules[name] for name in _reachable(rules, start)}
-        self.arguments = arguments(self._rules)
+        self.arguments = call_arguments(self._rules)
         self._first: dict[Unit, First] = {}
         while self._grow_first():
             pass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
 from constrained.errors import KnowledgeError
-from constrained.grammar import Grammar
 from constrained.grammar.nodes import EMPTY, NEVER, Rule
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.continuation import continuation, nonempty

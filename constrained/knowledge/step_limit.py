@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from constrained.grammar import Grammar
+from constrained.automaton import Grammar
 from constrained.grammar.nodes import NEVER, Alt, Call, Node, Repeat, Rule, Scoped, Seq, Var, alt, repeat, seq
 from constrained.knowledge.follow_sets import ends_step, writes_text
 

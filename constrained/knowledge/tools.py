@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from constrained.automaton import Grammar
 from constrained.errors import GrammarError, KnowledgeError, LimitError
-from constrained.grammar import STEP, Grammar, nodes
+from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot

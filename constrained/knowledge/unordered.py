@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
 from constrained.errors import GrammarError
-from constrained.grammar import Grammar
 from constrained.grammar.grammar import texts_in
 from constrained.grammar.nodes import (
+    AT,
     NEVER,
     Call,
     Choices,
@@ -22,7 +23,6 @@ from constrained.grammar.nodes import (
     choices,
     walk,
 )  # fmt: skip
-from constrained.grammar.relations import AT
 from constrained.knowledge.action_graph import ActionGraph
 from constrained.knowledge.diagnosis import longest_prefix
 

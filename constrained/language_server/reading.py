@@ -10,13 +10,12 @@ import warnings
 from pathlib import Path
 
 from constrained.grammar import STEP
+from constrained.grammar.lark_outline import IMPORT, SLOT, OutlineEntry, read_outline, rule_comments, slot_comments
 from constrained.grammar.source import Source
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.description import successors
 from constrained.knowledge.lint import check_file
-from constrained.knowledge.lint.outline import IMPORT, SLOT, Definition, read_outline
 from constrained.language_server.semantic import tokens
 from constrained.subprocesses import serve
 
@@ -25,8 +24,6 @@ MOST_FINDINGS = 200
 
 MOST_WORDS = 1000
 """Characters of each part of a card."""
-
-_DECLARED = re.compile(r"(?m)^[ \t]*%declare[ \t]+([^/\n]*)//[ \t]*(.*)$")
 
 
 def read(text: str, name: str, path: Path | None) -> dict:
@@ -51,7 +48,7 @@ def read(text: str, name: str, path: Path | None) -> dict:
     source = Source(text, name, path)
     checked = check_file(source)
     outline = read_outline(source)
-    words = rule_comments(text) | _declared(text)
+    words = rule_comments(text) | slot_comments(text)
     names = {}
     for called, (definition, *_) in outline.by_name.items():
         place = definition.span
@@ -64,12 +61,7 @@ def read(text: str, name: str, path: Path | None) -> dict:
     }  # fmt: skip
 
 
-def _declared(text: str) -> dict[str, str]:
-    """Slot -> what stands behind its declaration."""
-    return {name: found[2].strip() for found in _DECLARED.finditer(text) for name in found[1].split()}
-
-
-def _card(definition: Definition, words: str, knowledge: ActionKnowledge | None) -> str:
+def _card(definition: OutlineEntry, words: str, knowledge: ActionKnowledge | None) -> str:
     """What a name is, its comment, and of an action what may follow."""
     name, graph = definition.name, knowledge.graph if knowledge else None
     action = graph is not None and name in graph.actions

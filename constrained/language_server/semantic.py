@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from constrained.grammar import STEP
+from constrained.grammar.lark_outline import IMPORT, SLOT, TERMINAL, Outline, OutlineEntry, names_in
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.lint.outline import IMPORT, SLOT, TERMINAL, Definition, Outline, names_in
 
 TYPES = ("function", "class", "type", "variable", "parameter", "macro", "keyword")
 """The protocol's words for actions, other rules, terminals, slots, parameters, what is imported, and `_STEP`."""
@@ -31,7 +31,7 @@ def _tokens(outline: Outline, knowledge: ActionKnowledge | None) -> Iterator[Tok
         place = definition.span
         yield place.line, place.column, (place.end or 0) - place.column, _type(definition, actions), 1
         for used in names_in(definition.options):
-            line, column = outline.source.place(used.at)
+            line, column = outline.source.line_column(used.at)
             known = outline.by_name.get(used.text)
             if used.text in definition.params:
                 yield line, column, len(used.text), PARAMETER, 0
@@ -39,7 +39,7 @@ def _tokens(outline: Outline, knowledge: ActionKnowledge | None) -> Iterator[Tok
                 yield line, column, len(used.text), _type(known[0], actions), 0
 
 
-def _type(definition: Definition, actions: frozenset[str]) -> int:
+def _type(definition: OutlineEntry, actions: frozenset[str]) -> int:
     if definition.name == STEP:
         return END
     if definition.name in actions:

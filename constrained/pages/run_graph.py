@@ -8,8 +8,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from constrained.agents.run_file import digest
+from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError, KnowledgeError
-from constrained.grammar import Grammar, shipped_names
+from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.path_state import action_bytes
 from constrained.knowledge.report import INVALID

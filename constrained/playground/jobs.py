@@ -10,7 +10,6 @@ from constrained.automaton import Vocabulary
 from constrained.automaton.vocabulary import open_vocabulary
 from constrained.environments.household import is_household
 from constrained.grammar import STEP
-from constrained.grammar.relations import stand_ins
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import explain_file, next_tokens
 from constrained.knowledge.lint import Checked, check_file
@@ -22,7 +21,7 @@ from constrained.subprocesses import Send, serve
 def check(request: dict, send: Send) -> None:
     """What is wrong with a text, what is in it, its graph, and how a model reads it."""
     checked = check_file(source_of(request))
-    found = [finding.to_dict(checked.name, checked.line(finding.place)) for finding in checked.findings]
+    found = [finding.to_dict(checked.name, checked.line(finding.span)) for finding in checked.findings]
     send(
         {
             "findings": found[: bounds.FINDINGS],
@@ -79,7 +78,7 @@ def run(request: dict, send: Send) -> None:
     knowledge = ActionKnowledge.from_lark(source_of(request), source_map=True).bind(**request["values"])
     plan = generate_plan(
         request["task"],
-        knowledge.bind(**stand_ins(knowledge.grammar)),
+        knowledge.bind(**knowledge.grammar.stand_ins()),
         strategy=request["strategy"],
         model=request["model"],
         max_steps=request["steps"],

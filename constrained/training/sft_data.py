@@ -21,10 +21,10 @@ from constrained.agents.plan import Step
 from constrained.agents.prompts import ALPACA, build_prompt
 from constrained.agents.step_formats import step_format, step_prompt
 from constrained.agents.strategies.lumos.conversation import asked
+from constrained.automaton import Grammar
 from constrained.environments.data import fields, read_rows
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
 from constrained.training.annotations.convert import converted, training_conversations

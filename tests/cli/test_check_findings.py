@@ -331,7 +331,7 @@ def test_a_file_cut_up_at_random_is_still_answered(data):
         )
     for finding in check_file(text + "\n").findings:
         assert finding.message and finding.why and finding.fix
-        assert finding.place is None or 1 <= finding.place.line <= text.count("\n") + 2
+        assert finding.span is None or 1 <= finding.span.line <= text.count("\n") + 2
 
 
 HOSTILE = {

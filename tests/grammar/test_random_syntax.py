@@ -140,7 +140,7 @@ def check(text: str, exact: bool):
             assert not good
             event("no text at all")
             return
-        assert "{" in text and "can't be turned round" in error.message
+        assert "{" in text and "can't be eliminated" in error.message
         event("a template's left recursion refused")
         return
     event("no short text" if not good else "few texts" if len(good) < 20 else "many texts")

@@ -6,7 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.grammar import STEP, Grammar, shipped_names
+from constrained.automaton import Grammar
+from constrained.grammar import STEP, shipped_names
 from constrained.knowledge.picture import CHAR
 
 KNOWLEDGE = [name for name in shipped_names() if STEP in Grammar.from_lark(name).slots]

@@ -4,7 +4,8 @@ import lark
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.grammar import STEP, Grammar, shipped_names
+from constrained.automaton import Grammar
+from constrained.grammar import STEP, shipped_names
 from constrained.grammar.source import SHIPPED
 
 KNOWLEDGE = [name for name in shipped_names() if STEP in Grammar.from_lark(name).slots]

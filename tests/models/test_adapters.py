@@ -8,10 +8,10 @@ import torch
 from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 
+from constrained.automaton import Grammar
 from constrained.decoding import PrefixCache, generate, generate_batch
 from constrained.environments.household import make_game
 from constrained.errors import ModelError
-from constrained.grammar import Grammar
 from constrained.models import load, load_adapters
 from tests.decoding.test_batch_generation import alone, household_requests
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer

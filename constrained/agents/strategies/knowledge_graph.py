@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from constrained.agents.messages import Asking
 from constrained.agents.plan import Step
 from constrained.agents.prompts import first_that_fits, in_chat_form
-from constrained.grammar import Grammar
+from constrained.automaton import Grammar
 
 if TYPE_CHECKING:  # they import us; networkx takes a fifth of a second
     from networkx import MultiDiGraph

@@ -14,8 +14,8 @@ from constrained.agents.episode import Episode
 from constrained.agents.messages import Asking, Strategy
 from constrained.agents.plan import step_lines
 from constrained.agents.prompts import KEPT_STEPS, first_that_fits, in_chat_form
+from constrained.automaton import Grammar
 from constrained.environments.base import Memory
-from constrained.grammar import Grammar
 
 ROLE = "reflector"
 

@@ -12,11 +12,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
-from constrained.automaton import Vocabulary
+from constrained.automaton import Grammar, Vocabulary
 from constrained.automaton.persist import GrammarWriter
 from constrained.errors import DataError, VocabularyError
 from constrained.files import write_whole
-from constrained.grammar import Grammar
 
 FORMAT = "constrained device tables"
 

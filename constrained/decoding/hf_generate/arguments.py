@@ -13,12 +13,11 @@ from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.streamers import BaseStreamer
 
-from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
+from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
 from constrained.decoding.forward import ALL_LOGITS, NeededLogits, Row
 from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.vocabulary import eos_ids
 from constrained.errors import ConstrainedError, ModelError
-from constrained.grammar import Grammar
 
 MODES = {GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE, GenerationMode.BEAM_SEARCH}
 

@@ -15,7 +15,7 @@ from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteria
 from transformers.generation import logits_process as hf
 from transformers.generation.streamers import BaseStreamer
 
-from constrained.automaton import CompiledGrammar, Matcher, Vocabulary
+from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary
 from constrained.decoding.device import DeviceMatcher, DeviceTables
 from constrained.decoding.device.loop import Prompt, decode_on_device
 from constrained.decoding.hf_generate.arguments import GenerateArguments, dropped_keywords, matchers, read_arguments
@@ -27,7 +27,6 @@ from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.ragged_forward import supports_ragged
 from constrained.decoding.request import Token
 from constrained.errors import ConstrainedError
-from constrained.grammar import Grammar
 
 DEVICE_SETTINGS = {
     hf.TemperatureLogitsWarper: "temperature",

@@ -26,13 +26,12 @@ from outlines.processors.tensor_adapters import tensor_adapters
 from outlines.types.dsl import CFG, JsonSchema, python_types_to_terms, to_regex
 from outlines_core.json_schema import build_regex_from_schema
 
-from constrained.automaton import CompiledGrammar, Vocabulary, compile_grammar
+from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
 from constrained.decoding.bitmask import MaskTransfer, check_width
 from constrained.decoding.hosts.rows import Rows
 from constrained.decoding.vocabulary import logits_width, model_vocabulary
 from constrained.errors import ConstrainedError, VocabularyError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 
 MAX_PIECE = 1 << 16

@@ -20,9 +20,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from constrained.automaton import CompiledGrammar, Matcher, Vocabulary, compile_grammar
+from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError
-from constrained.grammar import Grammar
 from constrained.grammar.source import LIBRARIES, shipped_names
 from constrained.knowledge import ActionKnowledge
 

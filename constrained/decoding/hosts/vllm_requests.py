@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from constrained.automaton import Vocabulary, compile_grammar
+from constrained.automaton import Grammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
 from constrained.decoding.bitmask import MaskTransfer, check_width
 from constrained.decoding.hosts.rows import Follower, not_allowed
 from constrained.decoding.hosts.specification import CompiledCache, check_specification
 from constrained.decoding.vocabulary import eos_ids, model_vocabulary
 from constrained.errors import ConstrainedError
-from constrained.grammar import Grammar
 
 KEY = "constrained"
 """The name in `extra_args` and `vllm_xargs`."""

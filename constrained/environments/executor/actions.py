@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from lark import Lark, Token, Tree, UnexpectedInput
 
+from constrained.automaton import Grammar
 from constrained.errors import ActionError, ConstrainedError
-from constrained.grammar import STEP, Grammar, read_source
+from constrained.grammar import STEP, read_source
 from constrained.grammar.source import SHIPPED
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import Judgement

@@ -13,7 +13,7 @@ from functools import lru_cache
 from constrained.grammar import nodes as n
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.lookaround import settle
+from constrained.grammar.lookaround import eliminate_lookaround
 from constrained.limits import Limits
 
 ANY = charset([(0, MAX_CODE_POINT)])
@@ -24,7 +24,7 @@ class Nfa:
     """The automaton of a tree of characters, as `regex_node` gives it."""
 
     def __init__(self, node: n.Node, limits: Limits):
-        node, self.rules = settle(node, "pattern", Steps(limits))
+        node, self.rules = eliminate_lookaround(node, "pattern", Steps(limits))
         self.limits = limits
         self.edges: list[list[tuple[CharSet, int]]] = []
         self.empty: list[list[int]] = []

@@ -1,7 +1,19 @@
 """What may be wrong with a `.lark` file: each idea in a module, all findings with a place and a fix."""
 
+from constrained.grammar.source import SourceSpan
 from constrained.knowledge.lint.check import Checked, check_file
-from constrained.knowledge.lint.finding import CODES, ERROR, NOTE, SEVERITIES, WARNING, Finding, Span
+from constrained.knowledge.lint.finding import CODES, ERROR, NOTE, SEVERITIES, WARNING, Finding
 from constrained.knowledge.lint.unwritable import Tokens
 
-__all__ = ["CODES", "ERROR", "NOTE", "SEVERITIES", "WARNING", "Checked", "Finding", "Span", "Tokens", "check_file"]
+__all__ = [
+    "CODES",
+    "ERROR",
+    "NOTE",
+    "SEVERITIES",
+    "WARNING",
+    "Checked",
+    "Finding",
+    "SourceSpan",
+    "Tokens",
+    "check_file",
+]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from constrained.grammar import STEP
+from constrained.grammar.lark_outline import RULE, Outline, OutlineEntry, rule_comments
 from constrained.grammar.lark_syntax import Group, Name, Repeated
 from constrained.knowledge.action_graph import START, ActionGraph
-from constrained.knowledge.comments import rule_comments
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.names import holds_step
-from constrained.knowledge.lint.outline import RULE, Definition, Outline
 
 
 def unreachable(outline: Outline, start: str) -> Iterator[Finding]:
@@ -30,7 +29,7 @@ def left_out(outline: Outline, graph: ActionGraph, reached: set[str], start: str
             yield _unreachable(outline, name, start, ", though it is named")
 
 
-def _writes(definition: Definition) -> bool:
+def _writes(definition: OutlineEntry) -> bool:
     """Whether a rule has text of its own."""
     parts = (part for items in definition.options.items for item in items for part in _parts(item))
     return any(not isinstance(part, Name) or part.text.isupper() and part.text != STEP for part in parts)
@@ -42,7 +41,7 @@ def _unreachable(outline: Outline, name: str, start: str, by: str) -> Finding:
         f"no path leads to the action '{name}'{by}",
         "the agent can never take it, and the prompt doesn't name it",
         f"let '{start}' or another action name it after its _STEP, as in `_STEP (... | {name})`",
-        outline.place(name),
+        outline.span_of(name),
     )
 
 
@@ -95,7 +94,7 @@ def _parts(item) -> Iterator:
 def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Finding]:
     """Actions, and the whole, that have no comment to explain them."""
     comments = rule_comments(text)
-    place = outline.place(start)
+    place = outline.span_of(start)
     if place is not None and not comments.get(start):
         yield Finding(
             "no-definition-comment",
@@ -105,7 +104,7 @@ def uncommented(outline: Outline, text: str, actions, start: str) -> Iterator[Fi
             place,
         )
     for name in actions:
-        place = outline.place(name)
+        place = outline.span_of(name)
         if name != START and place is not None and not comments.get(name):
             yield Finding(
                 "no-definition-comment",

@@ -15,13 +15,12 @@ from constrained.automaton import positions
 from constrained.automaton.automaton import State
 from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet
+from constrained.grammar.lark_outline import Outline
 from constrained.grammar.nodes import Rule, shape
-from constrained.grammar.relations import stand_ins
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.follow_sets import continuations, ends_step
 from constrained.knowledge.lint.finding import Finding
-from constrained.knowledge.lint.outline import Outline
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.unordered import UnorderedActions
 
@@ -46,7 +45,7 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
 
     A slot without values has one text here, its name in angle brackets.
     """
-    marked = knowledge.bind(**stand_ins(knowledge.grammar, "<{}>"))
+    marked = knowledge.bind(**knowledge.grammar.stand_ins("<{}>"))
     work = _Work(knowledge)
     told: set[tuple[str, ...]] = set()
     try:

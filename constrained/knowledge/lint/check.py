@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from constrained import html
+from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError, GrammarError, KnowledgeError, LimitError
-from constrained.grammar import STEP, Grammar, read_lark, read_source
+from constrained.grammar import STEP, read_lark, read_source
 from constrained.grammar.analysis import productive_rules
+from constrained.grammar.lark_outline import RULE, Outline, read_outline
 from constrained.grammar.nodes import Rule
-from constrained.grammar.source import Source
+from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint import actions, names, productivity, refused, slots, unbounded, unwritable
 from constrained.knowledge.lint.ambiguity import ambiguous
-from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding, Span
-from constrained.knowledge.lint.outline import RULE, Outline, read_outline
+from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding
 from constrained.knowledge.report import counted
 from constrained.limits import DEFAULT, Limits
 
@@ -47,7 +48,7 @@ class Checked:
         """How many findings are errors, warnings or notes."""
         return sum(f.severity == severity for f in self.findings)
 
-    def line(self, place: Span | None) -> str:
+    def line(self, place: SourceSpan | None) -> str:
         """The line of the file that a place is on."""
         lines = self.text.split("\n")
         return lines[place.line - 1] if place and 1 <= place.line <= len(lines) else ""
@@ -60,9 +61,9 @@ class Checked:
     def _repr_html_(self) -> str:
         rows = [
             [
-                f"{f.place.line}:{f.place.column}" if f.place else "",
+                f"{f.span.line}:{f.span.column}" if f.span else "",
                 f"{html.badge(f.severity)} {html.code(f.code)}",
-                html.plain(f.message) + self._excerpt(f.place),
+                html.plain(f.message) + self._excerpt(f.span),
                 html.plain(f.why),
                 html.plain(f.fix),
             ]
@@ -71,7 +72,7 @@ class Checked:
         table = html.table(["line", "", "what", "why", "fix"], rows) if rows else ""
         return html.output(html.paragraph(f"<strong>{html.plain(self.name)}</strong>: {self.counts}"), table)
 
-    def _excerpt(self, place: Span | None) -> str:
+    def _excerpt(self, place: SourceSpan | None) -> str:
         line = self.line(place)
         if place is None or not line.strip():
             return ""
@@ -114,7 +115,7 @@ def check_file(
     checked = Checked(source.name, text=source.text)
     rules, slot_names, fault = _load(source, limits)
     if isinstance(fault, LimitError):
-        checked.findings = [refused.refusal(fault, source.name)]
+        checked.findings = [refused.refusal(fault, source)]
         return checked
     outline = read_outline(source, limits)
     found = _Findings()
@@ -122,7 +123,7 @@ def check_file(
     if fault is not None:
         found.of(lambda: refused.literals(outline))
     if fault is not None and not refused.told(fault, found.all):
-        found.all.append(refused.refusal(fault, source.name, outline))
+        found.all.append(refused.refusal(fault, source, outline))
     bound = False
     if rules is not None and start in rules:
         reached = outline.reachable(start)
@@ -184,7 +185,7 @@ def _load(source: Source, limits: Limits) -> tuple[dict[str, Rule] | None, froze
 def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Finding]:
     """What the text alone says."""
     for fault in outline.faults:
-        yield refused.syntax(fault)
+        yield refused.syntax(fault, outline.source)
     yield from names.undefined(outline)
     yield from names.not_in_library(source, outline)
     yield from names.defined_twice(outline)
@@ -224,7 +225,7 @@ def _build(checked: Checked, rules, slot_names, start: str, source: Source, limi
             checked.knowledge = ActionKnowledge.from_grammar(checked.grammar, source, start)
     except GrammarError as error:
         if not found.errors:  # else the cause is told of
-            found.all.append(refused.refusal(error, source.name, None))
+            found.all.append(refused.refusal(error, source))
     except KnowledgeError as error:
         found.all.append(
             Finding(
@@ -262,5 +263,5 @@ def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings)
 
 
 def _order(finding: Finding) -> tuple:
-    place = finding.place or Span(0, 0)
-    return place.line, place.column, SEVERITIES.index(finding.severity)
+    line, column = (finding.span.line, finding.span.column) if finding.span else (0, 0)
+    return line, column, SEVERITIES.index(finding.severity)

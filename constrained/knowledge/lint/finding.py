@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from constrained.grammar.source import SourceSpan
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 SEVERITIES = (ERROR, WARNING, NOTE)
@@ -51,15 +53,6 @@ CODES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Span:
-    """Where in a file: one-based line and column; `end` is the column after the last character."""
-
-    line: int
-    column: int = 1
-    end: int | None = None
-
-
-@dataclass(frozen=True)
 class Finding:
     """One thing that is, or may be, wrong with a file.
 
@@ -73,7 +66,7 @@ class Finding:
         What happens if it stays.
     fix : str
         What to write instead.
-    place : Span or None
+    span : SourceSpan or None
         None where it is about the file as a whole.
     """
 
@@ -81,7 +74,7 @@ class Finding:
     message: str
     why: str
     fix: str
-    place: Span | None = None
+    span: SourceSpan | None = None
 
     @property
     def severity(self) -> str:
@@ -89,16 +82,15 @@ class Finding:
         return CODES[self.code]
 
     def to_dict(self, name: str, context: str) -> dict:
-        """Plain data for JSON; `name` is the file's, `context` the line that the place is on."""
-        place = asdict(self.place) if self.place else {"line": None, "column": None, "end": None}
+        """Plain data for JSON; `name` is the file's, `context` the line that it is on."""
         return {
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
             "file": name,
-            "line": place["line"],
-            "column": place["column"],
-            "end_column": place["end"],
+            "line": self.span.line if self.span else None,
+            "column": self.span.column if self.span else None,
+            "end_column": self.span.end if self.span else None,
             "context": context,
             "why": self.why,
             "fix": self.fix,

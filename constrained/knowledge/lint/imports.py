@@ -7,8 +7,8 @@ from pathlib import Path
 import lark
 
 from constrained.errors import GrammarError
+from constrained.grammar.lark_outline import Outline, read_outline
 from constrained.grammar.source import SHIPPED, Source, read_source
-from constrained.knowledge.lint.outline import Outline, read_outline
 
 _STANDARD = Path(lark.__file__).parent / "grammars"
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 
 from constrained.grammar import STEP
-from constrained.grammar.lark_syntax import Name
-from constrained.grammar.source import Source
-from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.imports import library
-from constrained.knowledge.lint.outline import (
+from constrained.grammar.lark_outline import (
     IMPORT,
     RULE,
     SLOT,
     TERMINAL,
-    Definition,
     Outline,
+    OutlineEntry,
     choices_in,
     first_of,
     names_in,
     spelled,
 )
+from constrained.grammar.lark_syntax import Name
+from constrained.grammar.source import Source, SourceSpan
+from constrained.knowledge.lint.finding import Finding
+from constrained.knowledge.lint.imports import library
 
 
 def undefined(outline: Outline) -> Iterator[Finding]:
@@ -46,14 +47,14 @@ def undefined(outline: Outline) -> Iterator[Finding]:
         )
 
 
-def _mixed(word: str, span: Span) -> Finding:
+def _mixed(word: str, span: SourceSpan) -> Finding:
     """Of a name in mixed case, which lark reads as several names side by side."""
     return Finding(
         "syntax",
         f"the name '{word}' is neither a rule's nor a terminal's",
         "it is read as several names side by side",
         f"rules are lower case ({word.lower()}), terminals upper case ({word.upper()})",
-        Span(span.line, span.column, span.column + len(word)),
+        replace(span, end_column=span.column + len(word)),
     )
 
 
@@ -130,7 +131,7 @@ def wrong_arguments(outline: Outline) -> Iterator[Finding]:
                 "wrong-arguments",
                 f"'{name.text}' takes {_count(len(wanted))}, here it is given {count or 'none'}",
                 "without a value for each parameter the rule has no meaning, and the file can't be loaded",
-                f"write it as it is defined on line {outline.place(name.text).line}: `{shape}`",
+                f"write it as it is defined on line {outline.span_of(name.text).line}: `{shape}`",
                 outline.span(name),
             )
 
@@ -164,14 +165,14 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
             yield _unused(outline, first, start)
 
 
-def _slot_elsewhere(outline: Outline, imported: Definition) -> bool:
+def _slot_elsewhere(outline: Outline, imported: OutlineEntry) -> bool:
     """Whether what is imported is a slot, which rules imported from the same file may use."""
     found = library(outline.source, imported.library)
     there = found[1].by_name.get(imported.library.split(".")[-1], ()) if found else ()
     return any(definition.kind == SLOT for definition in there)
 
 
-def _unused(outline: Outline, definition: Definition, start: str) -> Finding:
+def _unused(outline: Outline, definition: OutlineEntry, start: str) -> Finding:
     name = definition.name
     users = outline.users.get(name)
     kind = {RULE: "rule", TERMINAL: "terminal", IMPORT: "import"}[definition.kind]
@@ -185,7 +186,7 @@ def _unused(outline: Outline, definition: Definition, start: str) -> Finding:
     )
 
 
-def holds_step(definition: Definition) -> bool:
+def holds_step(definition: OutlineEntry) -> bool:
     """Whether a definition's own body has a `_STEP`, which makes it an action."""
     return any(name.text == STEP for name in names_in(definition.options))
 

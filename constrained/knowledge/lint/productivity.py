@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
 from constrained.grammar.analysis import components, productive_rules, shortest_cycle
+from constrained.grammar.lark_outline import Outline, items_in
 from constrained.grammar.lark_syntax import Quoted
 from constrained.grammar.nodes import Node, Rule
-from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.outline import Outline, items_in
+from constrained.grammar.source import SourceSpan
+from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 
 _ROUNDS = 20
@@ -34,12 +35,12 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             return
         for found in causes:
             told.update(found)
-            first = min(found, key=lambda name: outline.place(name).line)
+            first = min(found, key=lambda name: outline.span_of(name).line)
             if not _matches_nothing(rules[first].body):
-                yield _finding(shortest_cycle(first, calls), rules, good, start, outline.place(first))
+                yield _finding(shortest_cycle(first, calls), rules, good, start, outline.span_of(first))
 
 
-def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: Span) -> Finding:
+def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: SourceSpan) -> Finding:
     round_trip = " -> ".join([*cycle, cycle[0]])
     is_action = any(_has_step(rules[name].body) for name in cycle)
     if start not in good:
@@ -64,7 +65,7 @@ def only_empty(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> I
         grew = bool(new)
         writing |= new
     for name in productive_rules(rules) - writing:
-        place = outline.place(name)
+        place = outline.span_of(name)
         if name in reached and place is not None and not rules[name].params:
             yield Finding(
                 "only-empty",

@@ -9,26 +9,25 @@ from pathlib import Path
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.lark_literals import Fault, literal_node, range_node
+from constrained.grammar.lark_outline import IMPORT, Outline, items_in
 from constrained.grammar.lark_syntax import Quoted, Range
-from constrained.knowledge.lint.finding import ERROR, Finding, Span
-from constrained.knowledge.lint.outline import IMPORT, Outline, items_in
+from constrained.grammar.source import Source, SourceSpan
+from constrained.knowledge.lint.finding import ERROR, Finding
 from constrained.limits import DEFAULT
 
 
-def syntax(fault: GrammarError) -> Finding:
+def syntax(fault: GrammarError, source: Source) -> Finding:
     """Of a statement that doesn't parse."""
     hint = fault.hint or "a rule is written `name: ...`, a terminal `NAME: ...`"
-    return Finding(
-        "syntax", _bare(fault), "the file can't be read as it stands", hint, Span(fault.line or 1, fault.column or 1)
-    )
+    return Finding("syntax", _bare(fault), "the file can't be read as it stands", hint, _span(source, fault))
 
 
-def refusal(fault: GrammarError, name: str, outline: Outline | None = None) -> Finding:
-    """Of a file that parses, but can't be loaded: the file `name`, or one that it imports."""
+def refusal(fault: GrammarError, source: Source, outline: Outline | None = None) -> Finding:
+    """Of a file that parses, but can't be loaded: the file itself, or one that it imports."""
     code = "limit" if isinstance(fault, LimitError) else "refused"
     message, place = _bare(fault), None
-    if fault.line is not None and fault.source == name:
-        place = Span(fault.line, fault.column or 1)
+    if fault.line is not None and fault.source == source.name:
+        place = _span(source, fault)
     elif fault.line is not None:
         message = f"{fault.source}:{fault.line}:{fault.column}: {message}"
         place = _import_of(Path(fault.source).stem, outline) if outline else None
@@ -39,11 +38,16 @@ def told(fault: GrammarError, findings: Iterable[Finding]) -> bool:
     """Whether the loader's error is among the findings already."""
     errors = [f for f in findings if f.severity == ERROR]
     quoted = {name for f in errors for name in re.findall(r"'(\w+)'", f.message)}
-    lines = {f.place.line for f in errors if f.place}
+    lines = {f.span.line for f in errors if f.span}
     return fault.line in lines or bool(quoted.intersection(re.findall(r"\w+", _bare(fault))))
 
 
-def _import_of(stem: str, outline: Outline) -> Span | None:
+def _span(source: Source, fault: GrammarError) -> SourceSpan:
+    line, column = fault.line or 1, fault.column or 1
+    return SourceSpan(source, line, column, line, column)
+
+
+def _import_of(stem: str, outline: Outline) -> SourceSpan | None:
     """Where something is imported from a file of this name."""
     found = (d.span for d in outline.definitions if d.kind == IMPORT and d.library.split(".")[-2] == stem)
     return next(found, None)
@@ -78,9 +82,14 @@ def literals(outline: Outline) -> Iterator[Finding]:
             try:
                 _read(item)
             except Fault as fault:
-                line, column = outline.source.place(item.at + fault.offset)
                 hint = fault.hint or "write it another way"
-                yield Finding("refused", fault.message, "the file can't be loaded", hint, Span(line, column))
+                yield Finding(
+                    "refused",
+                    fault.message,
+                    "the file can't be loaded",
+                    hint,
+                    outline.source.span(item.at + fault.offset),
+                )
             except GrammarError:
                 pass  # a limit: the loader's affair
 

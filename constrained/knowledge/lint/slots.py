@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
+from constrained.automaton import Grammar
 from constrained.errors import GrammarError
-from constrained.grammar import STEP, Grammar
+from constrained.grammar import STEP
 from constrained.grammar import nodes as n
+from constrained.grammar.lark_outline import Outline, names_in
 from constrained.knowledge.lint.finding import Finding
-from constrained.knowledge.lint.outline import Outline, names_in
 
 
 def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Finding]:

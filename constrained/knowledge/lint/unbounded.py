@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from constrained.grammar import STEP
 from constrained.grammar import nodes as n
 from constrained.grammar.analysis import cyclic_components
-from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Repeated
-from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.source import Source
-from constrained.knowledge.lint.finding import Finding
-from constrained.knowledge.lint.imports import library
-from constrained.knowledge.lint.outline import (
+from constrained.grammar.lark_outline import (
     IMPORT,
     TERMINAL,
-    Definition,
     Outline,
+    OutlineEntry,
     first_of,
     items_in,
     names_in,
     spelled,
 )
+from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Repeated
+from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.source import Source
+from constrained.knowledge.lint.finding import Finding
+from constrained.knowledge.lint.imports import library
 
 _LOW = {"*": 0, "+": 1}
 _WHY = (
@@ -62,7 +62,7 @@ def _ignored(options: Options, outline: Outline) -> Finding:
     )
 
 
-def _repeats(definition: Definition, outline: Outline) -> Iterator[Finding]:
+def _repeats(definition: OutlineEntry, outline: Outline) -> Iterator[Finding]:
     in_terminal = definition.kind == TERMINAL
     for item in items_in(definition.options):
         if isinstance(item, Quoted) and item.text[0] == "/":
@@ -137,7 +137,7 @@ def bounded_pattern(pattern: str) -> str:
     return _PIECE.sub(bound, pattern)
 
 
-def _imported(source: Source, definition: Definition) -> Iterator[Finding]:
+def _imported(source: Source, definition: OutlineEntry) -> Iterator[Finding]:
     for name, piece in _unbounded_inside(source, definition.library, 0):
         yield Finding(
             "endless-text",
@@ -181,7 +181,7 @@ def nesting(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iter
             f"'{name}' can hold itself again and again within one text{by}",
             "a text can nest, or go on, without a bound; only the token limit ends a model that doesn't",
             'nothing, if that is meant; else write the depth or the length that is enough, as in `item ("," item)~0..9`',
-            outline.place(name),
+            outline.span_of(name),
         )
 
 

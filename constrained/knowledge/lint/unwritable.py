@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from constrained.automaton import Vocabulary, compile_grammar
+from constrained.automaton import Grammar, Vocabulary, compile_grammar
 from constrained.errors import VocabularyError
-from constrained.grammar import Grammar
 from constrained.grammar import nodes as n
+from constrained.grammar.lark_outline import Outline, items_in
 from constrained.grammar.lark_syntax import Quoted, Range
+from constrained.grammar.source import SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.lint.finding import Finding, Span
-from constrained.knowledge.lint.outline import Outline, items_in
+from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 from constrained.knowledge.unordered import UnorderedActions
 
@@ -105,7 +105,7 @@ def never_whole(
         try:
             compile_grammar(state.automaton.grammar, tokens.vocabulary)
         except VocabularyError:
-            place = outline.place(rule)
+            place = outline.span_of(rule)
             yield Finding(
                 "unwritable-text",
                 f"no text of '{rule}' can be written: no row of {name}'s tokens spells one out",
@@ -115,7 +115,7 @@ def never_whole(
             )
 
 
-def _finding(what: str, character: str, name: str, place: Span) -> Finding:
+def _finding(what: str, character: str, name: str, place: SourceSpan) -> Finding:
     spelled = " ".join(f"{b:02X}" for b in character.encode())
     return Finding(
         "unwritable-text",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from constrained.agents.strategies.lumos.conversation import KEEP, numbered
 from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, whole_plan
+from constrained.automaton import Grammar
 from constrained.environments.executor.actions import Action, action_grammar, action_space, read_turn, slots
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths import load_gsm8k, load_svamp
 from constrained.errors import ActionError
-from constrained.grammar import Grammar
 from constrained.training.annotations import gsm8k, strategyqa, svamp
 from constrained.training.annotations.annotation import Annotation, conversations
 from constrained.training.annotations.prose import rational

@@ -6,8 +6,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from constrained import ConstrainedError, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate
-from constrained.decoding.device import loop as device_loop
 from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables
+from constrained.decoding.device import loop as device_loop
 from constrained.decoding.device.loop import Prompt, decode_on_device
 from constrained.decoding.ragged_forward import RaggedForward
 from constrained.errors import VocabularyError

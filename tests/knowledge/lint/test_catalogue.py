@@ -24,7 +24,7 @@ def test_the_finding_of_a_small_file(case):
     found = [f for f in check(case.text, case.options) if f.code == case.code]
     assert len(found) == 1
     finding = found[0]
-    assert (finding.place and (finding.place.line, finding.place.column, finding.place.end)) == case.place
+    assert (finding.span and (finding.span.line, finding.span.column, finding.span.end)) == case.place
     if case.message is not None:
         assert (finding.message, finding.fix) == (case.message, case.fix)
     assert finding.message and finding.why and finding.fix and finding.severity == CODES[case.code]

@@ -20,8 +20,8 @@ from constrained.agents.strategies.lumos.conversation import (
 )
 from constrained.agents.strategies.lumos.planner import Wanted, reads_memory
 from constrained.agents.strategies.lumos.suites import Unanswered
+from constrained.automaton import Grammar
 from constrained.environments.executor.actions import action_grammar, further_action
-from constrained.grammar import Grammar
 
 ROLE = "grounder"
 ANSWERER = "answerer"

@@ -19,7 +19,7 @@ from constrained.agents.strategies.lumos.conversation import (
     numbered,
     plan_for,
 )
-from constrained.grammar import Grammar
+from constrained.automaton import Grammar
 
 MOST_SUBGOALS = {"gsm8k": 8, "svamp": 2, "strategyqa": 5, "hotpotqa": 5, "mind2web": 15, "webshop": 5}
 """Subgoals after which the released agents stop planning, by dataset."""

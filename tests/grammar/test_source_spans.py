@@ -16,8 +16,8 @@ def placed(text: str) -> set[tuple]:
     found = []
     for rule in rules.values():
         for node in nodes.walk(rule.body):
-            found += [(rule.name, node.place)] if hasattr(node, "place") else []
-            found += [(rule.name, place) for _, place in getattr(node, "joined", ())]
+            found += [(rule.name, node.span)] if hasattr(node, "span") else []
+            found += [(rule.name, span) for _, span in getattr(node, "joined", ())]
     return {(rule, p.definition, p.line, p.column) for rule, p in found if p.source.name == "<string>"} | {
         (rule, p.definition, p.source.name) for rule, p in found if p.source.name != "<string>"
     }
@@ -42,7 +42,7 @@ def test_a_joined_text_knows_the_place_of_each_part():
     rules, _ = read_lark(read_source('start: "go" A "."\nA: "to" /x/\n'))
     (text,) = nodes.walk(rules["start"].body)
     assert text.data == b"gotox."
-    assert [(p.definition, p.line, p.column) for p in map(text.place_at, range(6))] == [
+    assert [(p.definition, p.line, p.column) for p in map(text.span_at, range(6))] == [
         ("start", 1, 8),
         ("start", 1, 8),
         ("A", 2, 4),

@@ -1,0 +1,293 @@
+"""A `.lark` file whether or not it can be loaded: what it defines, uses and says in comments, and where.
+
+A statement that doesn't parse is reported and left out, so that one mistake doesn't hide everything
+after it. The linter, the language server and the prompt's comments read files through this model; its
+statements and comments are those of the loader (`lark_syntax`, `lark_tokens`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from constrained.errors import GrammarError, LimitError
+from constrained.grammar.lark_syntax import (
+    Declared,
+    Defined,
+    Group,
+    Ignored,
+    Imported,
+    Item,
+    Name,
+    Options,
+    Repeated,
+    Statement,
+    parse,
+    walk,
+)
+from constrained.grammar.lark_tokens import blank_comments, comments, word_at
+from constrained.grammar.source import Source, SourceSpan
+from constrained.limits import DEFAULT, Limits
+
+# anything at the very beginning of a line, or a directive or definition after blank space, begins a statement
+_STATEMENT = re.compile(
+    r"(?m)^(?:[\w%?!<'\"]|[ \t]+(?:%[a-z]+|[?!]*\w+[ \t]*(?:\{[^}\n]*\}[ \t]*)?(?:\.[ \t]*-?\d+[ \t]*)?:))"
+)
+_RULE_HEAD = re.compile(r"\s*[?!]*([a-z_][a-z0-9_]*)(?:\{[^}]*\})?(?:\.-?\d+)?\s*:")
+_DECLARATION = re.compile(r"[ \t]*%declare[ \t]+([^/#\n]*)")
+_NAME = re.compile(r"(?<![\w/\"\\])[a-zA-Z_]\w*")
+MAX_FAULTS = 10
+"""Statements that don't parse which are reported at once: the rest of the file is read again after each."""
+
+RULE, TERMINAL, SLOT, IMPORT = "rule", "terminal", "slot", "import"
+
+
+def rule_comments(text: str) -> dict[str, str]:
+    """Return, for each rule, the comment lines directly above it, joined by spaces."""
+    above = {comment.line: comment.text for comment in comments(text) if comment.alone}
+    out: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        rule = _RULE_HEAD.match(line)
+        if rule and number - 1 in above and number not in above:
+            first = number - 1
+            while first - 1 in above:
+                first -= 1
+            out[rule[1]] = " ".join(filter(None, (above[i] for i in range(first, number))))
+    return out
+
+
+def slot_comments(text: str) -> dict[str, str]:
+    """Return, for each declared slot, the comment behind its declaration."""
+    behind = {comment.line: comment.text for comment in comments(text) if not comment.alone}
+    lines = enumerate(text.split("\n"), 1)
+    declarations = ((number, found) for number, line in lines if (found := _DECLARATION.match(line)))
+    return {name: behind[number] for number, found in declarations if number in behind for name in found[1].split()}
+
+
+@dataclass(frozen=True)
+class OutlineEntry:
+    """One definition: a rule, a terminal, a declared slot, or an imported name.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        `RULE`, `TERMINAL`, `SLOT` or `IMPORT`.
+    span : SourceSpan
+        Of the name.
+    params : tuple of str
+        A template's parameters.
+    options : Options or None
+        What it can stand for; None for slots and imports.
+    how : str
+        "define", "override" or "extend".
+    library : str
+        What is imported: its path with dots, one in front where it is relative.
+    head : str
+        The text between the name and its colon.
+    """
+
+    name: str
+    kind: str
+    span: SourceSpan
+    params: tuple[str, ...] = ()
+    options: Options | None = None
+    how: str = "define"
+    library: str = ""
+    head: str = ""
+
+    def in_head(self, pattern: str) -> SourceSpan | None:
+        """Return where a pattern stands between the name and its colon."""
+        found = re.search(pattern, self.head)
+        if not found:
+            return None
+        column = self.span.end_column + found.start()
+        return replace(self.span, column=column, end_column=column + len(found[0]))
+
+
+@dataclass
+class Outline:
+    """OutlineEntrys and uses of one file.
+
+    Attributes
+    ----------
+    source : Source
+    definitions : list of OutlineEntry
+    ignored : list of Options
+        What each `%ignore` admits.
+    faults : list of GrammarError
+        Statements that don't parse.
+    guessed : set of str
+        Names that occur in those.
+    """
+
+    source: Source
+    definitions: list[OutlineEntry] = field(default_factory=list)
+    ignored: list[Options] = field(default_factory=list)
+    faults: list[GrammarError] = field(default_factory=list)
+    guessed: set[str] = field(default_factory=set)
+
+    @cached_property
+    def by_name(self) -> dict[str, list[OutlineEntry]]:
+        """Return, for each name, its definitions in the file's order."""
+        out: dict[str, list[OutlineEntry]] = {}
+        for definition in self.definitions:
+            out.setdefault(definition.name, []).append(definition)
+        return out
+
+    @cached_property
+    def declared(self) -> dict[str, SourceSpan]:
+        """Return where each slot is declared (`_STEP` is among them)."""
+        return {d.name: d.span for d in self.definitions if d.kind == SLOT}
+
+    @cached_property
+    def users(self) -> dict[str, list[str]]:
+        """Return, for each name, the other names whose definitions use it, in the file's order."""
+        out: dict[str, dict[str, None]] = {}
+        for definition in self.definitions:
+            for name in self.uses(definition):
+                if name != definition.name:
+                    out.setdefault(name, {})[definition.name] = None
+        return {name: list(users) for name, users in out.items()}
+
+    def uses(self, definition: OutlineEntry) -> Iterator[str]:
+        """Iterate over the names of rules and terminals in a definition, parameters aside."""
+        return (n.text for n in names_in(definition.options) if n.text not in definition.params)
+
+    def reachable(self, start: str) -> set[str]:
+        """Return the names that a text of `start` can pass through, and those of `%ignore`."""
+        work = [start, *(name.text for options in self.ignored for name in names_in(options))]
+        found: set[str] = set()
+        while work:
+            name = work.pop()
+            if name not in found:
+                found.add(name)
+                work += [used for d in self.by_name.get(name, ()) for used in self.uses(d)]
+        return found
+
+    def span_of(self, name: str) -> SourceSpan | None:
+        """Return where `name` is first defined."""
+        found = self.by_name.get(name)
+        return found[0].span if found else None
+
+    def word(self, name: Name) -> str:
+        """Return the word that a name is part of, as a reader sees it: `Search` is two names, `S` and `earch`."""
+        text = self.source.text
+        first = name.at
+        while first and (text[first - 1].isalnum() or text[first - 1] == "_"):
+            first -= 1
+        return word_at(text, first)
+
+    def span(self, item: Item) -> SourceSpan:
+        """Return where an item of a definition stands; of a group, its bracket; of a repeat, its operator."""
+        return self.source.span(item.at, len(item.text) if not isinstance(item, Group) else 1)
+
+
+def read_outline(source: Source, limits: Limits = DEFAULT) -> Outline:
+    """Return the outline of a file; never raises for what is wrong in it."""
+    outline = Outline(source)
+    rest = source
+    while True:
+        try:
+            statements = parse(rest, limits)
+            break
+        except LimitError as error:
+            outline.faults.append(error)
+            return outline
+        except GrammarError as error:
+            outline.faults.append(error)
+            first, after = _statement_at(rest.text, error.line)
+            bad = rest.text[first:after]
+            outline.guessed |= set(_NAME.findall(blank_comments(bad)))
+            if len(outline.faults) >= MAX_FAULTS or not bad.strip():
+                outline.guessed |= set(_NAME.findall(blank_comments(rest.text)))
+                return outline
+            rest = replace(rest, text=rest.text[:first] + re.sub(r"[^\n]", " ", bad) + rest.text[after:])
+    for statement in statements:
+        _add(outline, statement)
+    return outline
+
+
+def _statement_at(text: str, line: int) -> tuple[int, int]:
+    """Return where the statement that `line` belongs to begins and ends."""
+    at = 0
+    for _ in range(line - 1):
+        at = text.index("\n", at) + 1
+    end = text.find("\n", at)
+    end = len(text) if end < 0 else end
+    first = 0
+    for found in _STATEMENT.finditer(text):
+        if found.start() > at:
+            return first, max(found.start(), min(end, len(text)))
+        first = found.start()
+    return first, len(text)
+
+
+def names_in(options: Options | None) -> Iterator[Name]:
+    """Iterate over the names of rules, terminals and parameters used, as they stand."""
+    return (item for item in items_in(options) if isinstance(item, Name))
+
+
+def items_in(options: Options | None) -> Iterator[Item]:
+    """Iterate over everything in some alternatives, from left to right, groups and arguments included."""
+    return walk(options) if options is not None else iter(())
+
+
+def choices_in(options: Options | None) -> Iterator[Options]:
+    """Iterate over some alternatives, and those of every group within."""
+    if options is not None:
+        yield options
+        yield from (item.options for item in walk(options) if isinstance(item, Group))
+
+
+def spelled(item: Item) -> str:
+    """Return an item as it is written, or would be."""
+    if isinstance(item, Name):
+        return item.text + (f"{{{', '.join(map(spelled, item.args))}}}" if item.args else "")
+    if isinstance(item, Repeated):
+        return spelled(item.item) + item.text
+    if isinstance(item, Group):
+        inner = " | ".join(" ".join(map(spelled, items)) for items in item.options.items)
+        return f"[{inner}]" if item.optional else f"({inner})"
+    return item.text
+
+
+def first_of(item: Item) -> Item:
+    """Return what a repeat repeats; any other item as it is."""
+    return first_of(item.item) if isinstance(item, Repeated) else item
+
+
+def _add(outline: Outline, statement: Statement) -> None:
+    def span(name: str, at: int) -> SourceSpan:
+        return outline.source.span(at, len(name))
+
+    match statement:
+        case Defined():
+            kind = TERMINAL if statement.name.isupper() else RULE
+            head = re.compile(r"[^:\n]*").match(outline.source.text, statement.at + len(statement.name))
+            if statement.kind == "override":  # replaces what was defined before
+                outline.definitions = [d for d in outline.definitions if d.name != statement.name]
+            outline.definitions.append(
+                OutlineEntry(
+                    statement.name,
+                    kind,
+                    span(statement.name, statement.at),
+                    statement.params,
+                    statement.options,
+                    statement.kind,
+                    head=head[0] if head else "",
+                )
+            )
+        case Ignored():
+            outline.ignored.append(statement.options)
+        case Declared():
+            for name in statement.names:
+                kind = SLOT if name.text.isupper() else RULE
+                outline.definitions.append(OutlineEntry(name.text, kind, span(name.text, name.at)))
+        case Imported():
+            path = ("." if statement.relative else "") + ".".join(statement.path)
+            for name, called in statement.names:
+                library = f"{path}.{name.text}"
+                outline.definitions.append(OutlineEntry(called, IMPORT, span(name.text, name.at), library=library))

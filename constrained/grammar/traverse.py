@@ -1,0 +1,149 @@
+"""Walks over the node tree, each written once: folds, rewriting, and least fixed points over rules.
+
+An analysis of a grammar is a value for each node, computed from the values of the nodes below it
+(:func:`fold`). Where rules call each other it is the least solution of one equation per rule and
+template parameter (:func:`least_fixpoint`), as for the nullable and first sets of any compiler text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from constrained.grammar import nodes
+from constrained.grammar.nodes import Alt, Call, Node, Related, Repeat, Rule, Seq, Var, find, scoped_children, walk
+
+Unit = str | tuple[str, str]
+"""A rule, or a template parameter: (rule, parameter)."""
+
+Pieces = list[tuple[str, Node]]
+"""What a unit stands for: each node, after the rule that it is written in."""
+
+T = TypeVar("T")
+U = TypeVar("U", str, Unit)
+
+
+def fold(
+    node: Node,
+    leaf: Callable[[Node], T],
+    seq: Callable[[Iterable[T]], T],
+    alt: Callable[[Iterable[T]], T],
+    repeat: Callable[[Repeat, T], T],
+) -> T:
+    """Compute a value for `node` from the values of what is below it.
+
+    Parameters
+    ----------
+    leaf : callable
+        The value of any node that is no sequence, alternative or repeat.
+    seq, alt : callable
+        The value of a sequence, or of alternatives, from those of the items. They are computed as they are
+        asked for: `all` and `any` stop at the first that decides.
+    repeat : callable
+        The value of a repeat, from the repeat itself and the value of its item.
+    """
+    if isinstance(node, Seq):
+        return seq(fold(item, leaf, seq, alt, repeat) for item in node.items)
+    if isinstance(node, Alt):
+        return alt(fold(item, leaf, seq, alt, repeat) for item in node.items)
+    if isinstance(node, Repeat):
+        return repeat(node, fold(node.item, leaf, seq, alt, repeat))
+    return leaf(node)
+
+
+def optional_repeat(node: Repeat, item: bool) -> bool:
+    """The `repeat` of folds that ask whether a node can be passed: zero times always can."""
+    return node.low == 0 or item
+
+
+def rebuild(node: Node, leaf: Callable[[Node], Node]) -> Node:
+    """Return the same tree, in normal form, with every node `x` that is no Seq, Alt or Repeat replaced by ``leaf(x)``."""
+    return fold(node, leaf, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
+
+
+def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
+    """Return, for each (rule, parameter), every argument given to it, after the rule that gives it."""
+    out: dict[tuple[str, str], Pieces] = {}
+    for rule in rules.values():
+        for call in find(rule.body, Call):
+            for name, arg in zip(rules[call.rule].params, call.args):
+                out.setdefault((call.rule, name), []).append((rule.name, arg))
+    return out
+
+
+def rule_bodies(rules: Mapping[str, Rule]) -> dict[str, Pieces]:
+    """Return the pieces of every rule: its body."""
+    return {name: [(name, rule.body)] for name, rule in rules.items()}
+
+
+def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
+    """Return, for each unit, the units whose pieces mention it."""
+    out: dict[Unit, set[U]] = {}
+    for unit, given in pieces.items():
+        for rule, piece in given:
+            for node in walk(piece):
+                if isinstance(node, Call):
+                    out.setdefault(node.rule, set()).add(unit)
+                elif isinstance(node, Var):
+                    out.setdefault((rule, node.name), set()).add(unit)
+    return out
+
+
+def least_fixpoint(pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]], T], bottom: T) -> dict[U, T]:
+    """Return the least solution of ``found[unit] == value(unit, found)`` over all units of `pieces`.
+
+    Parameters
+    ----------
+    pieces : mapping
+        See :func:`rule_bodies` and :func:`call_arguments`.
+    value : callable
+        The value of a unit, given those found so far; monotone.
+    bottom : object
+        The least value, where every unit begins.
+    """
+    mentioned_by = users(pieces)
+    found = dict.fromkeys(pieces, bottom)
+    work = list(pieces)
+    waiting = set(work)
+    while work:
+        unit = work.pop()
+        waiting.discard(unit)
+        new = value(unit, found)
+        if new != found[unit]:
+            found[unit] = new
+            again = mentioned_by.get(unit, set()) - waiting
+            waiting |= again
+            work.extend(again)
+    return found
+
+
+def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:
+    """Return the rules that a text of `start` can pass through, in the order they are met."""
+    found: dict[str, None] = {}
+    work = [start]
+    for node in work:
+        for call in find(node, Call):
+            if call.rule not in found:
+                found[call.rule] = None
+                work.append(rules[call.rule].body)
+    return list(found)
+
+
+def uses_relations(rules: Mapping[str, Rule]) -> bool:
+    """Whether some rule picks values by a relation."""
+    return any(any(True for _ in find(rule.body, Related)) for rule in rules.values())
+
+
+def size(node: Node) -> int:
+    """Count the nodes that :func:`nodes.walk` visits, scopes included: shared parts count each time they are used."""
+    sizes: dict[int, int] = {}
+    work = [node]
+    while work:
+        top = work[-1]
+        below = scoped_children(top)
+        missing = [b for b in below if id(b) not in sizes]
+        if missing:
+            work += missing
+        else:
+            sizes[id(work.pop())] = 1 + sum(sizes[id(b)] for b in below)
+    return sizes[id(node)]
