@@ -15,10 +15,9 @@ from constrained.agents.messages import POLICY, Answer, Ask, Asking, for_role
 from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import build_prompt
 from constrained.agents.step_formats import action_path, parse_step, read_step, step_grammar, step_prompt
-from constrained.automaton import CompiledGrammar, compile_grammar
+from constrained.automaton import CompiledGrammar, Grammar, compile_grammar
 from constrained.environments.base import Environment, Memory
 from constrained.errors import KnowledgeError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it

@@ -10,9 +10,9 @@ from functools import cache
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Strategy
+from constrained.automaton import Grammar
 from constrained.environments.base import Environment
 from constrained.errors import ConstrainedError, KnowledgeError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.answering import answer_only
 from constrained.knowledge.report import INVALID

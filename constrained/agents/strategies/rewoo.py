@@ -21,9 +21,9 @@ from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Answer, Asking, Strategy
 from constrained.agents.prompts import first_that_fits, in_chat_form
 from constrained.agents.strategies.open_loop import open_loop, plan_ahead
+from constrained.automaton import Grammar
 from constrained.environments.base import Environment
 from constrained.errors import KnowledgeError
-from constrained.grammar import Grammar
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.answering import answer_actions, answer_only, text_calls
