@@ -169,7 +169,7 @@ def _same(where: str, first: str, second: str, text: str, outline: Outline) -> F
         f"{where}, '{first}' and '{second}' can both be written `{text}`",
         "the text doesn't tell which was meant, so what may follow either may come next, and a checker names only one",
         "word one of them differently, or join them into one rule",
-        outline.place(second),
+        outline.span_of(second),
     )
 
 
@@ -180,7 +180,7 @@ def _prefix(where: str, first: str, second: str, text: str, outline: Outline) ->
         "only where the model ends its text tells them apart; the masks allow both, but a model that ends early, or "
         "late, means another action",
         f'close \'{first}\' with a character of its own, as in `"..." "." _STEP`, or word one of them differently',
-        outline.place(second),
+        outline.span_of(second),
     )
 
 
@@ -201,7 +201,7 @@ def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Fin
                 "only where the model ends its text tells them apart; the masks allow both, but a model that ends early "
                 "means another thing",
                 f'close the text with a character that can\'t stand in it, as in `"[" ... "]"`, in \'{name}\'',
-                outline.place(name),
+                outline.span_of(name),
             )
 
 
