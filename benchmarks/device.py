@@ -5,7 +5,8 @@
 Every figure is a median over repeats. On a CUDA device the timed calls are captured as a graph and timed by events, so
 that it is the device's time and not Python's; on the CPU the plain torch reference is timed by the clock. There are two
 kinds of rows: *wide*, all in free text, where a mask row of the whole vocabulary is read; *text*, spread over the
-states of a whole KnowAgent step. The model is a randomly initialised Llama with the vocabulary's width, one token at a time.
+states of a whole KnowAgent step. The model is a randomly initialised Llama of the vocabulary's width, one token at a
+time.
 """
 
 from __future__ import annotations

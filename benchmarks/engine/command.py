@@ -2,9 +2,9 @@
 
     constrained bench engine --json benchmarks/results/engine.json --plot docs/engine.svg
 
-Every engine runs in a process of its own, with one thread, over the same vocabularies, grammars and texts; each mask
-of each engine is compared. A finished measurement is one line of a `.jsonl` file in `--output`; a run that was
-interrupted goes on with what is missing.
+Every engine runs in a process of its own, with one thread, over the same vocabularies, grammars and texts; every mask
+of every engine is compared. A finished measurement is one line of a `.jsonl` file in `--output`; an interrupted run
+resumes with what is missing.
 """
 
 from __future__ import annotations
@@ -22,43 +22,32 @@ from benchmarks.engine.comparison import Kept, Settings, SideBySide
 from benchmarks.engine.plot import draw
 from benchmarks.engine.vocabularies import BY_SIZE
 from benchmarks.engine.workloads import WORKLOADS
-from benchmarks.reporting import describe_machine
+from benchmarks.reporting import add_json, describe_machine
 from constrained import __version__
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench engine`."""
-    usual = Settings()
-    parser.add_argument("--vocabulary", action="append", choices=BY_SIZE, help="repeatable; default: all")
-    parser.add_argument("--workload", action="append", choices=tuple(WORKLOADS), help="repeatable; default: all")
-    parser.add_argument("--engine", action="append", choices=engines.NAMES, help="repeatable; default: all")
-    parser.add_argument("--repeats", type=int, default=usual.repeats, help=f"at most (default: {usual.repeats})")
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=usual.seconds,
-        help=f"spent on the repeats of one measurement (default: {usual.seconds:g})",
-    )
-    parser.add_argument(
-        "--limit",
-        type=float,
-        default=usual.limit,
-        help=f"seconds after which an engine is stopped (default: {usual.limit:g})",
-    )
-    parser.add_argument("--output", type=Path, default=Path("runs/engine"), help="folder of the runs")
-    parser.add_argument("--fresh", action="store_true", help="measure again what is finished")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
-    parser.add_argument(
-        "--exact", action="store_true", help="no times: counts that don't depend on the machine, beside those on record"
-    )
-    parser.add_argument("--update", action="store_true", help="with --exact: record the counts")
+    usual, add = Settings(), parser.add_argument
+    add("--vocabulary", action="append", choices=BY_SIZE, help="repeatable; default: all")
+    add("--workload", action="append", choices=tuple(WORKLOADS), help="repeatable; default: all")
+    add("--engine", action="append", choices=engines.NAMES, help="repeatable; default: all")
+    add("--repeats", type=int, default=usual.repeats, help=f"at most (default: {usual.repeats})")
+    add("--seconds", type=float, default=usual.seconds, help=f"time for the repeats of one measurement (default: "
+        f"{usual.seconds:g})")  # fmt: skip
+    add("--limit", type=float, default=usual.limit, help=f"seconds after which an engine is stopped (default: "
+        f"{usual.limit:g})")  # fmt: skip
+    add("--output", type=Path, default=Path("runs/engine"), help="folder of the runs")
+    add("--fresh", action="store_true", help="measure again what is finished")
+    add_json(parser)
+    add("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
+    add("--exact", action="store_true", help="no times: compare the counts that don't depend on the machine with the "
+        "recorded ones")  # fmt: skip
+    add("--update", action="store_true", help="with --exact: record the counts")
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Measure, print the tables, write JSON and plot."""
     _check(options)
     vocabularies = [name for name in BY_SIZE if not options.vocabulary or name in options.vocabulary]
     workloads = [name for name in WORKLOADS if not options.workload or name in options.workload]
@@ -93,7 +82,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Before minutes are spent."""
+    """Check the options before anything slow begins."""
     if options.update and not options.exact:
         raise ConstrainedError("--update records exact counts only", "use --exact --update")
     if options.repeats < 1 or options.seconds <= 0 or options.limit <= 0:
@@ -103,7 +92,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def result(records: list[dict], settings: Settings) -> dict:
-    """All figures, what they were taken on and how, and what was reached."""
+    """All figures, the machine and settings, and which targets were reached."""
     versions = {r["engine"]: r["version"] for r in records if r["workload"] is None and r["status"] == "measured"}
     aims = [
         {"vocabulary": vocabulary, "workload": row.workload, "figure": row.figure, "ours / best": row.ratio,

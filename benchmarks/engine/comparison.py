@@ -1,19 +1,20 @@
-"""One vocabulary, all engines, workload after workload; what is finished is kept.
+"""Measure all engines over one vocabulary, workload by workload; finished measurements are kept.
 
-Within a workload the engines take turns, round after round, so that whatever else the machine does falls on all.
+Within a workload the engines take turns, so that other load on the machine affects all of them alike.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
 from benchmarks.engine import correctness, engines
 from benchmarks.engine.measure import BATCH_CALLS, Engine, Ids, Times, Walk
-from benchmarks.engine.summary import record
 from benchmarks.engine.vocabularies import Tokens, load, spell
 from benchmarks.engine.worker import OverTime, Worker
 from benchmarks.engine.workloads import Workload
@@ -27,16 +28,16 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """How long and how often.
+    """Limits on the measurements.
 
     Attributes
     ----------
     repeats : int
-        Walks of one engine over one workload at most.
+        Walks of one engine over one workload, at most.
     seconds : float
-        After which no further walk is begun; engines that need longer for one are measured once.
+        Time after which no further walk is begun; slower engines are measured once.
     limit : float
-        After which an engine is stopped.
+        Seconds after which an engine is stopped.
     """
 
     repeats: int = 20
@@ -45,13 +46,7 @@ class Settings:
 
 
 class Kept:
-    """Finished measurements, one a line, so that an interrupted run goes on.
-
-    Parameters
-    ----------
-    path : Path
-        A `.jsonl` file; a last line cut short is dropped.
-    """
+    """Finished measurements in a `.jsonl` file, to resume an interrupted run; a truncated last line is dropped."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -66,7 +61,7 @@ class Kept:
             raise ConstrainedError(f"{path} is damaged: {error.msg}", "move it away, or use --fresh") from None
 
     def find(self, vocabulary: str, workload: str | None, engine: str) -> dict | None:
-        """The measurement, or None; workload None: what the engine made of the vocabulary."""
+        """The measurement, if there is one; workload None: the preparation of the vocabulary."""
         wanted = (vocabulary, workload, engine)
         return next((r for r in self.records if (r["vocabulary"], r["workload"], r["engine"]) == wanted), None)
 
@@ -79,19 +74,10 @@ class Kept:
 
 @dataclass
 class SideBySide:
-    """All engines over one vocabulary.
+    """All engines (`names`) over one vocabulary.
 
-    Attributes
-    ----------
-    vocabulary : str
-    names : list of str
-        Engines.
-    settings : Settings
-    kept : Kept
-    smaller : list of str
-        Vocabularies measured before, none larger: what took too long with one of them is not tried.
-    tell : callable
-        Is told what is being done.
+    What took too long with one of the `smaller` vocabularies, measured before, is not tried. `tell` is called with
+    progress messages.
     """
 
     vocabulary: str
@@ -102,7 +88,7 @@ class SideBySide:
     tell: Callable[[str], None] = lambda words: None
 
     def run(self, workloads: Iterable[Workload]) -> Iterator[str]:
-        """Measure what is not kept yet; yields each workload's name when it is done."""
+        """Measure what is missing; yields each workload's name when it is done."""
         tokens: Tokens | None = None
         workers: dict[str, Worker] = {}
         try:
@@ -112,7 +98,7 @@ class SideBySide:
                     if tokens is None:
                         self.tell(f"{self.vocabulary}: preparing")
                         tokens = load(self.vocabulary)
-                        names = dict.fromkeys(("ours", *self.names))  # ours are what masks are compared with first
+                        names = dict.fromkeys(("ours", *self.names))  # masks are compared with ours first
                         workers = {name: Worker(name, Engine, name, tokens) for name in names}
                         self._start(workers)
                     self._measure(workload, missing, workers, tokens)
@@ -125,7 +111,7 @@ class SideBySide:
         return self.kept.find(self.vocabulary, workload, name)
 
     def _start(self, workers: dict[str, Worker]) -> None:
-        """Start every engine; those that can't are left out."""
+        """Start every engine; remove those that fail."""
         for name in list(workers):
             self.tell(f"{self.vocabulary}: {name} prepares the vocabulary")
             try:
@@ -146,7 +132,7 @@ class SideBySide:
                 self.kept.add(self.vocabulary, None, name, figures)
 
     def _measure(self, workload: Workload, missing: list[str], workers: dict[str, Worker], tokens: Tokens) -> None:
-        """One workload: every engine's masks, then the rounds, then what came of it."""
+        """Measure one workload: every engine's masks, then the timed rounds, then the results."""
         about = f"{self.vocabulary}, {workload.name}"
         ids = [[spell(tokens, text) for text in case.texts] for case in workload.cases]
         walks: dict[str, Walk] = {}
@@ -164,9 +150,9 @@ class SideBySide:
         _rounds(about, {name: workers[name] for name in quick}, times, self.settings, self.tell)
         self.tell(f"{about}: comparing masks")
         where = (
-            correctness.batch_places(workload.cases, ids, tokens, BATCH_CALLS)
+            correctness.batch_prefixes(workload.cases, ids, tokens, BATCH_CALLS)
             if workload.batched
-            else correctness.places(workload.cases, ids, tokens)
+            else correctness.prefixes(workload.cases, ids, tokens)
         )
         ours = walks["ours"].masks if "ours" in walks else []
         exact = correctness.exact_masks(ours, [w.masks for name, w in walks.items() if name != "ours"], where, tokens)
@@ -179,12 +165,12 @@ class SideBySide:
             self.kept.add(self.vocabulary, workload.name, name, figures[name])
 
     def _is_quick(self, times: Times, workload: Workload) -> bool:
-        """Whether an engine can be asked for more walks than the one that kept the masks."""
+        """Whether an engine is fast enough for more walks than the one that kept the masks."""
         spent = sum(times.compile) + sum(times.masks) + sum(times.advances)
         return spent < 2 * self.settings.seconds and len(times.compile) == len(workload.cases)
 
     def _first_walk(self, name: str, workload: Workload, ids: Ids, workers: dict[str, Worker]) -> Walk | dict:
-        """The walk whose masks are compared; or the record of an engine that can't."""
+        """The walk whose masks are compared, or the record of an engine that failed."""
         if name not in workers:
             known = self._known(name) or {}
             return {"status": known.get("status", "refused"), "reason": known.get("reason", "did not start")}
@@ -204,7 +190,7 @@ class SideBySide:
 
 
 def _rounds(about: str, workers: dict[str, Worker], times: dict[str, list[Times]], settings: Settings, tell) -> None:
-    """Let the engines take turns; `times` are theirs, instead of those of the walk that kept the masks."""
+    """Let the engines take turns; their times replace those of the walk that kept the masks."""
     quick = dict(workers)
     repeats = -(-settings.repeats // ROUNDS)
     for number in range(ROUNDS):
@@ -212,14 +198,14 @@ def _rounds(about: str, workers: dict[str, Worker], times: dict[str, list[Times]
             tell(f"{about}: {name}, round {number + 1} of {ROUNDS}")
             try:
                 found = worker.ask("times", repeats, settings.seconds / ROUNDS, seconds=settings.limit)
-            except (engines.Refused, OverTime):  # what it has shown counts
+            except (engines.Refused, OverTime):  # its earlier rounds count
                 del quick[name]
                 continue
             times[name] = found if number == 0 else times[name] + found
 
 
 def _ahead(worker: Worker, times: list[Times], settings: Settings) -> tuple[list[float], str]:
-    """Seconds of a compile that leaves nothing to do, and why there are none."""
+    """Seconds of compiling with no work left to do later, or why there are none."""
     if worker.started["eager"]:
         return [second for t in times for second in t.compile], ""
     if not worker.running:
@@ -228,3 +214,43 @@ def _ahead(worker: Worker, times: list[Times], settings: Settings) -> tuple[list
         return worker.ask("ahead", 5, settings.seconds / ROUNDS, seconds=2 * settings.seconds), ""
     except (engines.Refused, OverTime) as error:
         return [], str(error)
+
+
+def record(times: list[Times], verdict: correctness.Verdict, ahead: list[float], cases: int) -> dict:
+    """The figures of one measurement, in seconds and bytes, from the times of each repeat.
+
+    A mask's time is its median over the repeats; percentiles and the worst are then taken over the masks, so momentary
+    noise doesn't count. Of the workload's `cases` fewer are measured if time runs out.
+    """
+    masks = _typical([t.masks for t in times])
+    advances = _typical([t.advances for t in times])
+    first = [second for t in times for second in t.first]
+    return {
+        "status": "measured",
+        "repeats": len(times),
+        "cases": len(times[0].compile),
+        "of cases": cases,
+        "compiles": sum(len(t.compile) for t in times),
+        "compile": float(np.median([second for t in times for second in t.compile])),
+        "first": float(np.median(first)) if first else None,
+        "first worst": float(np.max(_typical([t.first for t in times]))) if first else None,
+        "p50": _percentile(masks, 50),
+        "p99": _percentile(masks, 99),
+        "worst": _percentile(masks, 100),
+        "advance p50": _percentile(advances, 50),
+        "advance p99": _percentile(advances, 99),
+        "ahead": float(np.median(ahead)) if ahead else None,
+        "bytes": int(np.median([held for t in times for held in t.nbytes])) if times[0].nbytes else None,
+        "verdict": asdict(verdict),
+        "correct": verdict.correct,
+    }
+
+
+def _typical(repeats: list[list[float]]) -> np.ndarray:
+    """The median of each mask over the repeats that reached it."""
+    longest = max(map(len, repeats))
+    return np.median([row for row in repeats if len(row) == longest], axis=0)
+
+
+def _percentile(values: np.ndarray, percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if len(values) else None

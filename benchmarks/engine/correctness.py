@@ -1,7 +1,7 @@
-"""Whether an engine's masks are right.
+"""Check an engine's masks.
 
-Ours are compared first; wherever two engines differ over a token, a referee that is neither decides: Python's `re`
-over bytes, or for nested expressions a hand-written checker (`Case.referee`).
+Masks are compared with ours; where two engines differ on a token, an independent referee decides: Python's `re` over
+bytes, or a hand-written checker for nested expressions (`Case.referee`).
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from benchmarks.engine.vocabularies import Tokens
 from benchmarks.engine.workloads import Case
 
 SAMPLE = 12
-"""Disputed tokens of one mask that the referee is asked about; more would decide the same."""
+"""Disputed tokens of one mask that are put to the referee; more would give the same result."""
 
 
 @dataclass
 class Verdict:
-    """What became of an engine's masks over one workload.
+    """The result for an engine's masks over one workload.
 
     Attributes
     ----------
     masks : int
-        Compared.
+        Masks compared.
     wrong : int
-        Masks with a token too many or one too few.
+        Masks with a token too many or too few.
     one_cut : int
-        Masks narrower only in this: where the text is forced they allow one way to cut it (meant to be the
-        tokenizer's own), not every way. Sound, and meant so; not counted as wrong.
+        Masks that, where the text is forced, allow only one tokenization of it (meant to be the tokenizer's own). That
+        is sound and intended; not counted as wrong.
     refused : int
         Texts of the language that were refused midway.
     example : str
@@ -49,8 +49,8 @@ class Verdict:
 
 
 @dataclass
-class Place:
-    """Where a mask was taken: after `text` of a case; `following` is the token that the tokenizer writes next."""
+class Prefix:
+    """Where a mask was taken: after `text` of a case; `following` is the next token of the tokenizer."""
 
     case: Case
     text: bytes
@@ -58,27 +58,29 @@ class Place:
     referee: Callable[[bytes], bool] = field(repr=False)
 
 
-def places(cases: tuple[Case, ...], ids: list[list[list[int]]], tokens: Tokens) -> list[list[Place]]:
-    """Per text, case by case, the places of its masks."""
+def prefixes(cases: tuple[Case, ...], ids: list[list[list[int]]], tokens: Tokens) -> list[list[Prefix]]:
+    """Per text, case by case, the prefixes at which masks are taken."""
     found = []
     for case, texts in zip(cases, ids):
         referee = _lazily(case.referee)
         for text in texts:
             spelled = [tokens.tokens[i] for i in text]
             found.append([
-                Place(case, b"".join(spelled[:n]), following, referee) for n, following in enumerate([*text, None])
+                Prefix(case, b"".join(spelled[:n]), following, referee) for n, following in enumerate([*text, None])
             ])  # fmt: skip
     return found
 
 
-def batch_places(cases: tuple[Case, ...], ids: list[list[list[int]]], tokens: Tokens, calls: int) -> list[list[Place]]:
-    """Per call of a batch, its rows' places: see `measure`, which lets them begin and go on alike."""
-    rows = places(cases, ids, tokens)
-    at = [row * 5 % (len(row_places) - 1) for row, row_places in enumerate(rows)]
+def batch_prefixes(
+    cases: tuple[Case, ...], ids: list[list[list[int]]], tokens: Tokens, calls: int
+) -> list[list[Prefix]]:
+    """Per call of a batch, the prefixes of its rows; `measure` starts and advances them in the same way."""
+    rows = prefixes(cases, ids, tokens)
+    at = [row * 5 % (len(row_prefixes) - 1) for row, row_prefixes in enumerate(rows)]
     found = []
     for _ in range(calls):
-        found.append([row_places[n] for row_places, n in zip(rows, at)])
-        at = [1 if n == len(row_places) - 1 else n + 1 for row_places, n in zip(rows, at)]
+        found.append([row_prefixes[n] for row_prefixes, n in zip(rows, at)])
+        at = [1 if n == len(row_prefixes) - 1 else n + 1 for row_prefixes, n in zip(rows, at)]
     return found
 
 
@@ -94,39 +96,39 @@ def _lazily(make: Callable[[], Callable[[bytes], bool]]) -> Callable[[bytes], bo
 
 
 def clear_padding(masks: list[np.ndarray], tokens: Tokens) -> None:
-    """Clear, in place, the bits of the last words that stand for no token: nobody reads them."""
+    """Clear, in place, the bits of the last words that stand for no token."""
     left = tokens.size % 32
     if left:
         for rows in masks:
             rows[:, -1] &= (1 << left) - 1
 
 
-def exact_mask(place: Place, tokens: Tokens) -> np.ndarray:
-    """The mask at a place, every token tried by the referee."""
+def exact_mask(prefix: Prefix, tokens: Tokens) -> np.ndarray:
+    """The exact mask at a prefix: the referee tries every token."""
     bits = np.zeros(tokens.words * 32, np.uint8)
     for i, token in enumerate(tokens.tokens):
-        if token and place.referee(place.text + token):
+        if token and prefix.referee(prefix.text + token):
             bits[i] = 1
-    if place.case.whole(place.text):
+    if prefix.case.whole(prefix.text):
         bits[tokens.eos] = 1
     return np.packbits(bits, bitorder="little").view(np.int32)
 
 
 def exact_masks(
-    ours: list[np.ndarray], others: list[list[np.ndarray]], where: list[list[Place]], tokens: Tokens
+    ours: list[np.ndarray], others: list[list[np.ndarray]], where: list[list[Prefix]], tokens: Tokens
 ) -> list[np.ndarray]:
-    """Our masks, put right wherever another engine's differ and the referee finds ours wrong.
+    """Our masks, corrected where another engine's differ and the referee finds ours wrong.
 
     Parameters
     ----------
     ours : list of ndarray of int32, shape [n, words]
-        Per text or call; empty where our engine refused the workload: then every mask is the referee's.
+        Per text or call; empty if our engine refused the workload: then every mask is the referee's.
     others : list of such lists
-    where : list of list of Place
+    where : list of list of Prefix
     tokens : Tokens
     """
     if not ours:
-        return [np.array([exact_mask(place, tokens) for place in there]) for there in where]
+        return [np.array([exact_mask(prefix, tokens) for prefix in there]) for there in where]
     found = []
     for number, there in enumerate(where):
         rows = np.zeros((len(there), tokens.words), np.int32)
@@ -145,22 +147,22 @@ def exact_masks(
     return found
 
 
-def _ours_is_wrong(ours: np.ndarray, other: np.ndarray, place: Place, tokens: Tokens) -> bool:
-    """Whether the referee is against ours on one of a sample of the tokens that two masks differ over."""
+def _ours_is_wrong(ours: np.ndarray, other: np.ndarray, prefix: Prefix, tokens: Tokens) -> bool:
+    """Whether the referee contradicts our mask on one of a sample of the disputed tokens."""
     differing = ids(ours ^ other)
     for token in differing[:: max(1, len(differing) // SAMPLE)].tolist():
         if token in tokens.eos:
-            right = place.case.whole(place.text)
+            right = prefix.case.whole(prefix.text)
         else:
             word = tokens.tokens[token]
-            right = bool(word) and place.referee(place.text + word)
+            right = bool(word) and prefix.referee(prefix.text + word)
         if right != bool(ours[token >> 5] >> (token & 31) & 1):
             return True
     return False
 
 
 def _is_one_cut(row: np.ndarray, right: np.ndarray, tokens: Tokens) -> bool:
-    """Whether the text is forced, and the mask allows some of the ways to cut it, but not all."""
+    """Whether the text is forced and the mask allows some of its tokenizations, but not all."""
     if not row.any() or (row & ~right).any():
         return False
     words = [tokens.tokens[i] for i in ids(right)]
@@ -169,34 +171,24 @@ def _is_one_cut(row: np.ndarray, right: np.ndarray, tokens: Tokens) -> bool:
 
 
 def judge(
-    name: str, masks: list[np.ndarray], exact: list[np.ndarray], where: list[list[Place]], tokens: Tokens
+    name: str, masks: list[np.ndarray], exact: list[np.ndarray], where: list[list[Prefix]], tokens: Tokens
 ) -> Verdict:
-    """Compare an engine's masks with the exact ones.
-
-    Parameters
-    ----------
-    name : str
-        Of the engine, for the example.
-    masks, exact : list of ndarray of int32, shape [n, words]
-        Per text or call.
-    where : list of list of Place
-    tokens : Tokens
-    """
+    """Compare the masks of the engine `name` with the exact ones, per text or call."""
     verdict = Verdict()
     for rows, right, there in zip(masks, exact, where):
         count = min(len(rows), len(right))
         verdict.masks += count
         if len(rows) < len(there) and len(rows) <= len(right):
             verdict.refused += 1
-            place = there[len(rows) - 1]
-            token = "?" if place.following is None else repr(tokens.tokens[place.following])
-            verdict.example = verdict.example or f"{name} refuses {token} after {_tail(place.text)}"
+            prefix = there[len(rows) - 1]
+            token = "?" if prefix.following is None else repr(tokens.tokens[prefix.following])
+            verdict.example = verdict.example or f"{name} refuses {token} after {_tail(prefix.text)}"
         for n in np.flatnonzero((rows[:count] != right[:count]).any(axis=1)):
             _judge_mask(verdict, rows[n], right[n], there[n], tokens)
     return verdict
 
 
-def _judge_mask(verdict: Verdict, row: np.ndarray, right: np.ndarray, place: Place, tokens: Tokens) -> None:
+def _judge_mask(verdict: Verdict, row: np.ndarray, right: np.ndarray, prefix: Prefix, tokens: Tokens) -> None:
     extra, missing = ids(row & ~right), ids(~row & right)
     if _is_one_cut(row, right, tokens):
         verdict.one_cut += 1
@@ -206,7 +198,7 @@ def _judge_mask(verdict: Verdict, row: np.ndarray, right: np.ndarray, place: Pla
         token, fault = (extra[0], "allows") if len(extra) else (missing[0], "lacks")
         what = "the end of the text" if token in tokens.eos else repr(tokens.tokens[token])
         more = len(extra) + len(missing) - 1
-        verdict.example = f"{fault} {what} after {_tail(place.text)}" + (f", and {more} more" if more else "")
+        verdict.example = f"{fault} {what} after {_tail(prefix.text)}" + (f", and {more} more" if more else "")
 
 
 def ids(row: np.ndarray) -> np.ndarray:

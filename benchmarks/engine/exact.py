@@ -1,9 +1,9 @@
-"""Counts of our engine that no machine changes: masks, forced text, bytes held. A ratchet: they may only get better.
+"""Exact counts of our engine: masks, forced text, bytes held. A ratchet: they may only get better.
 
     constrained bench engine --exact              compares with benchmarks/results/engine_exact.json
     constrained bench engine --exact --update     records
 
-Masks are the same whatever implements them; what an implementation holds is recorded for each (`kernel`, `python`).
+Masks don't depend on the implementation; memory is recorded for each (`kernel`, `python`).
 """
 
 from __future__ import annotations
@@ -23,37 +23,24 @@ from constrained.files import to_json, write_whole
 
 RECORD = Path(__file__).resolve().parents[1] / "results" / "engine_exact.json"
 MASKS = ("masks", "allowed tokens", "hash", "masks of one token")
-"""What every implementation must give alike; any difference is a fault."""
+"""Counts that every implementation must share; any difference is a fault."""
 
 
 def implementation() -> str:
-    """What steps the automaton here."""
+    """The implementation in use."""
     return "python" if native.kernel is None else "kernel"
 
 
 def count(vocabulary, tokens: Tokens, workload: Workload) -> dict:
-    """The counts of one workload, its texts followed one after the other.
-
-    Parameters
-    ----------
-    vocabulary
-        As our adapter prepares it.
-    tokens : Tokens
-    workload : Workload
+    """The counts of one workload, following its texts in order; raises Refused if our engine can't do it.
 
     Returns
     -------
     dict
-        "vocabulary", its fingerprint: other tokens, other counts; "masks", how many; "allowed tokens", in all of
-        them; "hash", over them in order; "masks of one token";
-        "forced bytes", of the texts, that `forced_text` told beforehand; and per implementation the "bytes" held
-        after all texts of every grammar, and the "positions" of the first grammar's automaton, all visited (not of
-        those that nest without end).
-
-    Raises
-    ------
-    Refused
-        Our engine can't do the workload.
+        "vocabulary", its fingerprint, on which the counts depend; "masks", their number; "allowed tokens" in all of
+        them; "hash" over them in order; "masks of one token"; "forced bytes", those bytes of the texts that
+        `forced_text` predicted; and per implementation the "bytes" held after all texts of every grammar, and the
+        "positions" of the first grammar's automaton if it is regular, all visited.
     """
     ours = engine("ours")
     digest = hashlib.blake2b(digest_size=16)
@@ -95,7 +82,7 @@ def _positions(vocabulary, workload: str, case: Case) -> int:
 
 
 def compare(before: dict, now: dict) -> tuple[list[str], list[str]]:
-    """What got worse, and what got better, in words; both empty where nothing changed."""
+    """What got worse and what got better, in words."""
     worse = [f"{key}: {before[key]} is now {now[key]}" for key in MASKS if before[key] != now[key]]
     better = []
     pairs = [("forced bytes", -before["forced bytes"], -now["forced bytes"])]
@@ -108,13 +95,7 @@ def compare(before: dict, now: dict) -> tuple[list[str], list[str]]:
 
 
 def read(path: Path = RECORD) -> dict:
-    """The counts on record, by vocabulary and workload; empty where there are none yet.
-
-    Raises
-    ------
-    DataError
-        The file is damaged.
-    """
+    """The recorded counts by vocabulary and workload, if any; raises DataError if the file is damaged."""
     if not path.exists():
         return {}
     try:
@@ -124,7 +105,7 @@ def read(path: Path = RECORD) -> dict:
 
 
 def run_command(vocabularies: list[str], workloads: list[str], update: bool, path: Path = RECORD) -> int:
-    """Count, compare, record if asked to; 1 if something got worse and is not to be recorded."""
+    """Count, compare, and record if asked to; 1 if something got worse and is not recorded."""
     recorded = read(path)
     fell = False
     for name in vocabularies:
@@ -140,7 +121,7 @@ def run_command(vocabularies: list[str], workloads: list[str], update: bool, pat
                 continue
             before = here.get(workload)
             if before and before["vocabulary"] != now["vocabulary"] and not update:
-                print(f"{label}: another vocabulary than that on record (another version of it?)")
+                print(f"{label}: another vocabulary than the recorded one (another version of it?)")
                 continue
             worse, better = compare(before, now) if before else ([], [])
             for words in worse:

@@ -1,15 +1,15 @@
-"""Whole generation on the CPU: tokens a second inside a grammar, beside unconstrained and each peer's processor.
+"""Whole generation on the CPU: tokens a second within a grammar, beside unconstrained and each peer's processor.
 
     constrained bench generation --json benchmarks/results/engine_generation.json
 
-KnowAgent steps written by an untrained Llama of about 30 million weights over Tekken's 131,072 tokens, one text at a
-time, one thread, each engine in a process of its own; they take turns. Compiling a grammar is told apart.
+KnowAgent steps are written by an untrained Llama of about 30 million weights over Tekken's 131,072 tokens, one text at
+a time, with one thread, each engine in a process of its own; they take turns. Compiling a grammar is reported
+separately.
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from statistics import median
 
 from tqdm import tqdm
@@ -18,9 +18,8 @@ from benchmarks.engine.engines import Refused
 from benchmarks.engine.report import amount
 from benchmarks.engine.vocabularies import load
 from benchmarks.engine.worker import OverTime, Worker
-from benchmarks.reporting import describe_machine
+from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained.errors import ConstrainedError
-from constrained.files import to_json, write_whole
 
 UNCONSTRAINED = "unconstrained"
 GENERATORS = (
@@ -31,42 +30,37 @@ VOCABULARY = "tekken"
 STEPS = 2
 ROUNDS = 2
 LIMIT = 30.0
-"""Seconds after which one text, or one grammar, is given up."""
+"""Time limit for one text or one grammar, in seconds."""
 MODES = {"greedy": False, "sampled": True}
 TARGET = 1.5
-"""Times the unconstrained tokens a second that ours are to reach."""
+"""Our target for tokens a second, as a multiple of unconstrained."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `constrained bench generation`."""
     names = (UNCONSTRAINED, *GENERATORS)
     parser.add_argument("--engine", action="append", choices=names, help="repeatable; default: all")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"texts of each mode (default: {STEPS})")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"times each is written (default: {ROUNDS})")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Generate, print the table, write the JSON."""
     if options.steps < 1 or options.rounds < 1:
         raise ConstrainedError("--steps and --rounds are 1 or more")
     names = [n for n in (UNCONSTRAINED, *GENERATORS) if not options.engine or n in options.engine or n == UNCONSTRAINED]
     figures = run(names, options.steps, options.rounds)
-    print(table(figures))
-    if options.json:
-        weights = next(f["weights"] for f in figures.values() if "weights" in f)
-        settings = {"vocabulary": VOCABULARY, "weights": weights, "steps": options.steps, "rounds": options.rounds}
-        result = {"command": "constrained bench generation", "machine": describe_machine(), "settings": settings}
-        write_whole(options.json, to_json(result | {"engines": figures}))
-    return 0
+    weights = next(f["weights"] for f in figures.values() if "weights" in f)
+    settings = {"vocabulary": VOCABULARY, "weights": weights, "steps": options.steps, "rounds": options.rounds}
+    result = {"command": "constrained bench generation", "machine": describe_machine(), "settings": settings}
+    return report(table(figures), result | {"engines": figures}, options)
 
 
 def run(names: list[str], steps: int, rounds: int) -> dict[str, dict]:
-    """Figures by engine; of one that can't, the reason.
+    """The figures of each engine, or the reason why it failed.
 
-    A first step of each, not counted, warms up what is prepared on first use.
+    A first step of each is not counted: it warms up what is prepared on first use.
     """
-    # here, for torch and transformers take seconds to import
+    # imported here: torch and transformers take seconds
     from benchmarks.engine.generators import Generator
 
     tokens = load(VOCABULARY)
@@ -110,7 +104,7 @@ def _prepare(worker: Worker, figures: dict, steps: int) -> None:
 
 
 def _sum_up(figures: dict) -> None:
-    """What the table shows, instead of an engine's texts one by one."""
+    """Replace an engine's texts by their totals and means."""
     texts_by_mode, compiles = figures.pop("texts"), figures.pop("compiles", [])
     if "reason" in figures:
         return
@@ -129,23 +123,19 @@ def _sum_up(figures: dict) -> None:
 
 
 def table(figures: dict[str, dict]) -> str:
-    """All engines, ours beside unconstrained and the best peer, in Markdown."""
+    """All engines as a Markdown table, and ours compared in words."""
     ran = {name: known for name, known in figures.items() if "reason" not in known}
-    lines = [
-        "|  |  | compile | tokens/s | to unconstrained | tokens/text | passes/text | s/text | whole texts |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
+    head = ["", "", "compile", "tokens/s", "to unconstrained", "tokens/text", "passes/text", "s/text", "whole texts"]
+    rows = []
     for mode in MODES:
         for name, known in ran.items():
             f = known[mode]
-            free = name == UNCONSTRAINED
-            ratio = f["tokens/s"] / ran[UNCONSTRAINED][mode]["tokens/s"] if UNCONSTRAINED in ran else None
-            lines.append(
-                f"| {mode} | {name} | {amount(known['compile']) if known['compile'] else '–'} | {f['tokens/s']:.1f} "
-                f"| {'–' if ratio is None else f'{ratio:.2f}'} | {f['tokens/text']:.0f} | {f['passes/text']:.0f} "
-                f"| {f['s/text']:.2f} | {'–' if free else '{whole} of {texts}'.format(**f)} |"
-            )
-    lines.append("")
+            ratio = f"{f['tokens/s'] / ran[UNCONSTRAINED][mode]['tokens/s']:.2f}" if UNCONSTRAINED in ran else "–"
+            whole = "–" if name == UNCONSTRAINED else f"{f['whole']} of {f['texts']}"
+            compiled = amount(known["compile"]) if known["compile"] else "–"
+            means = (f"{f['tokens/text']:.0f}", f"{f['passes/text']:.0f}", f"{f['s/text']:.2f}")
+            rows.append([mode, name, compiled, f"{f['tokens/s']:.1f}", ratio, *means, whole])
+    lines = [markdown(head, rows, left=2), ""]
     for mode in MODES:
         lines += _compared(ran, mode)
     lines += [f"- {name}: {known['reason']}" for name, known in figures.items() if "reason" in known]
@@ -153,7 +143,7 @@ def table(figures: dict[str, dict]) -> str:
 
 
 def _compared(ran: dict[str, dict], mode: str) -> list[str]:
-    """Ours to unconstrained and to the best peer whose texts were whole, in words."""
+    """Our speed relative to unconstrained and to the best peer whose texts were complete, in words."""
     if "ours" not in ran or UNCONSTRAINED not in ran:
         return []
     ours, free = ran["ours"][mode], ran[UNCONSTRAINED][mode]["tokens/s"]

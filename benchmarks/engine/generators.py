@@ -1,7 +1,7 @@
-"""`model.generate` behind each engine's own processor; one process an engine, as in `worker`.
+"""`model.generate` with each engine's logits processor; each engine runs in its own process (see `worker`).
 
-The model is a Llama of about 30 million weights that nobody trained: what it writes means nothing, and costs what a
-model of its size costs. With Tekken's vocabulary most of that is its last layer.
+The model is an untrained Llama of about 30 million weights: its texts mean nothing, but cost as much as those of any
+model of its size. With Tekken's vocabulary most of the cost is its output layer.
 """
 
 from __future__ import annotations
@@ -11,23 +11,18 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    LogitsProcessor,
-    LogitsProcessorList,
-)
+from transformers import LlamaConfig, LlamaForCausalLM, LogitsProcessor, LogitsProcessorList
 from transformers import logging as transformers_logging
 
 from benchmarks.engine.engines import engine, source
-from benchmarks.engine.steps import household_step
 from benchmarks.engine.vocabularies import Tokens, encode, spell, tokenizer
+from benchmarks.engine.workloads import household_step
 from constrained.decoding import custom_generate
 
 MOST_TOKENS = 256
-"""New tokens of one text; a text that isn't whole by then is cut."""
+"""Limit on the new tokens of one text."""
 FREE_TOKENS = 80
-"""Tokens of one text without a grammar, about as many as the others write."""
+"""Tokens of one text without a grammar, about as many as with one."""
 
 
 def untrained_model(size: int) -> LlamaForCausalLM:
@@ -42,7 +37,7 @@ def untrained_model(size: int) -> LlamaForCausalLM:
 
 
 class Tokenizer:
-    """As much of a tokenizer as forced text needs: how a text is cut."""
+    """The part of a tokenizer that forced text needs."""
 
     def __init__(self, tokens: Tokens):
         self.name = tokens.name
@@ -52,7 +47,7 @@ class Tokenizer:
 
 
 class Ours:
-    """This project's loop."""
+    """This project's generation loop."""
 
     engine, distribution = "ours", None
 
@@ -60,7 +55,7 @@ class Ours:
         self.vocabulary, self.tokens = vocabulary, tokens
 
     def options(self, compiled: Any) -> dict[str, Any]:
-        """Keywords of `model.generate` for one text inside the grammar."""
+        """Keyword arguments of `model.generate` for one text within the grammar."""
         return {
             "custom_generate": custom_generate, "grammar": compiled, "tokenizer": Tokenizer(self.tokens),
             "return_dict_in_generate": True,
@@ -68,7 +63,7 @@ class Ours:
 
 
 class XGrammar(Ours):
-    """The processor that xgrammar brings."""
+    """xgrammar's own processor."""
 
     engine, distribution = "xgrammar", "xgrammar"
 
@@ -79,7 +74,7 @@ class XGrammar(Ours):
 
 
 class LLGuidance(Ours):
-    """llguidance brings no processor for transformers: this is its documented loop, for one row."""
+    """llguidance has no processor for transformers: this is its documented loop, for one row."""
 
     engine, distribution = "llguidance", "llguidance"
 
@@ -127,7 +122,7 @@ class OutlinesXGrammar(Ours):
 
 
 class OutlinesLLGuidance(Ours):
-    """Outlines' adapter of llguidance; it compiles the grammar anew for each text."""
+    """Outlines' adapter of llguidance; it compiles the grammar again for each text."""
 
     engine, distribution = "llguidance", "outlines"
 
@@ -139,7 +134,7 @@ class OutlinesLLGuidance(Ours):
 
 
 class LMFormatEnforcer(Ours):
-    """As its integration with transformers does it."""
+    """As in its integration with transformers."""
 
     engine, distribution = "lmformatenforcer", "lm-format-enforcer"
 
@@ -159,7 +154,7 @@ KINDS: dict[str, type[Ours]] = {
 
 
 class Generator:
-    """A model and what keeps it inside a grammar, or nothing; lives in its own process (see `worker`)."""
+    """A model with one engine's constraint, or none; runs in its own process (see `worker`)."""
 
     def __init__(self, name: str, tokens: Tokens):
         transformers_logging.set_verbosity_error()
@@ -175,13 +170,13 @@ class Generator:
             self.vocabulary = self.adapter.prepare(tokens)
 
     def hello(self) -> dict:
-        """Version, and weights of the model."""
+        """The engine's version, and the number of weights."""
         distribution = self.kind and self.kind.distribution
         weights = sum(p.numel() for p in self.model.parameters())
         return {"version": version(distribution) if distribution else None, "weights": weights}
 
     def prepare(self, number: int) -> float:
-        """Compile the grammar of a step; the seconds it took (0 where the adapter compiles for each text itself)."""
+        """Compile the grammar of a step; returns the seconds (0 if the adapter compiles for each text itself)."""
         if self.kind is None:
             return 0.0
         text = source(self.adapter, "", household_step(number)[1])
@@ -193,20 +188,13 @@ class Generator:
         return perf_counter() - began
 
     def write(self, number: int, sample: bool) -> dict:
-        """Write one step.
-
-        Parameters
-        ----------
-        number : int
-            Which step; prepared before.
-        sample : bool
-            At temperature 1, from all that is allowed; else greedily.
+        """Write one prepared step, sampled at temperature 1 or greedily.
 
         Returns
         -------
         dict
-            "seconds"; "tokens" written; "passes" of the model and "forced" tokens, where known; "whole": the text is
-            in the language; "text".
+            "seconds"; "tokens"; forward "passes" and "forced" tokens, if known; "whole": the text is in the language;
+            "text".
         """
         prompt, case = household_step(number)
         ids = torch.tensor([spell(self.tokens, prompt)])

@@ -1,8 +1,8 @@
-"""One description of a workload's language, written out in each engine's own notation.
+"""A description of a workload's language, translated to each engine's notation.
 
-A description is a tree of the seven nodes below. `to_regex` serves engines that read regexes, `to_ebnf` XGrammar
-(GBNF), `to_lark` ours and llguidance. `prefix_pattern` is the referee: a pattern for Python's own `re`, over bytes,
-that matches exactly the beginnings of the language's texts, and decides where two engines' masks differ.
+A description is a tree of the seven nodes below. `to_regex` is for engines that read regexes, `to_ebnf` for XGrammar
+(GBNF), `to_lark` for ours and llguidance. `prefix_pattern` is the referee where two engines' masks differ: a pattern
+for Python's `re`, over bytes, that matches exactly the beginnings of the language's texts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Union
 
 Node = Union["Text", "Chars", "Seq", "Choice", "Repeat", "Name", "Token"]
 
-# One character above ASCII as UTF-8, and the beginnings of one that is cut short.
+# A non-ASCII character in UTF-8, and the proper beginnings of one.
 _WIDE = (
     rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
     rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
@@ -80,13 +80,13 @@ class Name:
 
 @dataclass(frozen=True)
 class Token:
-    """`item`, without names, as one terminal where the notation has terminals."""
+    """`item`, without names; one terminal if the notation has terminals."""
 
     item: Node
 
 
 def to_regex(node: Node) -> str:
-    """`node` as a regex of the subset that every engine reads alike."""
+    """`node` as a regex, in the subset that every engine understands."""
     if isinstance(node, Text):
         return re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", node.text).replace("\n", r"\n")
     if isinstance(node, Chars):
@@ -123,7 +123,7 @@ def _ebnf(node: Node) -> str:
 
 
 def to_lark(rules: Mapping[str, Node]) -> str:
-    """`rules` as Lark's notation, from the rule `start` (here `root`); sets of characters are regex terminals."""
+    """`rules` in Lark's notation, from the rule `start` (here `root`); character classes are regex terminals."""
     return "".join(f"{'start' if name == 'root' else name}: {_lark(node)}\n" for name, node in rules.items())
 
 
@@ -145,17 +145,17 @@ def _lark(node: Node) -> str:
 
 
 def prefix_pattern(node: Node) -> re.Pattern[bytes]:
-    """A pattern whose full matches are the beginnings of `node`'s texts, and those texts; no `Name` within."""
+    """A pattern that fully matches the beginnings of `node`'s texts, and the texts; `node` contains no `Name`."""
     return re.compile(_begun(node), re.DOTALL)
 
 
 def whole_pattern(node: Node) -> re.Pattern[bytes]:
-    """A pattern whose full matches are `node`'s texts; no `Name` within."""
+    """A pattern that fully matches `node`'s texts; `node` contains no `Name`."""
     return re.compile(_whole(node), re.DOTALL)
 
 
 def _begun(node: Node) -> bytes:
-    """Pattern of every beginning, the empty and the whole one included."""
+    """A pattern for every beginning, including the empty and the whole text."""
     if isinstance(node, Text):
         data, pattern = node.text.encode(), b""
         for byte in reversed(data):
@@ -197,7 +197,7 @@ def _whole(node: Node) -> bytes:
 
 
 def _bytes_class(node: Chars) -> bytes:
-    """One character: ASCII by the class itself, the others where the class is negated."""
+    """One character: ASCII by the class itself, others if the class is negated."""
     if not node.negated:
         return _class(node).encode()
     return rb"[^%s\x80-\xff]|" % _escaped(node.ranges).encode() + _WIDE

@@ -1,8 +1,8 @@
-"""One engine, one vocabulary, one workload: its masks, and how long everything took.
+"""Measure one engine on one workload: its masks and times.
 
-Runs in the engine's own process (see `worker`). The first walk keeps every mask, to be compared; the others only take
-times, of grammars compiled anew in each, so that an engine's lazy work is counted where it falls. Times are seconds;
-the collector of garbage rests meanwhile, as in `timeit`.
+Runs in the engine's own process (see `worker`). The first walk keeps every mask for comparison; the others are timed,
+each with newly compiled grammars, so that lazy work is counted where it happens. Times are in seconds; the garbage
+collector is off meanwhile, as in `timeit`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,35 @@ from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 from time import perf_counter
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.engines import Batch, Session, engine, source
-from benchmarks.engine.probes import FREE_TEXT, probe
+from benchmarks.engine.engines import BaseAdapter, Batch, Session, engine, source
+from benchmarks.engine.language import Chars, Choice, Node, Repeat, Seq
 from benchmarks.engine.vocabularies import Tokens, tokenizer
 from benchmarks.engine.workloads import Case, Workload
 
 Ids = "list[list[list[int]]]"
 BATCH_CALLS = 24
-"""Calls of a batch in one repeat: every row goes on by a token after each."""
+"""Calls of a batch in one repeat; every row advances by a token after each."""
 PROBE_SECONDS = 2.0
-"""The vocabulary is prepared anew, to take a median, until so much time is spent."""
+"""Time spent on preparing the vocabulary repeatedly, for the median."""
+
+
+def _regular(node: Node) -> Case:
+    return Case({"root": node}, node, ())
+
+
+FREE_TEXT = _regular(Seq("Search[", Chars("]\n", negated=True), "]"))
+"""Its first mask needs everything that an engine prepares for free text."""
+
+PROBES: dict[str, tuple[Case, bytes, bytes]] = {
+    "a(cb)* allows c after a": (_regular(Seq("a", Repeat(Seq("cb")))), b"a", b"c"),
+    "a(cb)* allows c after acb": (_regular(Seq("a", Repeat(Seq("cb")))), b"acb", b"c"),
+    "desk_1|desk_10 allows 0 after desk_1": (_regular(Choice("desk_1", "desk_10")), b"desk_1", b"0"),
+}
+"""Small grammars for known faults of engines: the text written, and the byte that must be allowed next."""
 
 
 @dataclass
@@ -57,14 +71,14 @@ class Times:
 
 @dataclass
 class Walk:
-    """What one repeat gave.
+    """The result of one repeat.
 
     Attributes
     ----------
     times : Times
     masks : list of ndarray of int32
-        Per text, case by case, ``[n + 1, words]``: before each of its n tokens and after the last; fewer where the
-        engine refused a token. Of a batch, ``[rows, words]`` per call. Empty where they weren't kept.
+        Per text, case by case, ``[n + 1, words]``: before each of its n tokens and after the last; fewer if the engine
+        refused a token. Of a batch, ``[rows, words]`` per call. Empty if they weren't kept.
     """
 
     times: Times = field(default_factory=Times)
@@ -82,21 +96,11 @@ def _no_collector():
 
 
 def walk(
-    adapter: ModuleType, vocabulary, workload: Workload, ids: Ids, *, keep: bool, seconds: float = float("inf")
+    adapter: BaseAdapter, vocabulary, workload: Workload, ids: Ids, *, keep: bool, seconds: float = float("inf")
 ) -> Walk:
-    """Compile every case anew and follow every text.
+    """Compile every case and follow every text, given its tokens per case and text.
 
-    Parameters
-    ----------
-    adapter, vocabulary
-        See `engines`.
-    workload : Workload
-    ids : list of list of list of int
-        Per case, per text, its tokens.
-    keep : bool
-        Whether to keep the masks (copied between the moments that are timed).
-    seconds : float
-        No further case is begun after so long.
+    If `keep`, masks are copied, outside the timed spans. No further case is begun after `seconds`.
     """
     found = Walk()
     start = perf_counter()
@@ -144,19 +148,19 @@ def _follow(session: Session, text: list[int], times: Times, rows: list | None) 
 
 
 def _walk_batch(adapter, vocabulary, workload: Workload, ids: Ids, found: Walk, keep: bool) -> None:
-    batch, places = _start_batch(adapter, vocabulary, workload, ids, found.times)
+    batch, positions = _start_batch(adapter, vocabulary, workload, ids, found.times)
     for _ in range(BATCH_CALLS):
         found.times.masks.append(_timed(batch.fill))
         if keep:
             found.masks.append(batch.mask.copy())
-        if not _advance_batch(batch, places, ids, found.times):
+        if not _advance_batch(batch, positions, ids, found.times):
             return
 
 
 def time_walks(
-    adapter: ModuleType, vocabulary, workload: Workload, ids: Ids, repeats: int, seconds: float
+    adapter: BaseAdapter, vocabulary, workload: Workload, ids: Ids, repeats: int, seconds: float
 ) -> list[Times]:
-    """Up to `repeats` walks, at least one, until `seconds` are spent."""
+    """Between one and `repeats` walks, until `seconds` have passed."""
     found: list[Times] = []
     began = perf_counter()
     while len(found) < repeats and (not found or perf_counter() - began < seconds):
@@ -164,8 +168,8 @@ def time_walks(
     return found
 
 
-def time_ahead(adapter: ModuleType, vocabulary, workload: Workload, repeats: int, seconds: float) -> list[float]:
-    """Text to compiled grammar with no lazy work left, first case; empty where the engine has no such thing."""
+def time_ahead(adapter: BaseAdapter, vocabulary, workload: Workload, repeats: int, seconds: float) -> list[float]:
+    """Seconds of compiling the first case with no lazy work left; empty if the engine can't."""
     text = source(adapter, workload.name, workload.cases[0])
     found: list[float] = []
     began = perf_counter()
@@ -178,11 +182,10 @@ def time_ahead(adapter: ModuleType, vocabulary, workload: Workload, repeats: int
     return found
 
 
-def time_preparation(adapter: ModuleType, tokens: Tokens) -> tuple[object, list[float]]:
+def time_preparation(adapter: BaseAdapter, tokens: Tokens) -> tuple[object, list[float]]:
     """Prepare the vocabulary a few times.
 
-    Engines that leave tables to the first mask that needs them pay for those here, too: what a first free-text mask
-    takes more than a second one is added.
+    Tables that an engine builds with the first mask count, too: the extra time of a first free-text mask is added.
     """
     found: list[float] = []
     while not found or (len(found) < 5 and sum(found) < PROBE_SECONDS):
@@ -191,8 +194,8 @@ def time_preparation(adapter: ModuleType, tokens: Tokens) -> tuple[object, list[
     return vocabulary, found
 
 
-def _time_prepared(adapter: ModuleType, prepare: Callable[[], Any]) -> tuple[Any, float]:
-    """A vocabulary, and the seconds until it is ready for masks."""
+def _time_prepared(adapter: BaseAdapter, prepare: Callable[[], Any]) -> tuple[Any, float]:
+    """A vocabulary, and the seconds until it can fill masks."""
     text = source(adapter, "probe", FREE_TEXT)
     with _no_collector():
         began = perf_counter()
@@ -202,17 +205,17 @@ def _time_prepared(adapter: ModuleType, prepare: Callable[[], Any]) -> tuple[Any
     return vocabulary, prepared + max(0.0, first - median(later))
 
 
-def time_reading(adapter: ModuleType, name: str) -> tuple[list[float], list[float]]:
-    """Seconds of preparing from the tokenizer itself: read anew, and from disk."""
+def time_reading(adapter: BaseAdapter, name: str) -> tuple[list[float], list[float]]:
+    """Seconds of preparing from the tokenizer: without a cache, and from the cache."""
     tokenizer(name)
     with tempfile.TemporaryDirectory() as folder:
-        adapter.read(name, folder)  # kept here
+        adapter.read(name, folder)  # fills the cache
         anew = [_time_prepared(adapter, partial(adapter.read, name, None))[1] for _ in range(3)]
         kept = [_time_prepared(adapter, partial(adapter.read, name, folder))[1] for _ in range(5)]
     return anew, kept
 
 
-def _one_mask(adapter: ModuleType, vocabulary, text) -> None:
+def _one_mask(adapter: BaseAdapter, vocabulary, text) -> None:
     adapter.start(vocabulary, adapter.compile(vocabulary, text)).fill()
 
 
@@ -222,7 +225,7 @@ def _timed(call) -> float:
     return perf_counter() - began
 
 
-def _first_mask(adapter: ModuleType, vocabulary, workload: str, case: Case, times: Times):
+def _first_mask(adapter: BaseAdapter, vocabulary, workload: str, case: Case, times: Times):
     text = source(adapter, workload, case)
     began = perf_counter()
     compiled = adapter.compile(vocabulary, text)
@@ -235,8 +238,8 @@ def _first_mask(adapter: ModuleType, vocabulary, workload: str, case: Case, time
     return compiled, session
 
 
-def _start_batch(adapter: ModuleType, vocabulary, workload: Workload, ids, times: Times) -> tuple[Batch, list[int]]:
-    """All rows compiled, each at a place of its own; the places."""
+def _start_batch(adapter: BaseAdapter, vocabulary, workload: Workload, ids, times: Times) -> tuple[Batch, list[int]]:
+    """Compile all rows and advance each to its own position; returns the positions."""
     compileds = []
     for case in workload.cases:
         text = source(adapter, workload.name, case)
@@ -244,21 +247,21 @@ def _start_batch(adapter: ModuleType, vocabulary, workload: Workload, ids, times
         compileds.append(adapter.compile(vocabulary, text))
         times.compile.append(perf_counter() - began)
     batch = adapter.batch(vocabulary, compileds)
-    places = [row * 5 % len(texts[0]) for row, texts in enumerate(ids)]
-    for row, place in enumerate(places):
-        for token in ids[row][0][:place]:
+    positions = [row * 5 % len(texts[0]) for row, texts in enumerate(ids)]
+    for row, position in enumerate(positions):
+        for token in ids[row][0][:position]:
             batch.advance_row(row, token)
-    return batch, places
+    return batch, positions
 
 
-def _advance_batch(batch: Batch, places: list[int], ids, times: Times) -> bool:
-    """Every row on by one token, a finished one from its beginning; False if a row's token was refused."""
-    for row, place in enumerate(places):
-        if place == len(ids[row][0]):
+def _advance_batch(batch: Batch, positions: list[int], ids, times: Times) -> bool:
+    """Advance every row by one token, restarting finished ones; False if a token was refused."""
+    for row, position in enumerate(positions):
+        if position == len(ids[row][0]):
             batch.restart(row)
-            places[row] = 0
-    tokens = [texts[0][place] for texts, place in zip(ids, places)]
-    places[:] = [place + 1 for place in places]
+            positions[row] = 0
+    tokens = [texts[0][position] for texts, position in zip(ids, positions)]
+    positions[:] = [position + 1 for position in positions]
     began = perf_counter()
     taken = batch.advance(tokens)
     times.advances.append(perf_counter() - began)
@@ -266,7 +269,7 @@ def _advance_batch(batch: Batch, places: list[int], ids, times: Times) -> bool:
 
 
 class Engine:
-    """What the engine of that name can be asked about one vocabulary; lives in its own process (see `worker`)."""
+    """Measurements of one engine with one vocabulary; runs in its own process (see `worker`)."""
 
     def __init__(self, name: str, tokens: Tokens):
         self.adapter = engine(name)
@@ -278,7 +281,7 @@ class Engine:
         self.ids: Ids = []
 
     def hello(self) -> dict:
-        """Its version, whether its compile is eager, and the seconds that the preparation took."""
+        """The version, whether compiling is eager, and the seconds of preparation."""
         anew, kept = time_reading(self.adapter, self.tokens.name) if self.adapter.KEEPS_VOCABULARIES else ([], [])
         return {
             "version": self.adapter.version(),
@@ -289,21 +292,38 @@ class Engine:
         }
 
     def take(self, workload: Workload, ids: Ids) -> None:
-        """The workload that the next questions are about."""
+        """Set the workload that the next calls measure."""
         self.workload, self.ids = workload, ids
 
     def walk(self, seconds: float) -> Walk:
-        """One walk, its masks kept."""
+        """One walk that keeps the masks."""
         return walk(self.adapter, self.vocabulary, self.workload, self.ids, keep=True, seconds=seconds)
 
     def times(self, repeats: int, seconds: float) -> list[Times]:
-        """Up to so many walks in about so many seconds."""
+        """The times of up to `repeats` walks."""
         return time_walks(self.adapter, self.vocabulary, self.workload, self.ids, repeats, seconds)
 
     def ahead(self, repeats: int, seconds: float) -> list[float]:
-        """Seconds of compiling so that nothing is left to do."""
+        """Seconds of compiling with no work left to do later."""
         return time_ahead(self.adapter, self.vocabulary, self.workload, repeats, seconds)
 
     def probe(self) -> dict[str, bool]:
-        """The named faults."""
+        """The results of `PROBES`."""
         return probe(self.adapter, self.vocabulary, self.tokens)
+
+
+def probe(adapter: BaseAdapter, vocabulary, tokens: Tokens) -> dict[str, bool]:
+    """For each of `PROBES`, whether the byte is allowed after the text, written in single-byte tokens."""
+    single: dict[bytes, list[int]] = {}
+    for i, token in enumerate(tokens.tokens):
+        if len(token) == 1:
+            single.setdefault(token, []).append(i)
+    found = {}
+    for name, (case, text, following) in PROBES.items():
+        session = adapter.start(vocabulary, adapter.compile(vocabulary, source(adapter, "probe", case)))
+        session.fill()
+        for byte in text:
+            session.advance(single[bytes((byte,))][-1])
+            session.fill()
+        found[name] = any(bool(session.mask[i >> 5] >> (i & 31) & 1) for i in single[following])
+    return found

@@ -1,4 +1,4 @@
-"""The picture: how long every engine takes, workload by workload, on one scale of time."""
+"""The picture: the times of every engine, workload by workload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARKS = {"ours": "constrained (ours)", "other": "peer", "crossed": "peer with wr
 
 
 def form(result):
-    """What the picture needs of `command.result`."""
+    """The fields of `command.result` that the picture needs."""
     return {"machine": {"processor": TEXT}, "versions": {"*": TEXT}, "measurements": [_measurement]}
 
 
@@ -35,19 +35,9 @@ def _measurement(record):
 
 
 def draw(result: Mapping, path: Path) -> None:
-    """Draw the largest vocabulary measured (Tekken if it is among them).
+    """Draw a result of `command.result`: the largest vocabulary measured, Tekken if it is among them.
 
-    Parameters
-    ----------
-    result : mapping
-        As `command.result` makes it.
-    path : Path
-        It ends in one of `benchmarks.plot_style.SUFFIXES`.
-
-    Raises
-    ------
-    ConstrainedError
-        Nothing was measured.
+    Raises ConstrainedError if nothing was measured.
     """
     vocabularies = [r["vocabulary"] for r in result["measurements"]]
     vocabulary = "tekken" if "tekken" in vocabularies else vocabularies[-1] if vocabularies else ""
@@ -57,7 +47,7 @@ def draw(result: Mapping, path: Path) -> None:
     for name in WORKLOADS:
         lines = [line for engine in NAMES if (line := _line(engine, name, here, found))]
         if any(line.points for line in lines):
-            groups.append(Group(f"{name}: {WORKLOADS[name]().words}", lines))
+            groups.append(Group(f"{name}: {WORKLOADS[name]().summary}", lines))
     if not groups:
         raise ConstrainedError("nothing was measured, so there is nothing to draw")
     versions = ", ".join(f"{name} {result['versions'][name]}" for name in NAMES if name in result["versions"])

@@ -1,12 +1,52 @@
-"""The table: every figure beside every peer's, its ratio to the best of them, and whether its target is reached."""
+"""The table: our figures beside each peer's, the ratio to the best of them, and whether the target is reached."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.engine.engines import NAMES, PEERS
-from benchmarks.engine.targets import TARGETS
 from benchmarks.engine.workloads import WORKLOADS
+
+MICROSECOND = 1e-6
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on one of our figures, in words and as a function.
+
+    `limit` maps the figures of the peers (and "best") to the most that ours may be; None if the peer has no figure.
+    """
+
+    words: str
+    limit: Callable[[dict[str, float]], float | None]
+
+
+def _part(peer: str, part: float) -> Callable[[dict[str, float]], float | None]:
+    return lambda figures: figures[peer] * part if peer in figures else None
+
+
+def _quick_mask(figures: dict[str, float]) -> float:
+    return min(3 * MICROSECOND, figures.get("best", 3 * MICROSECOND))
+
+
+_MASK = Target("≤ 3 µs, ≤ best", _quick_mask)
+
+TARGETS: dict[tuple[str | None, str], Target] = {
+    ("choices", "first"): Target("≤ 1/5 of best", _part("best", 1 / 5)),
+    ("bounded", "first"): Target("≤ best", _part("best", 1)),
+    ("bounded", "worst"): Target("≤ 1/10 of llguidance", _part("llguidance", 1 / 10)),
+    **{(workload, "p50"): _MASK for workload in ("step", "bounded", "choices", "graph", "calculator")},
+    ("json", "p50"): Target("≤ llguidance", _part("llguidance", 1)),
+    **{(workload, "worst"): Target("≤ llguidance", _part("llguidance", 1)) for workload in ("calculator", "json")},
+    ("batch", "p50"): Target("≤ 1/3 of best", _part("best", 1 / 3)),
+    ("step", "ahead"): Target("≤ 1/2 of xgrammar", _part("xgrammar", 1 / 2)),
+    ("step", "bytes"): Target("≤ 8 MB", lambda figures: 8e6),
+    (None, "preparation"): Target("≤ 0.5 s", lambda figures: 0.5),
+    (None, "from tokenizer"): Target("≤ 0.5 s", lambda figures: 0.5),
+    (None, "from disk"): Target("≤ 50 ms", lambda figures: 0.05),
+}
+"""(Workload or None, figure) -> target, as a ratio to the peers in the same run."""
 
 FIGURES = {
     "first": "text → first mask",
@@ -33,18 +73,7 @@ VOCABULARY_FIGURES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
-
-    Attributes
-    ----------
-    workload : str or None
-        None: the vocabulary itself.
-    figure : str
-    values : dict of str to float
-        Engine -> seconds, or bytes; those that have the figure.
-    wrong : frozenset of str
-        Engines with a wrong mask in this workload.
-    """
+    """One line: a figure of a workload (None: the vocabulary), engine -> value, and engines with wrong masks."""
 
     workload: str | None
     figure: str
@@ -53,24 +82,24 @@ class Row:
 
     @property
     def peers(self) -> dict[str, float]:
-        """Of the peers that were right."""
+        """The values of peers without wrong masks."""
         return {name: self.values[name] for name in PEERS if name in self.values and name not in self.wrong}
 
     @property
     def best(self) -> str | None:
-        """The best of them."""
+        """The best of these peers."""
         return min(self.peers, key=self.peers.__getitem__, default=None)
 
     @property
     def ratio(self) -> float | None:
-        """Ours to the best peer's."""
+        """Our value divided by the best peer's."""
         if self.best is None or "ours" not in self.values:
             return None
         return self.values["ours"] / self.values[self.best] if self.values[self.best] else None
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is; None where there is none, or nothing to compare with."""
+        """Whether the target is reached; None if there is none, or nothing to compare with."""
         target = TARGETS.get((self.workload, self.figure))
         if target is None or "ours" not in self.values:
             return None
@@ -80,7 +109,7 @@ class Row:
 
 
 def rows(records: list[dict], vocabulary: str) -> list[Row]:
-    """The table's lines for one vocabulary, in order."""
+    """The lines of one vocabulary, in order."""
     mine = [r for r in records if r["vocabulary"] == vocabulary]
     found = []
     for figure in VOCABULARY_FIGURES:
@@ -98,11 +127,12 @@ def rows(records: list[dict], vocabulary: str) -> list[Row]:
 
 
 def table(records: list[dict], vocabulary: str, size: int | None = None) -> str:
-    """One vocabulary's table and notes, in Markdown."""
+    """The Markdown table of one vocabulary, and notes."""
     lines = rows(records, vocabulary)
     names = [name for name in NAMES if any(name in row.values for row in lines)]
     head = ["", vocabulary, *names, "ours / best", "target", ""]
-    out = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(names) + 1) + "---|---|"]
+    align = "|---|---|" + "---:|" * (len(names) + 1) + "---|---|"
+    out = ["| " + " | ".join(head) + " |", align]
     before: object = ...
     for row in lines:
         label = "" if row.workload == before else f"**{row.workload or 'vocabulary'}**"
@@ -113,7 +143,7 @@ def table(records: list[dict], vocabulary: str, size: int | None = None) -> str:
         ratio = "–" if row.ratio is None else f"{row.ratio:.2g}"
         verdict = {None: "", True: "reached", False: "**not reached**"}[row.reached]
         out.append("| " + " | ".join([label, words, *cells, ratio, target.words if target else "", verdict]) + " |")
-    return "\n".join(out + ["", *notes(records, vocabulary)])
+    return "\n".join([*out, "", *notes(records, vocabulary)])
 
 
 def _cell(row: Row, name: str) -> str:
@@ -126,7 +156,7 @@ def _cell(row: Row, name: str) -> str:
 
 
 def amount(value: float, is_bytes: bool = False) -> str:
-    """A figure with three digits and its unit."""
+    """A figure with three digits and a unit."""
     scale = [(1e6, "MB"), (1e3, "kB"), (1, "B")] if is_bytes else [(1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
     size, unit = next(((size, unit) for size, unit in scale if value >= size), scale[-1])
     value /= size
@@ -134,7 +164,7 @@ def amount(value: float, is_bytes: bool = False) -> str:
 
 
 def notes(records: list[dict], vocabulary: str) -> list[str]:
-    """Who was wrong, who refused, who was too slow, and who was measured less often."""
+    """Notes on engines that were wrong, refused, took too long, or were measured less often."""
     out = []
     for r in records:
         if r["vocabulary"] != vocabulary:
@@ -155,10 +185,10 @@ def notes(records: list[dict], vocabulary: str) -> list[str]:
         if verdict["one_cut"]:
             out.append(
                 f"- {where}: {verdict['one_cut']} of {verdict['masks']} masks allow, where the text is forced, "
-                "only one way to cut it into tokens (by design; counted as right)"
+                "only one tokenization of it (by design; counted as right)"
             )
         if r["cases"] < r["of cases"]:
-            out.append(f"- {where}: time was out after {r['cases']} of {r['of cases']} grammars")
+            out.append(f"- {where}: out of time after {r['cases']} of {r['of cases']} grammars")
         if r["compiles"] < 20:
             out.append(f"- {where}: {r['compiles']} compiles, {r['repeats']} walks")
         if r["no ahead"]:

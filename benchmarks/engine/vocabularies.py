@@ -1,4 +1,4 @@
-"""The four vocabularies: GPT-2, Phi-3-mini and Qwen2.5 from the shared data, Tekken as mistral-common brings it."""
+"""The four vocabularies: GPT-2, Phi-3-mini and Qwen2.5 from the shared data, Tekken from mistral-common."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tokens:
     ----------
     name : str
     tokens : list of bytes
-        Token id -> what it writes; empty for special ids, EOS among them.
+        Token id -> its bytes; empty for special ids, including EOS.
     eos : list of int
     special : list of int
     """
@@ -45,13 +45,7 @@ class Tokens:
 
 @lru_cache
 def tokenizer(name: str):
-    """The tokenizer itself.
-
-    Raises
-    ------
-    DataError
-        Its files, or the package that reads them, are missing.
-    """
+    """The tokenizer; raises DataError if its files, or the package that reads them, are missing."""
     if name != "tekken":
         folder = data_file(f"tokenizers/{name}/tokenizer.json").parent
         from transformers import AutoTokenizer
@@ -70,14 +64,14 @@ def tokenizer(name: str):
 
 @lru_cache
 def load(name: str) -> Tokens:
-    """A vocabulary by its name; special tokens write nothing."""
+    """A vocabulary by name; special tokens have no bytes."""
     tokens, eos, special = read_tokenizer(tokenizer(name))
     silent = set(special) | set(eos)
     return Tokens(name, [b"" if i in silent else t for i, t in enumerate(tokens)], sorted(eos), sorted(silent))
 
 
 def encode(name: str, text: str, lead: str = "") -> list[int]:
-    """Ids of `text` as the tokenizer cuts it, after `lead` (SentencePiece puts a space before a text's first word)."""
+    """Token ids of `lead + text` (SentencePiece puts a space before the first word)."""
     inner = tokenizer(name)
     if name == "tekken":
         return inner.encode(lead + text, bos=False, eos=False)
@@ -85,12 +79,9 @@ def encode(name: str, text: str, lead: str = "") -> list[int]:
 
 
 def spell(tokens: Tokens, text: str) -> list[int]:
-    """Ids that spell exactly `text`, cut as the tokenizer cuts it at the beginning of a line.
+    """Token ids that spell exactly `text`, as the tokenizer splits it at the beginning of a line.
 
-    Raises
-    ------
-    DataError
-        The tokenizer writes something else (it normalises, say).
+    Raises DataError if the tokenizer can't, because it normalises, say.
     """
     data = text.encode()
     for lead in ("", "\n"):

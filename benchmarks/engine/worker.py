@@ -1,7 +1,7 @@
-"""An engine in a process of its own: its memory, threads and caches touch no other, and it can be stopped.
+"""An engine in a process of its own, so that it shares no memory, threads or caches, and can be stopped.
 
-The parent asks for one thing at a time and waits at most so long; an engine that takes longer is ended, and begins
-anew with the next question.
+The parent makes one call at a time with a time limit; an engine that takes longer is killed, and restarted with the
+next call.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
     "TOKENIZERS_PARALLELISM": "false"
 }
 START_SECONDS = 120.0
-"""Longest that an engine may take to be imported and to prepare a vocabulary."""
+"""Time limit for importing an engine and preparing a vocabulary."""
 
 
 class OverTime(Exception):
-    """An answer took too long; the engine was ended."""
+    """A call took too long; the engine was killed."""
 
 
 class Worker:
-    """An object in a process of its own, whose methods can be asked for.
+    """An object in a process of its own, whose methods can be called.
 
     Parameters
     ----------
     name : str
-        Of the engine.
+        The engine's name.
     make : callable
-        Makes the object, there; has to be importable by its name. What its `hello` returns is `started`.
-    *arguments
-        For `make`.
+        Makes the object in that process, from `arguments`; must be importable. The result of the object's `hello` is
+        kept as `started`.
     """
 
     def __init__(self, name: str, make: Callable, *arguments):
@@ -46,14 +45,7 @@ class Worker:
         self._pipe = None
 
     def start(self) -> dict:
-        """Start the process; what the object says of itself.
-
-        Raises
-        ------
-        engines.Refused
-            The engine is not installed, or can't do what `make` asks of it.
-        OverTime
-        """
+        """Start the process; returns the result of `hello`. Raises as `ask`, or Refused if it is not installed."""
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._make, self._arguments), daemon=True)
@@ -64,14 +56,14 @@ class Worker:
         return self.started
 
     def ask(self, question: str, *arguments, seconds: float):
-        """What the object's method `question` returns.
+        """The result of the object's method `question`.
 
         Raises
         ------
         engines.Refused
-            The engine says it can't.
+            The engine can't do it.
         OverTime
-            It took longer than `seconds`, and is stopped.
+            It took longer than `seconds`, and was killed.
         """
         if self._process is None:
             self.start()
@@ -90,18 +82,18 @@ class Worker:
             self.stop()
             if self.name == "ours":
                 raise ConstrainedError(f"our engine's process ended ({code})", "the reason stands above") from None
-            raise engines.Refused(f"its process ended ({code}); its own words are on stderr") from None
+            raise engines.Refused(f"its process ended ({code}); its messages are on stderr") from None
         if kind == "refused":
             raise engines.Refused(answer)
         return answer
 
     @property
     def running(self) -> bool:
-        """Whether the object is there, and knows what it was told."""
+        """Whether the process runs and has kept its state."""
         return self._process is not None
 
     def stop(self) -> None:
-        """End the process: it goes by itself if it is waiting for a question, else it is killed."""
+        """End the process: it exits if it is waiting for a call, else it is killed."""
         if self._process is not None:
             self._pipe.close()
             self._process.join(1)
@@ -125,7 +117,7 @@ def _one_thread():
 
 
 def _serve(pipe, make: Callable, arguments: tuple) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts the run means the parent, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, which ends its workers
     try:
         answers = make(*arguments)
         pipe.send(("ok", answers.hello()))
@@ -146,5 +138,5 @@ def _serve(pipe, make: Callable, arguments: tuple) -> None:
             answer = "refused", str(error)
         try:
             pipe.send(answer)
-        except BrokenPipeError:  # it took too long, and whoever asked has gone
+        except BrokenPipeError:  # it took too long, and the parent has given up
             return

@@ -1,7 +1,7 @@
-"""What is measured: seven workloads, each a few grammars with texts to be written within them.
+"""The seven workloads, each a few grammars with texts to write within them.
 
-All made up here from seeds, so that every run and every engine has the same. The texts are whole texts of their
-grammars; `tests/benchmarks` holds them against `re` and against our own checker.
+They are generated from seeds, so every run and every engine has the same. The texts are whole texts of their grammars;
+`tests/benchmarks` checks them by `re` and by our own checker.
 """
 
 from __future__ import annotations
@@ -11,26 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from json import dumps
 
-from benchmarks.engine import json_value
-from benchmarks.engine.calculator import begins_calculation, is_calculation
-from benchmarks.engine.language import (
-    Chars,
-    Choice,
-    Name,
-    Node,
-    Repeat,
-    Seq,
-    prefix_pattern,
-    whole_pattern,
-)
+from benchmarks.engine.language import Chars, Choice, Name, Node, Repeat, Seq, prefix_pattern, whole_pattern
+from benchmarks.engine.referees import begins_calculation, begins_object, is_calculation, is_object, json_rules
 
 VERBS_OF_HOTPOTQA = ("Retrieve", "Search", "Lookup", "Finish")
 STEPS = 40
-"""New sets of commands in `choices`."""
+"""Sets of commands in `choices`."""
 COMMANDS = 96
-"""Commands of one set."""
+"""Commands in a set."""
 ROWS = 64
-"""Rows of `batch`."""
+"""Rows in `batch`."""
 
 PLACES = (
     "armchair bathtubbasin bed cabinet cart coffeemachine coffeetable countertop desk diningtable drawer dresser "
@@ -59,7 +49,7 @@ GRAPH_VERBS = (
 )  # fmt: skip
 GRAPH_OBJECTS = 100
 GRAPH_CYCLES = 3
-"""Times a plan of `graph` goes round all groups of actions: about 274 tokens."""
+"""Times that a plan of `graph` passes through all groups of actions: about 274 tokens."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +59,14 @@ class Case:
     Attributes
     ----------
     rules : dict of str to Node
-        From the rule `root`.
+        With the start rule `root`.
     regular : Node or None
-        The same language without names; None where it needs a stack.
+        The same language without names; None if it is not regular.
     texts : tuple of str
     choices : tuple of str or None
-        The language, where it is a list of texts.
+        The language, if it is a list of texts.
     nested : tuple of two callables or None
-        Where `regular` is None: whether some text begins with some bytes, and whether they are a text.
+        If `regular` is None: whether bytes are the beginning of a text, and whether they are a text.
     """
 
     rules: dict[str, Node]
@@ -86,14 +76,14 @@ class Case:
     nested: tuple[Callable[[bytes], bool], Callable[[bytes], bool]] | None = None
 
     def referee(self) -> Callable[[bytes], bool]:
-        """What tells whether some text of the language begins with these bytes, independent of all engines."""
+        """A function that tells whether bytes begin a text of the language, independently of all engines."""
         if self.nested:
             return self.nested[0]
         pattern = prefix_pattern(self.regular)
         return lambda data: pattern.fullmatch(data) is not None
 
     def whole(self, data: bytes) -> bool:
-        """Whether `data` is a text of the language, by the same means."""
+        """Whether `data` is a text of the language."""
         if self.nested:
             return self.nested[1](data)
         return whole_pattern(self.regular).fullmatch(data) is not None
@@ -101,20 +91,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Workload:
-    """Cases of one kind.
-
-    Attributes
-    ----------
-    name : str
-    words : str
-        One line for tables.
-    cases : tuple of Case
-    batched : bool
-        All cases are rows of one batch, each at its own place of its text.
-    """
+    """Cases of one kind; `batched`: they are the rows of one batch, each at its own position in its text."""
 
     name: str
-    words: str
+    summary: str
     cases: tuple[Case, ...]
     batched: bool = False
 
@@ -139,10 +119,10 @@ def choices() -> Workload:
 
 
 def graph() -> Workload:
-    """Actions with objects, each of which eight actions may follow.
+    """Actions with objects, eight of which may follow each.
 
-    The actions stand in a ring of groups of four; after an action comes one of its own group or of the next. A plan
-    may end after an action of the last group.
+    The actions form a ring of groups of four; an action is followed by one of its own group or of the next. A plan may
+    end after an action of the last group.
     """
     rng = random.Random(44)
     names = [f"{thing} {number}" for number in range(1, 4) for thing in THINGS.split()]
@@ -170,7 +150,7 @@ def graph() -> Workload:
 
 
 def batch() -> Workload:
-    """Rows that each have their own step number, commands, thought and place."""
+    """Rows that each have their own step number, commands, thought and position."""
     cases = []
     for row in range(ROWS):
         rng = random.Random(64_000 + row)
@@ -201,10 +181,10 @@ def calculator() -> Workload:
 
 
 def json() -> Workload:
-    """Function calls as JSON: objects and arrays within each other, strings with escapes, numbers."""
+    """Function calls as JSON: nested objects and arrays, strings with escapes, numbers."""
     rng = random.Random(2406)
     texts = tuple(dumps(_call(rng, depth), ensure_ascii=False) for depth in (2, 3, 5))
-    case = _nested_case(json_value.rules(), texts, json_value.begins_object, json_value.is_object)
+    case = _nested_case(json_rules(), texts, begins_object, is_object)
     return Workload("json", "function calls as JSON", (case,))
 
 
@@ -215,7 +195,7 @@ WORKLOADS: dict[str, Callable[[], Workload]] = {
 
 
 def household_commands(seed: int) -> tuple[str, ...]:
-    """What can be done in some room: different texts, sorted as a game would list them."""
+    """The commands in some room, sorted as a game would list them."""
     rng = random.Random(seed)
     places = [f"{place} {n}" for place in rng.sample(PLACES.split(), 9) for n in range(1, rng.randint(2, 5))]
     things = [f"{thing} {rng.randint(1, 3)}" for thing in rng.sample(THINGS.split(), 12)]
@@ -277,3 +257,19 @@ def _step_text(rng: random.Random, number: int, thought: str, argument: str) -> 
 def _thought(rng: random.Random, words: int) -> str:
     known = WORDS.split()
     return " ".join(rng.choice(known) for _ in range(words)) + "."
+
+
+def household_step(number: int) -> tuple[str, Case]:
+    """Prompt and grammar of one KnowAgent step: the path of two to five actions is known, the thought is free text, the
+    action is one of many. Steps of different numbers share only their form.
+    """
+    rng = random.Random(7000 + number)
+    commands = household_commands(3000 + number)
+    done = rng.sample(commands, 2 + number % 4)
+    n = len(done) + 1
+    seen = "\n".join(f"> {action}\nYou {action}. You see {', '.join(rng.sample(commands, 2))}." for action in done)
+    prompt = f"Your task is to: {rng.choice(commands)}.\n{seen}\n"
+    path = "->".join(["Start", *done])
+    head = f"ActionPath {n}: {path}\nThought {n}: "
+    node = Seq(head, Chars("\n", 1, 80, negated=True), f"\nAction {n}: ", Choice(*commands))
+    return prompt, Case({"root": node}, node, ())

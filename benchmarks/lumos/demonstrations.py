@@ -1,6 +1,6 @@
-"""A strategy played with answers that are known: what models for it are trained on.
+"""Play a strategy with known answers, to make training texts for its models.
 
-The strategy itself asks, so that what a model reads in training is to the letter what it will read when it plays.
+The strategy itself asks, so a model reads in training exactly what it will read in play.
 """
 
 from __future__ import annotations
@@ -15,20 +15,12 @@ from constrained.agents.scheduler import Rollout
 from constrained.environments.base import Environment
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
-from constrained.training.encoding import Span, TrainingText
+from constrained.training.encoding import TrainingText, prompt_and_answer
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A task that was played with known answers.
-
-    Attributes
-    ----------
-    texts : tuple of (str, TrainingText)
-        For each question the role that was asked, and the question with its answer, which is to be learned.
-    failure : str
-        Why it is no example to follow; empty where it is one.
-    """
+    """A task played with known answers: role and training text of each request; why it failed, if so."""
 
     texts: tuple[tuple[str, TrainingText], ...]
     failure: str = ""
@@ -41,18 +33,10 @@ def demonstrate(
     settings: Settings,
     answers: Iterable[str],
 ) -> Demonstration:
-    """Play a task, answering the strategy's questions in order.
+    """Play a task, giving `answers` to the strategy's requests in order.
 
-    Parameters
-    ----------
-    environment : Environment
-    knowledge : ActionKnowledge
-    models : mapping of str to LoadedModel
-        By role; their tokenizers and contexts decide how much of a prompt has room. They write nothing.
-    settings : Settings
-        Played without masks, so that an answer is all that a model says in a turn.
-    answers : iterable of str
-        One for each question, as models write it: after what the prompt ends with.
+    The models write nothing; their tokenizers and contexts decide how much of a prompt fits. The settings must be
+    without masks, so that each answer is a whole turn.
     """
     plan = Plan(environment.task, knowledge.name, settings.strategy, "demonstration", False, settings.seed)
     rollout = Rollout(Episode(models, knowledge, plan, settings, environment))
@@ -62,7 +46,7 @@ def demonstrate(
         if rollout.over:
             break
         ask = rollout.ask
-        texts.append((ask.role, TrainingText((Span(ask.prompt, False), Span(answer, True)))))
+        texts.append((ask.role, prompt_and_answer(ask.prompt, answer)))
         rollout.answer(Answer(answer, ask.role))
     return Demonstration(tuple(texts), _failure(rollout))
 

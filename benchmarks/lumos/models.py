@@ -1,4 +1,4 @@
-"""The models: one trained from nothing on the problems, and from it one for each module of each way of training."""
+"""The models: a base trained from scratch on the problems, and from it one per module of each way of training."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from transformers import AutoTokenizer
 
+from benchmarks.lumos.dataset import Dataset, load_dataset, make_dataset, tokenizer_texts, training_texts, work_out
 from benchmarks.lumos.recipe import VARIANTS, Recipe, Variant
-from benchmarks.lumos.texts import Texts, make_texts, save, saved, to_cut, to_learn, work_out
-from constrained.files import to_json
+from constrained.files import to_json, write_whole
 from constrained.models import LoadedModel, load
 from constrained.training.encoding import Span, TrainingText
 from constrained.training.tuning import Tuned, tune
@@ -20,23 +20,23 @@ from tools.embedded_model.pretraining import make_model
 from tools.embedded_model.tokenizer import train_tokenizer
 
 
-def folder_of(recipe: Recipe, output: Path) -> Path:
-    """Where a run's models and games are kept: another recipe has another folder."""
+def run_folder(recipe: Recipe, output: Path) -> Path:
+    """The folder of a run: another recipe has another folder."""
     return output / hashlib.sha256(to_json(asdict(recipe)).encode()).hexdigest()[:10]
 
 
-def prepared(recipe: Recipe, folder: Path) -> tuple[LoadedModel, Texts]:
-    """The model before any training, and all texts; read where they were made before."""
-    kept, path = saved(folder / "texts.json"), folder / "tokenizer"
+def prepare(recipe: Recipe, folder: Path) -> tuple[LoadedModel, Dataset]:
+    """The untrained model and the data set, which is read if it was made before."""
+    kept, path = load_dataset(folder / "texts.json"), folder / "tokenizer"
     if kept is not None:
         return _untrained(recipe, AutoTokenizer.from_pretrained(path)), kept
     short, base, left_out = work_out(recipe)
-    tokenizer = train_tokenizer(to_cut(short, base), recipe.entries, digits=True, context=recipe.context)
+    tokenizer = train_tokenizer(tokenizer_texts(short, base), recipe.entries, digits=True, context=recipe.context)
     model = _untrained(recipe, tokenizer)
-    texts = make_texts(short, base, left_out, model)
+    dataset = make_dataset(short, base, left_out, model)
     tokenizer.save_pretrained(path)
-    save(texts, folder / "texts.json")
-    return model, texts
+    write_whole(folder / "texts.json", to_json(asdict(dataset)))
+    return model, dataset
 
 
 def _untrained(recipe: Recipe, tokenizer) -> LoadedModel:
@@ -44,26 +44,26 @@ def _untrained(recipe: Recipe, tokenizer) -> LoadedModel:
     return load((make_model(sizes, tokenizer, recipe.context), tokenizer))
 
 
-def trained(recipe: Recipe, folder: Path, model: LoadedModel, texts: Texts) -> Iterator[tuple[str, Tuned]]:
-    """Train the base model, then all others from it; yields each one's name as it is done, or was done before."""
-    told = [TrainingText((Span(text, True),)) for text in texts.base]
-    done = tune(model, told, recipe.tuning(base=True), folder / "base")
+def train_all(recipe: Recipe, folder: Path, model: LoadedModel, dataset: Dataset) -> Iterator[tuple[str, Tuned]]:
+    """Train the base model, then all others from it; yields the name and result of each, trained now or before."""
+    texts = [TrainingText((Span(text, True),)) for text in dataset.base]
+    done = tune(model, texts, recipe.tuning(base=True), folder / "base")
     yield "base", done
     base = load(done.folder)
     for variant in VARIANTS:
         for name, roles in modules(variant).items():
-            learned = to_learn(texts, variant.asked, roles)
-            yield name, tune(base, learned, recipe.tuning(base=False), folder / name)
+            texts = training_texts(dataset, variant.asked, roles)
+            yield name, tune(base, texts, recipe.tuning(base=False), folder / name)
 
 
 def modules(variant: Variant) -> dict[str, tuple[str, ...]]:
-    """The models of a variant by name, each with the roles that it learns; none named: all."""
+    """Names of a variant's models -> the roles that each learns (none: all)."""
     name = variant.name.replace(",", "").replace(" ", "-").lower()
     return {f"{name}-{role}": (role,) for role in variant.modules} or {name: ()}
 
 
-def of_roles(variant: Variant, folder: Path) -> dict[str, LoadedModel]:
-    """A variant's trained models by the role that they play."""
+def models_by_role(variant: Variant, folder: Path) -> dict[str, LoadedModel]:
+    """A variant's trained models by role."""
     loaded = {name: load(folder / name) for name in modules(variant)}
     for name, model in loaded.items():
         model.name = name

@@ -1,4 +1,4 @@
-"""The problems to train on: those that are not held out, nor variations of such, with their solutions by rule."""
+"""The problems to train on, with their solutions by rule: not held out, nor variations of held-out ones."""
 
 from __future__ import annotations
 
@@ -22,17 +22,7 @@ CONVERT = {"gsm8k": gsm8k.convert, "svamp": svamp.convert}
 
 @dataclass(frozen=True)
 class Worked:
-    """A problem with what is to be learned of it.
-
-    Attributes
-    ----------
-    dataset : str
-    problem : WordProblem
-    solution : str
-        Worked out, in words or figures, without actions.
-    answers : dict of str to tuple of str
-        Way of asking (`recipe.WAYS`) -> what models are to answer, question by question.
-    """
+    """A problem with its solution in words or figures, and the answers to learn for each way of asking (`WAYS`)."""
 
     dataset: str
     problem: WordProblem
@@ -53,20 +43,20 @@ def training_problems(recipe: Recipe) -> dict[str, list[WordProblem]]:
     }
 
 
-def varied(problems: dict[str, list[WordProblem]], recipe: Recipe) -> Iterator[tuple[str, WordProblem]]:
-    """Every problem with its data set; SVAMP's with fresh copies after it."""
+def varied(problems: dict[str, list[Problem]], recipe: Recipe) -> Iterator[tuple[str, Problem]]:
+    """Every problem with its data set; SVAMP's followed by augmented copies."""
     for problem in problems["svamp"]:
         yield "svamp", problem
         for copy in range(recipe.copies):
-            fresh = augment(problem, random.Random(f"{recipe.seed}/{problem.name}/{copy}"))
-            if fresh is not None:
-                yield "svamp", fresh
+            copied = augment(problem, random.Random(f"{recipe.seed}/{problem.name}/{copy}"))
+            if copied is not None:
+                yield "svamp", copied
     for problem in problems["gsm8k"]:
         yield "gsm8k", problem
 
 
-def is_short(dataset: str, problem: WordProblem, recipe: Recipe) -> bool:
-    """Whether a problem is taught to models; all of SVAMP's are."""
+def is_short(dataset: str, problem: Problem, recipe: Recipe) -> bool:
+    """Whether a problem is short enough to train on; all of SVAMP's are."""
     calculations = problem.solution.count("<<")
     return dataset == "svamp" or (
         len(problem.question) <= recipe.characters and 1 <= calculations <= recipe.calculations
@@ -81,24 +71,24 @@ def worked(dataset: str, problem: WordProblem) -> Worked | str:
     results, failure = execute(annotation)
     if failure:
         return failure
-    said = {
+    learned = {
         (made["module"], made["formulation"]): [m["content"] for m in made["messages"] if m["role"] == "assistant"]
         for made in conversations(annotation, results)
     }
-    planner, grounder = said["planner", "iterative"], said["grounder", "iterative"]
+    planner, grounder = learned["planner", "iterative"], learned["grounder", "iterative"]
     turns = [text for pair in zip(planner, grounder) for text in pair]
     solution = in_words(problem) if dataset == "gsm8k" else in_figures([step.turn for step in annotation.steps])
     finish = f"Finish[{number(problem.answer)}]"
     return Worked(dataset, problem, solution, {
         "answer": (f" {finish}",),
         "reasoning": (f" {solution}\nAction: {finish}",),
-        "onetime": (*said["planner", "onetime"], *said["grounder", "onetime"]),
+        "onetime": (*learned["planner", "onetime"], *learned["grounder", "onetime"]),
         "iterative": (*turns, planner[-1]),
     })  # fmt: skip
 
 
-def in_words(problem: WordProblem) -> str:
-    """GSM8K's own solution, in one line and without its marks."""
+def in_words(problem: Problem) -> str:
+    """GSM8K's solution in one line, without its marks."""
     return " ".join(re.sub(r"<<[^<>]*>>", "", problem.solution).split())
 
 
@@ -114,5 +104,5 @@ def in_figures(turns: list[str]) -> str:
 
 
 def number(answer: Fraction) -> str:
-    """An answer as Finish takes it."""
+    """An answer as the argument of Finish."""
     return str(answer.numerator) if answer.denominator == 1 else f"{float(answer):g}"

@@ -1,4 +1,4 @@
-"""What is compared, and how large: the ways of training of Lumos's Table 2b, and the sizes of a run."""
+"""The ways of training in Lumos's Table 2b, and the sizes of a run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from constrained.training.settings import Tuning
 
 @dataclass(frozen=True)
 class Variant:
-    """A way of training (Lumos, section 4.3) with the strategy that plays by it.
+    """A way of training (Lumos, section 4.3).
 
-    Attributes
-    ----------
-    name : str
-    asked : str
-        The way in which its models are asked: a key of `WAYS`.
-    modules : tuple of str
-        Roles with a model of their own; none: one model writes everything.
-    paper : str
-        Its row of `benchmarks.papers.LUMOS_TABLE_2B`, all of one model.
+    `asked` is the way its models are asked, a key of `WAYS`; `modules` are roles with a model of their own (none: one
+    model for all); `paper` is its row of `papers.LUMOS_TABLE_2B`.
     """
 
     name: str
@@ -34,8 +27,7 @@ WAYS = {
     "onetime": ("lumos_onetime", "react"),
     "iterative": ("lumos", "react"),
 }
-"""How models are asked: strategy and step format. A chain of thought in the form of a bare action is no more than its
-answer."""
+"""Ways of asking: strategy and step format. A chain of thought in the form of a bare action is only its answer."""
 
 _MODULES = ("planner", "grounder")
 PAPER_MODEL = "Llama-2-7b"
@@ -51,24 +43,24 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes of a run: with the data, all that decides its figures.
+    """Sizes of a run: together with the data they determine its figures.
 
     Attributes
     ----------
     hidden, layers, heads, inner, entries, context : int
         Of every model.
     copies : int
-        Fresh copies of each of SVAMP's training problems, with other numbers.
+        Augmented copies of each of SVAMP's training problems, with other numbers.
     characters, calculations : int
-        Most of a problem of GSM8K that is taught: a small model learns nothing from a long one.
+        Limits on GSM8K's problems: a small model learns nothing from a long one.
     rows : int or None
-        Only the first so many training problems of each data set; None: all.
+        Only the first training problems of each data set; None: all.
     base_epochs, epochs : float
-        Over the texts of the base model, and of each model that is trained from it.
+        Of the base model, and of each model trained from it.
     base_rate, rate : float
         Their peak learning rates.
     batch : int
-        Texts between two updates.
+        Texts in a step.
     seed : int
     """
 
@@ -90,7 +82,7 @@ class Recipe:
     seed: int = 0
 
     def tuning(self, base: bool) -> Tuning:
-        """How the base model is trained, or one from it."""
+        """The settings for the base model, or for one trained from it."""
         return Tuning(
             whole=True,
             epochs=self.base_epochs if base else self.epochs,
@@ -106,4 +98,4 @@ QUICK = Recipe(
     hidden=32, layers=1, heads=2, inner=64, entries=1024, copies=4, rows=8, base_epochs=2.0, epochs=6.0, base_rate=1e-2,
     rate=1e-2,
 )  # fmt: skip
-"""To see it run through in a minute; its figures say nothing."""
+"""To try it in a minute; its figures mean nothing."""

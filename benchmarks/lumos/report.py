@@ -1,28 +1,23 @@
-"""The table that people read: ours, with masks and without, beside Lumos's Table 2b."""
+"""The table: our figures with and without masks, beside Lumos's Table 2b."""
 
 from __future__ import annotations
 
 from benchmarks.lumos.recipe import PAPER_MODEL, VARIANTS
 from benchmarks.papers import LUMOS_TABLE_2B
+from benchmarks.reporting import markdown
 
 SUITES = {"svamp": "SVAMP", "gsm8k": "GSM8K"}
 """Our name of a data set, and the papers'."""
 
 
 def table(rows: list[dict]) -> str:
-    """Accuracy of each way of training as Markdown.
-
-    Parameters
-    ----------
-    rows : list of dict
-        "variant", "suite", "masks", and what `constrained.agents.metrics.summarise` makes of the games.
-    """
+    """Accuracy of each way of training as Markdown; rows have "variant", "suite", "masks" and the metrics."""
     found = {(row["variant"], row["suite"].partition("/")[0], row["masks"]): row for row in rows}
     head = ["training"]
     for suite in SUITES:
         tasks = next(row["tasks"] for key, row in found.items() if key[1] == suite)
         head += [f"{SUITES[suite]} ({tasks}), masks on", "masks off", "invalid, masks off", f"*{SUITES[suite]}, paper*"]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     for variant in VARIANTS:
         line = [variant.name]
         for suite, column in SUITES.items():
@@ -33,9 +28,11 @@ def table(rows: list[dict]) -> str:
         lines.append(line)
     invalid = max(row["invalid %"] + row["misordered %"] for row in rows if row["masks"])
     return "\n".join(
-        ["| " + " | ".join(line) + " |" for line in lines]
-        + [f"\nWith masks on, invalid or misordered actions are at most {invalid:.2f} % in any row."]
-        + ["*In italics*: Lumos, Table 2b, Llama-2-7B tuned on the paper's annotations, whole test sets."]
+        [
+            markdown(head, lines, left=None),
+            f"\nWith masks on, invalid or misordered actions are at most {invalid:.2f} % in any row.",
+            "*In italics*: Lumos, Table 2b, Llama-2-7B tuned on the paper's annotations, whole test sets.",
+        ]
     )
 
 

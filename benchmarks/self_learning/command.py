@@ -28,7 +28,7 @@ from constrained.training.settings import Tuning
 
 DEFAULT = ("full", "no-masks", "no-knowledge")
 TRAIN = "alfworld/practice:126"
-"""21 games of each kind, drawn as the paper draws its 85 (appendix A); with two samples of each, a quarter of the time."""
+"""21 games of each kind, drawn as the paper draws its 85 (appendix A): with two samples each, a quarter of its time."""
 SAMPLES = 2
 TESTS = ("alfworld/held_out:72", "alfworld/valid_seen")
 """The first, 12 training games of each kind that are not learned from, decides which round is best."""

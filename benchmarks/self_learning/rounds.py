@@ -72,7 +72,8 @@ def _learned(runs: Sequence[Mapping]) -> str:
                 continue
             synthesis, tuning = _masked(report["synthesis"], run["masks"]), report.get("tuning") or {}
             rows.append([
-                run["name"], report["round"], shown(synthesis, "tasks", "{}"), shown(synthesis, "success %", "{:.1f} %"),
+                run["name"], report["round"],
+                shown(synthesis, "tasks", "{}"), shown(synthesis, "success %", "{:.1f} %"),
                 *(shown(synthesis, key) for key in ("invalid %", "misordered %", PRUNED)),
                 *(shown(report, key, "{:,}") for key in ("kept", "merged", "texts")),
                 shown(tuning, "steps", "{:,}"), shown(tuning, "loss", "{:.4f}"), shown(tuning, "seconds", "{:.0f} s"),

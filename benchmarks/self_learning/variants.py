@@ -44,7 +44,7 @@ VARIANTS = {
     for variant in (
         Variant("full", "action knowledge in masks, path and filter"),
         Variant("no-masks", "the same in path and filter, nothing masked: the paper's own setting", **_WITHOUT_MASKS),
-        Variant("detours", "as full, but what the memory knows to be of no use may be done, too", detours=True),
+        Variant("detours", "as full, but moves that the memory knows to be useless are allowed, too", detours=True),
         Variant("masks-in-training", "masks while it plays to learn, none in the tests", test_masks=False),
         Variant("no-knowledge", "ReAct's steps, whatever won is learned from", **_WITHOUT_KNOWLEDGE),
         Variant("small-start", "as full, from a base taught by few games", base="small"),

@@ -1,4 +1,4 @@
-"""Knowledge imported from alfred.pddl forbids nothing that had an effect, and of what had none only what alfred admits."""
+"""Knowledge imported from alfred.pddl forbids no action that had an effect, and some of those that had none."""
 
 from benchmarks import imported
 from tests.data import shared

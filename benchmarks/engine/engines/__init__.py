@@ -1,41 +1,22 @@
-"""One adapter an engine, each a module with the same few functions.
+"""One adapter per engine, each a module with a class `Adapter`.
 
-``NOTATION``
-    Workload -> "regex", "ebnf", "lark" or "choices", the notation in which the engine is fastest; ``""`` for the rest.
-``NEEDS_TOKENIZER``
-    It calls the tokenizer itself, so that has to be read before it prepares a vocabulary.
-``EAGER``
-    Its compile leaves nothing to do later.
-``KEEPS_VOCABULARIES``
-    It has a cache of prepared vocabularies on disk: ``read(name, folder) -> vocabulary`` prepares from the tokenizer
-    itself, and keeps it in `folder` (None: doesn't).
-``version() -> str``
-``prepare(tokens) -> vocabulary``
-    From the tokens' bytes; `vocabulary.mask` is an int32 row, reused by all sessions.
-``compile(vocabulary, source) -> compiled``
-    Never from a cache. `source` is text in the engine's notation (a tuple of texts for "choices").
-``start(vocabulary, compiled) -> Session``
-``batch(vocabulary, compileds) -> Batch``
-``ahead(vocabulary, source) -> compiled or None``
-    Compiled with nothing left to do later; None where the engine has no such thing.
-``nbytes(compiled) -> int or None``
-    Bytes held beside the vocabulary, where it can be told.
-
-Each is called with the grammar's own text only, so that whatever an engine does with it counts. Where a peer has
-several ways, the adapter takes the fastest that its documentation names.
+Each engine is given only the grammar's own text, so all work that it does with it counts. Where a peer has several ways
+of doing something, the adapter takes the fastest that its documentation names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
-from typing import Any
+from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from benchmarks.engine.language import to_ebnf, to_lark, to_regex
+from benchmarks.engine.vocabularies import Tokens
 from benchmarks.engine.workloads import Case
 
 PEERS = ("xgrammar", "llguidance", "outlines_core", "lmformatenforcer")
@@ -48,16 +29,7 @@ class Refused(Exception):
 
 @dataclass
 class Session:
-    """One text being written.
-
-    Attributes
-    ----------
-    fill : callable
-        Without arguments: writes the mask.
-    advance : callable
-        Token id -> whether it was taken.
-    mask : ndarray of int32, shape [words]
-    """
+    """A text being written: `fill()` writes `mask` (int32, [words]), `advance(id)` tells whether it took the token."""
 
     fill: Callable[[], Any]
     advance: Callable[[int], Any]
@@ -66,59 +38,96 @@ class Session:
 
 @dataclass
 class Batch:
-    """Rows that each follow a grammar of their own.
+    """Rows with a grammar each.
 
     Attributes
     ----------
     fill : callable
         Without arguments: writes all masks.
     advance : callable
-        Token ids, one a row -> whether each was taken.
+        Token ids, one per row -> whether each was taken.
     advance_row : callable
-        Row number, token id -> whether it was taken.
+        Row, token id -> whether it was taken.
     restart : callable
-        Row number -> that row begins anew.
+        Row -> that row begins again.
     mask : ndarray of int32, shape [rows, words]
     """
 
     fill: Callable[[], Any]
-    advance: Callable[[list[int]], list]
+    advance: Callable[[list[int]], Sequence]
     advance_row: Callable[[int, int], Any]
     restart: Callable[[int], Any]
     mask: np.ndarray
 
 
-def row_by_row(begin: Callable[[int], Session], mask: np.ndarray) -> Batch:
-    """The batch of an engine that knows none: `begin` starts a session that writes a row of `mask`."""
-    rows = [begin(row) for row in range(len(mask))]
+class BaseAdapter:
+    """What is alike in most engines; a vocabulary is a namespace with at least `words` and the reused row `mask`."""
 
-    def fill() -> None:
-        for row in rows:
-            row.fill()
+    DISTRIBUTION: str
+    NOTATION: ClassVar[Mapping[str, str]]
+    """Workload -> "regex", "ebnf", "lark" or "choices", the notation that suits the engine best; "" for the rest."""
+    NEEDS_TOKENIZER = False
+    """It calls the tokenizer, which must be read before it prepares a vocabulary."""
+    EAGER = False
+    """Its compile leaves nothing to do later."""
+    KEEPS_VOCABULARIES = False
+    """It caches prepared vocabularies on disk: `read(name, folder)` prepares from the tokenizer (None: no cache)."""
 
-    def restart(row: int) -> None:
-        rows[row] = begin(row)
+    def version(self) -> str:
+        return version(self.DISTRIBUTION)
 
-    def advance_row(row: int, token: int):
-        rows[row].fill()  # an engine may follow its text only as far as it was asked for masks
-        return rows[row].advance(token)
+    def prepare(self, tokens: Tokens) -> SimpleNamespace:
+        """A vocabulary, from the tokens' bytes."""
+        raise NotImplementedError
 
-    return Batch(
-        fill,
-        lambda ids: [row.advance(token) for row, token in zip(rows, ids)],
-        advance_row,
-        restart,
-        mask,
-    )
+    def read(self, name: str, folder: str | None) -> SimpleNamespace:
+        raise NotImplementedError
+
+    def compile(self, vocabulary, source) -> Any:
+        """Compile a text in the engine's notation (a tuple of texts for "choices"), never from a cache."""
+        raise NotImplementedError
+
+    def session(self, compiled, mask: np.ndarray) -> Session:
+        """Begin a text whose masks are written to `mask`."""
+        raise NotImplementedError
+
+    def start(self, vocabulary, compiled) -> Session:
+        return self.session(compiled, vocabulary.mask)
+
+    def batch(self, vocabulary, compileds) -> Batch:
+        """A batch; by default of an engine without batches: a session per row."""
+        mask = np.zeros((len(compileds), vocabulary.words), np.int32)
+        rows = [self.session(*pair) for pair in zip(compileds, mask)]
+
+        def fill() -> None:
+            for row in rows:
+                row.fill()
+
+        def restart(row: int) -> None:
+            rows[row] = self.session(compileds[row], mask[row])
+
+        def advance_row(row: int, token: int):
+            rows[row].fill()  # an engine may follow its text only as far as it was asked for masks
+            return rows[row].advance(token)
+
+        return Batch(fill, lambda ids: [row.advance(i) for row, i in zip(rows, ids)], advance_row, restart, mask)
+
+    def ahead(self, vocabulary, source) -> Any | None:
+        """Compile with no work left to do later; None if the engine can't."""
+        return self.compile(vocabulary, source) if self.EAGER else None
+
+    def nbytes(self, compiled) -> int | None:
+        """Bytes held besides the vocabulary, if the engine tells."""
+        return None
 
 
-def engine(name: str) -> ModuleType:
-    """The adapter; raises ImportError where the engine is not installed."""
-    return import_module(f"benchmarks.engine.engines.{name}")
+def engine(name: str) -> BaseAdapter:
+    """The adapter; raises ImportError if the engine is not installed."""
+    return import_module(f"benchmarks.engine.engines.{name}").Adapter()
 
 
-def source(adapter: ModuleType, workload: str, case: Case) -> str | tuple[str, ...]:
-    """A case's language in the notation that the engine reads best.
+def source(adapter: BaseAdapter, workload: str, case: Case) -> str | tuple[str, ...]:
+    """A case's language in the notation that suits the engine best.
 
     Raises
     ------
@@ -127,6 +136,7 @@ def source(adapter: ModuleType, workload: str, case: Case) -> str | tuple[str, .
     """
     notation = adapter.NOTATION.get(workload, adapter.NOTATION[""])
     if notation == "choices":
+        assert case.choices is not None
         return case.choices
     if notation == "regex":
         if case.regular is None:

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from types import SimpleNamespace
+from typing import ClassVar
 
 import llguidance
 import numpy as np
 
-from benchmarks.engine.engines import Batch, Refused, Session
+from benchmarks.engine.engines import BaseAdapter, Batch, Refused, Session
 from benchmarks.engine.vocabularies import Tokens, spell
-
-NOTATION = {"step": "regex", "bounded": "regex", "probe": "regex", "": "lark"}
-NEEDS_TOKENIZER = True
-KEEPS_VOCABULARIES = False
-EAGER = False
-
-
-def version() -> str:
-    return llguidance.__version__
 
 
 class _Tokenizer:
-    """What `llguidance.TokenizerWrapper` asks for."""
+    """The interface that `llguidance.TokenizerWrapper` expects."""
 
     bos_token_id = None
 
@@ -36,43 +28,40 @@ class _Tokenizer:
         return spell(self.vocabulary, text.decode() if isinstance(text, bytes) else text)
 
 
-def prepare(tokens: Tokens) -> SimpleNamespace:
-    wrapper = llguidance.TokenizerWrapper(_Tokenizer(tokens))
-    tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=tokens.size, eos_token=tokens.eos)
-    return SimpleNamespace(tokenizer=tokenizer, words=tokens.words, mask=np.zeros(tokens.words, np.int32))
+class Adapter(BaseAdapter):
+    DISTRIBUTION = "llguidance"
+    NOTATION: ClassVar = {"step": "regex", "bounded": "regex", "probe": "regex", "": "lark"}
+    NEEDS_TOKENIZER = True
 
+    def version(self) -> str:
+        return llguidance.__version__
 
-def compile(vocabulary, source: str):
-    grammar = source if source.startswith("start:") else llguidance.LLMatcher.grammar_from_regex(source)
-    matcher = llguidance.LLMatcher(vocabulary.tokenizer, grammar)
-    if matcher.is_error():
-        raise Refused(matcher.get_error().splitlines()[0])
-    return matcher
+    def prepare(self, tokens: Tokens) -> SimpleNamespace:
+        wrapper = llguidance.TokenizerWrapper(_Tokenizer(tokens))
+        tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=tokens.size, eos_token=tokens.eos)
+        return SimpleNamespace(tokenizer=tokenizer, words=tokens.words, mask=np.zeros(tokens.words, np.int32))
 
+    def compile(self, vocabulary, source: str):
+        grammar = source if source.startswith("start:") else llguidance.LLMatcher.grammar_from_regex(source)
+        matcher = llguidance.LLMatcher(vocabulary.tokenizer, grammar)
+        if matcher.is_error():
+            raise Refused(matcher.get_error().splitlines()[0])
+        return matcher
 
-def start(vocabulary, compiled) -> Session:
-    matcher, mask = compiled, vocabulary.mask
-    matcher.reset()
-    return Session(partial(matcher.unsafe_compute_mask_ptr, mask.ctypes.data, mask.nbytes), matcher.consume_token, mask)
+    def session(self, compiled, mask: np.ndarray) -> Session:
+        compiled.reset()
+        fill = partial(compiled.unsafe_compute_mask_ptr, mask.ctypes.data, mask.nbytes)
+        return Session(fill, compiled.consume_token, mask)
 
-
-def batch(vocabulary, compileds) -> Batch:
-    matchers = list(compileds)
-    executor = llguidance.LLExecutor(num_threads=1)
-    mask = np.zeros((len(matchers), vocabulary.words), np.int32)
-    rows = [(matcher, row) for row, matcher in enumerate(matchers)]
-    return Batch(
-        partial(executor.unsafe_compute_mask_ptr, rows, mask.ctypes.data, 4 * vocabulary.words, len(rows)),
-        lambda ids: executor.consume_token_par(list(zip(matchers, ids))),
-        lambda row, token: matchers[row].consume_token(token),
-        lambda row: matchers[row].reset(),
-        mask,
-    )
-
-
-def ahead(vocabulary, source):
-    return None
-
-
-def nbytes(compiled) -> int | None:
-    return None
+    def batch(self, vocabulary, compileds) -> Batch:
+        matchers = list(compileds)
+        executor = llguidance.LLExecutor(num_threads=1)
+        mask = np.zeros((len(matchers), vocabulary.words), np.int32)
+        rows = [(matcher, row) for row, matcher in enumerate(matchers)]
+        return Batch(
+            partial(executor.unsafe_compute_mask_ptr, rows, mask.ctypes.data, 4 * vocabulary.words, len(rows)),
+            lambda ids: executor.consume_token_par(list(zip(matchers, ids))),
+            lambda row, token: matchers[row].consume_token(token),
+            lambda row: matchers[row].reset(),
+            mask,
+        )

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 from benchmarks.engine import correctness, engines, measure, report
-from benchmarks.engine.comparison import Kept
+from benchmarks.engine.comparison import Kept, record
 from benchmarks.engine.correctness import Verdict
 from benchmarks.engine.language import Chars, Choice, Seq
-from benchmarks.engine.measure import Times
-from benchmarks.engine.probes import PROBES, probe
-from benchmarks.engine.summary import record
+from benchmarks.engine.measure import PROBES, Times, probe
 from benchmarks.engine.vocabularies import Tokens, load, spell, tokenizer
 from benchmarks.engine.worker import OverTime, Worker
 from benchmarks.engine.workloads import Case, Workload
@@ -40,7 +38,7 @@ def walk(name: str) -> measure.Walk:
 
 
 def judged(name: str, masks: list[np.ndarray]) -> Verdict:
-    where = correctness.places(WORKLOAD.cases, IDS, TOKENS)
+    where = correctness.prefixes(WORKLOAD.cases, IDS, TOKENS)
     correctness.clear_padding(masks, TOKENS)
     return correctness.judge(name, masks, correctness.exact_masks([], [], where, TOKENS), where, TOKENS)
 
@@ -77,7 +75,7 @@ def test_llguidance_is_driven_over_its_tokenizer():
     ids = [[spell(tokens, TEXT)]]
     masks = measure.walk(adapter, vocabulary, WORKLOAD, ids, keep=True).masks
     correctness.clear_padding(masks, tokens)
-    where = correctness.places(WORKLOAD.cases, ids, tokens)
+    where = correctness.prefixes(WORKLOAD.cases, ids, tokens)
     verdict = correctness.judge("llguidance", masks, correctness.exact_masks([], [], where, tokens), where, tokens)
     assert verdict.correct and 0 < verdict.one_cut < verdict.masks == len(ids[0][0]) + 1
     assert all(probe(adapter, vocabulary, tokens).values())
@@ -119,7 +117,7 @@ def test_a_text_cut_short_is_a_text_refused():
 def test_where_ours_are_wrong_the_referee_puts_the_exact_mask_right():
     right = walk("ours").masks
     wrong = flipped(right, 5, WORDS.index(b"]"))
-    where = correctness.places(WORKLOAD.cases, IDS, TOKENS)
+    where = correctness.prefixes(WORKLOAD.cases, IDS, TOKENS)
     exact = correctness.exact_masks(wrong, [right], where, TOKENS)
     assert np.array_equal(exact[0], right[0])
     assert correctness.judge("ours", wrong, exact, where, TOKENS).wrong == 1
@@ -132,7 +130,7 @@ def test_rows_of_a_batch_are_judged_at_their_own_places():
     ids = [*IDS, [[WORDS.index(b"a")] * 2]]
     adapter = engines.engine("ours")
     found = measure.walk(adapter, adapter.prepare(TOKENS), workload, ids, keep=True)
-    where = correctness.batch_places(cases, ids, TOKENS, measure.BATCH_CALLS)
+    where = correctness.batch_prefixes(cases, ids, TOKENS, measure.BATCH_CALLS)
     correctness.clear_padding(found.masks, TOKENS)
     exact = correctness.exact_masks([], [], where, TOKENS)
     assert correctness.judge("ours", found.masks, exact, where, TOKENS) == Verdict(masks=2 * measure.BATCH_CALLS)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.engine.calculator import begins_calculation, is_calculation
 from benchmarks.engine.language import (
     Chars,
     Choice,
@@ -20,13 +19,14 @@ from benchmarks.engine.language import (
     to_lark,
     to_regex,
 )
-from benchmarks.engine.steps import household_step
+from benchmarks.engine.referees import begins_calculation, is_calculation
 from benchmarks.engine.workloads import (
     COMMANDS,
     ROWS,
     STEPS,
     WORKLOADS,
     household_commands,
+    household_step,
 )
 from constrained import Grammar
 

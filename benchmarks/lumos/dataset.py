@@ -1,4 +1,4 @@
-"""What the models learn: the base model the problems as they are, the others what the agents will ask them."""
+"""The training texts: problems with solutions for the base model, the agents' own prompts for the others."""
 
 from __future__ import annotations
 
@@ -17,27 +17,25 @@ from constrained.agents.strategies import GROUNDED
 from constrained.agents.strategies.lumos.conversation import ground, plan_for
 from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.environments.maths import MathsEnv
-from constrained.environments.maths.problems import WordProblem
 from constrained.environments.suite import Suite, open_suite
-from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
-from constrained.training.encoding import Span, TrainingText
+from constrained.training.encoding import TrainingText, prompt_and_answer
 
 KNOWLEDGE = "lumos/maths_given"
-"""The space that Lumos's grounder acts in here: a formula holds numbers of the problem, and no others."""
+"""The action space of Lumos's grounder here: a formula may only contain numbers of the problem."""
 
 
 @dataclass(frozen=True)
-class Texts:
-    """All that is learned.
+class Dataset:
+    """All training texts.
 
     Attributes
     ----------
     base : list of str
         Problems with their solutions and answers.
     asked : dict of str to list of list of str
-        Way of asking -> role, question, answer.
+        Way of asking -> role, prompt, answer.
     facts : dict
         How many problems there are, and why others are left out.
     """
@@ -47,8 +45,8 @@ class Texts:
     facts: dict
 
 
-def played(way: str, suite: Suite, masks: bool, seed: int = 0) -> tuple[Suite, Settings]:
-    """How a suite is played where models are asked in this way."""
+def suite_and_settings(way: str, suite: Suite, masks: bool, seed: int = 0) -> tuple[Suite, Settings]:
+    """The suite and settings to play it with models that are asked in this way."""
     strategy, step_format = WAYS[way]
     lumos = strategy in GROUNDED
     suite = replace(grounded(suite), knowledge=KNOWLEDGE) if lumos else suite
@@ -57,7 +55,7 @@ def played(way: str, suite: Suite, masks: bool, seed: int = 0) -> tuple[Suite, S
 
 
 def work_out(recipe: Recipe) -> tuple[list[Worked], list[str], Counter]:
-    """The problems to be taught, the base model's texts, and why problems have no solution by rule."""
+    """The problems to train on, the base model's texts, and the reasons why problems have no solution by rule."""
     short: list[Worked] = []
     base: list[str] = []
     left_out: Counter = Counter()
@@ -69,18 +67,18 @@ def work_out(recipe: Recipe) -> tuple[list[Worked], list[str], Counter]:
         elif found is not None:
             left_out[found] += 1
         if dataset == "gsm8k":
-            base.append(_told(problem, in_words(problem)))
+            base.append(_base_text(problem, in_words(problem)))
         elif isinstance(found, Worked):
-            base.append(_told(problem, found.solution))
+            base.append(_base_text(problem, found.solution))
     return short, base, left_out
 
 
-def _told(problem: WordProblem, solution: str) -> str:
+def _base_text(problem: Problem, solution: str) -> str:
     return f"{problem.question}\n{solution}\n{number(problem.answer)}"
 
 
-def to_cut(short: list[Worked], base: list[str]) -> list[str]:
-    """What a tokenizer is learned on."""
+def tokenizer_texts(short: list[Worked], base: list[str]) -> list[str]:
+    """The texts to train the tokenizer on."""
     said = [text for found in short for answers in found.answers.values() for text in answers]
     instructions = [
         text for found in short for text in (plan_for(found.problem.question), ground("", {}, "Subgoal 1: "))
@@ -88,17 +86,17 @@ def to_cut(short: list[Worked], base: list[str]) -> list[str]:
     return [*base, *said, *instructions]
 
 
-def make_texts(short: list[Worked], base: list[str], left_out: Counter, model: LoadedModel) -> Texts:
-    """Play all problems in every way with the answers that are known."""
+def make_dataset(short: list[Worked], base: list[str], left_out: Counter, model: LoadedModel) -> Dataset:
+    """Play all problems in every way of asking with their known answers."""
     asked: dict[str, list[list[str]]] = {way: [] for way in WAYS}
     suites = {name: open_suite(name, split="train", limit=1) for name in ("svamp", "gsm8k")}
     for way in WAYS:
-        how = {name: _played(way, suite) for name, suite in suites.items()}
+        how = {name: suite_and_settings(way, suite, masks=False) for name, suite in suites.items()}
+        spaces = {name: ActionKnowledge.from_lark(suite.knowledge) for name, (suite, _) in how.items()}
         for found in tqdm(short, desc=f"asked for {way}", unit="problem"):
-            knowledge, settings = how[found.dataset]
-            problem = found.problem
-            env = MathsEnv(problem.question, problem.answer)
-            made = demonstrate(env, knowledge, {"policy": model}, settings, found.answers[way])
+            settings = how[found.dataset][1]
+            env = MathsEnv(found.problem.question, found.problem.answer)
+            made = demonstrate(env, spaces[found.dataset], {"policy": model}, settings, found.answers[way])
             if made.failure:
                 left_out[f"{way}: {made.failure.partition(':')[0]}"] += 1
                 continue
@@ -108,28 +106,16 @@ def make_texts(short: list[Worked], base: list[str], left_out: Counter, model: L
         "taught": dict(Counter(found.dataset for found in short)),
         "left out": dict(left_out.most_common()),
     }
-    return Texts(base, asked, facts)
+    return Dataset(base, asked, facts)
 
 
-def _played(way: str, suite: Suite) -> tuple[ActionKnowledge, Settings]:
-    suite, settings = played(way, suite, masks=False)
-    return ActionKnowledge.from_lark(suite.knowledge), settings
+def load_dataset(path: Path) -> Dataset | None:
+    """A saved data set, if there is one."""
+    return Dataset(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def save(texts: Texts, path: Path) -> None:
-    """Keep what took long to make."""
-    write_whole(path, to_json({"base": texts.base, "asked": texts.asked, "facts": texts.facts}))
-
-
-def saved(path: Path) -> Texts | None:
-    """What `save` kept; None where it kept nothing."""
-    return Texts(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
-
-
-def to_learn(texts: Texts, way: str, roles: tuple[str, ...]) -> list[TrainingText]:
-    """The texts of a model that serves these roles; of one that serves all, where none is named."""
+def training_texts(dataset: Dataset, way: str, roles: tuple[str, ...]) -> list[TrainingText]:
+    """The texts for a model in these roles (none: all)."""
     return [
-        TrainingText((Span(question, False), Span(answer, True)))
-        for role, question, answer in texts.asked[way]
-        if not roles or role in roles
+        prompt_and_answer(prompt, answer) for role, prompt, answer in dataset.asked[way] if not roles or role in roles
     ]

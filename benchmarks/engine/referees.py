@@ -1,6 +1,7 @@
-"""JSON with at most one space after a comma or colon: its grammar, and the referee of it that no regex can be.
+"""Referees for the two workloads that are not regular: nested calculations, and JSON with its grammar.
 
-Strings may hold any character but quote, backslash and line break, and JSON's escapes; numbers are JSON's.
+JSON here has at most one space after a comma or colon. Strings may contain any character except quote, backslash and
+line break, and JSON's escapes.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _WHOLE = {"string": whole_pattern(_STRING), "number": whole_pattern(_NUMBER)}
 _BEGUN = {"string": prefix_pattern(_STRING), "number": prefix_pattern(_NUMBER)}
 
 
-def rules() -> dict[str, Node]:
-    """The grammar."""
+def json_rules() -> dict[str, Node]:
+    """The grammar of a JSON object."""
     space = Repeat(Seq(" "), 0, 1)
     comma = Seq(",", space)
     pair = Seq(Name("string"), ":", space, Name("value"))
@@ -48,7 +49,7 @@ def is_object(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> bool | None:
-    """True: an object. False: the beginning of one. None: neither."""
+    """True for an object, False for a proper beginning of one, None for neither."""
     if not data.startswith(b"{"):
         return None if data else False
     closing, at, awaited, after_space = [b"}"], 1, "key or end", ""
@@ -82,7 +83,7 @@ def _read(data: bytes) -> bool | None:
 
 
 def _length(what: str, data: bytes) -> int:
-    """Bytes of the string, or other value without brackets, that `data` begins with; -1: it may go on; 0: none."""
+    """Length of the string or scalar at the beginning of `data`; -1 if it may continue, 0 if there is none."""
     if what == "value":
         for word in _WORDS:
             if data.startswith(word):
@@ -94,3 +95,53 @@ def _length(what: str, data: bytes) -> int:
         return -1 if kind == "number" or not _WHOLE[kind].fullmatch(data) else len(data)
     found = _WHOLE[kind].match(data)
     return found.end() if found else 0
+
+
+_CALL = b"Calculator("
+
+
+def begins_calculation(data: bytes) -> bool:
+    """Whether some text ``Calculator(sum)`` begins with `data`; sums nest in parentheses.
+
+    What may come next depends only on the last byte, on whether the current number has a point already, and on how
+    many parentheses are open.
+    """
+    if len(data) <= len(_CALL):
+        return _CALL.startswith(data)
+    if not data.startswith(_CALL):
+        return False
+    depth, last, pointed = 1, "(", False
+    for byte in data[len(_CALL) :]:
+        character = chr(byte)
+        if depth == 0:
+            return False
+        if character.isascii() and character.isdigit():
+            if last == ")":
+                return False
+            pointed = pointed and last in "0."
+            last = "0"
+        elif character == ".":
+            if last != "0" or pointed:
+                return False
+            pointed, last = True, "."
+        elif character == "(":
+            if last in "0).":
+                return False
+            depth, last, pointed = depth + 1, "(", False
+        elif character == ")":
+            if last not in "0)":
+                return False
+            depth, last, pointed = depth - 1, ")", False
+        elif character in "+-*/":
+            if last not in "0)":
+                return False
+            last, pointed = character, False
+        else:
+            return False
+    return True
+
+
+def is_calculation(data: bytes) -> bool:
+    """Whether `data` is a whole such text: its last parenthesis is closed."""
+    closed = data.count(b"(") == data.count(b")")
+    return len(data) > len(_CALL) and closed and data.endswith(b")") and begins_calculation(data)
