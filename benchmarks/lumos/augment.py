@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w,]|\.\d)")
 _OPERAND = re.compile(r"\d+\.\d+")
 
 
-def augment(problem: Problem, rng: random.Random) -> Problem | None:
+def augment(problem: WordProblem, rng: random.Random) -> WordProblem | None:
     """The problem with other numbers, chosen so that it stays sensible; None if none were found.
 
     Each number keeps its number of digits and its rank by size; 0 and 1 stay, because the words around them agree with

@@ -73,7 +73,7 @@ def work_out(recipe: Recipe) -> tuple[list[Worked], list[str], Counter]:
     return short, base, left_out
 
 
-def _base_text(problem: Problem, solution: str) -> str:
+def _base_text(problem: WordProblem, solution: str) -> str:
     return f"{problem.question}\n{solution}\n{number(problem.answer)}"
 
 

@@ -43,7 +43,7 @@ def training_problems(recipe: Recipe) -> dict[str, list[WordProblem]]:
     }
 
 
-def varied(problems: dict[str, list[Problem]], recipe: Recipe) -> Iterator[tuple[str, Problem]]:
+def varied(problems: dict[str, list[WordProblem]], recipe: Recipe) -> Iterator[tuple[str, WordProblem]]:
     """Every problem with its data set; SVAMP's followed by augmented copies."""
     for problem in problems["svamp"]:
         yield "svamp", problem
@@ -55,7 +55,7 @@ def varied(problems: dict[str, list[Problem]], recipe: Recipe) -> Iterator[tuple
         yield "gsm8k", problem
 
 
-def is_short(dataset: str, problem: Problem, recipe: Recipe) -> bool:
+def is_short(dataset: str, problem: WordProblem, recipe: Recipe) -> bool:
     """Whether a problem is short enough to train on; all of SVAMP's are."""
     calculations = problem.solution.count("<<")
     return dataset == "svamp" or (
@@ -87,7 +87,7 @@ def worked(dataset: str, problem: WordProblem) -> Worked | str:
     })  # fmt: skip
 
 
-def in_words(problem: Problem) -> str:
+def in_words(problem: WordProblem) -> str:
     """GSM8K's solution in one line, without its marks."""
     return " ".join(re.sub(r"<<[^<>]*>>", "", problem.solution).split())
 
