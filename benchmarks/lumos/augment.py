@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
+from constrained.environments.maths.problems import WordProblem
 from constrained.training.annotations.prose import value_of
 from constrained.training.annotations.svamp import formula_of
 

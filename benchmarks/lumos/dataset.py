@@ -17,6 +17,7 @@ from constrained.agents.strategies import GROUNDED
 from constrained.agents.strategies.lumos.conversation import ground, plan_for
 from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.environments.maths import MathsEnv
+from constrained.environments.maths.problems import WordProblem
 from constrained.environments.suite import Suite, open_suite
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
