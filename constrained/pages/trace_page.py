@@ -18,7 +18,7 @@ from constrained.pages.html_page import embedded_json, page, static
 from constrained.pages.run_graph import RunGraph
 
 SCRIPTS = ("dom.js", *(f"trace/{name}.js" for name in "run odds tokens graph inspector game lists keys main".split()))
-STYLES = ("graph.css", *(f"trace/{name}.css" for name in "layout lists game tokens inspector graph help".split()))
+STYLES = ("graph.css", *(f"trace/{name}.css" for name in "layout lists game inspector graph".split()))
 
 MOST_BYTES = 48 * 2**20
 """Bytes of the tasks on a page; Chromium opens a page of that size within a few seconds."""
