@@ -65,6 +65,7 @@ int engine_ready(const Engine *e) {
 static int engine_traverse(Engine *e, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(e));
     Py_VISIT(e->bridge);
+    for (int32_t i = 0; i < e->frame_room && e->frames; i++) Py_VISIT(e->frames[i]);
     return 0;
 }
 
