@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from constrained.agents.episode import Episode, Settings
-from constrained.agents.messages import Answer
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.decoding import Generation
 from constrained.environments.base import Environment
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
@@ -45,9 +45,9 @@ def demonstrate(
     for answer in answers:
         if rollout.over:
             break
-        ask = rollout.ask
-        texts.append((ask.role, prompt_and_answer(ask.prompt, answer)))
-        rollout.answer(Answer(answer, ask.role))
+        request = rollout.request
+        texts.append((request.role, prompt_and_answer(request.prompt, answer)))
+        rollout.answer(Generation(answer, request.role))
     return Demonstration(tuple(texts), _failure(rollout))
 
 

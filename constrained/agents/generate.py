@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from constrained.agents.plan import Plan, Step
 from constrained.agents.run_file import RunFile, lines_since
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
-from constrained.agents.suite_runner import ending, header
+from constrained.agents.suite_runner import Models, ending, header
+from constrained.environments.base import Environment
 from constrained.environments.household import HouseholdEnv, game_for_task, is_household, make_game
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, GameError
@@ -24,17 +25,17 @@ from constrained.knowledge import ActionKnowledge
 from constrained.models import load_roles
 
 OPEN_LOOP_STEPS = 12
-"""Steps of a plan that nothing executes, where `max_steps` is not given."""
+"""Steps of a plan that is not executed, if `max_steps` is not given."""
 
 PLAY_STEPS = 50
-"""Steps in an environment, where `max_steps` is not given: ALFWorld's and KnowAgent's limit."""
+"""Steps in an environment, if `max_steps` is not given: ALFWorld's and KnowAgent's limit."""
 
 
 def generate_plan(
     task: str,
     knowledge: str | ActionKnowledge = "household",
     *,
-    environment: Any = None,
+    environment: Environment | None = None,
     strategy: str = "knowagent",
     model: Any = None,
     planner: Any = None,
@@ -54,11 +55,10 @@ def generate_plan(
     on_start: Callable[[Plan], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Plan:
-    """Plan and, where there is an environment, act: every action admitted by the knowledge.
+    """Plan and, if there is an environment, act: the knowledge admits every action.
 
-    With nothing but a household task, a game for it is made from the seed and played with
-    the embedded model. A task that can't be staged gives an open-loop plan: a whole path
-    that the knowledge admits, nothing executed.
+    For a household task without an environment, a game is made from the seed and played. A task that no game can be
+    made for gives an open-loop plan: a whole path that the knowledge admits, not executed.
 
     Parameters
     ----------
@@ -71,30 +71,30 @@ def generate_plan(
     strategy : str
         One of `constrained.agents.strategies.STRATEGIES`.
     model : optional
-        Anything `constrained.models.load` takes: a name, a path (GGUF too), a loaded
-        model with its tokenizer; default: the embedded model.
+        Anything `constrained.models.load` takes: a name, a path (GGUF too), a loaded model with its tokenizer;
+        default: the embedded model.
     planner, grounder, explorer : optional
-        Models of their own for these roles (of Lumos, and of WESE, where the explorer's reads, too), or folders of
-        adapters of `model`; default: `model` writes for all.
+        Models for these roles (of Lumos and WESE; the explorer's model also extracts triples), or folders of adapters
+        of `model`; default: `model` writes for all.
     max_steps : int, optional
         Default 50 in an environment, 12 without.
     explore_steps : int, optional
         Of WESE's exploration; default: `max_steps`.
     max_new_tokens : int, optional
-        Tokens of the whole plan; default: no limit. A plan ends whole within it.
+        Tokens of the whole plan; default: no limit. A plan is complete within it.
     temperature, top_k, top_p : optional
         Greedy by default.
     seed : int
-        Of the staged game and of sampling; the same seed gives the same plan.
+        Of the game and of sampling; the same seed gives the same plan.
     constrained : bool
         False turns the masks off, for comparison.
     device : str, optional
     progress : bool
         Show a progress bar on standard error.
     trace : str or Path, optional
-        Write the run to this file as it goes, with every token and what the masks took from the model, for
-        ``constrained view``; it takes the place of an earlier run's file, of nothing else. Reasons name rules and lines
-        where `knowledge` is a name, a path or a text, or was read with ``source_map=True``.
+        Write the run to this file as it goes, with every token and what the masks excluded, for ``constrained view``.
+        An earlier run's file and an empty one are replaced; any other file is refused. Reasons name rules and lines
+        if `knowledge` is a name, a path or a text, or was read with ``source_map=True``.
     on_start : callable, optional
         Called with the still empty `Plan` once everything is loaded.
     on_step : callable, optional
@@ -103,29 +103,15 @@ def generate_plan(
     Raises
     ------
     ConstrainedError
-        A subclass of it for each thing that can be wrong; see `constrained.errors`.
+        Or one of its subclasses; see `constrained.errors`.
     """
-    if not isinstance(task, str) or not task.strip():
-        raise ConstrainedError("the task is empty", "say what is to be done, such as 'put a mug in the cabinet'")
-    limits = {"max_steps": max_steps, "explore_steps": explore_steps, "max_new_tokens": max_new_tokens}
-    for name, value in limits.items():
-        if value is not None and value < 1:
-            raise ConstrainedError(f"{name} is {value}", "use 1 or more, or leave it out")
-    if strategy not in STRATEGIES:
-        raise ConstrainedError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
+    _check(task, strategy, max_steps=max_steps, explore_steps=explore_steps, max_new_tokens=max_new_tokens)
     if not isinstance(knowledge, ActionKnowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
-    imagined, note = None, ""
-    if environment is None and is_household(knowledge):
-        try:
-            environment = HouseholdEnv(game_for_task(task, seed=seed))
-        except GameError as error:
-            # a house that is never done: its own goal is not the task
-            imagined = HouseholdEnv(replace(make_game(seed), solved=lambda _: False))
-            note = f"nothing was executed: {error.message}. The slots were bound to an imagined house."
-    elif environment is None:
-        note = f"nothing was executed: there is no environment for {knowledge.name!r}."
+    prior, note = None, ""
+    if environment is None:
+        environment, prior, note = _make_environment(task, knowledge, seed)
     settings = Settings(
         strategy, STEP_FORMATS[strategy], constrained,
         max_steps or (OPEN_LOOP_STEPS if environment is None else PLAY_STEPS), max_new_tokens,
@@ -133,33 +119,66 @@ def generate_plan(
         trace=trace is not None,
     )  # fmt: skip
     plan = Plan(task, knowledge.name, strategy, models[POLICY].name, constrained, seed, note=note)
-    episode = Episode(models, knowledge, plan, settings, environment)
-    unexecuted = UNEXECUTED.get(strategy, open_loop)
-    rollout = Rollout(episode, unexecuted(episode, imagined) if environment is None else None)
-    record = nullcontext()
-    if trace is not None:
-        record = RunFile(trace, header(Suite("plan", knowledge.name, ()), knowledge, models, settings), replace=True)
-    with (
-        record as file,
-        tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar,
-    ):
+    with tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar:
 
         def report(step: Step) -> None:
             bar.update()
             if on_step:
                 on_step(step)
 
-        episode.on_step = report
-        steps = answers = 0
-        for number, _ in enumerate(schedule([rollout])):
-            if number == 0 and on_start:
-                on_start(plan)
-            if file and len(plan.steps) > steps:
-                for line in lines_since(task, plan, steps, answers):
-                    file.write(line)
-                steps, answers = len(plan.steps), len(plan.answers)
-        if file:
-            file.write({"task": task, "end": ending(rollout)})
+        episode = Episode(models, knowledge, plan, settings, environment, on_step=report)
+        unexecuted = UNEXECUTED.get(strategy, open_loop)
+        rollout = Rollout(episode, unexecuted(episode, prior) if environment is None else None)
+        with _recorded(trace, rollout, models) as record:
+            for number, _ in enumerate(schedule([rollout])):
+                if number == 0 and on_start:
+                    on_start(plan)
+                record()
     if rollout.failure:
         raise rollout.failure
     return plan
+
+
+def _check(task: str, strategy: str, **limits: int | None) -> None:
+    if not isinstance(task, str) or not task.strip():
+        raise ConstrainedError("the task is empty", "say what is to be done, such as 'put a mug in the cabinet'")
+    for name, value in limits.items():
+        if value is not None and value < 1:
+            raise ConstrainedError(f"{name} is {value}", "use 1 or more, or leave it out")
+    if strategy not in STRATEGIES:
+        raise ConstrainedError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
+
+
+def _make_environment(
+    task: str, knowledge: ActionKnowledge, seed: int
+) -> tuple[Environment | None, Environment | None, str]:
+    """A household game for the task; if none can be made, a house to bind slots from, and a note that says why."""
+    if not is_household(knowledge):
+        return None, None, f"nothing was executed: there is no environment for {knowledge.name!r}."
+    try:
+        return HouseholdEnv(game_for_task(task, seed=seed)), None, ""
+    except GameError as error:
+        house = HouseholdEnv(replace(make_game(seed), solved=lambda _: False))  # its own goal is not the task
+        return None, house, f"nothing was executed: {error.message}. The slots were bound to an imagined house."
+
+
+@contextmanager
+def _recorded(path: str | Path | None, rollout: Rollout, models: Models) -> Iterator[Callable[[], None]]:
+    """A function that writes the steps done since its last call to the run's file at `path`, if there is one."""
+    if path is None:
+        yield lambda: None
+        return
+    episode, plan = rollout.episode, rollout.episode.plan
+    head = header(Suite("plan", plan.knowledge, ()), episode.start, models, episode.settings)
+    steps = answers = 0
+    with RunFile(path, head, replace=True) as file:
+
+        def record() -> None:
+            nonlocal steps, answers
+            if len(plan.steps) > steps:
+                for line in lines_since(plan.task, plan, steps, answers):
+                    file.write(line)
+                steps, answers = len(plan.steps), len(plan.answers)
+
+        yield record
+        file.write({"task": plan.task, "end": ending(rollout)})

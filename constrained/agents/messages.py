@@ -1,119 +1,125 @@
-"""What a strategy asks of a model, and what it is answered.
+"""Messages between strategies and models: who is asked, in which tokens, and within which grammar.
 
-A strategy never calls a model. It is a generator that yields an `Ask` and is sent the `Answer`;
-whoever drives it may answer many strategies in one batch, or answer from the record of a run
-that was broken off.
+A strategy never calls a model. It is a generator that yields a `Request` and receives the `Generation`: the scheduler
+answers the requests of many strategies in one batch, or from the file of an interrupted run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-if TYPE_CHECKING:  # torch takes seconds to import: only who writes pays for it
-    from constrained.automaton import CompiledGrammar
-    from constrained.decoding import Generation
+from constrained.agents.plan import Plan
+from constrained.automaton import CompiledGrammar, Grammar, compile_grammar
+from constrained.decoding.request import Generation, Request
+
+if TYPE_CHECKING:  # torch takes seconds to import
+    from constrained.models import LoadedModel
 
 POLICY = "policy"
-"""The role whose model writes where no other is named."""
+"""The role whose model writes for every role without a model of its own."""
 
 ROLES = ("planner", "grounder", "answerer", "explorer", "extractor", "reflector")
-"""Roles that may have a model of their own."""
+"""Further roles that may have a model of their own."""
 
-SERVES = {"extractor": "explorer"}
-"""Role -> the one whose model it has where it has none of its own, before the policy's: WESE's weak model does both."""
+FALLBACK = {"extractor": "explorer"}
+"""Role -> the role asked before the policy, if it has no model of its own: WESE's weak model does both."""
 
+STEP_TOKENS = 1024
+"""Tokens of one text, if the plan has no limit of its own."""
 
-@dataclass(frozen=True)
-class Ask:
-    """A text that a strategy wants written.
+FREE_TOKENS = 160
+"""Tokens of one text without masks, where nothing else need end it."""
 
-    Attributes
-    ----------
-    prompt : str
-    grammar : CompiledGrammar or None
-        What may be written; None: anything.
-    role : str
-        Whose model writes: `POLICY`, or one of `ROLES`.
-    max_new_tokens : int
-    begun : str
-        Text of the grammar that the prompt ends with already.
-    stop : str or None
-        Without a grammar: what ends the text.
-    """
+Value = TypeVar("Value")
+Result = TypeVar("Result")
 
-    prompt: str
-    grammar: CompiledGrammar | None
-    role: str = POLICY
-    max_new_tokens: int = 1024
-    begun: str = ""
-    stop: str | None = None
+Requests: TypeAlias = Generator[Request, Generation, Result]
+"""A generator that yields requests, receives their generations, and returns a result."""
+
+Strategy: TypeAlias = Requests[None]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a model wrote, and what that cost.
-
-    Attributes
-    ----------
-    text : str
-    role, model : str
-    prompt_tokens, completion_tokens, forced_tokens, forward_passes : int
-    pruned_mass, max_pruned_mass : float
-        Mean and most of the probability outside the mask, over the tokens the model was asked for; 0 without masks.
-    seconds : float
-        In a batch, an equal share of its time.
-    trace : dict or None
-        Token by token (`constrained.agents.token_trace.trace_of`), if that was asked for.
-    """
-
-    text: str
-    role: str = POLICY
-    model: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    forced_tokens: int = 0
-    forward_passes: int = 0
-    pruned_mass: float = 0.0
-    max_pruned_mass: float = 0.0
-    seconds: float = 0.0
-    trace: dict[str, Any] | None = None
-
-    @classmethod
-    def of(
-        cls, written: Generation, ask: Ask, model: str, seconds: float, trace: dict[str, Any] | None = None
-    ) -> Answer:
-        """The answer to `ask` that a model's generation is."""
-        mass = written.pruned_mass if ask.grammar is not None else None
-        return cls(
-            written.text,
-            ask.role,
-            model,
-            written.prompt_tokens,
-            written.completion_tokens,
-            sum(token.forced for token in written.tokens),
-            written.forward_passes,
-            mass.mean if mass else 0.0,
-            mass.max if mass else 0.0,
-            seconds,
-            trace,
-        )
-
-
-Given = TypeVar("Given")
-
-
-def for_role(role: str, given: Mapping[str, Given]) -> Given:
-    """What serves a role, of what is given by role: models, or their prices."""
-    for name in (role, SERVES.get(role), POLICY):
-        if name in given:
-            return given[name]
+def for_role(role: str, by_role: Mapping[str, Value]) -> Value:
+    """The value for a role (its model, or its price): its own, its fallback's, or the policy's."""
+    for name in (role, FALLBACK.get(role), POLICY):
+        if name in by_role:
+            return by_role[name]
     raise KeyError(role)
 
 
-Result = TypeVar("Result")
-Asking = Generator[Ask, Answer, Result]
-"""The type of a generator that asks, and returns a result."""
+class Writer:
+    """The models of an episode, and the tokens that they may still write.
 
-Strategy = Generator[Ask, Answer, Any]
+    Parameters
+    ----------
+    models : mapping of str to LoadedModel
+        By role; "policy" is required.
+    plan : Plan
+        Its answers count towards the limit.
+    constrained : bool
+        Masks on.
+    max_new_tokens : int or None
+        Of the whole plan; None: no limit.
+    """
+
+    def __init__(
+        self, models: Mapping[str, LoadedModel], plan: Plan, constrained: bool, max_new_tokens: int | None = None
+    ):
+        self.models, self.plan = models, plan
+        self.constrained, self.max_new_tokens = constrained, max_new_tokens
+
+    def model(self, role: str = POLICY) -> LoadedModel:
+        """The model that writes for a role."""
+        return for_role(role, self.models)
+
+    def compile(self, grammar: Grammar, role: str = POLICY) -> CompiledGrammar:
+        """`grammar` for the vocabulary of a role's model."""
+        return compile_grammar(grammar, self.model(role).vocabulary)
+
+    def tokens_left(self) -> int | None:
+        """Tokens that the plan may still take; None: no limit."""
+        if self.max_new_tokens is None:
+            return None
+        return self.max_new_tokens - sum(answer.completion_tokens for answer in self.plan.answers)
+
+    def fits(self, grammar: CompiledGrammar, tokens: int | None, begun: str = "") -> bool:
+        """Whether some text of `grammar` that begins with `begun` can be completed in `tokens` (None: any number)."""
+        return tokens is None or (tokens >= 1 and grammar.budget.fits(grammar.matcher(begun).state, tokens))
+
+    def ask(
+        self,
+        prompt: str,
+        grammar: Grammar | CompiledGrammar | None,
+        *,
+        role: str = POLICY,
+        max_new_tokens: int | None = None,
+        begun: str = "",
+        stop: str | None = "\n",
+        free_tokens: int = FREE_TOKENS,
+    ) -> Requests[Generation]:
+        """Let a role's model write.
+
+        Parameters
+        ----------
+        prompt : str
+        grammar : Grammar, CompiledGrammar or None
+            What may be written, with masks on; None: anything.
+        role : str
+        max_new_tokens : int, optional
+            Default: the tokens left.
+        begun : str
+            Beginning of the grammar's text that the prompt ends with.
+        stop : str or None
+            Ends a text without masks.
+        free_tokens : int
+            Tokens of a text without masks, at most.
+        """
+        tokens = self.tokens_left() if max_new_tokens is None else max_new_tokens
+        if grammar is None or not self.constrained:
+            tokens = free_tokens if tokens is None else max(1, min(tokens, free_tokens))
+            return (yield Request(prompt, None, tokens, stop, begun, role=role))
+        if isinstance(grammar, Grammar):
+            grammar = self.compile(grammar, role)
+        tokens = STEP_TOKENS if tokens is None else max(1, tokens)
+        return (yield Request(prompt, grammar, tokens, None, begun, role=role))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from constrained import html
-from constrained.agents.messages import Answer
+from constrained.decoding.request import Generation
 
 COSTS = ("prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes", "seconds")
 
@@ -62,13 +62,13 @@ class Step:
     subgoal: str = ""
     phase: str = ""
 
-    def add_cost(self, answer: Answer) -> None:
+    def add_cost(self, answer: Generation) -> None:
         """Count what `answer` cost to this step; its masses are averaged by the tokens the model was asked for."""
         asked = self.completion_tokens - self.forced_tokens
         more = answer.completion_tokens - answer.forced_tokens
         if asked + more:
-            self.pruned_mass = (self.pruned_mass * asked + answer.pruned_mass * more) / (asked + more)
-        self.max_pruned_mass = max(self.max_pruned_mass, answer.max_pruned_mass)
+            self.pruned_mass = (self.pruned_mass * asked + answer.pruned_mass.mean * more) / (asked + more)
+        self.max_pruned_mass = max(self.max_pruned_mass, answer.pruned_mass.max)
         for key in COSTS:
             setattr(self, key, getattr(self, key) + getattr(answer, key))
 
@@ -92,7 +92,7 @@ class Plan:
         What a reader must know: why the plan is open-loop, or why it stopped.
     outcome : dict of str to float
         The environment's own measures, "success" among them.
-    answers : list of Answer
+    answers : list of Generation
         Everything that models wrote for it, in order; steps are made of some of them.
     """
 
@@ -108,7 +108,7 @@ class Plan:
     note: str = ""
     first_observation: str = ""
     outcome: dict[str, float] = field(default_factory=dict)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Generation] = field(default_factory=list)
 
     @property
     def last_phase(self) -> list[Step]:
@@ -248,6 +248,6 @@ def step_lines(step: Step) -> list[str]:
     return lines
 
 
-def _total(answers: Iterable[Answer]) -> dict[str, float]:
+def _total(answers: Iterable[Generation]) -> dict[str, float]:
     answers = list(answers)
     return {key: sum(getattr(a, key) for a in answers) for key in COSTS}

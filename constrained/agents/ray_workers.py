@@ -1,9 +1,9 @@
-"""Play tasks in processes of their own, on this machine or on a cluster, through Ray.
+"""Play tasks in other processes, on this machine or on a cluster, with Ray.
 
-Every worker is an actor that holds the models and plays a share of the tasks with `campaign.play`; its lines stream
-back to the one process that writes the run's file. Shares get smaller towards the end, so that all workers end together
-(guided self-scheduling: Polychronopoulos and Kuck 1987). What comes of a task hangs on its seed and its name alone, so
-it is the same wherever it is played.
+Every worker is an actor that holds the models and plays a share of the tasks with `suite_runner.play`; its lines stream
+back to the process that writes the run's file. Shares get smaller towards the end, so that all workers end at about the
+same time (guided self-scheduling: Polychronopoulos and Kuck, 1987). The result of a task depends on its seed and name
+only, not on where it is played.
 """
 
 from __future__ import annotations
@@ -19,41 +19,39 @@ from types import MappingProxyType
 from typing import Any
 
 from constrained.agents.episode import Settings
-from constrained.agents.run_file import UnfinishedTask
-from constrained.agents.suite_runner import lost, play, writers
+from constrained.agents.plan import Plan, Step
+from constrained.agents.run_file import UnfinishedTask, summary
+from constrained.agents.suite_runner import Models, model_versions, play
 from constrained.environments.suite import Task
-from constrained.errors import ConstrainedError
+from constrained.errors import ConstrainedError, needs_extra
 from constrained.knowledge import ActionKnowledge
-from constrained.models import LoadedModel
 
-Models = Mapping[str, LoadedModel]
+MAX_DEATHS = 2
+"""Deaths of a worker after which the tasks it was playing count as failed."""
 
-LIVES = 2
-"""Deaths of a worker after which what it was playing counts as failed."""
+OBJECT_STORE = 128 << 20
+"""Bytes of shared memory for a Ray started here: only lines pass through it."""
 
-STORE = 128 << 20
-"""Bytes of shared memory for a Ray of our own: only lines pass through it."""
-
-REASON = 400
-"""Characters of what Ray says of a death that are kept."""
+MAX_REASON = 400
+"""Characters of Ray's message about a death that are kept."""
 
 
-class Worker:
-    """What runs in each process."""
+class RayWorker:
+    """The actor in each process."""
 
     def open(self, open_models: Callable[[], Models], expected: dict) -> None:
         """Load the models; they and the packages must be those of the process that writes the file."""
         self.models = open_models()
-        found = writers(self.models)
+        found = model_versions(self.models)
         if found != expected:
-            strange = [
+            differences = [
                 f"{name} is {found[part].get(name)}, not {value}"
                 for part in expected
                 for name, value in expected[part].items()
                 if found[part].get(name) != value
             ]
             raise ConstrainedError(
-                f"a worker on {socket.gethostname()} would play something else: {'; '.join(strange)}",
+                f"a worker on {socket.gethostname()} would play something else: {'; '.join(differences)}",
                 "let every machine have the same packages and the same files of the models",
             )
 
@@ -62,66 +60,59 @@ class Worker:
         tasks: list[Task],
         knowledge: ActionKnowledge,
         settings: Settings,
-        begun: dict[str, UnfinishedTask],
+        unfinished: dict[str, UnfinishedTask],
         batch: int,
         judge: ActionKnowledge | None,
     ) -> Iterator[dict]:
-        yield from play(tasks, knowledge, self.models, settings, begun, batch, judge)
+        yield from play(tasks, knowledge, self.models, settings, unfinished, batch, judge)
 
 
 @dataclass
 class Share:
-    """Tasks that a worker has been given, and those of them that have no end yet, in the order they are begun."""
+    """The tasks given to a worker that are not over yet, in the order in which they are started."""
 
     worker: Any
     open: dict[str, Task]
 
 
 class RayWorkers:
-    """So many processes that play; a context manager.
+    """Several processes that play; a context manager.
 
     Uses the Ray that the process is connected to, or the cluster that ``RAY_ADDRESS`` names; otherwise starts one on
-    this machine, for as long as it is entered.
+    this machine for the time of the context.
 
     Parameters
     ----------
     count : int
     open_models : callable
-        Loads the models by role in each process; cloudpickle must be able to send it, such as
+        Loads the models by role in each process; cloudpickle must be able to send it, as it can
         ``functools.partial(load_roles, "path/of/model")``.
     models : mapping of str to LoadedModel
-        The same, as loaded here.
+        The same models, as loaded here.
 
     Raises
     ------
     ConstrainedError
-        Ray isn't installed, has no room for so many, or a worker's models or packages are others than those here.
+        Ray isn't installed or has no room for so many, or a worker has other models or packages.
     """
 
     def __init__(self, count: int, open_models: Callable[[], Models], models: Models):
         if count < 1:
             raise ConstrainedError(f"{count} workers can't play", "use 1 or more, or none to play in this process")
         self.count, self.open_models = count, open_models
-        self._expected = writers(models)
+        self._expected = model_versions(models)
         self._on_gpu = any(model.device.type == "cuda" for model in models.values())
-        self._ray = _ray()
+        with needs_extra("ray", "workers", "ray"):
+            self._ray: Any = importlib.import_module("ray")
         self._idle: list[Any] = []
 
     def __enter__(self) -> RayWorkers:
         self._started = not self._ray.is_initialized()
         if self._started:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
-            room = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.count, "object_store_memory": STORE}
-            try:
-                self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **room)
-            except Exception as error:  # anything from ConnectionError to ValueError
-                problem = (str(error).splitlines() or [type(error).__name__])[0]
-                raise ConstrainedError(
-                    f"Ray can't be reached: {problem}", "check RAY_ADDRESS, or unset it to play on this machine alone"
-                ) from error
+            self._start_ray()
         try:
             free = self._ray.available_resources()
-            if free.get("CPU", 0) < self.count:  # it would wait until somebody goes
+            if free.get("CPU", 0) < self.count:  # it would wait until others end
                 raise ConstrainedError(
                     f"{self.count} workers take a processor each, Ray has {free.get('CPU', 0):.0f} free",
                     "ask for fewer workers",
@@ -133,7 +124,7 @@ class RayWorkers:
             raise
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._idle:
             self._ray.kill(worker)
         self._idle = []
@@ -145,34 +136,33 @@ class RayWorkers:
         tasks: Iterable[Task],
         knowledge: ActionKnowledge,
         settings: Settings,
-        begun: Mapping[str, UnfinishedTask] = MappingProxyType({}),
+        unfinished: Mapping[str, UnfinishedTask] = MappingProxyType({}),
         batch: int = 1,
         judge: ActionKnowledge | None = None,
     ) -> Iterator[dict]:
-        """The lines of a run, as `campaign.play` gives them, in the order in which they arrive.
+        """The lines of a run, as `suite_runner.play` yields them, in the order in which they arrive.
 
-        What a worker that dies was playing is played once more, by itself, from where its lines end; if that worker
-        dies, too, the task has failed, and its end says why.
+        The tasks that a worker was playing when it died are played once more, each alone, from where its lines end; if
+        that worker dies too, the task has failed, and its "end" says why.
 
         Parameters
         ----------
-        begun : mapping of str to UnfinishedTask
-            Looked at whenever a task is given to a worker: one that is kept up to date, as `RunFile` does, lets a task
-            whose worker died go on where it was.
+        unfinished : mapping of str to UnfinishedTask
+            Read whenever a task is given to a worker. If it is kept up to date, as `RunFile` does, a task whose worker
+            died is continued.
         """
-        waiting, suspected, deaths = deque(tasks), deque(), Counter()
+        waiting, suspected, deaths = deque(tasks), deque[Task](), Counter[str]()
         running: dict[Any, Share] = {}
         try:
             while waiting or suspected or running:
                 while self._idle and (waiting or suspected):
-                    some = [suspected.popleft()] if suspected else _share(waiting, self.count, batch)
+                    share = [suspected.popleft()] if suspected else _next_share(waiting, self.count, batch)
                     worker = self._idle.pop()
-                    known = {task.name: begun[task.name] for task in some if task.name in begun}
-                    given = some, knowledge, settings, known, batch, judge
-                    lines = worker.play.options(num_returns="streaming").remote(*given)
-                    running[lines] = Share(worker, {task.name: task for task in some})
+                    known = {task.name: unfinished[task.name] for task in share if task.name in unfinished}
+                    arguments = share, knowledge, settings, known, batch, judge
+                    lines = worker.play.options(num_returns="streaming").remote(*arguments)
+                    running[lines] = Share(worker, {task.name: task for task in share})
                 [lines], _ = self._ray.wait(list(running), num_returns=1)
-                share = running[lines]
                 try:
                     line = self._ray.get(next(lines))
                 except StopIteration:
@@ -181,42 +171,54 @@ class RayWorkers:
                 except self._ray.exceptions.RayTaskError as error:
                     raise error.cause if isinstance(error.cause, ConstrainedError) else error from None
                 except self._ray.exceptions.RayError as error:
-                    unfinished = list(running.pop(lines).open.values())
-                    waiting.extendleft(reversed(unfinished[batch:]))  # not begun: a worker begins them in order
-                    deaths.update(task.name for task in unfinished[:batch])
-                    suspected += (task for task in unfinished[:batch] if deaths[task.name] < LIVES)
-                    reason = f"its worker died {LIVES} times: {' '.join(str(error).split())[:REASON]}"
-                    for task in unfinished[:batch]:
-                        if deaths[task.name] >= LIVES:
-                            yield lost(task, begun.get(task.name, UnfinishedTask()), reason)
+                    left = list(running.pop(lines).open.values())
+                    started = left[:batch]  # a worker starts its tasks in order
+                    waiting.extendleft(reversed(left[batch:]))
+                    deaths.update(task.name for task in started)
+                    suspected += (task for task in started if deaths[task.name] < MAX_DEATHS)
+                    reason = f"its worker died {MAX_DEATHS} times: {' '.join(str(error).split())[:MAX_REASON]}"
+                    for task in started:
+                        if deaths[task.name] >= MAX_DEATHS:
+                            yield _failed(task, unfinished.get(task.name, UnfinishedTask()), reason)
                     self._idle += self._start(1)
                     continue
                 if "end" in line:
-                    del share.open[line["task"]]
+                    del running[lines].open[line["task"]]
                 yield line
         finally:
-            for share in running.values():
-                self._ray.kill(share.worker)
+            for unended in running.values():
+                self._ray.kill(unended.worker)
+
+    def _start_ray(self) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
+        room = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": self.count, "object_store_memory": OBJECT_STORE}
+        try:
+            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **room)
+        except Exception as error:  # anything from ConnectionError to ValueError
+            problem = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ConstrainedError(
+                f"Ray can't be reached: {problem}", "check RAY_ADDRESS, or unset it to play on this machine alone"
+            ) from error
 
     def _start(self, count: int) -> list[Any]:
-        """RayWorkers with their models loaded."""
-        actor = self._ray.remote(num_cpus=1, num_gpus=self._gpus)(Worker)
-        made = [actor.remote() for _ in range(count)]
+        """New workers with their models loaded."""
+        actor = self._ray.remote(num_cpus=1, num_gpus=self._gpus)(RayWorker)
+        workers = [actor.remote() for _ in range(count)]
         try:
-            self._ray.get([worker.open.remote(self.open_models, self._expected) for worker in made])
+            self._ray.get([worker.open.remote(self.open_models, self._expected) for worker in workers])
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause if isinstance(error.cause, ConstrainedError) else error from None
-        return made
+        return workers
 
 
-def _share(waiting: deque[Task], workers: int, batch: int) -> list[Task]:
-    """The next tasks for one worker, taken off `waiting`: half of what would be its part, but a batch at least."""
+def _next_share(waiting: deque[Task], workers: int, batch: int) -> list[Task]:
+    """The next tasks for one worker, taken off `waiting`: half of an equal part of them, but at least a batch."""
     size = max(batch, len(waiting) // (2 * workers))
     return [waiting.popleft() for _ in range(min(size, len(waiting)))]
 
 
-def _ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ImportError:
-        raise ConstrainedError("workers need Ray, which isn't installed", "pip install 'constrained[ray]'") from None
+def _failed(task: Task, recorded: UnfinishedTask, reason: str) -> dict:
+    """The "end" of a task that can't be played."""
+    steps = [Step(**step) for step in recorded.steps]
+    plan = Plan("", "", "", "", True, 0, steps, success=False, answers=recorded.answers)
+    return {"task": task.name, "end": summary(plan) | {"failure": reason}}

@@ -18,27 +18,28 @@ from typing import Any, TextIO
 
 from filelock import FileLock, Timeout
 
-from constrained.agents.messages import Answer
 from constrained.agents.plan import Plan
+from constrained.decoding.request import Generation, PrunedMass
 from constrained.errors import DataError
 
 MAX_LINE = 256 << 20
 """Bytes of one line; a file with a longer one is no run's."""
 
+_ANSWER = ("text", "role", "model", "prompt_tokens", "completion_tokens", "forced_tokens", "forward_passes")
 _KEYS = (frozenset({"step", "end", "again"}), frozenset({"settings"}))  # of a task's line; of the header
 
 
 @dataclass
 class UnfinishedTask:
-    """The record of a task that was broken off: its steps, and the answers that made them."""
+    """What is recorded of a task: its steps, and the answers that made them."""
 
     steps: list[dict] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[Generation] = field(default_factory=list)
 
     def add(self, line: dict) -> None:
         """Add the line of a step."""
         self.steps.append(line["step"])
-        self.answers += (Answer(**answer) for answer in line["answers"])
+        self.answers += map(_read_answer, line["answers"])
 
 
 class RunFile:
@@ -218,27 +219,32 @@ def _no_line(path: str | Path, number: int, problem: str) -> DataError:
 
 
 def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dict]:
-    """The lines of what a plan has beyond so many steps and answers, the answers with the first of the steps."""
-    written = plan.answers[answers:]
+    """The lines of the steps of a plan after the first `steps`; the answers after the first `answers` go with the first."""
+    new = plan.answers[answers:]
     for step in plan.steps[steps:]:
-        yield {"task": task, "step": asdict(step), "answers": [_line(answer) for answer in written]}
-        written = []
+        yield {"task": task, "step": asdict(step), "answers": [_answer_data(answer) for answer in new]}
+        new = []
 
 
-def _line(answer: Answer) -> dict:
-    data = asdict(answer)
-    if answer.trace is None:
-        del data["trace"]
-    return data
+def _answer_data(answer: Generation) -> dict[str, Any]:
+    data = {name: getattr(answer, name) for name in _ANSWER}
+    data |= {"pruned_mass": answer.pruned_mass.mean, "max_pruned_mass": answer.pruned_mass.max}
+    return data | {"seconds": answer.seconds} | ({} if answer.trace is None else {"trace": answer.trace})
+
+
+def _read_answer(data: Mapping[str, Any]) -> Generation:
+    mass = PrunedMass(data["pruned_mass"], data["max_pruned_mass"])
+    fields = {name: value for name, value in data.items() if name not in ("pruned_mass", "max_pruned_mass")}
+    return Generation(**fields, pruned_mass=mass)
 
 
 def digest(text: str) -> str:
-    """A short name for a text, such as that of action knowledge: the same texts have the same."""
+    """A short hash of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def summary(plan: Plan) -> dict[str, Any]:
-    """What the "end" of a task says of its plan; rates need no more than this."""
+    """The "end" of a task, from its plan: all that `metrics.summarise` needs."""
     last = plan.last_phase
     return {
         "success": bool(plan.success),

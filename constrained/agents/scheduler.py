@@ -1,25 +1,24 @@
-"""Drive strategies: answer what they ask with the models of their episodes, one at a time or many in a batch."""
+"""The scheduler: answers the requests of many rollouts in batches, each with the model of the role that asks."""
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import torch
 
 from constrained.agents.episode import Episode
-from constrained.agents.messages import Answer, Ask, Strategy
+from constrained.agents.messages import Strategy
 from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import trace_of
-from constrained.decoding import PrefixCache, Request, generate_batch
+from constrained.decoding import Generation, PrefixCache, Request, generate_batch
 from constrained.errors import ConstrainedError
-from constrained.models import LoadedModel
 
 
 class Rollout:
-    """An episode under way with its strategy.
+    """An episode being played by its strategy.
 
     Parameters
     ----------
@@ -27,67 +26,65 @@ class Rollout:
     strategy : Strategy, optional
         Default: the one that the episode's settings name.
     name : str
-        Of the task: with the seed it fixes what is sampled.
-    recorded : iterable of Answer
-        What its first questions were answered before.
+        Of the task; together with the seed it determines what is sampled.
+    recorded : iterable of Generation
+        Answers to the first requests, from an interrupted run.
 
     Attributes
     ----------
-    ask : Ask or None
+    request : Request or None
         What is to be answered next; None before the start and after the end.
     over : bool
     failure : Exception or None
-        What the strategy or its environment raised, if that is why it is over.
+        What the strategy or its environment raised, if that ended it.
     """
 
     def __init__(
-        self, episode: Episode, strategy: Strategy | None = None, name: str = "", recorded: Iterable[Answer] = ()
+        self,
+        episode: Episode,
+        strategy: Strategy | None = None,
+        name: str = "",
+        recorded: Iterable[Generation] = (),
     ):
         self.episode, self.name = episode, name
-        self.ask: Ask | None = None
+        self.request: Request | None = None
         self.over = False
         self.failure: Exception | None = None
         self._recorded = recorded
         self._strategy = strategy or STRATEGIES[episode.settings.strategy](episode)
 
     def start(self) -> None:
-        """Go to the first question that has no answer yet."""
-        self._go_on(None)
+        """Play up to the first request that has no recorded answer."""
+        self._resume(None)
         for answer in self._recorded:
             if not self.over:
                 self.answer(answer)
 
-    def answer(self, answer: Answer) -> None:
-        """Go on to the next question."""
+    def answer(self, answer: Generation) -> None:
+        """Answer the request, and play up to the next."""
         self.episode.plan.answers.append(answer)
-        self._go_on(answer)
+        self._resume(answer)
 
     def close(self) -> None:
-        """Break it off; the strategy frees what it holds."""
-        self.ask, self.over = None, True
+        """End it; the strategy frees what it holds."""
+        self.request, self.over = None, True
         self._strategy.close()
 
     def fail(self, error: Exception) -> None:
-        """Nothing more can be played."""
+        """End it because of an error."""
         self.failure = error
         self.close()
 
-    def _go_on(self, answer: Answer | None) -> None:
+    def _resume(self, answer: Generation | None) -> None:
         try:
-            self.ask = self._strategy.send(answer)
+            self.request = next(self._strategy) if answer is None else self._strategy.send(answer)
         except StopIteration:
-            self.ask, self.over = None, True
-        except Exception as error:  # environments are other people's code: whatever ends one ends no other
+            self.request, self.over = None, True
+        except Exception as error:  # environments are anybody's code: an error in one ends no other rollout
             self.fail(error)
 
-    def request(self) -> Request:
-        """What it asks, as a model takes it."""
-        ask = self.ask
-        traced = self.episode.settings.trace and ask.grammar is not None
-        return Request(ask.prompt, ask.grammar, ask.max_new_tokens, ask.stop, ask.begun, self.generator(), traced)
-
     def generator(self) -> torch.Generator | None:
-        """Randomness for the next answer: the same whatever else is played, and wherever a run was broken off."""
+        """Random numbers for the next answer: they depend on neither the batch nor where a run was interrupted."""
         settings = self.episode.settings
         if not settings.temperature:
             return None
@@ -96,62 +93,13 @@ class Rollout:
         return torch.Generator().manual_seed(number)
 
 
-class Writers:
-    """The models that answer, with what each has read last."""
-
-    def __init__(self):
-        self._caches: dict[int, PrefixCache] = {}
-
-    def answer(self, rollouts: Sequence[Rollout]) -> None:
-        """Answer each rollout's question; one that can't be answered fails that rollout alone."""
-        together: dict[tuple, list[Rollout]] = {}
-        for rollout in rollouts:
-            settings = rollout.episode.settings
-            sampling = settings.temperature, settings.top_k, settings.top_p, settings.trace
-            together.setdefault((id(rollout.episode.loaded(rollout.ask.role)), *sampling), []).append(rollout)
-        for group in together.values():
-            try:
-                answers = self._write(group)
-            except ConstrainedError as error:
-                if len(group) == 1:
-                    group[0].fail(error)
-                    continue
-                for rollout in group:  # it doesn't say whose question it was
-                    self.answer([rollout])
-                continue
-            for rollout, answer in zip(group, answers):
-                rollout.answer(answer)
-
-    def _write(self, group: Sequence[Rollout]) -> list[Answer]:
-        """Answers of one model, sampled alike."""
-        first, settings = group[0], group[0].episode.settings
-        loaded: LoadedModel = first.episode.loaded(first.ask.role)
-        began = time.perf_counter()
-        written = generate_batch(
-            loaded,
-            [rollout.request() for rollout in group],
-            temperature=settings.temperature,
-            top_k=settings.top_k,
-            top_p=settings.top_p,
-            cache=self._caches.setdefault(id(loaded), PrefixCache()),
-        )
-        seconds = (time.perf_counter() - began) / len(group)
-        return [
-            Answer.of(
-                made, rollout.ask, loaded.name, seconds,
-                trace_of(made, rollout.ask, rollout.episode) if settings.trace else None,
-            )
-            for made, rollout in zip(written, group)
-        ]  # fmt: skip
-
-
 def schedule(rollouts: Iterable[Rollout], batch: int = 1) -> Iterator[Rollout]:
-    """Play all, at most `batch` at a time; yields a rollout each time it has got on.
+    """Play all rollouts, at most `batch` side by side; yields a rollout when it has started, and after each answer.
 
-    A rollout that has just started comes too, before its first answer. One whose strategy or environment raises
-    an error is over, and has it as its `failure`; the others play on.
+    A rollout whose strategy or environment raises an error is over, with that error as its `failure`.
     """
-    waiting, writers = iter(rollouts), Writers()
+    waiting = iter(rollouts)
+    caches: dict[int, PrefixCache] = {}
     playing: list[Rollout] = []
     while True:
         for rollout in islice(waiting, batch - len(playing)):
@@ -161,6 +109,55 @@ def schedule(rollouts: Iterable[Rollout], batch: int = 1) -> Iterator[Rollout]:
         if not playing:
             return
         asking = [rollout for rollout in playing if not rollout.over]
-        writers.answer(asking)
+        _answer(asking, caches)
         yield from asking
         playing = [rollout for rollout in playing if not rollout.over]
+
+
+def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None:
+    """Answer each rollout's request; a request that can't be answered fails its rollout alone."""
+    groups: dict[tuple, list[Rollout]] = {}  # those with the same model and sampling
+    for rollout in rollouts:
+        assert rollout.request is not None
+        settings, model = rollout.episode.settings, rollout.episode.writer.model(rollout.request.role)
+        key = id(model), settings.temperature, settings.top_k, settings.top_p
+        groups.setdefault(key, []).append(rollout)
+    for group in groups.values():
+        try:
+            answers = _generate(group, caches)
+        except ConstrainedError as error:
+            if len(group) == 1:
+                group[0].fail(error)
+                continue
+            for rollout in group:  # one by one, as the error doesn't say whose request it was
+                _answer([rollout], caches)
+            continue
+        for rollout, answer in zip(group, answers, strict=True):
+            rollout.answer(answer)
+
+
+def _generate(group: Sequence[Rollout], caches: dict[int, PrefixCache]) -> list[Generation]:
+    """The answers of one model, sampled alike."""
+    settings = group[0].episode.settings
+    requests = [
+        replace(
+            rollout.request,
+            generator=rollout.generator(),
+            show_forbidden=rollout.episode.settings.trace and rollout.request.grammar is not None,
+        )
+        for rollout in group
+    ]
+    model = group[0].episode.writer.model(requests[0].role)
+    written = generate_batch(
+        model, requests, temperature=settings.temperature, top_k=settings.top_k, top_p=settings.top_p,
+        cache=caches.setdefault(id(model), PrefixCache()),
+    )  # fmt: skip
+    return [
+        replace(
+            generation,
+            tokens=(),
+            end=None,
+            trace=trace_of(generation, request, rollout.episode) if rollout.episode.settings.trace else None,
+        )
+        for generation, request, rollout in zip(written, requests, group, strict=True)
+    ]

@@ -1,4 +1,4 @@
-"""Play the tasks of a suite with one strategy, recording every step; what was broken off goes on where it was."""
+"""Runs of a suite: every task is played with one strategy and recorded step by step; interrupted runs are continued."""
 
 from __future__ import annotations
 
@@ -9,57 +9,61 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from constrained.agents.episode import Episode, Settings
-from constrained.agents.messages import POLICY, Answer, Strategy
-from constrained.agents.plan import Plan, Step
+from constrained.agents.messages import POLICY, Strategy
+from constrained.agents.plan import Plan
 from constrained.agents.run_file import RunFile, UnfinishedTask, digest, lines_since, summary
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.strategies import STRATEGIES
-from constrained.agents.token_trace import picture
+from constrained.agents.token_trace import knowledge_snapshot
+from constrained.agents.world import World
+from constrained.environments.base import Closable
 from constrained.environments.suite import Suite, Task
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
 from constrained.version import __version__
 
 if TYPE_CHECKING:
-    from constrained.agents.ray_workers import RayWorkers
+    from constrained.decoding import Generation
+
+Models = Mapping[str, LoadedModel]
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
-"""Whose versions a record names: another one may round otherwise."""
+"""Packages whose versions a run records: another version may round differently."""
 
 
 def header(
     suite: Suite,
     knowledge: ActionKnowledge,
-    models: Mapping[str, LoadedModel],
+    models: Models,
     settings: Settings,
     judge: ActionKnowledge | None = None,
-) -> dict:
-    """What makes a run this one: everything on which its results depend; if it is traced, what its pages show, too."""
+) -> dict[str, Any]:
+    """The header of a run's file: everything its results depend on; of a traced run also what its pages show."""
     known = {"knowledge": knowledge} | ({"judge": judge} if judge else {})
     return {
         "suite": suite.name,
         **{part: {"name": k.name, "digest": digest(k.to_text())} for part, k in known.items()},
         "settings": asdict(settings),
-        **({"trace": picture(knowledge)} if settings.trace else {}),
-        **writers(models),
+        **({"trace": knowledge_snapshot(knowledge)} if settings.trace else {}),
+        **model_versions(models),
     }
 
 
-def writers(models: Mapping[str, LoadedModel]) -> dict[str, dict]:
-    """Models and packages that make the texts."""
+def model_versions(models: Models) -> dict[str, dict]:
+    """The models, with digests of their weights, and the versions of the packages that run them."""
     return {
         "models": {role: {"name": m.name, "digest": weights_digest(m)} for role, m in models.items()},
         "versions": {"constrained": __version__, **{name: _version(name) for name in PACKAGES}},
     }
 
 
-def label(head: dict) -> str:
-    """A file's name that changes with everything that changes the result."""
+def label(head: Mapping[str, Any]) -> str:
+    """A name for a run's file that is unique to its header."""
     settings = head["settings"]
     masks = "on" if settings["constrained"] else "off"
     suite = head["suite"].replace("/", "-").replace(" ", "-")
@@ -70,51 +74,56 @@ def label(head: dict) -> str:
 def play_suite(
     suite: Suite,
     knowledge: ActionKnowledge,
-    models: Mapping[str, LoadedModel],
+    models: Models,
     settings: Settings,
     file: RunFile,
     batch: int = 1,
-    workers: RayWorkers | None = None,
+    workers: Any = None,
     judge: ActionKnowledge | None = None,
 ) -> Iterator[tuple[Task, dict]]:
-    """Play every task of `suite` that `file` doesn't hold yet; yields each with its "end", those played before first.
+    """Play every task of `suite` that `file` doesn't hold yet; yields each task with its "end", those in `file` first.
 
-    A task that failed (its environment died, say) is taken up again by the next run. With `batch`, so many are played
-    side by side; with `workers`, in as many processes. What comes of them is the same. With `judge`, the verdicts are
-    by that knowledge, though agents are held to `knowledge`.
+    Parameters
+    ----------
+    batch : int
+        Tasks played side by side; the results don't depend on it.
+    workers : RayWorkers, optional
+        Plays the tasks in other processes.
+    judge : ActionKnowledge, optional
+        Gives the verdicts, though agents are held to `knowledge`.
     """
-    todo = {}
+    missing = {}
     for task in suite.tasks:
         end = file.finished.get(task.name)
-        if end is None or "failure" in end:
-            todo[task.name] = task
+        if end is None or "failure" in end:  # a task that failed, as its environment died, is played again
+            missing[task.name] = task
         else:
             yield task, end
     if workers is None:
-        lines = play(todo.values(), knowledge, models, settings, file.unfinished, batch, judge)
+        lines = play(missing.values(), knowledge, models, settings, file.unfinished, batch, judge)
     else:
-        lines = workers.play(todo.values(), knowledge, settings, file.unfinished, batch, judge)
+        lines = workers.play(missing.values(), knowledge, settings, file.unfinished, batch, judge)
     for line in lines:
         file.write(line)
         if "end" in line:
-            yield todo[line["task"]], line["end"]
+            yield missing[line["task"]], line["end"]
 
 
 def play_all(
     suite: Suite,
     knowledge: ActionKnowledge,
-    models: Mapping[str, LoadedModel],
+    models: Models,
     settings: Settings,
     path: Path,
     *,
     batch: int = 1,
-    workers: RayWorkers | None = None,
+    workers: Any = None,
     words: str = "",
     judge: ActionKnowledge | None = None,
 ) -> list[dict]:
-    """The "end" of every task of `suite`, with its "name" and "kind"; what the run at `path` has already isn't played.
+    """The "end" of every task of `suite`, with its "name" and "kind"; tasks finished in the file at `path` aren't played.
 
-    On a terminal, a bar that `words` begin shows how far it is.
+    On a terminal, a progress bar that starts with `words` is shown.
     """
     records = []
     with (
@@ -131,32 +140,31 @@ def play_all(
 def play(
     tasks: Iterable[Task],
     knowledge: ActionKnowledge,
-    models: Mapping[str, LoadedModel],
+    models: Models,
     settings: Settings,
-    begun: Mapping[str, UnfinishedTask] = MappingProxyType({}),
+    unfinished: Mapping[str, UnfinishedTask] = MappingProxyType({}),
     batch: int = 1,
     judge: ActionKnowledge | None = None,
 ) -> Iterator[dict]:
-    """The lines of a run (see `record`), as the tasks are played; what had `begun` goes on where it was."""
-    again: list[Task] = []
-    playing: dict[Rollout, tuple[Task, int, int]] = {}  # with how many of its steps and answers are written
+    """The lines of a run (see `run_file`), as the tasks are played; tasks in `unfinished` are continued."""
+    diverged: list[Task] = []
+    playing: dict[Rollout, tuple[Task, int, int]] = {}  # how many of its steps and answers are written
 
     def rollouts() -> Iterator[Rollout]:
         for task in tasks:
-            rollout = rollout_of(
-                task, knowledge, models, settings, begun.get(task.name, UnfinishedTask()).answers, judge
-            )
+            recorded = unfinished.get(task.name, UnfinishedTask()).answers
+            rollout = rollout_of(task, knowledge, models, settings, recorded, judge)
             playing[rollout] = task, 0, 0
             yield rollout
 
     for rollout in schedule(rollouts(), batch):
         task, steps, answers = playing[rollout]
-        plan, earlier = rollout.episode.plan, begun.get(task.name)
-        if earlier and not steps:  # it has just started
+        plan, earlier = rollout.episode.plan, unfinished.get(task.name)
+        if earlier and not steps:  # it has just been replayed
             if not _agrees(rollout, earlier):
                 rollout.close()
                 del playing[rollout]
-                again.append(task)
+                diverged.append(task)
                 yield {"task": task.name, "again": True}
                 continue
             steps, answers = len(earlier.steps), len(earlier.answers)
@@ -167,56 +175,51 @@ def play(
         if rollout.over:
             del playing[rollout]
             yield {"task": task.name, "end": ending(rollout)}
-    if again:
-        yield from play(again, knowledge, models, settings, batch=batch, judge=judge)
+    if diverged:
+        yield from play(diverged, knowledge, models, settings, batch=batch, judge=judge)
 
 
 def rollout_of(
     task: Task,
     knowledge: ActionKnowledge,
-    models: Mapping[str, LoadedModel],
+    models: Models,
     settings: Settings,
-    recorded: Iterable[Answer] = (),
+    recorded: Iterable[Generation] = (),
     judge: ActionKnowledge | None = None,
 ) -> Rollout:
-    """A task with its strategy, not begun yet; `recorded` is what its first questions were answered before."""
+    """A task with its strategy, not started yet; `recorded` answers its first requests."""
     plan = Plan("", knowledge.name, settings.strategy, models[POLICY].name, settings.constrained, settings.seed)
     episode = Episode(models, knowledge, plan, settings, judge=judge)
-    return Rollout(episode, _opened(task, episode), task.name, recorded)
+    return Rollout(episode, _in_environment(task, episode), task.name, recorded)
 
 
-def _opened(task: Task, episode: Episode) -> Strategy:
-    """The strategy, in an environment opened for it and closed after it."""
-    environment = episode.environment = task.make()
+def _in_environment(task: Task, episode: Episode) -> Strategy:
+    """The episode's strategy, in an environment that is opened for it and closed after it."""
+    environment = task.make()
     try:
-        episode.plan.task = environment.task
+        episode.world = World(environment)
+        episode.plan.task = getattr(environment, "task", task.name)
         yield from STRATEGIES[episode.settings.strategy](episode)
     finally:
-        if hasattr(environment, "close"):
+        if isinstance(environment, Closable):
             environment.close()
 
 
-def lost(task: Task, begun: UnfinishedTask, reason: str) -> dict:
-    """The line of a task that whoever played it can't end any more."""
-    plan = Plan("", "", "", "", True, 0, [Step(**step) for step in begun.steps], success=False, answers=begun.answers)
-    return {"task": task.name, "end": summary(plan) | {"failure": reason}}
-
-
-def ending(rollout: Rollout) -> dict:
-    """What the "end" of a task says that was played."""
+def ending(rollout: Rollout) -> dict[str, Any]:
+    """The "end" of a task that was played."""
     failure = rollout.failure
     return summary(rollout.episode.plan) | ({"failure": f"{type(failure).__name__}: {failure}"} if failure else {})
 
 
 def _agrees(rollout: Rollout, earlier: UnfinishedTask) -> bool:
-    """Whether a task came back to where its record says it was, or failed on the way there."""
+    """Whether a replayed task has done the recorded steps, or failed on the way there."""
     made = [(s.action, s.observation) for s in rollout.episode.plan.steps]
     recorded = [(s["action"], s["observation"]) for s in earlier.steps]
     return made[: len(recorded)] == recorded or (rollout.failure is not None and made == recorded[: len(made)])
 
 
 def weights_digest(loaded: LoadedModel) -> str:
-    """A name for the weights: the same weights have the same."""
+    """A digest of a model's weights."""
     hashed = hashlib.sha256()
     for name, value in sorted(loaded.model.state_dict().items()):
         hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())

@@ -1,36 +1,32 @@
-"""The trace of an answer: every token beside what the model would have written and may not, and the rule that says so.
+"""The trace of an answer: each token beside the likeliest one that its mask excluded, and the rule that excludes it.
 
-For people to look at (`constrained.pages`); nothing that is played depends on it. It is plain data, and goes into the
-record of a run with the answer.
+Plain data for people to look at (`constrained.pages`), recorded in the run's file with the answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from constrained.agents.episode import MAX_ACTIONS, Episode
-from constrained.agents.messages import Ask
 from constrained.agents.parse import readings
-from constrained.automaton import Grammar
+from constrained.automaton import CompiledGrammar, Grammar, Vocabulary
 from constrained.automaton.explain import expected
+from constrained.decoding.request import Generation, Request
 from constrained.errors import KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import Explanation, explain_path
-
-if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
-    from constrained.automaton import Vocabulary
-    from constrained.decoding import Generation
 
 ACTION = "ACTION"
 """The slot of step formats that holds the actions."""
 
 WORTH_A_REASON = 0.01
-"""Probability of a forbidden token from which on it is said why it is forbidden: to find out takes a millisecond."""
+"""Probability from which on a forbidden token is explained: an explanation takes a millisecond."""
 
 SOME = 60
-"""Actions that are named, of those that were open."""
+"""Admitted actions that are named, at most."""
 
 LEFT_OUT = {
     "done before": "the rules admit it, but it was done before in this very situation",
@@ -40,8 +36,8 @@ LEFT_OUT = {
 """Why actions are left out that the rules admit."""
 
 
-def picture(knowledge: ActionKnowledge) -> dict[str, Any]:
-    """The knowledge as pages show it, whatever becomes of its file: its graph as SVG, its text, its rules."""
+def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
+    """The knowledge as pages show it, independent of its file: its graph as SVG, its text, its rules."""
     return {
         "knowledge": knowledge.name,
         "svg": knowledge.to_svg(),
@@ -52,47 +48,48 @@ def picture(knowledge: ActionKnowledge) -> dict[str, Any]:
     }
 
 
-def trace_of(written: Generation, ask: Ask, episode: Episode) -> dict[str, Any]:
-    """What was open to the model when it wrote an answer, and its tokens.
+def trace_of(generation: Generation, request: Request, episode: Episode) -> dict[str, Any]:
+    """What the model could write when it wrote an answer, and its tokens.
 
     Parameters
     ----------
-    written : Generation
-        With what each mask excluded (`Request.show_forbidden`).
-    ask : Ask
+    generation : Generation
+        With the tokens that each mask excluded (`Request.show_forbidden`).
+    request : Request
     episode : Episode
-        Where it was when it asked.
+        As it was when it asked.
 
     Returns
     -------
     dict
-        "prompt"; "begun", the part of the text that the prompt ends with; "place", the action that the path came
-        through last; "open", the names of the actions that the knowledge admitted; "choices", how many concrete ones
-        the model could write (None: too many to tell, or no action was asked for; masks off: how many were right),
-        "some" of them; "left_out", how many the rules admit that it could not; "tokens".
+        "prompt"; "begun", the part of the text that the prompt ends with; "place", the last action on the path; "open",
+        the names of the actions that the knowledge admits; "choices", the number of concrete actions that the model
+        could write (None: too many to count, or no action was asked for; with masks off: the number of right ones),
+        and "some" of them; "left_out", the number of further ones that the rules admit; "tokens".
     """
-    place = episode.knowledge
-    action = None if ask.grammar is None else ask.grammar.grammar.bindings.get(ACTION)
+    knowledge, grammar = episode.knowledge, request.grammar
+    assert not isinstance(grammar, Grammar), "an episode's requests have compiled grammars"
+    action = None if grammar is None else grammar.grammar.bindings.get(ACTION)
     action = action if isinstance(action, Grammar) else None
-    admitted = _texts(_next_action(place))
-    choices = admitted if ask.grammar is None else _texts(action)
+    admitted = _texts(_next_action(knowledge))
+    choices = admitted if grammar is None else _texts(action)
     left_out = sorted(set(admitted or ()) - set(choices or ())) if choices else []
-    asked = _Asked(ask, episode, action, left_out, written.text)
+    answered = _Answered(request.begun, generation.text, grammar, episode, action, left_out)
     return {
-        "prompt": ask.prompt,
-        "begun": ask.begun,
-        "place": place.last,
-        "open": place.may_follow,
+        "prompt": request.prompt,
+        "begun": request.begun,
+        "place": knowledge.last,
+        "open": knowledge.may_follow,
         "choices": None if choices is None else len(choices),
         "some": (choices or [])[:SOME],
         "left_out": len(left_out),
-        "tokens": list(_tokens(written, asked, episode.loaded(ask.role).vocabulary)),
+        "tokens": list(_tokens(generation, answered, episode.writer.model(request.role).vocabulary)),
     }
 
 
-def _tokens(written: Generation, asked: _Asked, vocabulary: Vocabulary):
-    so_far = asked.ask.begun.encode()
-    for token in (*written.tokens, *filter(None, (written.end,))):
+def _tokens(generation: Generation, answered: _Answered, vocabulary: Vocabulary) -> Iterator[dict[str, Any]]:
+    so_far = answered.begun.encode()
+    for token in (*generation.tokens, *filter(None, (generation.end,))):
         data = _shown(token.id, vocabulary)
         data |= {"p": _short(token.probability), "pruned": _short(token.pruned_mass)}
         if token.forced:
@@ -101,18 +98,19 @@ def _tokens(written: Generation, asked: _Asked, vocabulary: Vocabulary):
             other, probability = token.forbidden
             data["forbidden"] = {**_shown(other, vocabulary), "p": _short(probability)}
             if probability >= WORTH_A_REASON:
-                data["forbidden"] |= asked.why_not(so_far, _bytes(other, vocabulary), other in vocabulary.eos_token_ids)
+                ends = other in vocabulary.eos_token_ids
+                data["forbidden"] |= answered.why_not(so_far, _bytes(other, vocabulary), ends)
         yield data
         so_far += vocabulary.tokens[token.id]
 
 
 def _bytes(token: int, vocabulary: Vocabulary) -> bytes:
-    """A token's text; empty for an id that models have columns for, but tokenizers no token."""
+    """A token's text; empty for a padding id that the model has but its tokenizer doesn't."""
     return vocabulary.tokens[token] if token < len(vocabulary.tokens) else b""
 
 
 def _shown(token: int, vocabulary: Vocabulary) -> dict[str, Any]:
-    """A token's text, that of a part of a character as its bytes; whether it ends the text."""
+    """A token's text, or the bytes of a part of a character; and whether it ends the text."""
     text = _bytes(token, vocabulary).decode("utf-8", "backslashreplace") or f"<token {token}>"
     return {"text": text, "end": True} if token in vocabulary.eos_token_ids else {"text": text}
 
@@ -123,36 +121,38 @@ def _short(probability: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """An answered question, to say why tokens may not come in its answer.
+class _Answered:
+    """An answered request, to explain why tokens could not come in its answer.
 
     Attributes
     ----------
-    ask : Ask
+    begun, text : str
+        The part of the text in the prompt; the answer.
+    grammar : CompiledGrammar or None
     episode : Episode
     action : Grammar or None
-        What the answer's action may be.
+        The admitted actions, if an action was asked for.
     left_out : list of str
         Actions that the rules admit, but not `action`.
-    answer : str
     """
 
-    ask: Ask
+    begun: str
+    text: str
+    grammar: CompiledGrammar | None
     episode: Episode
     action: Grammar | None
     left_out: list[str]
-    answer: str
 
     def why_not(self, so_far: bytes, token: bytes, ends: bool) -> dict[str, str]:
         """Why `token` can't come after `so_far`: the "kind" of reason, and the "reason".
 
-        Where a rule says so, also the "rule", "at" which place it is written, and that "line".
+        If it is a rule, also the "rule", "at" which source position it is written, and that "line".
         """
-        place, begin = self.episode.knowledge, self._begin
-        if begin is None or len(so_far) < begin or place.source_map is None:
+        knowledge, begin = self.episode.knowledge, self._action_begin
+        if begin is None or len(so_far) < begin or knowledge.source_map is None:
             return {"kind": "form", "reason": f"expected {self._expected(so_far)}"}
         text = so_far[begin:] if ends else so_far[begin:] + token
-        found = explain_path(place, "", text.decode("utf-8", "ignore"))
+        found = explain_path(knowledge, "", text.decode("utf-8", "ignore"))
         if ends:
             return {"kind": "unfinished", "reason": "the action is not whole yet", **_rule(found)}
         if found.ok:
@@ -161,26 +161,24 @@ class _Asked:
         return {"kind": found.verdict, "reason": found.reason, **_rule(found)}
 
     @cached_property
-    def _begin(self) -> int | None:
+    def _action_begin(self) -> int | None:
         """Where the action begins, in bytes."""
-        if self.action is None:
+        if self.action is None or self.grammar is None:
             return None
-        whole = self.ask.begun + self.answer
-        parts = next(readings(self.ask.grammar.grammar, whole), ())
+        whole = self.begun + self.text
+        parts = next(readings(self.grammar.grammar, whole), ())
         return next((len(whole[: part.start].encode()) for part in parts if part.name == ACTION), None)
 
     def _expected(self, so_far: bytes) -> str:
-        state = self.ask.grammar.automaton.start.read(so_far)
-        return state and expected(state) or "its end"
+        state = self.grammar and self.grammar.automaton.start.read(so_far)
+        return (state and expected(state)) or "its end"
 
     def _left_out_as(self, text: str) -> str:
-        """Why what the rules admit is not open: one of `LEFT_OUT`."""
+        """Why what the rules admit was left out: a key of `LEFT_OUT`."""
         meant = [action for action in self.left_out if action.startswith(text)]
         if not meant:
             return "too long"
-        memory = self.episode.memory
-        done = self.episode.tried.get(memory.situation(), set()) if memory is not None else set()
-        return "done before" if done.issuperset(meant) else "of no use"
+        return "done before" if self.episode.world.done_here().issuperset(meant) else "of no use"
 
 
 def _rule(found: Explanation) -> dict[str, str]:
@@ -191,10 +189,10 @@ def _rule(found: Explanation) -> dict[str, str]:
     return {"rule": spot.rule or "", "at": f"{spot.source.name}:{spot.line}:{spot.column}", "line": spot.context}
 
 
-def _next_action(place: ActionKnowledge) -> Grammar | None:
+def _next_action(knowledge: ActionKnowledge) -> Grammar | None:
     try:
-        return place.next_action()
-    except KnowledgeError:  # nothing may come any more
+        return knowledge.next_action()
+    except KnowledgeError:  # the path is at its end
         return None
 
 

@@ -1,10 +1,9 @@
-"""The definitions of a `.lark` file and of the files it imports, by name.
+"""From the statements of a `.lark` file, and of those it imports, to its definitions by name.
 
-Names are lark's: what an imported definition needs from its own file is imported with it as
-``file__name`` (``_file__name`` for ``_name``), so that names of two files never clash. The one
-exception is `_STEP`, which is the same in all files. The names in a terminal mean those of its own file; the
-names in a rule mean what they stand for in the end: `%override` affects imported rules, not the parts of imported
-terminals.
+Names are lark's: what an imported definition needs of its own file comes along as
+``file__name`` (``_file__name`` for ``_name``), so two files never meet in a name. The one
+exception is `_STEP`: it is the same in all files. A terminal's names mean those of its own file; a rule's, what they
+stand for in the end: `%override` reaches imported rules, not the parts of imported terminals.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from constrained.limits import DEFAULT, Limits
 
 @dataclass(eq=False)
 class Scope:
-    """One loading of one file: how its names map to those of the grammar as a whole."""
+    """One loading of one file: what its names are called by whoever imports it."""
 
     source: Source
     prefix: str = ""
@@ -38,7 +37,7 @@ class Scope:
     definitions: dict[str, Definition] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
-        """Return the name that `name`, as written in this file, has in the grammar as a whole."""
+        """What `name`, as written in this file, is called in the outermost one."""
         found = self.called.get(name)
         if found is None:
             mark, rest = ("_", name[1:]) if name[0] == "_" else ("", name)
@@ -47,15 +46,11 @@ class Scope:
         return found
 
     def definition(self, name: str) -> Definition | None:
-        """Return what `name`, as written in this file, stands for in this file."""
+        """What `name`, as written in this file, stands for in this file."""
         return self.definitions.get(self.full(name))
 
-    def known(self, name: str) -> Definition:
-        """Return what `name` stands for, which is known to be defined."""
-        return self.definitions[self.full(name)]
-
     def error(self, message: str, at: int, hint: str | None = None) -> GrammarError:
-        """Return a GrammarError at an offset of the file; the message names the import that led here."""
+        """A GrammarError at an offset of the file, which names the import that led here."""
         if self.imported_by:
             message += f" (imported in {self.imported_by.source.name}:{self.imported_by.line})"
         return self.span(at).error(message, hint)
@@ -106,7 +101,7 @@ class Definition:
 
     @property
     def shown(self) -> str:
-        """Its name for a reader: `common.DIGIT` for the `common__DIGIT` that an import brings with it."""
+        """Its name for a reader: `common.DIGIT` for the `common__DIGIT` that comes along with an import."""
         if self.name.startswith("$ignore"):
             return "%ignore"
         if self.name in self.scope.imported or self.scope.outer is None:
@@ -125,12 +120,12 @@ class Definition:
 
 
 def load(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Definition], list[Definition]]:
-    """Load what a `.lark` file and its imports define, and what it ignores; the definitions' bodies are not read yet.
+    """What a `.lark` file, with those it imports, defines, and what it ignores; nothing in it is read yet.
 
     Returns
     -------
     definitions : dict of str to Definition
-        Every rule, terminal and slot by its full name.
+        Every rule, terminal and slot by its full name, with its place and those of all it uses.
     ignored : list of Definition
         What `%ignore` names.
 
@@ -156,7 +151,7 @@ class _Loader:
         self._characters = 0
 
     def load(self, source: Source) -> dict[str, Definition]:
-        """Return the definitions of a file, and of what it imports."""
+        """The definitions of a file, and of what it imports."""
         statements = syntax.parse(source, self.limits)
         if source.path:
             self._loading.append(source.path.resolve())
@@ -187,7 +182,9 @@ class _Loader:
         kind = "terminal" if terminal else "rule"
         body = Body(statement.options, scope)
         if statement.kind == "define" and known:
-            where = _where(known, scope)
+            where = (
+                f"in line {known.span.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+            )
             what = "declared" if known.declared else "defined"
             hint = "keep one, or write `%override` or `%extend` before the other"
             hint = "a slot's values are bound at run time: leave one of both out" if known.declared else hint
@@ -195,7 +192,7 @@ class _Loader:
         if statement.kind != "define" and not known:
             hint = nearest(name, scope.definitions) or "write the definition without it, or put it after the first one"
             raise span.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
-        if statement.kind == "extend" and known:
+        if statement.kind == "extend":
             if known.declared:
                 hint = "a slot's values are bound at run time: define it, or leave this out"
                 raise span.error(f"'{statement.name}' is only declared, there is nothing to extend", hint)
@@ -235,6 +232,8 @@ class _Loader:
         body = Body(statement.options, scope)
         self.ignored.append(Definition(name, True, (), [body], False, statement.at, scope))
 
+    # imports
+
     def _import(self, scope: Scope, statements: list[syntax.Imported]) -> None:
         first = statements[0]
         span = scope.span(first.at)
@@ -245,34 +244,34 @@ class _Loader:
         self._characters += len(source.text)
         what = f"the grammar, with what it imports, has {self._characters:,} characters"
         self.limits.check("characters", self._characters, what, **span.for_error())
-        assert source.path is not None
         path = source.path.resolve()
         if path in self._loading:
             circle = " -> ".join(p.name for p in [*self._loading[self._loading.index(path) :], path])
             raise span.error(f"files import each other in a circle: {circle}", "move what both need to a third file")
-        names = {name.text: scope.full(called) for s in statements for name, called in s.names}
-        inner = Scope(source, "__".join(first.path), span, frozenset(names.values()), scope, dict(names))
+        names = {name.text: called for s in statements for name, called in s.names}
+        called = {name: scope.full(called) for name, called in names.items()}
+        inner = Scope(source, "__".join(first.path), span, frozenset(called.values()), scope, called)
         self._loading.append(path)
         definitions = self._definitions(inner, parsed)
         self._loading.pop()
         for statement in statements:
-            for imported, called in statement.names:
-                self._check_imported(scope, inner, imported, called)
-        for full in _needed([inner.full(name) for name in names], definitions):
-            known = scope.definitions.get(full)
-            if known and full != STEP:
-                written = next((name for name, called in names.items() if called == full), full)
+            for name, called in statement.names:
+                self._check_imported(scope, inner, name, called)
+        for name in _needed([inner.full(name) for name in names], definitions):
+            known = scope.definitions.get(name)
+            if known and name != STEP:
+                written = next((n for n, called in names.items() if scope.full(called) == name), name)
                 other = "OTHER" if written.isupper() else "other"
                 hint = f"import it under another name: `%import {'.'.join(first.path)}.{written} -> {other}`"
-                raise span.error(f"'{full}' comes from {known.span.source.name}, too", hint)
-            scope.definitions[full] = definitions[full]
+                raise span.error(f"'{name}' comes from {known.span.source.name}, too", hint)
+            scope.definitions[name] = definitions[name]
 
     def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:
         span = scope.span(name.at)
         found = inner.definitions.get(inner.full(name.text))
         if found is None:
             own = [d for d in inner.definitions if d in inner.called.values()]
-            written = {n for n, f in inner.called.items() if f in own} or set(inner.definitions)
+            written = {n for n, f in inner.called.items() if f in own} or {n for n in inner.definitions}
             hint = nearest(name.text, written) or f"it has: {some(sorted(written))}"
             raise span.error(f"{inner.source.name} has no '{name.text}'", hint)
         if found.terminal != called.isupper():
@@ -298,13 +297,8 @@ class _Loader:
         return self._parsed[path]
 
 
-def _where(known: Definition, scope: Scope) -> str:
-    """Say where something was defined before."""
-    return f"in line {known.span.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
-
-
 def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
-    """Return `names` and all names that their rules use, directly or not; the parts of terminals are not needed."""
+    """`names` and what their rules use, and so on; a terminal keeps its parts to itself."""
     found, work = dict.fromkeys(names), list(names)
     while work:
         definition = definitions.get(work.pop())
@@ -321,7 +315,7 @@ def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
 
 
 def _beside(source: Source) -> Path:
-    """Return the folder that `%import .name` looks in: the file's own; for text, the running script's, as in lark."""
+    """The folder that `%import .name` looks in: the file's own; of text, the running script's, as in lark."""
     if source.path:
         return source.path.parent
     script = getattr(sys.modules.get("__main__"), "__file__", None)
@@ -329,9 +323,7 @@ def _beside(source: Source) -> Path:
 
 
 def _lark_folder() -> Path:
-    spec = importlib.util.find_spec("lark")  # importing it takes half a second
-    assert spec and spec.origin
-    return Path(spec.origin).parent / "grammars"
+    return Path(importlib.util.find_spec("lark").origin).parent / "grammars"
 
 
 def _tried(file: Path, source: Source | None) -> str:
@@ -364,14 +356,14 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
 
 
 def some(names: list[str]) -> str:
-    """Return names separated by commas, the first twenty of them."""
+    """Names in a row, the first twenty of them."""
     if not names:
         return "none"
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
 def undefined(item: Name, body: Body, known) -> str:
-    """Return a hint for a name that is not defined."""
+    """What to do about a name that stands for nothing."""
     text = body.scope.source.text
     word = word_at(text, item.at)
     if item.at and text[item.at - 1] in '/"' and len(word) < 4:
@@ -387,7 +379,7 @@ def undefined(item: Name, body: Body, known) -> str:
 
 
 def nearest(name: str, known) -> str | None:
-    """Return a hint: the known name that `name` was perhaps meant to be."""
+    """A hint: the known name that `name` was perhaps meant to be."""
     swapped = name.lower() if name.isupper() else name.upper()
     if swapped in known:
         return f"did you mean {swapped}?"

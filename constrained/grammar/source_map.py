@@ -8,7 +8,6 @@ leaves, which rewriting keeps, identify the rule from then on.
 from __future__ import annotations
 
 import re
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -45,11 +44,10 @@ class SourceMap:
         def leaf(node: Node) -> Node:
             if isinstance(node, Call):
                 return Call(node.rule, tuple(self._copy(arg, rule) for arg in node.args))
-            copied = copy(node)
             if isinstance(node, Related):
-                values = leaf(node.values)
-                assert isinstance(values, (Slot, Related))
-                copied = replace(node, values=values)
+                copied = replace(node, values=leaf(node.values))
+            else:
+                copied = replace(node)  # type: ignore[type-var]  # every node type is a dataclass
             self._owner[id(copied)] = copied, rule
             return copied
 

@@ -12,8 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from constrained.agents.episode import Settings
-from constrained.agents.messages import Answer, Ask, for_role
+from constrained.agents.messages import for_role
 from constrained.agents.suite_runner import rollout_of
+from constrained.decoding import Generation, Request
 from constrained.environments.data import read_rows
 from constrained.environments.suite import Task
 from constrained.errors import DataError
@@ -26,7 +27,7 @@ from constrained.training.trajectory import Act, Trajectory
 
 def replay_texts(
     task: Task,
-    answers: Sequence[Answer],
+    answers: Sequence[Generation],
     knowledge: ActionKnowledge,
     models: Mapping[str, LoadedModel],
     settings: Settings,
@@ -44,31 +45,31 @@ def replay_texts(
     policy = for_role("policy", models)
     last_phase = replayed[-1][0] if replayed else ""
     written = [
-        (ask, answer, action)
-        for phase, ask, answer, action in replayed
-        if phase == last_phase and for_role(ask.role, models) is policy
+        (request, answer, action)
+        for phase, request, answer, action in replayed
+        if phase == last_phase and for_role(request.role, models) is policy
     ]
     return list(join_texts(written, bounded=policy.is_embedded))
 
 
 def _replay(
     task: Task,
-    answers: Sequence[Answer],
+    answers: Sequence[Generation],
     knowledge: ActionKnowledge,
     models: Mapping[str, LoadedModel],
     settings: Settings,
-) -> Iterator[tuple[str, Ask, Answer, str]]:
+) -> Iterator[tuple[str, Request, Generation, str]]:
     """Yield the phase, request, answer, and the action read from it, of each answer."""
     rollout = rollout_of(task, knowledge, models, settings)
     rollout.start()
     for answer in answers:
-        ask, phase = rollout.ask, rollout.episode.phase
-        if ask is None or ask.role != answer.role:
+        request, phase = rollout.request, rollout.episode.phase
+        if request is None or request.role != answer.role:
             break
         steps = len(rollout.episode.plan.steps)
         rollout.answer(answer)
         made = rollout.episode.plan.steps[steps:]
-        yield phase, ask, answer, made[-1].action if made else ""
+        yield phase, request, answer, made[-1].action if made else ""
     if rollout.failure is not None or not rollout.over:
         reason = rollout.failure or "it isn't over after the last recorded answer"
         rollout.close()
@@ -78,32 +79,32 @@ def _replay(
         )
 
 
-def join_texts(written: Iterable[tuple[Ask, Answer, str]], *, bounded: bool) -> Iterator[TrainingText]:
+def join_texts(written: Iterable[tuple[Request, Generation, str]], *, bounded: bool) -> Iterator[TrainingText]:
     """Join requests and answers to texts; a prompt that continues the text so far is appended to it.
 
     Parameters
     ----------
-    written : iterable of (Ask, Answer, str)
+    written : iterable of (Request, Generation, str)
         The last is the action in the answer.
     bounded : bool
         Put a token boundary before each action, as the embedded model learned it.
     """
     spans: list[Span] = []
     text = ""
-    for ask, answer, action in written:
-        if spans and ask.prompt.startswith(text):
-            between = ask.prompt[len(text) :]
+    for request, answer, action in written:
+        if spans and request.prompt.startswith(text):
+            between = request.prompt[len(text) :]
             # The stop string that ends a text without masks must be learned, too.
-            stop = ask.stop if ask.stop and between.startswith(ask.stop) else ""
+            stop = request.stop if request.stop and between.startswith(request.stop) else ""
             spans += [Span(stop, True), Span(between[len(stop) :], False)]
         else:
             if spans:
                 yield _without_empty(spans)
-            spans = [Span(ask.prompt, False)]
+            spans = [Span(request.prompt, False)]
         end = len(answer.text)
         cut = end - len(action) if bounded and answer.text.endswith(action) else end
         spans += [Span(answer.text[:cut], True), Span(answer.text[cut:], True)]
-        text = ask.prompt + answer.text
+        text = request.prompt + answer.text
     if spans:
         yield _without_empty(spans)
 

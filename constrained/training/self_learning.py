@@ -35,7 +35,7 @@ from constrained.agents.episode import Settings
 from constrained.agents.messages import POLICY
 from constrained.agents.metrics import summarise
 from constrained.agents.run_file import UnfinishedTask, digest, read_tasks
-from constrained.agents.suite_runner import play_all, writers
+from constrained.agents.suite_runner import model_versions, play_all
 from constrained.environments.data import read_json
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
@@ -217,7 +217,7 @@ def _begin(run: _Run) -> None:
         "test": asdict(run.test),
         "schedule": schedule,
         "tuning": asdict(run.tuning),
-        **writers({POLICY: run.base}),
+        **model_versions({POLICY: run.base}),
     }
     head = json.loads(json.dumps(head))
     path = run.folder / "run.json"

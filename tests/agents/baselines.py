@@ -39,14 +39,14 @@ def _player(strategy, knowledge, environment, model, settings):
 
 def says(rollout, *texts):
     """Answer with whole texts, of which the prompt may hold the beginning already."""
-    return answer_with(rollout, *(lambda ask, text=text: text.removeprefix(ask.begun) for text in texts))
+    return answer_with(rollout, *(lambda request, text=text: text.removeprefix(request.begun) for text in texts))
 
 
 def may_say(rollout, text):
     """Whether `text` is one that the masks let be written next."""
-    if rollout.ask is None:
+    if rollout.request is None:
         rollout.start()
-    return may(rollout, text.removeprefix(rollout.ask.begun))
+    return may(rollout, text.removeprefix(rollout.request.begun))
 
 
 def resumed_anywhere(play, answers):

@@ -26,7 +26,7 @@ def rollout(environment, **settings):
 def back_and_forth(playing):
     """Go where one was last, if one may; else to the first place one may go to, or do what else there is to do."""
     gone = [step.action for step in playing.episode.plan.steps if step.action.startswith("go to ")]
-    environment = playing.episode.environment
+    environment = playing.episode.world.environment
     anywhere = [f"go to {name}" for name in environment.world.house.receptacles]
     others = [action for action in environment.admissible() if not action.startswith("go to ")]
     opening = [action for action in others if action.startswith("open ")]
@@ -39,7 +39,7 @@ def test_a_loop_is_a_search_without_detours(seed):
     for detours in (False, True):
         playing = rollout(HouseholdEnv(make_game(seed)), detours=detours, max_steps=50)
         playing.start()
-        while not playing.over and not playing.episode.memory.find(playing.episode.memory.spec.object_kind):
+        while not playing.over and not playing.episode.world.memory.find(playing.episode.world.memory.spec.object_kind):
             answer_with(playing, back_and_forth(playing))
         gone = [action for action in playing.episode.path if action.startswith("go to ")]
         assert detours or len(gone) == len(set(gone))

@@ -67,7 +67,7 @@ def test_form_only_admits_all_that_is_possible_with_what_was_shown(seed):
     memory, place = Memory(env.reset()), FORM
     for _ in range(12):
         place = place.bind_view(memory.slots())
-        shown = {*memory.receptacles, *memory.origins}
+        shown = {*memory.receptacles, *memory.first_seen}
         possible = [
             action for action in env.admissible() if shown.issuperset(re.findall(NAME, action.partition(" ")[2]))
         ]

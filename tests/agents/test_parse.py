@@ -91,7 +91,7 @@ def whole(n, path, thought, action, form):
     """An answer that writes a whole step, as far as the prompt hasn't begun it."""
     step = step_prompt("", form, n, path).removeprefix("\n")
     step += f"{thought}\nAction: {action}" if form in UNNUMBERED else step_answer(form, n, thought, action)
-    return lambda ask: step.removeprefix(ask.begun)
+    return lambda request: step.removeprefix(request.begun)
 
 
 # a step
@@ -130,7 +130,7 @@ def test_what_a_step_carries_out_is_its_action(strategy, turns):
 @example(thought="Action: say x", action="say y")
 def test_fireact_carries_out_its_action(thought, action):
     rollout, room = playing("fireact")
-    answer_with(rollout, lambda ask: f"Thought: {thought}\nAction: {action}".removeprefix(ask.begun))
+    answer_with(rollout, lambda request: f"Thought: {thought}\nAction: {action}".removeprefix(request.begun))
     assert room.done == [action]
 
 
@@ -143,7 +143,7 @@ def test_a_plan_made_ahead_is_ended_by_no_action_of_its_own(thought, action):
     rollout, room = playing("cot", max_steps=3)
     answer_with(rollout, whole(1, [], thought, "say first", "react"))
     answer_with(rollout, whole(2, ["say first"], thought, action, "react"))
-    assert rollout.ask is not None
+    assert rollout.request is not None
     answer_with(rollout, whole(3, ["say first", action], thought, "stop planning", "react"))
     assert room.done == ["say first", action]
 

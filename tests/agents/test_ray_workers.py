@@ -11,7 +11,7 @@ import pytest
 
 from constrained import ActionKnowledge, ConstrainedError
 from constrained.agents.episode import Settings
-from constrained.agents.ray_workers import RayWorkers, _share
+from constrained.agents.ray_workers import RayWorkers, _next_share
 from constrained.agents.run_file import RunFile, read_run
 from constrained.agents.suite_runner import header, play_suite
 from constrained.cli import main
@@ -175,7 +175,7 @@ def test_shares_get_smaller_towards_the_end():
     def shares(tasks, workers, batch):
         waiting, sizes = deque(range(tasks)), []
         while waiting:
-            sizes.append(len(_share(waiting, workers, batch)))
+            sizes.append(len(_next_share(waiting, workers, batch)))
         return sizes
 
     assert shares(140, 2, 8) == [35, 26, 19, 15, 11, 8, 8, 8, 8, 2]

@@ -94,7 +94,7 @@ def test_what_is_no_run_is_not_replaced(tmp_path, text):
     assert path.read_bytes() == text
 
 
-@pytest.mark.parametrize("text", ["my notes", "{", '{"run": {"suite": "other"', "\x00", RUN + "my notes"])
+@pytest.mark.parametrize("text", ["my notes", "[", '{"run": {"suite": "other"', "\x00", RUN + "my notes"])
 def test_what_is_no_run_is_not_continued_either(tmp_path, text):
     path = tmp_path / "run.jsonl"
     path.write_text(text)

@@ -7,10 +7,10 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.agents.episode import Episode, Settings
-from constrained.agents.messages import Ask
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.agents.suite_runner import play
+from constrained.decoding import Request
 from constrained.environments.suite import open_suite
 from constrained.models import load
 from tests.agents.alike import assert_alike
@@ -57,7 +57,7 @@ def test_models_and_samplings_of_all_kinds_in_one_batch():
 def asking(count, *prompts):
     """A strategy that asks for each prompt, and keeps what it is answered."""
     for prompt in prompts:
-        yield Ask(prompt, None, max_new_tokens=count)
+        yield Request(prompt, None, max_new_tokens=count)
 
 
 def test_a_question_that_cannot_be_answered_fails_the_one_who_asked():

@@ -87,5 +87,5 @@ def test_an_unknown_format_is_an_error():
     with pytest.raises(ConstrainedError, match="no step format 'reflexion'") as caught:
         step_format("reflexion")
     assert caught.value.hint == "use one of act, react, knowagent, cot, fireact"
-    with pytest.raises(ValueError, match="unknown step format"):
+    with pytest.raises(ConstrainedError, match="no step format"):
         step_prompt("", "reflexion", 1)

@@ -6,9 +6,9 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.agents.episode import Settings
-from constrained.agents.messages import Answer, Ask
 from constrained.agents.run_file import read_tasks
 from constrained.agents.suite_runner import play_all
+from constrained.decoding import Generation, Request
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError
@@ -64,14 +64,14 @@ def test_a_history_becomes_one_text_in_which_each_step_is_learned_once(tmp_path)
 
 
 def ask(prompt, stop=None):
-    return Ask(prompt, None, stop=stop)
+    return Request(prompt, None, stop=stop)
 
 
 def test_prompts_that_go_on_are_joined_and_what_ends_a_text_is_learned():
     [text] = join_texts(
         [
-            (ask("Task\nAction 1:", "\nObservation"), Answer(" go"), "go"),
-            (ask("Task\nAction 1: go\nObservation 1: a desk\nAction 2:", "\nObservation"), Answer(" look"), "look"),
+            (ask("Task\nAction 1:", "\nObservation"), Generation(" go"), "go"),
+            (ask("Task\nAction 1: go\nObservation 1: a desk\nAction 2:", "\nObservation"), Generation(" look"), "look"),
         ],
         bounded=False,
     )
@@ -86,7 +86,7 @@ def test_prompts_that_go_on_are_joined_and_what_ends_a_text_is_learned():
 
 
 def test_prompts_that_begin_anew_are_texts_of_their_own():
-    texts = list(join_texts([(ask("A: "), Answer("x"), "x"), (ask("B: "), Answer("y z"), "z")], bounded=True))
+    texts = list(join_texts([(ask("A: "), Generation("x"), "x"), (ask("B: "), Generation("y z"), "z")], bounded=True))
     assert [[span.text for span in text.spans] for text in texts] == [["A: ", "x"], ["B: ", "y ", "z"]]
 
 

@@ -7,13 +7,13 @@ from fractions import Fraction
 import pytest
 
 from constrained.agents.episode import Episode, Settings
-from constrained.agents.messages import Answer
 from constrained.agents.plan import Plan
 from constrained.agents.prompts import ALPACA
 from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies.lumos.conversation import Turn, conversation
 from constrained.cli import main
 from constrained.cli.options import add_tuning, tuning_of
+from constrained.decoding import Generation
 from constrained.environments.maths import MathsEnv
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
@@ -65,10 +65,10 @@ def test_lumos_texts_are_what_its_agents_are_asked(tmp_path, strategy, formulati
     rollout = a_problem(strategy)
     rollout.start()
     left = {module: list(found) for module, found in texts.items()}
-    while rollout.ask is not None:
-        prompt, answer = left[rollout.ask.role].pop(0)
-        assert rollout.ask.prompt == prompt
-        rollout.answer(Answer(answer, rollout.ask.role))
+    while rollout.request is not None:
+        prompt, answer = left[rollout.request.role].pop(0)
+        assert rollout.request.prompt == prompt
+        rollout.answer(Generation(answer, rollout.request.role))
     assert left == {"planner": [], "grounder": []} and rollout.episode.plan.success
 
 
@@ -112,12 +112,12 @@ def test_fireact_texts_are_what_its_agent_is_asked(tmp_path):
     steps = fireact_steps(EPISODE)
     source = write(tmp_path / "f.json", [{"instruction": task, "input": "", "output": EPISODE}])
     found = pairs(read_source(str(source), GENERAL).texts)
-    assert rollout.ask.prompt == found[0][0]
+    assert rollout.request.prompt == found[0][0]
     said = [f"Thought:{answer}" for _, answer in found]
     assert said == [f"Thought: {step.thought}\nAction: {step.action}" for step in steps]
     says(rollout, said[0])
     observed = rollout.episode.steps[0].observation
-    assert rollout.ask.prompt == found[1][0].replace(steps[0].observation, observed)
+    assert rollout.request.prompt == found[1][0].replace(steps[0].observation, observed)
     assert says(rollout, said[1]).success
 
 

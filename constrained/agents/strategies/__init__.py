@@ -1,4 +1,7 @@
-"""The strategies of the papers, each a generator over an `Episode` that reads like its algorithm."""
+"""The strategies of the papers, each a generator over an `Episode` that reads like its algorithm.
+
+To add one: write a generator function in a module of this folder, and name it in `STRATEGIES` and `STEP_FORMATS`.
+"""
 
 from constrained.agents.strategies.lumos import lumos, lumos_onetime
 from constrained.agents.strategies.open_loop import cot, open_loop
@@ -20,27 +23,21 @@ STRATEGIES = {
     "wese": wese,
     "sese": sese,
 }
-"""Name -> what plays an episode."""
+"""Name -> the generator function that plays an episode."""
 
 STEP_FORMATS = {
+    **dict.fromkeys(STRATEGIES, "react"),
     "act": "act",
     "cot": "cot",
     "fireact": "fireact",
-    "react": "react",
-    "reflexion": "react",
-    "rewoo": "react",
     "knowagent": "knowagent",
-    "lumos": "react",
-    "lumos_onetime": "react",
-    "wese": "react",
-    "sese": "react",
 }
-"""Name -> what one step of it looks like."""
+"""Name -> the form of one step."""
 
 UNEXECUTED = {"cot": cot, "rewoo": rewoo}
-"""Strategies with a way of their own where there is no environment; the others plan by `open_loop` then."""
+"""Strategies with their own way to plan without an environment; the others then plan by `open_loop`."""
 
 GROUNDED = ("lumos", "lumos_onetime")
-"""Those that play a suite in Lumos's own action space, where it has one."""
+"""Strategies that play a suite in Lumos's own action space, if it has one."""
 
 __all__ = ["GROUNDED", "STEP_FORMATS", "STRATEGIES", "UNEXECUTED", "open_loop"]

@@ -1,9 +1,8 @@
 """Reflexion: try, say why it failed, try again with that in mind (Shinn et al., 2023, algorithm 1).
 
-The environment's own verdict on a trial serves as the evaluator. What is kept of a failed trial is a
-reflection in words, written by the model in the role "reflector"; no more than the last three are shown.
-The embedded model reads a memory of facts and has learned no language, so for it the memory itself
-carries the lesson over, where it can: what was seen where, and what was done already in which situation.
+The environment's verdict on a trial is the evaluator. After a failed trial the model in the role "reflector" writes a
+reflection; the last three are shown. The embedded model reads a memory of facts and was trained on no language, so for
+it the memory itself is kept, if it can be: what was seen where, and what was already done in which situation.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from __future__ import annotations
 from functools import cache
 
 from constrained.agents.episode import Episode
-from constrained.agents.messages import Asking, Strategy
+from constrained.agents.messages import Requests, Strategy
 from constrained.agents.plan import step_lines
 from constrained.agents.prompts import KEPT_STEPS, first_that_fits, in_chat_form
 from constrained.automaton import Grammar
-from constrained.environments.base import Memory
+from constrained.environments.base import RestartableMemory
 
 ROLE = "reflector"
 
@@ -23,7 +22,7 @@ KEPT = 3
 """Reflections that later trials are shown, at most: the paper's bound on its memory (section 3)."""
 
 LESSON_TOKENS = 200
-"""Tokens of a reflection; where fewer are left there is no other trial."""
+"""Tokens of a reflection; if fewer are left there is no other trial."""
 
 _HEAD = "Reflection:"
 
@@ -32,34 +31,33 @@ def reflexion(episode: Episode) -> Strategy:
     """Play the task until a trial succeeds, or none is left."""
     reflections: list[str] = []
     trials = episode.settings.trials
+    embedded = episode.writer.model(ROLE).is_embedded
     for trial in range(1, trials + 1):
-        before, tried = episode.memory, episode.tried
+        memory, tried = episode.world.memory, episode.world.tried
         first = episode.begin(f"trial {trial}")
-        if trial > 1 and _reads_memory(episode, before):
-            episode.memory, episode.tried = before.restart(first), tried
+        if trial > 1 and embedded and isinstance(memory, RestartableMemory):
+            episode.world.memory, episode.world.tried = memory.restart(first), tried
         episode.hints = "\n".join(reflections[-KEPT:])
         while not episode.over:
             yield from episode.step()
-        left = episode.left()
-        if episode.plan.success or trial == trials or (left is not None and left < LESSON_TOKENS):
+        tokens = episode.writer.tokens_left()
+        if episode.plan.success or trial == trials or (tokens is not None and tokens < LESSON_TOKENS):
             return
-        if not _reads_memory(episode, episode.memory):
+        if not (embedded and isinstance(episode.world.memory, RestartableMemory)):
             lesson = yield from _reflect(episode, reflections[-KEPT:])
             reflections.append(f"Trial {trial} failed. {lesson}")
 
 
-def _reads_memory(episode: Episode, memory: Memory | None) -> bool:
-    """Whether the lesson of a trial is in its memory."""
-    return episode.loaded(ROLE).is_embedded and hasattr(memory, "restart")
-
-
-def _reflect(episode: Episode, earlier: list[str]) -> Asking[str]:
-    """What the reflector says of the trial that has just failed."""
+def _reflect(episode: Episode, earlier: list[str]) -> Requests[str]:
+    """The reflector's text on the trial that has just failed."""
     tries = [(episode.start.to_text(), kept) for kept in (episode.settings.max_steps, *KEPT_STEPS)]
     prompt = first_that_fits(
-        episode.loaded(ROLE), (_prompt(episode, text, kept, earlier) for text, kept in [*tries, ("", KEPT_STEPS[-1])])
+        episode.writer.model(ROLE),
+        (_prompt(episode, text, kept, earlier) for text, kept in [*tries, ("", KEPT_STEPS[-1])]),
     )
-    answer = yield from episode.ask(prompt + _HEAD, _form(), role=ROLE, max_new_tokens=LESSON_TOKENS, begun=_HEAD)
+    answer = yield from episode.writer.ask(
+        prompt + _HEAD, _form(), role=ROLE, max_new_tokens=LESSON_TOKENS, begun=_HEAD
+    )
     return answer.text.strip()
 
 
@@ -75,7 +73,7 @@ def _prompt(episode: Episode, knowledge_text: str, kept: int, earlier: list[str]
         "Say in a few sentences, in one line that begins with `Reflection:`, what went wrong, and what it should do "
         "otherwise in the next trial, naming actions and things.",
     ]
-    return in_chat_form(episode.loaded(ROLE), "\n\n".join(filter(None, parts)))
+    return in_chat_form(episode.writer.model(ROLE), "\n\n".join(filter(None, parts)))
 
 
 @cache

@@ -1,13 +1,12 @@
 """ReWOO: plan every call first, naming results that are still to come, then work, then solve (Xu et al., 2023).
 
-The planner writes lines such as ``#E2 = Search[the mother of #E1]``; with masks on they are numbered in
-order, refer only to evidence of lines above, and call tools in an order that the action knowledge admits.
-The worker does the calls with the evidence put in; ``LLM[...]`` is the paper's tool that asks a language
-model. The solver reads plan and evidence, and answers. No step is written after seeing an observation,
-which is what saves tokens.
+The planner writes lines such as ``#E2 = Search[the mother of #E1]``; with masks on they are numbered in order, refer
+only to evidence of lines above, and call tools in an order that the action knowledge admits. The worker does the calls
+with the evidence put in; ``LLM[...]`` is the paper's tool that asks a language model. The solver reads plan and evidence,
+and answers. No step is written after an observation, which saves tokens.
 
-Where no action gives an answer, as in a household, there is nothing to refer to and nothing to solve:
-what remains of the algorithm is a plan written ahead and carried out, as in `cot`.
+Where no action gives an answer, as in a household, there is nothing to refer to and nothing to solve: a plan is written
+ahead and carried out, as in `cot`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from constrained.agents.episode import Episode
-from constrained.agents.messages import POLICY, Answer, Asking, Strategy
+from constrained.agents.messages import Requests, Strategy
 from constrained.agents.prompts import first_that_fits, in_chat_form
 from constrained.agents.strategies.open_loop import open_loop, plan_ahead
 from constrained.automaton import Grammar
+from constrained.decoding.request import Generation
 from constrained.environments.base import Environment
 from constrained.errors import KnowledgeError
 from constrained.knowledge import ActionKnowledge
@@ -30,13 +30,13 @@ from constrained.knowledge.answering import answer_actions, answer_only, text_ca
 from constrained.knowledge.report import OK
 
 ROLE = "planner"
-"""Who writes the plan; "policy" answers the worker's questions and solves."""
+"""The role that writes the plan; "policy" answers the worker's questions and solves."""
 
 PLAN_TOKENS = 600
-"""Tokens of a plan without masks: nothing else ends it."""
+"""Tokens of a plan without masks, which nothing else ends."""
 
 EVIDENCE = (1_200, 600, 300, 100, 0)
-"""Characters of each piece of evidence that the solver reads: as many as its context has room for."""
+"""Characters of each piece of evidence that the solver reads: the most that its context has room for."""
 
 ASK = "LLM"
 
@@ -47,7 +47,7 @@ _REFERENCE = re.compile(r"#E(\d+)")
 
 @dataclass(frozen=True)
 class Call:
-    """One step of a plan: what for, and which tool with which input, references still in it."""
+    """One step of a plan: its purpose, and a tool with its input, in which references are not replaced yet."""
 
     number: int
     why: str
@@ -58,17 +58,17 @@ class Call:
         return f"Plan: {self.why}\n#E{self.number} = {self.tool}[{self.input}]"
 
 
-def rewoo(episode: Episode, imagined: Environment | None = None) -> Strategy:
-    """Plan, work, solve; without an environment nothing is executed (`imagined` as in `open_loop`)."""
+def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
+    """Plan, work, solve; without an environment nothing is executed (`prior` as in `open_loop`)."""
     if not answer_actions(episode.start):
         episode.settings = replace(episode.settings, step_format="react")
-        yield from plan_ahead(episode) if episode.environment else open_loop(episode, imagined)
+        yield from plan_ahead(episode) if episode.world.environment is not None else open_loop(episode, prior)
         return
-    if episode.environment is not None:
+    if episode.world.environment is not None:
         episode.begin()
     plan = yield from _plan(episode)
     calls, written = read_plan(plan.text) if plan else [], [plan]
-    if episode.environment is None:
+    if episode.world.environment is None:
         _leave_undone(episode, calls, written)
         return
     evidence: dict[int, str] = {}
@@ -80,7 +80,7 @@ def rewoo(episode: Episode, imagined: Environment | None = None) -> Strategy:
 
 
 def read_plan(text: str) -> list[Call]:
-    """The calls in a plan's text, each with the last "Plan:" above it; whatever else it says is passed over.
+    """The calls in a plan's text, each with the last "Plan:" above it; other lines are ignored.
 
     In `grammars/steps/rewoo.lark` no part of a plan holds a line break: what that wrote is read as it was written,
     whatever its parts look like.
@@ -95,14 +95,14 @@ def read_plan(text: str) -> list[Call]:
 
 
 def put_in(text: str, evidence: Mapping[int, str]) -> str:
-    """`text` with its references replaced by what they name: #E1 is no part of #E10."""
+    """`text` with its references replaced by the evidence they name."""
     return _REFERENCE.sub(lambda found: evidence.get(int(found[1]), found[0]), text)
 
 
-# -- planner -----------------------------------------------------------------
+# planner
 
 
-def _plan(episode: Episode) -> Asking[Answer | None]:
+def _plan(episode: Episode) -> Requests[Generation | None]:
     tools, rules = text_calls(episode.knowledge), episode.knowledge.graph.rules
     after = {tools.get(a, START): [tools[b] for b in rules[a] if b in tools] for a in (START, *tools)}
     answers = set(answer_actions(episode.knowledge))
@@ -110,10 +110,10 @@ def _plan(episode: Episode) -> Asking[Answer | None]:
     form = plan_form(after, over, max(episode.settings.max_steps - 1, 1))
     if form is None:
         return episode.end("no plan can be made: no answer may follow tools that take any text")
-    left = episode.left()
+    left = episode.writer.tokens_left()
     half = None if left is None else left // 2  # the rest is for worker and solver
     prompt = _planner_prompt(episode, tools, after)
-    return (yield from _ask(episode, prompt, form, half, role=ROLE, stop=None, free_tokens=PLAN_TOKENS))
+    return (yield from episode.ask(prompt, form, role=ROLE, max_new_tokens=half, stop=None, free_tokens=PLAN_TOKENS))
 
 
 def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: int) -> Grammar | None:
@@ -149,7 +149,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
 
 
 def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[str, Sequence[str]]) -> str:
-    """What the planner reads: as many of its parts, the last left out first, as its context has room for."""
+    """What the planner reads; parts that its context has no room for are left out, the last first."""
     parts = [
         "Write a plan for the task below before anything is done. Each step is two lines: `Plan: ` with what the step "
         "is for, then `#E` and the step's number, ` = ` and one tool with its input in brackets. #E1 names what comes "
@@ -163,27 +163,28 @@ def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[s
         + "\n".join(f"  {tool} -> {', '.join(following)}" for tool, following in after.items()),
     ]
     task = f"Task: {episode.plan.task}"
-    loaded = episode.loaded(ROLE)
+    model = episode.writer.model(ROLE)
     tries = (parts[:kept] for kept in range(len(parts), 0, -1))
-    return first_that_fits(loaded, (in_chat_form(loaded, "\n\n".join([*some, task])) for some in tries))
+    return first_that_fits(model, (in_chat_form(model, "\n\n".join([*some, task])) for some in tries))
 
 
-# -- worker ------------------------------------------------------------------
+# worker
 
 
-def _work(episode: Episode, call: Call, evidence: Mapping[int, str], written: list[Answer]) -> Asking[str]:
-    """What comes of a call; `written` are the answers that no step has been made of yet."""
+def _work(episode: Episode, call: Call, evidence: Mapping[int, str], written: list[Generation]) -> Requests[str]:
+    """The evidence of a call; `written` are the answers that belong to no step yet."""
+    model = episode.writer.model()
     if call.tool == ASK:
         tries = (put_in(call.input, _cut(evidence, shown)) for shown in EVIDENCE)
         forms = (f"Answer in one line, as short as you can.\n\n{text}" for text in tries)
-        asked = (in_chat_form(episode.loaded(), form) for form in forms)
-        answer = yield from _ask(episode, first_that_fits(episode.loaded(), asked), _form("reply"), episode.left())
+        prompt = first_that_fits(model, (in_chat_form(model, form) for form in forms))
+        answer = yield from episode.ask(prompt, _form("reply"))
         written.extend([answer] if answer else [])
         return answer.text.strip() if answer else ""
     action = _action(episode, call, put_in(call.input, evidence))
     if action is None:
         return "this can't be done"
-    step = episode.judged(call.why, action, *written)
+    step = episode.new_step(call.why, action, *written)
     written.clear()
     episode.do(step, as_planned=True)
     return step.observation
@@ -193,22 +194,22 @@ def _cut(evidence: Mapping[int, str], length: int) -> dict[int, str]:
     return {number: text[:length] for number, text in evidence.items()}
 
 
-def _leave_undone(episode: Episode, calls: list[Call], written: list[Answer]) -> None:
-    """Put the calls into the plan as they stand, the references in them."""
+def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]) -> None:
+    """Add the calls to the plan as they are, with their references."""
     episode.plan.open_loop = True
     for call in calls:
         action = _action(episode, call, call.input) if call.tool != ASK else None
         if action is not None:
-            step = episode.judged(call.why, action, *written)
+            step = episode.new_step(call.why, action, *written)
             written.clear()
             episode.knowledge = episode.knowledge.after(action) if step.verdict == OK else episode.knowledge
             episode.add(step)
 
 
 def _action(episode: Episode, call: Call, given: str) -> str | None:
-    """The action that calls the tool with as much of `given` as the rules admit: evidence can be any text.
+    """The action that calls the tool with those characters of `given` that the rules admit, as evidence can be any text.
 
-    None if there is no such action here; what a model without masks wrote itself is left as it is.
+    None if there is no such action here. What a model wrote without masks is not changed.
     """
     written = f"{call.tool}[{given}]"
     if not episode.settings.constrained and given == call.input:
@@ -228,40 +229,33 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
     return None if episode.settings.constrained else written
 
 
-# -- solver ------------------------------------------------------------------
+# solver
 
 
-def _solve(episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Answer]) -> Asking[None]:
+def _solve(
+    episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Generation]
+) -> Requests[None]:
     answer = answer_only(episode.knowledge)
     admitted = set(answer_actions(episode.knowledge)).intersection(episode.knowledge.may_follow)
     if episode.settings.constrained and not admitted:
         episode.end("the plan came to no place where the answer may be given")
         return
     tries = [(calls, _cut(evidence, shown)) for shown in EVIDENCE] + [([], {})]
-    prompt = first_that_fits(episode.loaded(), (_solver_prompt(episode, *some, answer) for some in tries))
-    last = yield from _ask(episode, prompt, answer.next_action(), episode.left())
+    prompt = first_that_fits(episode.writer.model(), (_solver_prompt(episode, *some, answer) for some in tries))
+    last = yield from episode.ask(prompt, answer.next_action())
     if last:
         action = last.text if episode.settings.constrained else last.text.strip()
-        episode.do(episode.judged("", action, *written, last))
+        episode.do(episode.new_step("", action, *written, last))
 
 
 def _solver_prompt(episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge) -> str:
     plan = "\n".join(f"{call}\nEvidence: {evidence.get(call.number, 'none')}" for call in calls)
     return in_chat_form(
-        episode.loaded(),
+        episode.writer.model(),
         "Solve the task with the plan below and the evidence found for each of its steps; the evidence may be long, "
         f"and some of it beside the point.\n\n{plan}\n\nTask: {episode.plan.task}\n\n"
         f"Answer with one line and nothing else. {' '.join(answer.actions.values())}",
     )
-
-
-def _ask(episode: Episode, prompt: str, form: Grammar, tokens: int | None, **how) -> Asking[Answer | None]:
-    """`Episode.ask`; None, and the episode is over, where so few tokens are left that nothing whole can be written."""
-    if tokens is not None:
-        compiled = episode.compile(form, how.get("role", POLICY))
-        if tokens < 1 or not compiled.budget.fits(compiled.matcher().state, tokens):
-            return episode.end(f"stopped at the limit of {episode.settings.max_new_tokens} tokens")
-    return (yield from episode.ask(prompt, form, max_new_tokens=tokens, **how))
 
 
 @cache

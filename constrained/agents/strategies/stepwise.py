@@ -1,7 +1,7 @@
-"""Act, ReAct and KnowAgent: one step after the other, each with the last one's observation.
+"""Act, ReAct, KnowAgent and FireAct: one step after the other, each with the last one's observation.
 
-They differ in what one step looks like (`grammars/steps/`): the bare action; a thought before it
-(ReAct); the path so far, a thought, the action (KnowAgent, section 3.2).
+They differ in the form of a step (`grammars/steps/`): the bare action; a thought before it (ReAct; Yao et al., 2022); the
+path so far, a thought, the action (KnowAgent, section 3.2).
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ def stepwise(episode: Episode) -> Strategy:
 
 
 def fireact(episode: Episode) -> Strategy:
-    """Play the environment to its end or the limits."""
-    if episode.loaded().is_embedded:
+    """FireAct: ReAct by a model that was tuned on ReAct trajectories, and so needs no examples (Chen et al., 2023).
+
+    The prompt is the task in Alpaca's form, and a step is written as in FireAct's data, without numbers. The embedded
+    model was tuned on trajectories in ReAct's form here: with it, FireAct is ReAct.
+    """
+    if episode.writer.model().is_embedded:
         episode.settings = replace(episode.settings, step_format="react")
     yield from stepwise(episode)

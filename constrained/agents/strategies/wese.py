@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Strategy
 from constrained.agents.strategies.knowledge_graph import Triple, extract, knowledge_graph, one_hop, task_entities
-from constrained.environments.base import IN_ON
+from constrained.environments.base import IN_ON, ExplorationMemory, WithExploration
 from constrained.knowledge import ActionKnowledge
 
 OVERVIEW = "Find out whatever may help with the task, and nothing else: another agent does the task afterwards."
 
 
 def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extractor") -> Strategy:
-    """Explore and read with weak models, then begin anew and act with the policy's.
+    """Explore with a weak model, start anew, and act with the policy's model and the triples found.
 
     Exploring takes "less reasoning and induction" (section 3.3): its steps are bare actions.
 
@@ -23,14 +22,22 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     ----------
     episode : Episode
     explorer, extractor : str
-        The roles that explore, and that read what was observed.
+        The roles that explore, and that extract triples from the observations.
     """
     settings = episode.settings
     episode.settings = replace(settings, step_format="act", max_steps=settings.explore_steps or settings.max_steps)
     episode.begin("explore", _exploring(episode))
-    episode.sift = getattr(episode.memory, "filter_exploration", partial(_not_done, episode))
+    memory = episode.world.memory
+
+    def not_done(actions: list[str]) -> list[str]:
+        """The actions not done yet after the present observation: they would show the same again."""
+        seen = [episode.plan.first_observation, *(step.observation for step in episode.steps)]
+        done = {step.action for before, step in zip(seen, episode.steps) if before == seen[-1]}
+        return [action for action in actions if action not in done]
+
+    episode.choose = memory.filter_exploration if isinstance(memory, ExplorationMemory) else not_done
     known: list[Triple] = []
-    read: set[str] = set()
+    read: set[str | None] = set()
     while not episode.over:
         step = yield from episode.step(explorer)
         if step is not None and step.had_effect and step.observation not in read:
@@ -41,36 +48,21 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     retrieved = one_hop(graph, entities, settings.retrieved)
     episode.settings = settings
     episode.begin("exploit")
-    _tell(episode, retrieved, known)
+    episode.hints = "\n".join(map(str, retrieved))
+    if isinstance(episode.world.memory, ExplorationMemory):  # of the rest, only where one need not look again
+        locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
+        episode.world.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
     while not episode.over:
         yield from episode.step()
 
 
 def sese(episode: Episode) -> Strategy:
-    """The same, with the strong model in every role."""
+    """The same, with the policy's model in every role."""
     yield from wese(episode, POLICY, POLICY)
 
 
 def _exploring(episode: Episode) -> ActionKnowledge:
-    """The explorer's action space: what the environment says only looks; else whatever doesn't end the path."""
-    looking = getattr(episode.environment, "exploring", None)
-    rules = episode.start.rules
+    """The explorer's action space: the actions that only look, or else all that don't end the path."""
+    environment, rules = episode.world.environment, episode.start.rules
+    looking = environment.exploring if isinstance(environment, WithExploration) else ()
     return episode.start.only(looking or [action for action in episode.start.actions if rules[action]], OVERVIEW)
-
-
-def _not_done(episode: Episode, actions: list[str]) -> list[str]:
-    """The actions that the explorer has not done yet after seeing the same as now: they would show the same."""
-    seen = [episode.plan.first_observation, *(step.observation for step in episode.steps)]
-    done = {step.action for before, step in zip(seen, episode.steps) if before == seen[-1]}
-    return [action for action in actions if action not in done]
-
-
-def _tell(episode: Episode, retrieved: list[Triple], known: list[Triple]) -> None:
-    """What was retrieved, into the prompts, and into a memory that can be told what is where.
-
-    Of what else is known, such a memory is told only where one need not look again.
-    """
-    episode.hints = "\n".join(map(str, retrieved))
-    if hasattr(episode.memory, "learn"):
-        places = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
-        episode.memory.learn(places, [triple.tail for triple in known if triple.relation == IN_ON])

@@ -253,11 +253,10 @@ def _prices(where: str, pricing: object) -> list[float]:
 
 
 def _options(where: str, options: object) -> dict[str, tuple[str, ...]]:
-    options = options or {}
-    if not isinstance(options, dict):
+    if not isinstance(options or {}, dict):
         raise DataError(f"{where}: no object under 'customization_options'")
     found = {}
-    for name, values in options.items():
+    for name, values in (options or {}).items():
         values = values or []
         texts = [v.get("value") if isinstance(v, dict) else None for v in values] if isinstance(values, list) else None
         if not is_text_list(texts):

@@ -28,7 +28,7 @@ def test_masks_leave_nothing_but_thought_and_answer(wrong):
 def test_the_prompt_holds_the_answer_and_no_tool():
     rollout = question("cot")
     rollout.start()
-    assert "Finish[answer]" in rollout.ask.prompt and "Search" not in rollout.ask.prompt
+    assert "Finish[answer]" in rollout.request.prompt and "Search" not in rollout.request.prompt
 
 
 def test_without_masks_a_tool_is_invalid_as_there_is_none():

@@ -11,11 +11,11 @@ STEPS = ["Thought: I look him up.\nAction: Search[Milhouse]", "Thought: I have i
 def test_prompt_and_steps_have_the_form_of_its_data():
     rollout = question("fireact")
     rollout.start()
-    first = rollout.ask.prompt
+    first = rollout.request.prompt
     assert first.endswith(f"### Instruction:\n{QUESTION.text}\n\n### Response:\nThought:")
     says(rollout, STEPS[0])
     history = "Thought: I look him up.\nAction: Search[Milhouse]\nObservation: Milhouse Van Houten: Milhouse is"
-    assert rollout.ask.prompt.startswith(first.removesuffix("Thought:") + history)
+    assert rollout.request.prompt.startswith(first.removesuffix("Thought:") + history)
     plan = says(rollout, STEPS[1])
     assert plan.success and [s.verdict for s in plan.steps] == ["ok", "ok"]
 
@@ -35,7 +35,7 @@ def test_without_masks_lines_are_read_as_written():
 def test_what_is_remembered_of_a_house_is_the_input():
     rollout = house("fireact")
     rollout.start()
-    assert "### Input:\nTask: put a clean mug in sinkbasin\nHold: none" in rollout.ask.prompt
+    assert "### Input:\nTask: put a clean mug in sinkbasin\nHold: none" in rollout.request.prompt
 
 
 def test_it_goes_on_wherever_it_was_broken_off():

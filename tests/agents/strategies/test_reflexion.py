@@ -17,10 +17,12 @@ def trial(answer, reflection=None):
 def test_a_failed_trial_is_reflected_on_and_the_next_one_reads_it():
     rollout = question("reflexion")
     says(rollout, *trial("Matt Groening"))
-    assert rollout.ask.role == "reflector"
-    assert "Action 2: Finish[Matt Groening]" in rollout.ask.prompt and rollout.ask.prompt.endswith("Reflection:")
+    assert rollout.request.role == "reflector"
+    assert "Action 2: Finish[Matt Groening]" in rollout.request.prompt and rollout.request.prompt.endswith(
+        "Reflection:"
+    )
     says(rollout, "Reflection: I answered with the author. Look up `named` next time.")
-    assert "Trial 1 failed. I answered with the author." in rollout.ask.prompt.replace("Reflection: ", "")
+    assert "Trial 1 failed. I answered with the author." in rollout.request.prompt.replace("Reflection: ", "")
     plan = says(rollout, *trial("Richard Nixon"))
     assert rollout.over and plan.success
     assert [(s.phase, s.n) for s in plan.steps] == [("trial 1", 1), ("trial 1", 2), ("trial 2", 1), ("trial 2", 2)]
@@ -42,7 +44,7 @@ def test_no_reflection_after_the_last_trial():
 def test_no_more_than_three_reflections_are_shown():
     rollout = question("reflexion", trials=6)
     says(rollout, *(text for i in range(1, 6) for text in trial(f"wrong {i}", f"lesson {i}")))
-    assert [f"lesson {i}" in rollout.ask.prompt for i in range(1, 6)] == [False, False, True, True, True]
+    assert [f"lesson {i}" in rollout.request.prompt for i in range(1, 6)] == [False, False, True, True, True]
 
 
 def test_it_goes_on_wherever_it_was_broken_off():
@@ -61,8 +63,8 @@ def test_the_embedded_model_takes_its_memory_along_instead():
     rollout = house("reflexion", EMBEDDED, max_steps=2)
     moves = ["Thought 1: x\nAction 1: go to shelf 1", "Thought 2: x\nAction 2: take mug 1 from shelf 1"]
     says(rollout, *moves)
-    assert rollout.episode.phase == "trial 2" and rollout.ask.role == "policy"
-    assert "Seen: mug 1 at shelf 1" in rollout.ask.prompt and "Hold: none" in rollout.ask.prompt
+    assert rollout.episode.phase == "trial 2" and rollout.request.role == "policy"
+    assert "Seen: mug 1 at shelf 1" in rollout.request.prompt and "Hold: none" in rollout.request.prompt
 
 
 def test_what_was_done_in_the_very_same_situation_is_not_done_again():

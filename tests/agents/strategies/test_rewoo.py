@@ -17,11 +17,13 @@ PLAN = (
 def test_plan_work_solve():
     rollout = question("rewoo")
     rollout.start()
-    assert rollout.ask.role == "planner" and "Search[topic]" in rollout.ask.prompt
+    assert rollout.request.role == "planner" and "Search[topic]" in rollout.request.prompt
     says(rollout, PLAN)
-    assert "Who is it, given Milhouse Van Houten: Milhouse is a character" in rollout.ask.prompt  # evidence is put in
+    assert (
+        "Who is it, given Milhouse Van Houten: Milhouse is a character" in rollout.request.prompt
+    )  # evidence is put in
     says(rollout, "Matt Groening")
-    solver = rollout.ask.prompt
+    solver = rollout.request.prompt
     assert "#E3 = Retrieve[#E2]\nEvidence: Matt Groening: Matt Groening (born 1954)" in solver
     plan = says(rollout, "Finish[Richard Nixon]")
     assert rollout.over and plan.success and plan.invalid == plan.misordered == 0
@@ -98,7 +100,7 @@ def test_it_goes_on_wherever_it_was_broken_off():
 
 def test_where_tokens_run_out_it_says_so():
     rollout = question("rewoo", max_new_tokens=11)
-    plan = says(rollout, "Plan: x\n#E1 = Search[y]", "Finish[x]") if rollout.ask else rollout.episode.plan
+    plan = says(rollout, "Plan: x\n#E1 = Search[y]", "Finish[x]") if rollout.request else rollout.episode.plan
     assert plan.note == "" or "limit of 11 tokens" in plan.note
 
 

@@ -49,9 +49,9 @@ def test_exploring_comes_first_and_acting_begins_anew_with_what_was_found():
     playing = house(explore_steps=4)
     plan = answer_with(playing, *LOOKING)
     assert [(s.phase, s.n) for s in plan.steps] == [("explore", n) for n in (1, 2, 3, 4)]
-    ask = playing.ask
-    assert ask.role == "policy" and "mug 1 | in/on | shelf 1" in ask.prompt and "potato" not in ask.prompt
-    assert "Seen: mug 1 at shelf 1" in ask.prompt
+    request = playing.request
+    assert request.role == "policy" and "mug 1 | in/on | shelf 1" in request.prompt and "potato" not in request.prompt
+    assert "Seen: mug 1 at shelf 1" in request.prompt
     plan = answer_with(playing, *DOING)
     assert plan.success and plan.note == "" and len(plan.last_phase) == 5
     assert plan.path == [action.strip() for action in DOING] and plan.invalid == plan.misordered == 0
@@ -66,8 +66,8 @@ def test_exploring_changes_nothing_that_acting_finds():
     playing = house(explore_steps=4)
     answer_with(playing, *LOOKING)
     untouched = HouseholdEnv(small_house())
-    assert playing.episode.environment.world == untouched.world
-    assert playing.episode.environment.admissible() == untouched.admissible()
+    assert playing.episode.world.environment.world == untouched.world
+    assert playing.episode.world.environment.admissible() == untouched.admissible()
 
 
 def test_only_what_shows_something_new_is_admitted_to_the_explorer():
@@ -163,8 +163,8 @@ class Library:
 def asked(expected, text, playing):
     """Give `text` where the question is the one expected."""
 
-    def check(ask):
-        assert ask.role == expected, playing.episode.plan.note
+    def check(request):
+        assert request.role == expected, playing.episode.plan.note
         return text
 
     return check
@@ -174,7 +174,7 @@ def test_triples_name_what_was_observed_and_entities_are_nodes():
     playing = rollout(Library(), "hotpotqa", explore_steps=2)
     say = partial(asked, playing=playing)
     answer_with(playing, say("explorer", " Search[Francine]"))
-    assert "Wendy Schaal has voiced" in playing.ask.prompt and playing.ask.role == "extractor"
+    assert "Wendy Schaal has voiced" in playing.request.prompt and playing.request.role == "extractor"
     assert may(playing, "Wendy Schaal | voices | Francine Smith\nFrancine | is | Smith") and may(playing, "none")
     for text in ("Stan Smith | is | Francine", "Wendy Schaal | voices | Stan", "Wendy Schaal, voices, Francine", ""):
         assert not may(playing, text)
@@ -184,8 +184,8 @@ def test_triples_name_what_was_observed_and_entities_are_nodes():
     for text in ("American", "Stan Smith", "American Dad, Wendy Schaal", ""):
         assert not may(playing, text)
     answer_with(playing, say("extractor", "American Dad"))
-    assert "Francine Smith | is in | American Dad" in playing.ask.prompt
-    assert "Wendy Schaal | voices" not in playing.ask.prompt, "two hops away"
+    assert "Francine Smith | is in | American Dad" in playing.request.prompt
+    assert "Wendy Schaal | voices" not in playing.request.prompt, "two hops away"
     plan = answer_with(playing, say("policy", " Search[American Dad]"), say("policy", " Finish[American Dad]"))
     assert plan.success and plan.invalid == plan.misordered == 0
 
@@ -194,7 +194,7 @@ def test_the_explorer_may_do_whatever_does_not_end_the_task():
     playing = rollout(Library(), "hotpotqa")
     answer_with(playing, " Search[x]", "none")
     assert may(playing, " Lookup[x]") and not may(playing, " Finish[x]")
-    assert "Finish" not in playing.ask.prompt and "another agent does the task" in playing.ask.prompt
+    assert "Finish" not in playing.request.prompt and "another agent does the task" in playing.request.prompt
 
 
 @pytest.mark.parametrize("answer", ["", " \n\t", "?!...", "|||", "\x00\x01"])
@@ -218,9 +218,9 @@ def test_where_all_looks_alike_nothing_is_done_twice():
 def test_long_observations_are_read_in_part():
     playing = rollout(Library("Ünïcode 中文 word " * 8000), "hotpotqa", explore_steps=1)
     answer_with(playing, " Search[x]")
-    assert len(playing.ask.prompt) < READ_CHARACTERS[0] + 1000
+    assert len(playing.request.prompt) < READ_CHARACTERS[0] + 1000
     plan = answer_with(playing, "Ünïcode | is | 中文", "中文")
-    assert "Ünïcode | is | 中文" in playing.ask.prompt and plan.invalid == 0
+    assert "Ünïcode | is | 中文" in playing.request.prompt and plan.invalid == 0
 
 
 def test_names_are_runs_of_words_between_marks():
@@ -250,17 +250,17 @@ def test_a_random_model_writes_triples_that_parse():
 def test_the_explorer_reads_unless_another_model_does():
     weak, reader = tiny(seed=1), tiny(seed=2)
     episode = house(models={"policy": MODEL, "explorer": weak}).episode
-    assert episode.loaded("extractor") is episode.loaded("explorer") is weak
-    assert episode.loaded("policy") is episode.loaded("planner") is MODEL
+    assert episode.writer.model("extractor") is episode.writer.model("explorer") is weak
+    assert episode.writer.model("policy") is episode.writer.model("planner") is MODEL
     episode = house(models={"policy": MODEL, "explorer": weak, "extractor": reader}).episode
-    assert episode.loaded("extractor") is reader
-    assert house(models={"policy": MODEL}).episode.loaded("extractor") is MODEL
+    assert episode.writer.model("extractor") is reader
+    assert house(models={"policy": MODEL}).episode.writer.model("extractor") is MODEL
 
 
 def test_a_tight_budget_of_tokens_stops_reading_before_acting():
     playing = rollout(Library(), "hotpotqa", explore_steps=1, max_new_tokens=100)
     answer_with(playing, " Search[x]")
-    assert playing.ask.role == "policy" and playing.episode.hints == ""
+    assert playing.request.role == "policy" and playing.episode.hints == ""
 
 
 def test_the_grammars_are_the_ones_that_ship():

@@ -57,7 +57,7 @@ def test_what_is_learned_is_what_agents_ask(model, how):
     asked, learned = [], [text.spans[0].text for _, text in made.texts]
     for answer in ANSWERS[how]:
         for piece in re.split(r"(?<=;)(?= R)", answer):  # with masks on a turn's actions are asked for one by one
-            answer_with(rollout, lambda ask, piece=piece: asked.append(ask.prompt) or piece)
+            answer_with(rollout, lambda request, piece=piece: asked.append(request.prompt) or piece)
     assert plan.success and [prompt for prompt in asked if prompt in learned] == learned
 
 

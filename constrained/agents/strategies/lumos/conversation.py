@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
     from constrained.models import LoadedModel
 
 KEEP = "No, I will keep planning. "
-"""How a planner's turn begins that goes on after a result."""
+"""Beginning of a planner's turn that continues after a result."""
 
 STOP = "Yes, I will stop planning."
 """The planner's last turn."""
@@ -26,20 +26,20 @@ _GROUND = (
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user says, and what the assistant answers."""
+    """A text of the user, and the assistant's answer."""
 
     user: str
     assistant: str
 
 
 def conversation(turns: Sequence[Turn], user: str | None = None) -> str:
-    """Turns as a model reads them; with what the `user` says last, up to where its answer begins."""
+    """Turns as a model reads them; with the `user`'s next text, up to where the answer begins."""
     said = [_said("user", turn.user) + _said("assistant", turn.assistant) for turn in turns]
     return "".join(said) + (asked([{"role": "user", "content": user}]) if user is not None else "")
 
 
 def asked(messages: Sequence[Mapping[str, str]]) -> str:
-    """Messages, each with "role" and "content", up to where the assistant's answer to them begins."""
+    """Messages with "role" and "content", up to where the assistant's answer begins."""
     return "".join(_said(message["role"], message["content"]) for message in messages) + "<|assistant|>\n"
 
 
@@ -53,17 +53,17 @@ def numbered(n: int, subgoal: str) -> str:
 
 
 def plan_for(task: str) -> str:
-    """What a planner is asked first."""
+    """The first request to a planner."""
     return f"{_PLAN}\nTask: {task}"
 
 
 def go_on_after(n: int, result: str) -> str:
-    """What a planner is asked after the `n`-th subgoal; its answer begins with `KEEP`, or is `STOP`."""
+    """The request to a planner after the `n`-th subgoal; its answer begins with `KEEP`, or is `STOP`."""
     return f"The executed result for Subgoal {n} is {result}. Should we stop planning?"
 
 
 def ground(task: str, actions: Mapping[str, str], subgoal: str) -> str:
-    """What a grounder is asked first.
+    """The first request to a grounder.
 
     Parameters
     ----------
@@ -81,15 +81,15 @@ def ground(task: str, actions: Mapping[str, str], subgoal: str) -> str:
 
 
 def ground_next(subgoal: str) -> str:
-    """What a grounder is asked for each further subgoal."""
+    """The request to a grounder for each further subgoal."""
     return f"Subgoal{'s' if '; Subgoal 2: ' in subgoal else ''} to be grounded: {subgoal}"
 
 
 def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, brief: str = "", begun: str = "") -> str:
-    """A conversation up to where the answer to what the `user` says last begins, or as far as it has `begun`.
+    """A conversation up to where the answer to the `user`'s last text begins, and what of it has `begun`.
 
-    Where the context has no room for it, the turns after the first are left out, the oldest before the others; then
-    what the user says first becomes `brief`; at last the beginning of what is left is cut off.
+    If the context has no room for it, turns after the first are left out, the oldest first; then the user's first text
+    becomes `brief`; at last the beginning of the remaining text is cut off.
     """
     users, answers = [*(turn.user for turn in turns), user], [turn.assistant for turn in turns]
     for first in filter(None, [users[0], brief]):
@@ -106,7 +106,7 @@ def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, b
 
 
 def question_prompt(loaded: LoadedModel, question: str, texts: Sequence[str]) -> str:
-    """A question with the texts that it is to be answered from, each cut where the context has no room for them."""
+    """A question with the texts to answer it from, each cut if the context has no room for them."""
     shown = max(map(len, texts), default=0)
     while True:
         found = "\n\n".join(text[:shown] for text in texts)

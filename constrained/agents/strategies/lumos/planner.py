@@ -1,4 +1,4 @@
-"""The grammars of the planner's texts: a subgoal at a time, or a whole plan; and reading a subgoal back."""
+"""Lumos's planning module (section 2): subgoals, one after the other's result or all at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from constrained.agents.episode import Episode
-from constrained.agents.messages import Answer, Asking
+from constrained.agents.messages import Requests
 from constrained.agents.parse import parse
 from constrained.agents.step_formats import thought_grammar
 from constrained.agents.strategies.lumos.conversation import (
@@ -20,80 +20,40 @@ from constrained.agents.strategies.lumos.conversation import (
     plan_for,
 )
 from constrained.automaton import Grammar
+from constrained.decoding.request import Generation
+
+ROLE = "planner"
 
 MOST_SUBGOALS = {"gsm8k": 8, "svamp": 2, "strategyqa": 5, "hotpotqa": 5, "mind2web": 15, "webshop": 5}
 """Subgoals after which the released agents stop planning, by dataset."""
 
-
-@cache
-def _format(name: str) -> Grammar:
-    return Grammar.from_lark(f"lumos/{name}")
-
-
-def first_subgoal() -> Grammar:
-    """What the iterative planner says first: ``Subgoal 1: ...``."""
-    return _format("subgoal").bind(N="1")
-
-
-def next_subgoal(number: int, most: int) -> Grammar:
-    """What it says to the result of the subgoal before: it goes on with subgoal `number`, or stops.
-
-    Past `most` subgoals it can only stop.
-    """
-    return _format("planner_iterative").bind(N=str(number) if number <= most else {})
-
-
-def whole_plan(most: int) -> Grammar:
-    """What the onetime planner says: up to `most` subgoals, each with the next number."""
-    plan = _format("planner_onetime")
-    rest = plan.bind(N=str(most), MORE={})
-    for number in range(most - 1, 0, -1):
-        rest = plan.bind(N=str(number), MORE=rest)
-    return rest
-
-
-def read_subgoal(text: str, number: int) -> str | None:
-    """The sentence of subgoal `number` in what the iterative planner says; None where it stops.
-
-    Raises
-    ------
-    ActionError
-        The text says neither.
-    """
-    grammar = first_subgoal() if number == 1 else next_subgoal(number, number)
-    subgoal = parse(grammar, text).get("subgoal")
-    return subgoal and subgoal.strip()
-
-
-ROLE = "planner"
-
-MOST_SUBGOALS = 10
-"""Subgoals of a plan written at once, where the settings set no limit."""
+PLAN_SUBGOALS = 10
+"""Subgoals of a plan written at once, if the settings set no limit."""
 
 _LABEL = re.compile(r"(Subgoal \d*:)?\s*")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a planner wants done.
+class Subgoal:
+    """A subgoal for the grounder.
 
     Attributes
     ----------
     label : str
-        As the grounder reads it, with its number.
+        With its number, as the grounder reads it.
     text : str
         Without.
-    answer : Answer
-        In which it was said.
+    answer : Generation
+        The planner's answer.
     """
 
     label: str
     text: str
-    answer: Answer
+    answer: Generation
 
 
 @dataclass
-class Planning:
+class Planner:
     """A planner with its conversation.
 
     Parameters
@@ -108,63 +68,95 @@ class Planning:
     turns: list[Turn] = field(default_factory=list)
     subgoals: int = 0
 
-    def next(self, result: str = "") -> Asking[Wanted | None]:
-        """The next subgoal, after the `result` of the last one; None if it stops planning, or a limit is reached."""
+    def next(self, result: str = "") -> Requests[Subgoal | None]:
+        """The next subgoal, after the `result` of the last; None if the planner stops, or a limit is reached."""
         episode, limit = self.episode, self.episode.settings.max_subgoals
         if limit is not None and self.subgoals == limit:
             return episode.end(f"stopped at the limit of {limit} subgoals")
-        wanted = yield from self._thought() if reads_memory(episode, ROLE) else self._said(result)
+        subgoal = yield from self._thought() if reads_memory(episode, ROLE) else self._in_conversation(result)
         self.subgoals += 1
-        return wanted
+        return subgoal
 
-    def all(self) -> Asking[Wanted | None]:
-        """All subgoals (section 2.2); None where a limit leaves no room for them."""
-        grammar = whole_plan(self.episode.settings.max_subgoals or MOST_SUBGOALS)
+    def all(self) -> Requests[Subgoal | None]:
+        """All subgoals (section 2.2); None if a limit leaves no room for them."""
+        grammar = whole_plan(self.episode.settings.max_subgoals or PLAN_SUBGOALS)
         answer = yield from self._ask(plan_for(self.task), grammar)
-        return answer and Wanted(answer.text, answer.text, answer)
+        return answer and Subgoal(answer.text, answer.text, answer)
 
-    def _said(self, result: str) -> Asking[Wanted | None]:
-        episode, n = self.episode, self.subgoals + 1
+    def _in_conversation(self, result: str) -> Requests[Subgoal | None]:
+        n = self.subgoals + 1
         if self.turns:
             answer = yield from self._ask(go_on_after(self.subgoals, result), next_subgoal(n, n))
         else:
             answer = yield from self._ask(plan_for(self.task), first_subgoal())
         if answer is None:
             return None
-        text = read_subgoal(answer.text, n) if episode.settings.constrained else _free_subgoal(answer.text)
-        return None if text is None else Wanted(numbered(n, text), text, answer)
+        text = read_subgoal(answer.text, n) if self.episode.settings.constrained else _free_subgoal(answer.text)
+        return None if text is None else Subgoal(numbered(n, text), text, answer)
 
-    def _thought(self) -> Asking[Wanted | None]:
-        """The subgoal as the embedded model learned to write it: the thought of a ReAct step."""
+    def _thought(self) -> Requests[Subgoal | None]:
+        """The subgoal as the embedded model was trained to write it: the thought of a ReAct step."""
         episode = self.episode
         if episode.next_action() is None:
             return None
         head, grammar = episode.head(ROLE), thought_grammar(len(episode.steps) + 1)
-        if not episode.affords(grammar, ROLE, head):
+        answer = yield from episode.ask(episode.prompt(ROLE) + head, grammar, role=ROLE, begun=head)
+        if answer is None:
             return None
-        prompt, left = episode.prompt(ROLE) + head, episode.left()
-        answer = yield from episode.ask(prompt, grammar, role=ROLE, max_new_tokens=left, begun=head)
         constrained = episode.settings.constrained
-        text = parse(grammar, head + answer.text)["thought"] if constrained else answer.text
-        text = text.strip()
-        return Wanted(numbered(self.subgoals + 1, text), text, answer)
+        text = (parse(grammar, head + answer.text)["thought"] if constrained else answer.text).strip()
+        return Subgoal(numbered(self.subgoals + 1, text), text, answer)
 
-    def _ask(self, user: str, grammar: Grammar) -> Asking[Answer | None]:
-        episode = self.episode
-        if not episode.affords(grammar, ROLE):
-            return None
-        prompt = conversation_prompt(episode.loaded(ROLE), self.turns, user)
-        answer = yield from episode.ask(prompt, grammar, role=ROLE, max_new_tokens=episode.left())
-        self.turns.append(Turn(user, answer.text))
+    def _ask(self, user: str, grammar: Grammar) -> Requests[Generation | None]:
+        prompt = conversation_prompt(self.episode.writer.model(ROLE), self.turns, user)
+        answer = yield from self.episode.ask(prompt, grammar, role=ROLE)
+        if answer is not None:
+            self.turns.append(Turn(user, answer.text))
         return answer
 
 
+def reads_memory(episode: Episode, role: str) -> bool:
+    """Whether a role's model is the embedded one and reads a memory, as it was trained to, instead of a conversation."""
+    return episode.writer.model(role).is_embedded and episode.world.memory is not None
+
+
+def first_subgoal() -> Grammar:
+    """The iterative planner's first text: ``Subgoal 1: ...``."""
+    return _format("subgoal").bind(N="1")
+
+
+def next_subgoal(number: int, most: int) -> Grammar:
+    """Its answer to the result of a subgoal: subgoal `number`, or that it stops; past `most` only that it stops."""
+    return _format("planner_iterative").bind(N=str(number) if number <= most else {})
+
+
+def whole_plan(most: int) -> Grammar:
+    """The onetime planner's text: up to `most` subgoals, numbered in order."""
+    plan = _format("planner_onetime")
+    rest = plan.bind(N=str(most), MORE={})
+    for number in range(most - 1, 0, -1):
+        rest = plan.bind(N=str(number), MORE=rest)
+    return rest
+
+
+def read_subgoal(text: str, number: int) -> str | None:
+    """The sentence of subgoal `number` in a text of the iterative planner; None if it stops.
+
+    Raises
+    ------
+    ActionError
+        The text is neither.
+    """
+    subgoal = parse(first_subgoal() if number == 1 else next_subgoal(number, number), text).get("subgoal")
+    return subgoal and subgoal.strip()
+
+
 def _free_subgoal(text: str) -> str | None:
-    """The subgoal in what a planner wrote without masks; None where it stops."""
+    """The subgoal in a planner's text without masks; None if it stops."""
     text = text.strip()
     return None if text.startswith(STOP.rstrip(".")) else _LABEL.sub("", text.removeprefix(KEEP), count=1)
 
 
-def reads_memory(episode: Episode, role: str) -> bool:
-    """Whether a role's model is the embedded one where that reads what it was trained on: a memory, no conversation."""
-    return episode.loaded(role).is_embedded and episode.memory is not None
+@cache
+def _format(name: str) -> Grammar:
+    return Grammar.from_lark(f"lumos/{name}")

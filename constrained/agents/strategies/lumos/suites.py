@@ -15,7 +15,7 @@ from constrained.environments.question.env import MEASURES, exact_match
 from constrained.environments.suite import Suite, Task
 from constrained.errors import ActionError
 
-_TRUTH = {"True": "yes", "False": "no"}  # what a comparison comes to, as questions are answered
+_TRUTH = {"True": "yes", "False": "no"}  # the value of a comparison -> the answer to a question
 
 
 class Unanswered(Exception):

@@ -1,4 +1,4 @@
-// The tabs beside the editor, and the keys.
+// The views beside the editor, one at a time, and the list of keys.
 import { byId } from "../dom.js";
 
 const NAMES = ["graph", "text", "next", "run"];

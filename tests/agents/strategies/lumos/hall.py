@@ -63,8 +63,8 @@ def played(rollout):
 def seen(asks, text):
     """An answer that keeps what was asked."""
 
-    def answer(ask):
-        asks.append(ask)
+    def answer(request):
+        asks.append(request)
         return text
 
     return answer

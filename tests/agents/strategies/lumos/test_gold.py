@@ -44,8 +44,8 @@ def rows(dataset, every):
 
 
 def noting(prompts, text):
-    def answer(ask):
-        prompts[ask.role] = ask.prompt + text
+    def answer(request):
+        prompts[request.role] = request.prompt + text
         return text
 
     return answer

@@ -25,7 +25,7 @@ def test_iterative_plans_grounds_and_plans_again_with_the_result():
         "No, I will keep planning. Subgoal 2: Be polite once more.", "bow",
     )))  # fmt: skip
     assert plan.success and plan.invalid == plan.misordered == 0
-    assert [ask.role for ask in asks] == ["planner", *3 * ["grounder"], "planner", "grounder"]
+    assert [request.role for request in asks] == ["planner", *3 * ["grounder"], "planner", "grounder"]
     assert [(s.subgoal, s.action, s.observation) for s in plan.steps] == [
         ("Subgoal 1: Make yourself seen.", "wave[hello; you]", "You wave[hello; you]."),
         ("Subgoal 1: Make yourself seen.", "bow", "You bow."),
@@ -60,7 +60,7 @@ def test_onetime_writes_the_plan_then_all_actions():
     asks = []
     texts = "Subgoal 1: Wave.; Subgoal 2: Bow twice.", "wave[a]", "; bow", "; wave[b]", "; bow"
     plan = answer_with(rollout("lumos_onetime"), *(seen(asks, text) for text in texts))
-    assert plan.success and [ask.role for ask in asks] == ["planner"] + 4 * ["grounder"]
+    assert plan.success and [request.role for request in asks] == ["planner"] + 4 * ["grounder"]
     assert asks[1].prompt.endswith("Subgoals to be grounded: Subgoal 1: Wave.; Subgoal 2: Bow twice.\n<|assistant|>\n")
     assert {s.subgoal for s in plan.steps} == {texts[0]}
 
@@ -68,7 +68,7 @@ def test_onetime_writes_the_plan_then_all_actions():
 def test_numbers_and_actions_are_right_by_construction():
     one = rollout("lumos")
     one.start()
-    may = one.ask.grammar.matcher
+    may = one.request.grammar.matcher
     assert may("Subgoal 1: a").is_complete
     for wrong in ("Subgoal 2: a", "Subgoal 10: a", "Yes, I will stop planning.", "wave[a]"):
         with pytest.raises(GrammarError):
