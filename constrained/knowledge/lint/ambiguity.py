@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 from constrained.automaton import positions
 from constrained.automaton.automaton import State
@@ -56,8 +57,8 @@ def ambiguous(knowledge: ActionKnowledge, outline: Outline) -> Iterator[Finding]
         yield Finding(
             "not-checked",
             f"not all actions were compared with each other: {error.message}",
-            "two of them may admit the same text without a warning here",
             "nothing, or bind fewer values for the check",
+            why="two of them may admit the same text without a warning here",
         )
 
 
@@ -167,7 +168,6 @@ def _same(where: str, first: str, second: str, text: str, outline: Outline) -> F
     return Finding(
         "ambiguous-actions",
         f"{where}, '{first}' and '{second}' can both be written `{text}`",
-        "the text doesn't tell which was meant, so what may follow either may come next, and a checker names only one",
         "word one of them differently, or join them into one rule",
         outline.span_of(second),
     )
@@ -177,8 +177,6 @@ def _prefix(where: str, first: str, second: str, text: str, outline: Outline) ->
     return Finding(
         "action-begins-another",
         f"{where}, `{text}` is a whole '{first}', and '{second}' begins with it",
-        "only where the model ends its text tells them apart; the masks allow both, but a model that ends early, or "
-        "late, means another action",
         f'close \'{first}\' with a character of its own, as in `"..." "." _STEP`, or word one of them differently',
         outline.span_of(second),
     )
@@ -198,8 +196,6 @@ def _open_ended(state: PathState, outline: Outline, work: _Work) -> Iterator[Fin
             yield Finding(
                 "open-ended-action",
                 f"`{_decoded(text)}` is a whole '{name}', and so is `{_decoded(longer)}`, which begins with it",
-                "only where the model ends its text tells them apart; the masks allow both, but a model that ends early "
-                "means another thing",
                 f'close the text with a character that can\'t stand in it, as in `"[" ... "]"`, in \'{name}\'',
                 outline.span_of(name),
             )
@@ -236,7 +232,7 @@ def distinct_bytes(*states: State) -> Iterator[int]:
 
 
 @lru_cache(maxsize=4096)
-def _byte_classes(sets: frozenset[tuple[CharSet, object]]) -> list[list[int]]:
+def _byte_classes(sets: frozenset[tuple[CharSet, tuple[Any, ...] | None]]) -> list[list[int]]:
     """The bytes that each of some character sets, read so far, continues with in the same way."""
     classes: dict[tuple, list[int]] = {}
     edges = [chars.edges(inside) for chars, inside in sets]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from constrained import html
 from constrained.automaton import Grammar
@@ -23,7 +25,7 @@ from constrained.limits import DEFAULT, Limits
 
 @dataclass
 class Checked:
-    """What is known of one file.
+    """One file with its findings.
 
     Attributes
     ----------
@@ -48,10 +50,10 @@ class Checked:
         """How many findings are errors, warnings or notes."""
         return sum(f.severity == severity for f in self.findings)
 
-    def line(self, place: SourceSpan | None) -> str:
-        """The line of the file that a place is on."""
+    def line(self, span: SourceSpan | None) -> str:
+        """The line of the file that a span begins on."""
         lines = self.text.split("\n")
-        return lines[place.line - 1] if place and 1 <= place.line <= len(lines) else ""
+        return lines[span.line - 1] if span and 1 <= span.line <= len(lines) else ""
 
     @property
     def counts(self) -> str:
@@ -59,7 +61,7 @@ class Checked:
         return ", ".join(counted(self.count(s), s) for s in SEVERITIES if self.count(s)) or "no findings"
 
     def _repr_html_(self) -> str:
-        rows = [
+        rows: list[list[str | int]] = [
             [
                 f"{f.span.line}:{f.span.column}" if f.span else "",
                 f"{html.badge(f.severity)} {html.code(f.code)}",
@@ -72,27 +74,27 @@ class Checked:
         table = html.table(["line", "", "what", "why", "fix"], rows) if rows else ""
         return html.output(html.paragraph(f"<strong>{html.plain(self.name)}</strong>: {self.counts}"), table)
 
-    def _excerpt(self, place: SourceSpan | None) -> str:
-        line = self.line(place)
-        if place is None or not line.strip():
+    def _excerpt(self, span: SourceSpan | None) -> str:
+        line = self.line(span)
+        if span is None or not line.strip():
             return ""
-        first = place.column - 1
-        return "<br>" + html.excerpt(line, first, max(first + 1, (place.end or 0) - 1))
+        first = span.column - 1
+        return "<br>" + html.excerpt(line, first, max(first + 1, (span.end or 0) - 1))
 
-    def _repr_pretty_(self, printer, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(f"Checked({self.name!r}: {self.counts})")
 
 
 def check_file(
-    text_or_path,
+    text_or_path: str | Path | Source,
     *,
     start: str = "start",
-    values: Mapping | None = None,
+    values: Mapping[str, Any] | None = None,
     tokens: unwritable.Tokens | None = None,
     tokenizer: str = "the tokenizer",
     limits: Limits = DEFAULT,
 ) -> Checked:
-    """Everything that is, or may be, wrong with a `.lark` file; raises nothing for what is in it.
+    """Find everything that is, or may be, wrong with a `.lark` file; nothing in it raises an error.
 
     Parameters
     ----------
@@ -108,160 +110,136 @@ def check_file(
     try:
         source = read_source(text_or_path, limits)
     except GrammarError as error:
-        hint = error.hint or "save it as UTF-8 text"
-        return Checked(
-            str(text_or_path), [Finding("unreadable", error.message, "nothing in it could be checked", hint)]
-        )
-    checked = Checked(source.name, text=source.text)
-    rules, slot_names, fault = _load(source, limits)
-    if isinstance(fault, LimitError):
-        checked.findings = [refused.refusal(fault, source)]
-        return checked
-    outline = read_outline(source, limits)
-    found = _Findings()
-    found.of(lambda: _as_written(source, outline, start))
-    if fault is not None:
-        found.of(lambda: refused.literals(outline))
-    if fault is not None and not refused.told(fault, found.all):
-        found.all.append(refused.refusal(fault, source, outline))
-    bound = False
-    if rules is not None and start in rules:
-        reached = outline.reachable(start)
-        found.of(lambda: _as_read(rules, outline, reached, start))
-        _build(checked, rules, slot_names, start, source, limits, found)
-        if checked.grammar is not None:
-            bound = _bind(checked, outline, values or {}, found)
-        if tokens is not None:
-            found.of(lambda: unwritable.unwritable(outline, reached, values or {}, tokens, tokenizer))
-            if bound and not found.errors:
-                found.of(
-                    lambda: unwritable.never_whole(
-                        checked.grammar, checked.knowledge, outline, tokens, tokenizer, start
-                    )
-                )
-    if checked.knowledge is not None:
-        found.of(lambda: actions.left_out(outline, checked.knowledge.graph, reached & productive_rules(rules), start))
-        found.of(lambda: actions.uncommented(outline, source.text, checked.knowledge.graph.actions, start))
-        if bound:
-            found.of(lambda: ambiguous(checked.knowledge, outline))
-    checked.findings = sorted(found.all, key=_order)
-    return checked
+        finding = Finding("unreadable", error.message, error.hint or "save it as UTF-8 text")
+        return Checked(str(text_or_path), [finding])
+    check = _Check(source, start, values or {}, limits)
+    check.run(tokens, tokenizer)
+    check.checked.findings.sort(key=_order)
+    return check.checked
 
 
-class _Findings:
-    """Findings as they are made; a check that costs too much is itself one."""
+class _Check:
+    """The check of one file: its text first, then its rules, then its actions, each as far as those before allow."""
 
-    def __init__(self):
-        self.all: list[Finding] = []
+    def __init__(self, source: Source, start: str, values: Mapping[str, Any], limits: Limits):
+        self.source, self.start, self.values, self.limits = source, start, values, limits
+        self.checked = Checked(source.name, text=source.text)
 
-    def of(self, lint) -> None:
-        """Add what `lint` yields."""
+    def run(self, tokens: unwritable.Tokens | None, tokenizer: str) -> None:
+        rules: dict[str, Rule] = {}
+        declared: frozenset[str] = frozenset()
+        fault: GrammarError | None = None
         try:
-            self.all.extend(lint())
+            rules, declared = read_lark(self.source, self.limits)
+        except LimitError as error:
+            self.add(refused.refusal(error, self.source))
+            return
+        except GrammarError as error:
+            fault = error
+        outline = read_outline(self.source, self.limits)
+        self.add_all(lambda: self.as_written(outline))
+        if fault is not None:
+            self.add_all(lambda: refused.literals(outline))
+            if not refused.reported(fault, self.checked.findings):
+                self.add(refused.refusal(fault, self.source, outline))
+        if self.start not in rules:
+            return
+        reached = outline.reachable(self.start)
+        self.add_all(lambda: self.as_read(rules, outline, reached))
+        grammar = self.build(rules, declared)
+        bound = self.bind(grammar, outline) if grammar is not None else False
+        grammar, knowledge = self.checked.grammar, self.checked.knowledge  # with the values, where they fit
+        if tokens is not None:
+            self.add_all(lambda: unwritable.unwritable(outline, reached, self.values, tokens, tokenizer))
+            if grammar is not None and bound and not self.has_errors:
+                self.add_all(lambda: unwritable.never_whole(grammar, knowledge, outline, tokens, tokenizer, self.start))
+        if knowledge is not None:
+            graph, productive = knowledge.graph, productive_rules(rules)
+            self.add_all(lambda: actions.left_out(outline, graph, reached & productive, self.start))
+            self.add_all(lambda: actions.uncommented(outline, self.source.text, graph.actions, self.start))
+            if bound:
+                self.add_all(lambda: ambiguous(knowledge, outline))
+
+    def add(self, finding: Finding) -> None:
+        self.checked.findings.append(finding)
+
+    def add_all(self, find: Callable[[], Iterable[Finding]]) -> None:
+        """Add the findings of `find`; if it costs too much, that is a finding itself."""
+        try:
+            self.checked.findings.extend(find())
         except (ConstrainedError, RecursionError) as error:
             message = getattr(error, "message", "groups are nested too deeply")
-            self.all.append(
-                Finding(
-                    "not-checked",
-                    f"part of the file was not checked: {message}",
-                    "there may be more to find",
-                    "make the file simpler",
-                )
-            )
+            self.add(Finding("not-checked", f"part of the file was not checked: {message}", "make the file simpler"))
 
     @property
-    def errors(self) -> bool:
-        return any(f.severity == ERROR for f in self.all)
+    def has_errors(self) -> bool:
+        return any(f.severity == ERROR for f in self.checked.findings)
 
+    def as_written(self, outline: Outline) -> Iterator[Finding]:
+        """What the text alone tells."""
+        start = self.start
+        for fault in outline.faults:
+            yield refused.syntax(fault, outline.source)
+        yield from names.undefined(outline)
+        yield from names.not_in_library(outline)
+        yield from names.defined_twice(outline)
+        yield from names.wrong_arguments(outline)
+        yield from names.unused_parameters(outline)
+        yield from names.repeated_alternatives(outline)
+        yield from names.priorities(outline)
+        yield from actions.missing_steps(outline, start)
+        if start in outline.by_name:
+            reached = outline.reachable(start)
+            yield from names.unused(outline, start)
+            yield from actions.unreachable(outline, start)
+            yield from unbounded.endless(outline, reached)
+            yield from productivity.matches_nothing(outline, reached)
+        elif start not in outline.guessed:
+            defined = [entry.name for entry in outline.definitions if entry.kind == RULE]
+            fix = f"write `{start}: {' | '.join(defined[:3]) or '...'}`"
+            fix += ", or check it with --start NAME" if defined else ""
+            yield Finding("no-start", f"there is no rule '{start}'", fix)
 
-def _load(source: Source, limits: Limits) -> tuple[dict[str, Rule] | None, frozenset[str], GrammarError | None]:
-    try:
-        rules, slot_names = read_lark(source, limits)
-        return rules, slot_names, None
-    except GrammarError as error:
-        return None, frozenset(), error
+    def as_read(self, rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
+        """What the rules tell, once they could be read."""
+        yield from productivity.never_finish(rules, outline, reached, self.start)
+        yield from productivity.only_empty(rules, outline, reached)
+        yield from unbounded.nesting(rules, outline, reached & productive_rules(rules))
 
-
-def _as_written(source: Source, outline: Outline, start: str) -> Iterator[Finding]:
-    """What the text alone says."""
-    for fault in outline.faults:
-        yield refused.syntax(fault, outline.source)
-    yield from names.undefined(outline)
-    yield from names.not_in_library(source, outline)
-    yield from names.defined_twice(outline)
-    yield from names.wrong_arguments(outline)
-    yield from names.unused_parameters(outline)
-    yield from names.repeated_alternatives(outline)
-    yield from names.priorities(outline)
-    yield from actions.missing_steps(outline, start)
-    if start in outline.by_name:
-        yield from names.unused(outline, start)
-        yield from actions.unreachable(outline, start)
-        reached = outline.reachable(start)
-        yield from unbounded.endless(source, outline, reached)
-        yield from productivity.matches_nothing(outline, reached)
-    elif start not in outline.guessed:
-        defined = [d.name for d in outline.definitions if d.kind == RULE]
-        yield Finding(
-            "no-start",
-            f"there is no rule '{start}'",
-            "it is where every text begins",
-            f"write `{start}: {' | '.join(defined[:3]) or '...'}`"
-            + (", or check it with --start NAME" if defined else ""),
-        )
-
-
-def _as_read(rules: dict[str, Rule], outline: Outline, reached: set[str], start: str) -> Iterator[Finding]:
-    """What the rules say, once lark has read them."""
-    yield from productivity.never_finish(rules, outline, reached, start)
-    yield from productivity.only_empty(rules, outline, reached)
-    yield from unbounded.nesting(rules, outline, reached & productive_rules(rules))
-
-
-def _build(checked: Checked, rules, slot_names, start: str, source: Source, limits: Limits, found: _Findings) -> None:
-    try:
-        checked.grammar = Grammar.from_rules(rules, slot_names, start, source, limits)
-        if STEP in slot_names:
-            checked.knowledge = ActionKnowledge.from_grammar(checked.grammar, source, start)
-    except GrammarError as error:
-        if not found.errors:  # else the cause is told of
-            found.all.append(refused.refusal(error, source))
-    except KnowledgeError as error:
-        found.all.append(
-            Finding(
-                "no-actions",
-                error.message.removeprefix(f"{source.name}: "),
-                "there is nothing an agent could do",
-                error.hint,
-            )
-        )
-
-
-def _bind(checked: Checked, outline: Outline, values: Mapping, found: _Findings) -> bool:
-    """Whether the slots could be bound to `values`."""
-    wrong = _Findings()
-    wrong.of(lambda: slots.bindings(checked.grammar, outline, values))
-    wrong.of(lambda: slots.without_key(outline, values))
-    if values and not wrong.errors:
+    def build(self, rules: dict[str, Rule], declared: frozenset[str]) -> Grammar | None:
+        """Build the grammar, and the knowledge if there are actions."""
+        checked, source = self.checked, self.source
         try:
-            checked.grammar = checked.grammar.bind(**values)
-            if not checked.grammar.unbound():
-                checked.grammar.automaton  # says whether any text is left
-            if checked.knowledge is not None:
-                checked.knowledge = checked.knowledge.bind(**values)
-        except ConstrainedError as error:
-            wrong.all.append(
-                Finding(
-                    "slot-without-values",
-                    error.message.split("\n", 1)[0],
-                    "the file can't be used with these values",
-                    error.hint or "bind other values",
-                )
-            )
-    found.all += wrong.all
-    return not wrong.errors
+            checked.grammar = Grammar.from_rules(rules, declared, self.start, source, self.limits)
+            if STEP in declared:
+                checked.knowledge = ActionKnowledge.from_grammar(checked.grammar, source, self.start)
+        except GrammarError as error:
+            if not self.has_errors:  # else the cause is reported already
+                self.add(refused.refusal(error, source))
+        except KnowledgeError as error:
+            message = error.message.removeprefix(f"{source.name}: ")
+            self.add(Finding("no-actions", message, error.hint or "let start name the actions that may come first"))
+        return checked.grammar
+
+    def bind(self, grammar: Grammar, outline: Outline) -> bool:
+        """Bind the slots to the values; whether that could be done."""
+        checked, before = self.checked, len(self.checked.findings)
+        self.add_all(lambda: slots.bindings(grammar, outline, self.values))
+        self.add_all(lambda: slots.without_key(outline, self.values))
+        if self.values and not any(f.severity == ERROR for f in checked.findings[before:]):
+            try:
+                checked.grammar = bound = grammar.bind(**self.values)
+                if not bound.unbound():
+                    _ = bound.automaton  # raises if these values leave no text
+                if checked.knowledge is not None:
+                    checked.knowledge = checked.knowledge.bind(**self.values)
+            except ConstrainedError as error:
+                message, fix = error.message.split("\n", 1)[0], error.hint or "bind other values"
+                why = "the file can't be used with these values"
+                self.add(Finding("slot-without-values", message, fix, why=why))
+        return not any(f.severity == ERROR for f in checked.findings[before:])
 
 
-def _order(finding: Finding) -> tuple:
+def _order(finding: Finding) -> tuple[int, int, int]:
     line, column = (finding.span.line, finding.span.column) if finding.span else (0, 0)
     return line, column, SEVERITIES.index(finding.severity)

@@ -1,60 +1,98 @@
-"""What a check finds: a code, a place, why it matters, and the fix."""
+"""What a check finds: a code, a source span, the reason why it matters, and a fix.
+
+To add a finding: name it in `KINDS`, yield it from the module of its topic, and call that in `check`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from constrained.grammar.source import SourceSpan
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 SEVERITIES = (ERROR, WARNING, NOTE)
 
-CODES: dict[str, str] = {
-    # what can't be read
-    "unreadable": ERROR,
-    "syntax": ERROR,
-    "refused": ERROR,
-    "limit": ERROR,
+
+@dataclass(frozen=True)
+class Kind:
+    """How severe a finding is, and what happens if nothing is changed."""
+
+    severity: str
+    why: str
+
+
+_NOT_LOADED = "the file can't be loaded"
+_WHERE_IT_ENDS = "only the end of the model's text tells them apart; the masks allow both, but a model that ends early"
+
+KINDS: dict[str, Kind] = {
+    # what can't be read (check, refused)
+    "unreadable": Kind(ERROR, "nothing in it could be checked"),
+    "syntax": Kind(ERROR, "the file can't be read as it stands"),
+    "refused": Kind(ERROR, _NOT_LOADED),
+    "limit": Kind(ERROR, _NOT_LOADED),
     # names
-    "undefined-rule": ERROR,
-    "defined-twice": ERROR,
-    "wrong-arguments": ERROR,
-    "no-start": ERROR,
-    "unused-rule": WARNING,
-    "unused-slot": WARNING,
-    "unused-parameter": WARNING,
-    "repeated-alternative": WARNING,
-    "priority-without-effect": NOTE,
-    # ways through
-    "never-finishes": ERROR,
-    "matches-nothing": ERROR,
-    "only-empty": WARNING,
-    # actions
-    "no-actions": ERROR,
-    "unreachable-action": WARNING,
-    "missing-step": WARNING,
-    "ambiguous-actions": WARNING,
-    "action-begins-another": WARNING,
-    "open-ended-action": NOTE,
-    "no-definition-comment": NOTE,
+    "undefined-rule": Kind(ERROR, "a file with an undefined name can't be loaded at all"),
+    "defined-twice": Kind(ERROR, "it is unclear which of them holds, so the file can't be loaded"),
+    "wrong-arguments": Kind(
+        ERROR, "a rule has no meaning without a value for each parameter; the file can't be loaded"
+    ),
+    "no-start": Kind(ERROR, "it is where every text begins"),
+    "unused-rule": Kind(WARNING, "it has no effect; often a name is misspelled where it should be used"),
+    "unused-slot": Kind(WARNING, "what is bound to it has no effect on what the agent may write"),
+    "unused-parameter": Kind(WARNING, "the argument given for it is lost: nothing ties it to what comes after"),
+    "repeated-alternative": Kind(WARNING, "the second has no effect; often something else was meant"),
+    "priority-without-effect": Kind(
+        NOTE, "a priority picks one reading of a text that has several; what may be written stays the same"
+    ),
+    # productivity
+    "never-finishes": Kind(ERROR, "every alternative that leads there is left out"),
+    "matches-nothing": Kind(ERROR, "every alternative that needs it is left out"),
+    "only-empty": Kind(WARNING, "it has no effect where it is used; often its text was forgotten"),
+    # actions, ambiguity
+    "no-actions": Kind(ERROR, "there is nothing an agent could do"),
+    "unreachable-action": Kind(WARNING, "the agent can never take it, and the prompt doesn't name it"),
+    "missing-step": Kind(WARNING, "both are then one text, and the environment is asked only after the second"),
+    "ambiguous-actions": Kind(
+        WARNING,
+        "the text doesn't tell which was meant, so what may follow either may come next, and a checker names only one",
+    ),
+    "action-begins-another": Kind(WARNING, f"{_WHERE_IT_ENDS}, or late, means another action"),
+    "open-ended-action": Kind(NOTE, f"{_WHERE_IT_ENDS} means another thing"),
+    "no-definition-comment": Kind(
+        NOTE, "the comment right above an action is its definition in the prompt; now models are told its bare name"
+    ),
     # slots
-    "unknown-slot": ERROR,
-    "slot-without-values": ERROR,
-    "slot-without-key": ERROR,
-    "empty-slot": NOTE,
-    # text
-    "endless-text": WARNING,
-    "endless-list": NOTE,
-    "unwritable-text": ERROR,
+    "unknown-slot": Kind(ERROR, "its values would be lost"),
+    "slot-without-values": Kind(
+        ERROR, "nothing can be written where it stands, so no text that passes there can be complete"
+    ),
+    "slot-without-key": Kind(
+        ERROR, "of its lists, the one that belongs to the argument after it is used; here is none"
+    ),
+    "empty-slot": Kind(NOTE, "what needs one of its values can't be written with these bindings"),
+    # unbounded, unwritable
+    "endless-text": Kind(
+        WARNING,
+        "a model that falls into repeating itself is never made to stop here: the text runs on until the token limit "
+        "cuts it off, unfinished",
+    ),
+    "endless-list": Kind(
+        NOTE, "one text can hold any number of these; only the token limit ends a model that doesn't stop"
+    ),
+    "unwritable-text": Kind(ERROR, "a model with this tokenizer can't write it: what needs it is never offered"),
     # the check itself
-    "not-checked": NOTE,
+    "not-checked": Kind(NOTE, "there may be more to find"),
 }
-"""Every code, and how severe what it names is."""
+"""Every finding by its code."""
+
+CODES = {code: kind.severity for code, kind in KINDS.items()}
+"""Every code, and how severe its findings are."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is, or may be, wrong with a file.
+    """Something that is, or may be, wrong with a file.
 
     Attributes
     ----------
@@ -62,27 +100,30 @@ class Finding:
         One of :data:`CODES`; stable, so that `--ignore` and CI can name it.
     message : str
         What was found.
-    why : str
-        What happens if it stays.
     fix : str
         What to write instead.
     span : SourceSpan or None
-        None where it is about the file as a whole.
+        None if it is about the file as a whole.
+    why : str
+        What happens if nothing is changed; by default as `KINDS` says.
     """
 
     code: str
     message: str
-    why: str
     fix: str
     span: SourceSpan | None = None
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "why", self.why or KINDS[self.code].why)
 
     @property
     def severity(self) -> str:
         """ "error", "warning" or "note"."""
-        return CODES[self.code]
+        return KINDS[self.code].severity
 
-    def to_dict(self, name: str, context: str) -> dict:
-        """Plain data for JSON; `name` is the file's, `context` the line that it is on."""
+    def to_dict(self, name: str, context: str) -> dict[str, Any]:
+        """Plain data for JSON; `name` is the file's, `context` the line that the finding is on."""
         return {
             "code": self.code,
             "severity": self.severity,

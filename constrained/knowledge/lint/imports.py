@@ -7,32 +7,27 @@ from pathlib import Path
 import lark
 
 from constrained.errors import GrammarError
-from constrained.grammar.lark_outline import Outline, read_outline
-from constrained.grammar.source import SHIPPED, Source, read_source
+from constrained.grammar.lark_outline import IMPORT, Outline, OutlineEntry, read_outline
+from constrained.grammar.source import SHIPPED, read_source
 
 _STANDARD = Path(lark.__file__).parent / "grammars"
 
 
-def library(source: Source, dotted: str) -> tuple[Source, Outline] | None:
-    """The file that an import's path, its last name aside, stands for; None if it can't be read.
-
-    Parameters
-    ----------
-    source : Source
-        The importing file.
-    dotted : str
-        As `Definition.library` has it.
-    """
-    path = dotted.lstrip(".").split(".")[:-1]
-    beside = [source.path.parent] if source.path else []
-    for folder in beside if dotted.startswith(".") else [SHIPPED, _STANDARD]:
+def library(outline: Outline, imported: OutlineEntry) -> Outline | None:
+    """The outline of the file that an import names; None if it can't be read, or `imported` is no import."""
+    path = imported.library.lstrip(".").split(".")[:-1]
+    if imported.kind != IMPORT or not path:
+        return None
+    folders = [SHIPPED, _STANDARD]
+    if imported.library.startswith("."):
+        folders = [outline.source.path.parent] if outline.source.path else []
+    for folder in folders:
         file = folder.joinpath(*path).with_suffix(".lark")
-        if path and file.is_file():
+        if file.is_file():
             try:
-                found = read_source(file)
+                found = read_outline(read_source(file))
             except GrammarError:
-                return None  # told of by the loader
-            outline = read_outline(found)
-            outline.ignored.clear()  # an import brings no %ignore
-            return found, outline
+                return None  # the loader reports it
+            found.ignored.clear()  # an import brings no %ignore
+            return found
     return None

@@ -1,4 +1,4 @@
-"""Names that lead nowhere, or that nothing leads to."""
+"""Names that are undefined, defined twice, unused or used wrongly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from constrained.grammar.lark_outline import (
     spelled,
 )
 from constrained.grammar.lark_syntax import Name
-from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.imports import library
 
@@ -30,55 +29,41 @@ def undefined(outline: Outline) -> Iterator[Finding]:
     known = {*outline.by_name, *outline.guessed}
     told: set[str] = set()
     for name, params in _all_uses(outline):
-        text = name.text
-        word = outline.word(name)
-        if text in known and word == text or text in params or word in told:
+        word, span = outline.word(name), outline.span(name)
+        if (name.text in known and word == name.text) or name.text in params or word in told:
             continue
         told.add(word)
-        if word != text:
-            yield _mixed(word, outline.span(name))
-            continue
-        yield Finding(
-            "undefined-rule",
-            f"'{text}' is used, but defined nowhere",
-            "a file with an undefined name can't be loaded at all",
-            _define(text, [*known, *params]),
-            outline.span(name),
-        )
+        if word == name.text:
+            fix = _define(word, [*known, *params])
+            yield Finding("undefined-rule", f"'{word}' is used, but defined nowhere", fix, span)
+        else:
+            yield Finding(
+                "syntax",
+                f"the name '{word}' is neither a rule's nor a terminal's",
+                f"rules are lower case ({word.lower()}), terminals upper case ({word.upper()})",
+                replace(span, end_column=span.column + len(word)),
+                why="it is read as several names side by side",
+            )
 
 
-def _mixed(word: str, span: SourceSpan) -> Finding:
-    """Of a name in mixed case, which lark reads as several names side by side."""
-    return Finding(
-        "syntax",
-        f"the name '{word}' is neither a rule's nor a terminal's",
-        "it is read as several names side by side",
-        f"rules are lower case ({word.lower()}), terminals upper case ({word.upper()})",
-        replace(span, end_column=span.column + len(word)),
-    )
-
-
-def not_in_library(source: Source, outline: Outline) -> Iterator[Finding]:
+def not_in_library(outline: Outline) -> Iterator[Finding]:
     """Imports of names that the file they are imported from doesn't define."""
     for definition in outline.definitions:
-        if definition.kind != IMPORT:
-            continue
-        found = library(source, definition.library)
+        there = library(outline, definition)
         name = definition.library.split(".")[-1]
-        if found is None or name in found[1].by_name or found[1].faults:
+        if there is None or name in there.by_name or there.faults:
             continue
-        there = found[0].name
-        near = get_close_matches(name, found[1].by_name, 1, 0.6)
+        near = get_close_matches(name, there.by_name, 1, 0.6)
         yield Finding(
             "undefined-rule",
-            f"'{name}' is imported from {there}, which doesn't define it",
-            "a file with an undefined name can't be loaded at all",
-            f"did you mean '{near[0]}'?" if near else f"import one of: {', '.join(sorted(found[1].by_name))}",
+            f"'{name}' is imported from {there.source.name}, which doesn't define it",
+            f"did you mean '{near[0]}'?" if near else f"import one of: {', '.join(sorted(there.by_name))}",
             definition.span,
         )
 
 
 def _all_uses(outline: Outline) -> Iterator[tuple[Name, tuple[str, ...]]]:
+    """Every name used, with the parameters of the definition that it stands in."""
     for definition in outline.definitions:
         for name in names_in(definition.options):
             yield name, definition.params
@@ -88,6 +73,7 @@ def _all_uses(outline: Outline) -> Iterator[tuple[Name, tuple[str, ...]]]:
 
 
 def _define(name: str, known: Iterable[str]) -> str:
+    """The fix for an undefined name."""
     if name == STEP:
         return "declare it: `%declare _STEP`"
     same_kind = [k for k in known if k.isupper() == name.isupper()]
@@ -107,12 +93,11 @@ def defined_twice(outline: Outline) -> Iterator[Finding]:
         plain = [d for d in found if d.how == "define"]
         for again in plain[1:]:
             if again.kind == IMPORT and again.library == plain[0].library:
-                continue  # the same thing
+                continue  # the same import twice
             what = "imported and defined" if IMPORT in (plain[0].kind, again.kind) else "defined"
             yield Finding(
                 "defined-twice",
                 f"'{name}' is {what} more than once; first on line {plain[0].span.line}",
-                "which of them holds can't be told, so the file can't be loaded",
                 "keep one; or say what the second does: `%override` takes the first's place, `%extend` adds to it",
                 again.span,
             )
@@ -120,18 +105,18 @@ def defined_twice(outline: Outline) -> Iterator[Finding]:
 
 def wrong_arguments(outline: Outline) -> Iterator[Finding]:
     """Templates used with another number of arguments than they have parameters."""
-    params = {d.name: d.params for d in outline.definitions if d.kind == RULE and d.options is not None}
+    templates = {d.name: d for d in reversed(outline.definitions) if d.kind == RULE and d.options is not None}
     for definition in outline.definitions:
         for name in names_in(definition.options):
-            wanted, count = params.get(name.text), len(name.args or ())
-            if name.text in definition.params or wanted is None or count == len(wanted):
+            template, count = templates.get(name.text), len(name.args or ())
+            if name.text in definition.params or template is None or count == len(template.params):
                 continue
-            shape = f"{name.text}{{{', '.join(wanted)}}}" if wanted else name.text
+            params = template.params
+            usage = f"{name.text}{{{', '.join(params)}}}" if params else name.text
             yield Finding(
                 "wrong-arguments",
-                f"'{name.text}' takes {_count(len(wanted))}, here it is given {count or 'none'}",
-                "without a value for each parameter the rule has no meaning, and the file can't be loaded",
-                f"write it as it is defined on line {outline.span_of(name.text).line}: `{shape}`",
+                f"'{name.text}' takes {_count(len(params))}, here it is given {count or 'none'}",
+                f"write it as it is defined on line {template.span.line}: `{usage}`",
                 outline.span(name),
             )
 
@@ -149,15 +134,14 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
     imports = any(d.kind == IMPORT for d in outline.definitions)
     for name, found in outline.by_name.items():
         first = found[0]
-        if name in reached or name == STEP or imports and first.how == "override":
+        if name in reached or name == STEP or (imports and first.how == "override"):
             continue  # %override reaches into what was imported
         if first.kind == IMPORT and _slot_elsewhere(outline, first):
-            continue  # imported by name so that it can be bound by it
+            continue  # imported by name, so that it can be bound
         if first.kind == SLOT:
             yield Finding(
                 "unused-slot",
                 f"slot {name} is declared, but nothing uses it",
-                "whatever is bound to it has no effect on what the agent may write",
                 f"use it where its values belong, or take {name} out of the %declare",
                 first.span,
             )
@@ -167,9 +151,9 @@ def unused(outline: Outline, start: str) -> Iterator[Finding]:
 
 def _slot_elsewhere(outline: Outline, imported: OutlineEntry) -> bool:
     """Whether what is imported is a slot, which rules imported from the same file may use."""
-    found = library(outline.source, imported.library)
-    there = found[1].by_name.get(imported.library.split(".")[-1], ()) if found else ()
-    return any(definition.kind == SLOT for definition in there)
+    there = library(outline, imported)
+    entries = there.by_name.get(imported.library.split(".")[-1], ()) if there else ()
+    return any(entry.kind == SLOT for entry in entries)
 
 
 def _unused(outline: Outline, definition: OutlineEntry, start: str) -> Finding:
@@ -180,7 +164,6 @@ def _unused(outline: Outline, definition: OutlineEntry, start: str) -> Finding:
     return Finding(
         "unused-rule",
         f"{kind} '{name}' can't be reached from '{start}'{by}",
-        "it has no effect; often a name is misspelled where it should be used",
         f"use '{name}' in a rule that '{start}' leads to, or delete it",
         definition.span,
     )
@@ -192,7 +175,7 @@ def holds_step(definition: OutlineEntry) -> bool:
 
 
 def unused_parameters(outline: Outline) -> Iterator[Finding]:
-    """Template parameters that the rule never writes, and that no slot before them takes as its key."""
+    """Template parameters that the rule never writes, and that are no slot's key."""
     keys = _key_parameters(outline)
     for definition in outline.definitions:
         used = {name.text for name in names_in(definition.options)}
@@ -201,14 +184,13 @@ def unused_parameters(outline: Outline) -> Iterator[Finding]:
                 yield Finding(
                     "unused-parameter",
                     f"parameter '{param}' of '{definition.name}' is never used",
-                    "what is handed over for it is lost: nothing ties it to what comes after",
                     f"write {param} where its value belongs, or take it out here and wherever '{definition.name}' is used",
                     definition.in_head(rf"\b{param}\b"),
                 )
 
 
 def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
-    """(template, number of the parameter) that a slot is followed by in some use: it picks the slot's values."""
+    """(template, number of the parameter) right after a slot in some use: such a parameter picks the slot's values."""
     out = set()
     for definition in outline.definitions:
         for name in names_in(definition.options):
@@ -219,7 +201,7 @@ def _key_parameters(outline: Outline) -> set[tuple[str, int]]:
 
 
 def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
-    """Alternatives that stand twice in one choice."""
+    """Alternatives that occur twice in one choice."""
     for definition in outline.definitions:
         for options in choices_in(definition.options):
             seen: set[str] = set()
@@ -229,7 +211,6 @@ def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
                     yield Finding(
                         "repeated-alternative",
                         f"the alternative {text} stands twice in '{definition.name}'",
-                        "the second has no effect; often something else was meant",
                         "change it, or delete it",
                         outline.span(first_of(items[0])),
                     )
@@ -237,14 +218,13 @@ def repeated_alternatives(outline: Outline) -> Iterator[Finding]:
 
 
 def priorities(outline: Outline) -> Iterator[Finding]:
-    """Priorities, which choose between parses and so say nothing about texts."""
+    """Priorities: they choose between parses of a text, and don't change which texts there are."""
     for definition in outline.definitions:
         priority = definition.in_head(r"[+-]?\d+\s*$") if "." in definition.head else None
         if priority is not None:
             yield Finding(
                 "priority-without-effect",
                 f"the priority of '{definition.name}' has no effect here",
-                "a priority picks one reading of a text that has several; what may be written stays the same",
                 "leave the dot and the number out, unless lark parses with this file, too",
                 priority,
             )

@@ -1,21 +1,35 @@
-"""Rules that no text completes, and rules that only the empty text does."""
+"""Rules that no text completes, rules that only the empty text completes, and patterns that match nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from constrained.grammar import STEP
-from constrained.grammar import nodes as n
 from constrained.grammar.analysis import components, productive_rules, shortest_cycle
 from constrained.grammar.lark_outline import Outline, items_in
 from constrained.grammar.lark_syntax import Quoted
-from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.nodes import (
+    EMPTY,
+    NEVER,
+    Alt,
+    Call,
+    Choices,
+    Node,
+    Repeat,
+    Rule,
+    Seq,
+    Slot,
+    children,
+    find,
+    walk,
+)
 from constrained.grammar.source import SourceSpan
+from constrained.grammar.traverse import least_fixpoint, rule_bodies
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 
 _ROUNDS = 20
-"""Cycles behind each other that are told of at once; the others once those are mended."""
+"""Cycles behind each other that are reported at once; the others when those are fixed."""
 
 
 def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], start: str) -> Iterator[Finding]:
@@ -23,91 +37,85 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
 
     `rules` are as they were read: not trimmed.
     """
-    good = productive_rules(rules)
+    productive = productive_rules(rules)
     told: set[str] = set()
     for _ in range(_ROUNDS):
-        assumed = {name: Rule(name, n.EMPTY) if name in told else rule for name, rule in rules.items()}
+        # what comes behind a cycle that was reported is looked at as if that cycle were fixed
+        assumed = {name: Rule(name, EMPTY) if name in told else rule for name, rule in rules.items()}
         bad = reached.intersection(rules) - productive_rules(assumed) - told
-        calls = {name: [c for c in _calls(rules[name].body) if c in bad] for name in outline.by_name if name in bad}
-        # what leads to no other component can't blame it
+        calls = {
+            name: [call.rule for call in find(rules[name].body, Call) if call.rule in bad]
+            for name in outline.by_name
+            if name in bad
+        }
+        # a component that leads to another one isn't the cause
         causes = [found for found in components(calls) if all(c in found for name in found for c in calls[name])]
         if not causes:
             return
         for found in causes:
             told.update(found)
-            first = min(found, key=lambda name: outline.span_of(name).line)
-            if not _matches_nothing(rules[first].body):
-                yield _finding(shortest_cycle(first, calls), rules, good, start, outline.span_of(first))
+            spans = {name: span for name in found if (span := outline.span_of(name))}
+            first = min(spans, key=lambda name: spans[name].line)
+            if not any(part is NEVER or (isinstance(part, Alt) and not part.items) for part in walk(rules[first].body)):
+                yield _never_finishes(shortest_cycle(first, calls), rules, start in productive, start, spans[first])
 
 
-def _finding(cycle: list[str], rules: dict[str, Rule], good: set[str], start: str, place: SourceSpan) -> Finding:
-    round_trip = " -> ".join([*cycle, cycle[0]])
-    is_action = any(_has_step(rules[name].body) for name in cycle)
-    if start not in good:
+def _never_finishes(
+    cycle: Sequence[str], rules: Mapping[str, Rule], start_finishes: bool, start: str, span: SourceSpan
+) -> Finding:
+    first = cycle[0]
+    is_action = any(slot.name == STEP for name in cycle for slot in find(rules[name].body, Slot))
+    if start_finishes:
+        why = f"a text that enters '{first}' could never be complete, so every alternative that leads there is left out"
+    else:
         lost = "no plan can ever be over" if is_action else "no text can ever be complete"
         why = f"{lost}, so nothing can be generated: the grammar is refused"
-    else:
-        why = f"a text that enters '{cycle[0]}' could never be complete, so every alternative that leads there is left out"
     fix = (
         "let one of them end: an action without _STEP, or an optional rest, as in `_STEP [...]`"
         if is_action
-        else f"give it a way out: an alternative of '{cycle[0]}' that doesn't come back, or make the part that does optional"
+        else f"give it a way out: an alternative of '{first}' that doesn't come back, or make the part that does optional"
     )
-    return Finding("never-finishes", f"'{cycle[0]}' can never be finished: {round_trip}", why, fix, place)
+    circle = " -> ".join([*cycle, first])
+    return Finding("never-finishes", f"'{first}' can never be finished: {circle}", fix, span, why)
 
 
-def only_empty(rules: dict[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
-    """Rules that are used but that nothing is ever written by."""
-    writing: set[str] = set()
-    grew = True
-    while grew:
-        new = {name for name, rule in rules.items() if name not in writing and _writes(rule.body, writing)}
-        grew = bool(new)
-        writing |= new
-    for name in productive_rules(rules) - writing:
-        place = outline.span_of(name)
-        if name in reached and place is not None and not rules[name].params:
+def only_empty(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
+    """Rules that are used but never write any text."""
+    writes = least_fixpoint(rule_bodies(rules), lambda name, found: _writes(rules[name].body, found), False)
+    for name in productive_rules(dict(rules)):
+        span = outline.span_of(name)
+        if not writes[name] and name in reached and span is not None and not rules[name].params:
             yield Finding(
                 "only-empty",
                 f"'{name}' only ever stands for the empty text",
-                "it has no effect where it is used; often its text was forgotten",
                 f"write what it should read, or delete '{name}' and its uses",
-                place,
+                span,
             )
 
 
-def _writes(node: Node, writing: set[str]) -> bool:
-    if isinstance(node, n.Call):
-        return node.rule in writing or any(_writes(arg, writing) for arg in node.args)
-    if isinstance(node, (n.Seq, n.Alt, n.Repeat)):
-        return any(_writes(item, writing) for item in n.children(node))
-    return not isinstance(node, n.Choices) or any(node.values)
-
-
-def _calls(node: Node) -> Iterator[str]:
-    return (part.rule for part in n.walk(node) if isinstance(part, n.Call))
-
-
-def _has_step(node: Node) -> bool:
-    return any(isinstance(part, n.Slot) and part.name == STEP for part in n.walk(node))
-
-
-def _matches_nothing(node: Node) -> bool:
-    """Told of by `matches-nothing`, at the pattern itself."""
-    return any(part is n.NEVER or isinstance(part, n.Alt) and not part.items for part in n.walk(node))
+def _writes(node: Node, rules: Mapping[str, bool]) -> bool:
+    """Whether `node` may read some text; `rules` says which rules do."""
+    match node:
+        case Call():
+            return rules[node.rule] or any(_writes(arg, rules) for arg in node.args)
+        case Seq() | Alt() | Repeat():
+            return any(_writes(item, rules) for item in children(node))
+        case Choices():
+            return any(node.values)
+    return True
 
 
 def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
     """Regular expressions that no text matches."""
-    for definition in outline.definitions:
-        if definition.name not in reached:
+    for entry in outline.definitions:
+        if entry.name not in reached:
             continue
-        for item in items_in(definition.options):
+        for item in items_in(entry.options):
             if isinstance(item, Quoted) and item.text[0] == "/" and not productive_rules({"": Rule("", node_of(item))}):
                 yield Finding(
                     "matches-nothing",
                     f"no text matches {item.text}",
-                    f"'{definition.name}' can't be written where it stands, and every alternative that needs it is left out",
                     "correct the pattern: a character must be in all of the sets that it is asked to be in",
                     outline.span(item),
+                    why=f"'{entry.name}' can't be written where it stands, and every alternative that needs it is left out",
                 )

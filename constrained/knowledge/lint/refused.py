@@ -1,4 +1,4 @@
-"""The loader's errors as findings."""
+"""What the loader refuses, as findings: its errors, and all literals that it would stop at."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from constrained.errors import GrammarError, LimitError
-from constrained.grammar import nodes as n
 from constrained.grammar.lark_literals import Fault, literal_node, range_node
 from constrained.grammar.lark_outline import IMPORT, Outline, items_in
 from constrained.grammar.lark_syntax import Quoted, Range
+from constrained.grammar.nodes import EMPTY, Node
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.lint.finding import ERROR, Finding
 from constrained.limits import DEFAULT
 
 
 def syntax(fault: GrammarError, source: Source) -> Finding:
-    """Of a statement that doesn't parse."""
+    """The finding for a statement that doesn't parse."""
     hint = fault.hint or "a rule is written `name: ...`, a terminal `NAME: ...`"
-    return Finding("syntax", _bare(fault), "the file can't be read as it stands", hint, _span(source, fault))
+    return Finding("syntax", _bare(fault), hint, _span(source, fault))
 
 
 def refusal(fault: GrammarError, source: Source, outline: Outline | None = None) -> Finding:
-    """Of a file that parses, but can't be loaded: the file itself, or one that it imports."""
-    code = "limit" if isinstance(fault, LimitError) else "refused"
-    message, place = _bare(fault), None
+    """The finding for a file that parses, but can't be loaded; the error may be in a file that it imports."""
+    message, span = _bare(fault), None
     if fault.line is not None and fault.source == source.name:
-        place = _span(source, fault)
+        span = _span(source, fault)
     elif fault.line is not None:
         message = f"{fault.source}:{fault.line}:{fault.column}: {message}"
-        place = _import_of(Path(fault.source).stem, outline) if outline else None
-    return Finding(code, message, "the file can't be loaded", fault.hint or "write it another way", place)
+        stem = Path(fault.source or "").stem
+        imports = [e for e in outline.definitions if e.kind == IMPORT] if outline else []
+        span = next((entry.span for entry in imports if entry.library.split(".")[-2] == stem), None)
+    code = "limit" if isinstance(fault, LimitError) else "refused"
+    return Finding(code, message, fault.hint or "write it another way", span)
 
 
-def told(fault: GrammarError, findings: Iterable[Finding]) -> bool:
+def reported(fault: GrammarError, findings: Iterable[Finding]) -> bool:
     """Whether the loader's error is among the findings already."""
     errors = [f for f in findings if f.severity == ERROR]
     quoted = {name for f in errors for name in re.findall(r"'(\w+)'", f.message)}
@@ -47,20 +49,28 @@ def _span(source: Source, fault: GrammarError) -> SourceSpan:
     return SourceSpan(source, line, column, line, column)
 
 
-def _import_of(stem: str, outline: Outline) -> SourceSpan | None:
-    """Where something is imported from a file of this name."""
-    found = (d.span for d in outline.definitions if d.kind == IMPORT and d.library.split(".")[-2] == stem)
-    return next(found, None)
-
-
 def _bare(fault: GrammarError) -> str:
-    """A loader's message without the place, the line and the caret, which a finding has of its own."""
+    """A loader's message without its place, line and caret: a finding has a span instead."""
     first = fault.message.split("\n", 1)[0]
     return re.sub(r"^\S*:\d+:\d+: ", "", first)
 
 
-def node_of(item: Quoted | Range) -> n.Node:
-    """What a literal stands for; the empty text if it can't be read, which `literals` tells of.
+def literals(outline: Outline) -> Iterator[Finding]:
+    """All literals that the loader would stop at; it names only the first."""
+    for entry in outline.definitions:
+        for item in items_in(entry.options):
+            if isinstance(item, (Quoted, Range)):
+                try:
+                    _read(item)
+                except Fault as fault:
+                    hint = fault.hint or "write it another way"
+                    yield Finding("refused", fault.message, hint, outline.source.span(item.at + fault.offset))
+                except GrammarError:
+                    pass  # a limit, which the loader reports
+
+
+def node_of(item: Quoted | Range) -> Node:
+    """The node of a literal; the empty text if it can't be read, which `literals` reports.
 
     Raises
     ------
@@ -70,29 +80,8 @@ def node_of(item: Quoted | Range) -> n.Node:
     try:
         return _read(item)
     except (Fault, GrammarError):
-        return n.EMPTY
+        return EMPTY
 
 
-def literals(outline: Outline) -> Iterator[Finding]:
-    """All that the loader would stop at, were it not for the first of them."""
-    for definition in outline.definitions:
-        for item in items_in(definition.options):
-            if not isinstance(item, (Quoted, Range)):
-                continue
-            try:
-                _read(item)
-            except Fault as fault:
-                hint = fault.hint or "write it another way"
-                yield Finding(
-                    "refused",
-                    fault.message,
-                    "the file can't be loaded",
-                    hint,
-                    outline.source.span(item.at + fault.offset),
-                )
-            except GrammarError:
-                pass  # a limit: the loader's affair
-
-
-def _read(item: Quoted | Range) -> n.Node:
+def _read(item: Quoted | Range) -> Node:
     return range_node(item) if isinstance(item, Range) else literal_node(item, DEFAULT)

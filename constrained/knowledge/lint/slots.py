@@ -1,9 +1,10 @@
-"""Slots: what is bound to them, and what they are bound by."""
+"""Slots: the values bound to them, and their keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from constrained.automaton import Grammar
 from constrained.errors import GrammarError
@@ -13,8 +14,8 @@ from constrained.grammar.lark_outline import Outline, names_in
 from constrained.knowledge.lint.finding import Finding
 
 
-def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Finding]:
-    """What is wrong with the `values` that slots are to be bound to; nothing if there are none."""
+def bindings(grammar: Grammar, outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is wrong with the `values` that the slots are to be bound to, if any are given."""
     if not values:
         return
     declared = {name for name in outline.declared if name != STEP}
@@ -24,7 +25,6 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
             yield Finding(
                 "unknown-slot",
                 f"there is no slot {name} to bind",
-                "its values would be lost",
                 f"did you mean {near[0]}?"
                 if near
                 else f"`%declare {name}` and use it, or bind one of: {', '.join(sorted(declared)) or 'none'}",
@@ -37,7 +37,6 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
             yield Finding(
                 "empty-slot",
                 f"slot {name} is bound to nothing",
-                "what needs one of its values can't be written with these bindings",
                 "nothing, if nothing is there; else bind its values",
                 outline.declared[name],
             )
@@ -50,27 +49,26 @@ def bindings(grammar: Grammar, outline: Outline, values: Mapping) -> Iterator[Fi
 
 
 def _without(name: str, outline: Outline, what: str, fix: str) -> Finding:
-    why = "nothing can be written where it stands, so no text that passes there can be complete"
-    return Finding("slot-without-values", f"slot {name}: {what}", why, fix, outline.declared.get(name))
+    return Finding("slot-without-values", f"slot {name}: {what}", fix, outline.declared.get(name))
 
 
 def _used(grammar: Grammar, name: str) -> bool:
     return any(isinstance(p, n.Slot) and p.name == name for r in grammar.rules.values() for p in n.walk(r.body))
 
 
-def without_key(outline: Outline, values: Mapping) -> Iterator[Finding]:
+def without_key(outline: Outline, values: Mapping[str, Any]) -> Iterator[Finding]:
     """Slots with lists by key, where no template argument follows that could be the key."""
-    keyed = {name for name, value in values.items() if isinstance(value, Mapping) and value}
+    by_key = {name for name, value in values.items() if isinstance(value, Mapping) and value}
     for definition in outline.definitions:
-        followed = set()
-        for item in names_in(definition.options):
-            followed.update(id(arg) for arg in (item.args or ())[:-1])
-            if item.text in keyed and id(item) not in followed:
-                name = item.text
+        with_key: set[int] = set()  # arguments (by identity) that another one follows
+        for name in names_in(definition.options):
+            with_key.update(id(arg) for arg in (name.args or ())[:-1])
+            if name.text in by_key and id(name) not in with_key:
+                slot = name.text
                 yield Finding(
                     "slot-without-key",
-                    f"slot {name} has values by key, but nothing after it says which key",
-                    f"of {name}'s lists the one is meant that belongs to the argument after it; here there is none",
-                    f"hand it to a template, its key behind it: `rule{{{name}, r}}`; or bind {name} to one list",
-                    outline.span(item),
+                    f"slot {slot} has values by key, but nothing after it says which key",
+                    f"hand it to a template, its key behind it: `rule{{{slot}, r}}`; or bind {slot} to one list",
+                    outline.span(name),
+                    why=f"of {slot}'s lists, the one that belongs to the argument after it is used; here there is none",
                 )

@@ -1,155 +1,147 @@
 """Text that a tokenizer has no tokens for.
 
-A text is written token by token, and a token may begin before a literal and end after it. So a
-literal counts as unwritable only if no tokens cover it, however they are laid over its ends.
+A text is written token by token, and a token may begin before a literal and end after it. So a literal counts as
+unwritable only if no tokens cover it, however they overlap its ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import Any
 
 from constrained.automaton import Grammar, Vocabulary, compile_grammar
 from constrained.errors import VocabularyError
-from constrained.grammar import nodes as n
 from constrained.grammar.lark_outline import Outline, items_in
 from constrained.grammar.lark_syntax import Quoted, Range
+from constrained.grammar.nodes import Chars, Choices, Literal, Node, walk
 from constrained.grammar.source import SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 from constrained.knowledge.unordered import UnorderedActions
 
-_WHY = "a model with this tokenizer can't write it: whatever needs it is never offered"
-_LOOKED_AT = 2000
+_TRIED = 2000
 """Characters of a set that are tried before it counts as writable."""
 
 
 class Tokens:
-    """What a vocabulary's tokens can cover."""
+    """What a vocabulary's tokens can cover.
+
+    Attributes
+    ----------
+    all_bytes : bool
+        Every byte is a token, so every text can be written.
+    """
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
-        self._whole = set(vocabulary.sorted_tokens)
-        self._longest = max(map(len, self._whole), default=0)
-        self.all_bytes = all(bytes((b,)) in self._whole for b in range(256))
-        self._joined: bytes | None = None
-        self._heads: set[bytes] | None = None
-        self._tails: set[bytes] | None = None
+        self._tokens = set(vocabulary.sorted_tokens)
+        self._longest = max(map(len, self._tokens), default=0)
+        self.all_bytes = all(bytes((b,)) in self._tokens for b in range(256))
 
     def gap(self, data: bytes) -> int | None:
-        """How many bytes of `data` tokens can cover, if not all; None if they can."""
-        if self.all_bytes or not data or self._within(data):
+        """How many bytes of `data` tokens can cover from its beginning; None if all."""
+        if self.all_bytes or not data or data in self._joined:
             return None
-        heads, tails = self._ends()
-        reached = {0} | {i for i in range(1, min(len(data), self._longest)) if data[:i] in tails}
+        reached = {0} | {i for i in range(1, min(len(data), self._longest)) if data[:i] in self._tails}
         for at in range(len(data)):
             if at not in reached:
                 continue
-            if data[at:] in heads:
+            if data[at:] in self._heads:
                 return None
             for end in range(at + 1, min(len(data), at + self._longest) + 1):
-                if data[at:end] in self._whole:
+                if data[at:end] in self._tokens:
                     reached.add(end)
         return None if len(data) in reached else max(reached)
 
-    def _within(self, data: bytes) -> bool:
-        """Whether one token holds all of `data`."""
-        if self._joined is None:
-            # 0xFF is in no UTF-8 text, so nothing is found across two tokens
-            self._joined = b"\xff".join(self._whole)
-        return data in self._joined
+    @cached_property
+    def _joined(self) -> bytes:
+        """All tokens with a byte between them that is in no UTF-8 text."""
+        return b"\xff".join(self._tokens)
 
-    def _ends(self) -> tuple[set[bytes], set[bytes]]:
-        if self._heads is None or self._tails is None:
-            self._heads = {t[:i] for t in self._whole for i in range(1, len(t))}
-            self._tails = {t[i:] for t in self._whole for i in range(1, len(t))}
-        return self._heads, self._tails
+    @cached_property
+    def _heads(self) -> set[bytes]:
+        return {token[:i] for token in self._tokens for i in range(1, len(token))}
+
+    @cached_property
+    def _tails(self) -> set[bytes]:
+        return {token[i:] for token in self._tokens for i in range(1, len(token))}
 
 
-def unwritable(outline: Outline, reached: set[str], values: Mapping, tokens: Tokens, name: str) -> Iterator[Finding]:
-    """Literals, characters and slot values that can't be written; `name` is the tokenizer's."""
+def unwritable(
+    outline: Outline, reached: set[str], values: Mapping[str, Any], tokens: Tokens, tokenizer: str
+) -> Iterator[Finding]:
+    """Literals, characters and slot values that can't be written."""
     if tokens.all_bytes:
         return
-    for definition in outline.definitions:
-        if definition.name not in reached:
-            continue
-        for item in items_in(definition.options):
+    for entry in outline.definitions:
+        for item in items_in(entry.options) if entry.name in reached else ():
             if isinstance(item, (Quoted, Range)):
                 for character in _missing(node_of(item), tokens):
-                    yield _finding(item.text, character, name, outline.span(item))
+                    yield _finding(item.text, character, tokenizer, outline.span(item))
     for slot, value in values.items():
-        place = outline.declared.get(slot)
-        for text in _texts(value):
-            at = tokens.gap(text.encode("utf-8", "replace"))
-            if at is not None and place is not None:
-                yield _finding(f"{text!r}, a value of slot {slot},", _character(text.encode(), at), name, place)
-                break
+        gaps = ((text, tokens.gap(text.encode("utf-8", "replace"))) for text in _texts(value))
+        missing = next(((text, at) for text, at in gaps if at is not None), None)
+        if missing is not None and slot in outline.declared:
+            text, at = missing
+            what = f"{text!r}, a value of slot {slot},"
+            yield _finding(what, _character(text.encode(), at), tokenizer, outline.declared[slot])
 
 
 def never_whole(
-    grammar: Grammar, knowledge: ActionKnowledge | None, outline: Outline, tokens: Tokens, name: str, start: str
+    grammar: Grammar, knowledge: ActionKnowledge | None, outline: Outline, tokens: Tokens, tokenizer: str, start: str
 ) -> Iterator[Finding]:
-    """Actions, or the whole, that no tokens one after the other can write, though each literal could be.
+    """Actions, or whole texts, that no sequence of tokens can write, though each literal could be.
 
-    Exact: the engine's own search for tokens up to the end, which can't be asked while slots have no values.
+    This is exact: the engine's own search for tokens up to the end. It needs values for all slots.
     """
     if tokens.all_bytes or grammar.unbound():
         return
-    texts = {start: grammar.automaton.start}
+    states = {start: grammar.automaton.start}
     if knowledge is not None:
         unordered = UnorderedActions(grammar, knowledge.graph)
-        texts = {action: unordered.opening(action) for action in knowledge.graph.actions}
-    for rule, state in texts.items():
-        if state is None:
-            continue  # these bindings leave it no text at all
+        openings = {action: unordered.opening(action) for action in knowledge.graph.actions}
+        states = {action: state for action, state in openings.items() if state is not None}
+    for rule, state in states.items():
         try:
             compile_grammar(state.automaton.grammar, tokens.vocabulary)
         except VocabularyError:
-            place = outline.span_of(rule)
             yield Finding(
                 "unwritable-text",
-                f"no text of '{rule}' can be written: no row of {name}'s tokens spells one out",
-                _WHY,
+                f"no text of '{rule}' can be written: no row of {tokenizer}'s tokens spells one out",
                 "word it so that tokens end where its parts do, or use a tokenizer with byte tokens",
-                place,
+                outline.span_of(rule),
             )
 
 
-def _finding(what: str, character: str, name: str, place: SourceSpan) -> Finding:
-    spelled = " ".join(f"{b:02X}" for b in character.encode())
+def _finding(what: str, character: str, tokenizer: str, span: SourceSpan) -> Finding:
+    in_bytes = " ".join(f"{b:02X}" for b in character.encode())
     return Finding(
         "unwritable-text",
-        f"{what} can't be written: {name} has no tokens for {character!r} (bytes {spelled})",
-        _WHY,
+        f"{what} can't be written: {tokenizer} has no tokens for {character!r} (bytes {in_bytes})",
         f"write it without {character!r}, or use a tokenizer with byte tokens",
-        place,
+        span,
     )
 
 
-def _missing(node: n.Node, tokens: Tokens) -> Iterator[str]:
+def _missing(node: Node, tokens: Tokens) -> list[str]:
     """A character of every literal, and of every set, that tokens can't cover; each once."""
-    told: set[str] = set()
-    for part in n.walk(node):
-        texts = (part.data,) if isinstance(part, n.Literal) else getattr(part, "values", ())
-        for data in texts:
-            at = tokens.gap(data)
-            if at is not None:
-                told.add(_character(data, at))
-        if isinstance(part, n.Chars) and not _some_writable(part, tokens):
-            told.add(part.chars.shortest().decode())
-    yield from sorted(told)
-
-
-def _some_writable(part: n.Chars, tokens: Tokens) -> bool:
-    tried = 0
-    for low, high in part.chars.ranges:
-        for code in range(low, high + 1):
-            if tokens.gap(chr(code).encode()) is None:
-                return True
-            tried += 1
-            if tried > _LOOKED_AT:
-                return True
-    return False
+    found: set[str] = set()
+    for part in walk(node):
+        match part:
+            case Literal() | Choices():
+                for data in (part.data,) if isinstance(part, Literal) else part.values:
+                    at = tokens.gap(data)
+                    if at is not None:
+                        found.add(_character(data, at))
+            case Chars():
+                codes = chain.from_iterable(range(low, high + 1) for low, high in part.chars.ranges)
+                # beyond the limit, a character counts as writable
+                if not any(i == _TRIED or tokens.gap(chr(c).encode()) is None for i, c in enumerate(codes)):
+                    found.add(part.chars.shortest().decode())
+    return sorted(found)
 
 
 def _character(data: bytes, at: int) -> str:
@@ -159,7 +151,8 @@ def _character(data: bytes, at: int) -> str:
     return data[at:].decode("utf-8", "replace")[:1]
 
 
-def _texts(value) -> Iterator[str]:
+def _texts(value: Any) -> Iterator[str]:
+    """The texts among a slot's values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
