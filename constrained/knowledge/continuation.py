@@ -61,14 +61,13 @@ def _scoped(node: Node, env: positions.Env) -> Node:
     """`node` with the values that its parameters have in `env`."""
     if not env.values:
         return node
-    values = {}
+    values: dict[str, bytes | tuple[bytes, ...] | Node] = {}
     for name, value in env.values.items():
         if isinstance(value, positions.Thunk):
-            value = _scoped(value.node, value.env)
-            value = value if isinstance(value, Scoped) else Scoped(value, {})
-        elif isinstance(value, positions.Unbound):
-            value = value.values
-        values[name] = value
+            inner = _scoped(value.node, value.env)
+            values[name] = inner if isinstance(inner, Scoped) else Scoped(inner, {})
+        else:
+            values[name] = value.values if isinstance(value, positions.Unbound) else value
     return Scoped(node, values)
 
 

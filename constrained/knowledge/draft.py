@@ -149,7 +149,7 @@ class _Drafter:
         """Have the rest of a line written, which begins with `head`."""
         grammar = _line_grammar(rule)
         self.draft.lines += head
-        values: dict[str, Any] = {**dict.fromkeys(grammar.slots, {}), **slots}
+        values: dict[str, Any] = {**{slot: {} for slot in grammar.slots}, **slots}
         text = self.write(self.draft.lines, grammar.bind(**values))
         self.draft.lines += text
         self.on_line(head + text.rstrip("\n"))

@@ -183,7 +183,7 @@ def explain_text(grammar: Grammar, source_map: SourceMap, text: str) -> Explanat
 
 
 def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None) -> Explanation:
-    """Explain a path, its actions joined by ``->``, up to the first wrong action or to its end, which may be unfinished.
+    """Explain a path, its actions joined by ``->``, up to the first wrong one or to its end, which may be unfinished.
 
     Parameters
     ----------

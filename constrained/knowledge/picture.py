@@ -1,7 +1,7 @@
 """The picture of the action graph: Mermaid text, and SVG without a drawing package.
 
-An SVG shows choice points in a row, groups of actions on a circle, or, where neither would be readable, a table of dots.
-Pages find the elements by their ``data-`` attributes, which hold the names of rules.
+An SVG shows choice points in a row, groups of actions on a circle, or, where neither would be readable, a table of
+dots. Pages find the elements by their ``data-`` attributes, which hold the names of rules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _RESERVED = frozenset(
     "start end graph flowchart subgraph direction style class click call href default interpolate".split()
 )
 
-_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Action graph of {name}">
+_HEAD = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Action graph of {name}">
 <style>
   :root {{ color: #1b1f24; background: #ffffff }}
   text {{ font: 13px ui-monospace, Menlo, Consolas, monospace; text-anchor: middle; fill: currentColor }}
@@ -86,8 +87,8 @@ def _mermaid_id(name: str) -> str:
 def to_svg(name: str, graph: ActionGraph, comments: Mapping[str, str], matrix: bool = False) -> str:
     """The graph as a standalone SVG.
 
-    Actions that a plan may end with have a double border. Actions that come after the same ones and before the same ones
-    share a box. With `matrix`, or where boxes and arrows would not be readable, the picture is a table.
+    Actions that a plan may end with have a double border. Actions that come after the same ones and before the same
+    ones share a box. With `matrix`, or where boxes and arrows would not be readable, the picture is a table.
     """
     points = graph.choice_points()
     drawn = None if matrix else _row(points, comments) if points else _circle(graph, comments)

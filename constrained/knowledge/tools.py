@@ -1,7 +1,7 @@
 """Tool lists as action knowledge: each tool is an action, written as the call that a model makes.
 
-The forms of function calling are read: OpenAI's (``{"type": "function", "function": {...}}``, and flat, as its Responses
-API takes it), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, and Anthropic's
+The forms of function calling are read: OpenAI's (``{"type": "function", "function": {...}}``, and flat, as its
+Responses API takes it), MCP's ``{"name", "inputSchema"}`` and the result of its ``tools/list``, and Anthropic's
 ``{"name", "input_schema"}``.
 """
 

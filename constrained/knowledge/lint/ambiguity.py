@@ -1,7 +1,7 @@
 """Actions that can't be told apart by their texts where they are both admitted.
 
-The states of a path are visited breadth first, as an agent would reach them; at each, the texts of every two actions are
-walked together (the product of their automata).
+The states of a path are visited breadth first, as an agent would reach them; at each, the texts of every two actions
+are walked together (the product of their automata).
 """
 
 from __future__ import annotations

@@ -23,7 +23,9 @@ class Kind:
 
 
 _NOT_LOADED = "the file can't be loaded"
-_WHERE_IT_ENDS = "only the end of the model's text tells them apart; the masks allow both, but a model that ends early"
+_WHERE_IT_ENDS = (
+    "only where the model ends its text tells them apart; the masks allow both, but a model that ends early"
+)
 
 KINDS: dict[str, Kind] = {
     # what can't be read (check, refused)

@@ -184,7 +184,8 @@ def unused_parameters(outline: Outline) -> Iterator[Finding]:
                 yield Finding(
                     "unused-parameter",
                     f"parameter '{param}' of '{definition.name}' is never used",
-                    f"write {param} where its value belongs, or take it out here and wherever '{definition.name}' is used",
+                    f"write {param} where its value belongs, or take it out here and wherever '{definition.name}' is "
+                    "used",
                     definition.in_head(rf"\b{param}\b"),
                 )
 

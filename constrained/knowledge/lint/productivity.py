@@ -73,7 +73,8 @@ def _never_finishes(
     fix = (
         "let one of them end: an action without _STEP, or an optional rest, as in `_STEP [...]`"
         if is_action
-        else f"give it a way out: an alternative of '{first}' that doesn't come back, or make the part that does optional"
+        else f"give it a way out: an alternative of '{first}' that doesn't come back, or make the part that does "
+        "optional"
     )
     circle = " -> ".join([*cycle, first])
     return Finding("never-finishes", f"'{first}' can never be finished: {circle}", fix, span, why)
@@ -117,5 +118,6 @@ def matches_nothing(outline: Outline, reached: set[str]) -> Iterator[Finding]:
                     f"no text matches {item.text}",
                     "correct the pattern: a character must be in all of the sets that it is asked to be in",
                     outline.span(item),
-                    why=f"'{entry.name}' can't be written where it stands, and every alternative that needs it is left out",
+                    why=f"'{entry.name}' can't be written where it stands, and every alternative that needs it is left "
+                    "out",
                 )

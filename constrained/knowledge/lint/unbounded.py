@@ -157,7 +157,8 @@ def nesting(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> I
         yield Finding(
             "endless-list",
             f"'{name}' can hold itself again and again within one text{by}",
-            'nothing, if that is meant; else write the depth or the length that is enough, as in `item ("," item)~0..9`',
+            "nothing, if that is meant; else write the depth or the length that is enough, as in "
+            '`item ("," item)~0..9`',
             outline.span_of(name),
             why="a text can nest, or go on, without a bound; only the token limit ends a model that doesn't stop",
         )
@@ -184,7 +185,8 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
                 given = zip(rules[call.rule].params, call.args)
                 yield from (arg for parameter, arg in given if parameter in found[call.rule])
 
-    read = least_fixpoint(bodies, parameters, frozenset())
+    nothing: frozenset[str] = frozenset()
+    read = least_fixpoint(bodies, parameters, nothing)
     return {
         name: {n.rule for n in inside[name] if isinstance(n, Call)}.union(
             call.rule for arg in _read_arguments(name, read) for call in find(arg, Call)
@@ -194,7 +196,7 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
 
 
 def _before_step(node: Node, ending: set[str]) -> Iterator[Node]:
-    """The nodes of a body before its action ends; of calls, not their arguments. Rules in `ending` may end an action."""
+    """The nodes of a body before its action ends, calls without their arguments; rules in `ending` may end it."""
     if isinstance(node, Seq):
         for item in node.items:
             yield from _before_step(item, ending)
