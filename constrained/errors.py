@@ -43,9 +43,10 @@ def needs_extra(extra: str, what: str, *packages: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in packages:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in packages:
             raise
-        raise ConstrainedError(f"{what} needs {error.name}, which isn't installed", install_hint(extra)) from None
+        raise ConstrainedError(f"{what} needs {missing}, which isn't installed", install_hint(extra)) from None
 
 
 class GrammarError(ConstrainedError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from unicodedata import category
 
 MOST_ROWS = 100
-"""Rows of a table. Of a longer one, the first four fifths and the last fifth are shown: notebooks store their outputs."""
+"""Rows of a table. Of a longer one, the first four fifths and the last fifth are shown."""
 
 MOST_CHARACTERS = 600
 """Characters of one text in a table."""

@@ -93,7 +93,7 @@ class Subprocess:
 
     def __init__(self, command: Sequence[str], folder: str | None = None):
         self._owner = os.getpid()
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  open as long as this object
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -61,6 +61,7 @@ class CompiledGrammar:
                 Bridge(self.automaton, self.masks.capped_frame, self.budget.bounds),
                 vocabulary.kernel_tokens,
                 [describe(q) for q in self.automaton.start.positions],
+                grammar.limits.frames,
                 grammar.limits.state_positions,
                 grammar.limits.mask_steps,
                 grammar.limits.row_bytes,

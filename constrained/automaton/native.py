@@ -16,7 +16,7 @@ from types import ModuleType
 
 SOURCES = Path(__file__).parent / "kernel"
 BUILD = "python setup.py build_ext --inplace --force"
-_SLOWER = "masks are computed in Python: the same ones, but about fifty times slower"
+_SLOWER = "masks are computed in Python: the same ones, but about forty times slower"
 
 
 def _load() -> ModuleType | None:

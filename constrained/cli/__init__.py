@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _join_rest(arguments, rest: list[str]) -> bool:
-    """Add words after an option to the positional ones before it, which argparse doesn't; False if they don't belong there."""
+    """Add words after an option to the positional ones, which argparse doesn't; return whether they belong there."""
     if any(word.startswith("-") for word in rest):
         return False
     if hasattr(arguments, "action"):

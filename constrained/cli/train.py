@@ -104,9 +104,9 @@ def _add_self_learning(kinds) -> None:
         "of earlier rounds (the shortest for each task), tunes a LoRA adapter on them and tests it. Everything is kept "
         "in --output; a run that is started again with the same arguments continues.",
         epilog="example: constrained train self-learning --train alfworld/practice:510 --test alfworld/held_out --test "
-        "alfworld/valid_seen. TASKS is NAME, NAME/SPLIT, or FILE.py:FUNCTION for a suite of your own; :N after it draws "
-        "N tasks evenly from all kinds, :M-N takes those at positions M to N (excluded). Training and test tasks must "
-        "not overlap.",
+        "alfworld/valid_seen. TASKS is NAME, NAME/SPLIT, or FILE.py:FUNCTION for a suite of your own; :N after it "
+        "draws N tasks evenly from all kinds, :M-N takes those at positions M to N (excluded). Training and test tasks "
+        "must not overlap.",
     )
     add = parser.add_argument
     add("--train", required=True, metavar="TASKS", help="tasks to learn from, e.g. alfworld/practice:510")
@@ -190,7 +190,7 @@ def check_disjoint(train: Suite, tests: Sequence[Suite]) -> None:
         if both:
             raise ConstrainedError(
                 f"{len(both)} tasks are in {train.name} and in {test.name}, e.g. {min(both)}",
-                "test on others: another split, or other positions, as in --train hotpotqa:0-400 --test hotpotqa:400-500",
+                "test on another split, or on other positions, as in --train hotpotqa:0-400 --test hotpotqa:400-500",
             )
 
 

@@ -11,7 +11,8 @@ from constrained.decoding.request import Generation, PrunedMass, Request, Token
 
 if TYPE_CHECKING:
     from constrained.decoding.generation import generate, generate_batch
-    from constrained.decoding.hf_generate import ConstrainedOutput, custom_generate
+    from constrained.decoding.hf_generate.custom_generate import custom_generate
+    from constrained.decoding.hf_generate.output import ConstrainedOutput
     from constrained.decoding.prefix_cache import PrefixCache
     from constrained.decoding.sampling import Sampler
 

@@ -1,4 +1,4 @@
-"""Packed token masks on torch tensors: the layout XGrammar and llguidance use, in plain torch.
+"""Packed token masks on torch tensors, in the layout of XGrammar and llguidance; their transfer to the device.
 
 A mask is int32 ``[rows, ceil(V / 32)]``; bit ``i % 32`` of word ``i // 32`` is 1 where token ``i`` is allowed.
 """
@@ -22,7 +22,7 @@ def expand(mask: torch.Tensor, width: int) -> torch.Tensor:
     mask : torch.Tensor
         int32 ``[rows, words]``.
     width : int
-        Columns wanted: those beyond ``32 * words`` are False.
+        Columns of the result: those beyond ``32 * words`` are False.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def expand_by_shifts(mask: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Set the logits of tokens that the mask does not allow to minus infinity, in place.
+    """Set the logits of tokens that aren't allowed to minus infinity, in place.
 
     Parameters
     ----------
@@ -63,17 +63,17 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 class MaskTransfer:
-    """Host memory for packed masks, pinned where a GPU is, so that one copy a step goes out without waiting.
+    """Moves a batch's masks to the device: one copy a step, from pinned memory, without waiting.
 
-    The memory is written again only after the last copy out of it is done.
+    The memory is written again only after the last copy from it is done.
     """
 
     def __init__(self) -> None:
         self._host = torch.empty(0, dtype=torch.int32)
         self._copied: torch.cuda.Event | None = None
 
-    def move(self, shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndarray], None]) -> torch.Tensor:
-        """Let `fill` write int32 ``[rows, words]`` on the host, and bring it to `device`.
+    def move(self, shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndarray], object]) -> torch.Tensor:
+        """Let `fill` write int32 ``[rows, words]`` on the host, and copy it to `device`.
 
         Returns
         -------
@@ -98,12 +98,7 @@ class MaskTransfer:
 
 
 def check_width(vocabulary: Vocabulary, width: int) -> None:
-    """Refuse logits in which some of the vocabulary's tokens have no column: a mask could leave nothing to choose.
-
-    Raises
-    ------
-    VocabularyError
-    """
+    """Raise VocabularyError for logits without a column for each token: a mask could leave nothing to choose."""
     if width < vocabulary.size:
         raise VocabularyError(
             f"the model's logits have {width} columns, but the vocabulary has {vocabulary.size} tokens",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -252,7 +252,8 @@ class RaggedCache(Cache):
     """
 
     def __init__(self, capacity: int, *, static: bool = False):
-        super().__init__(layer_class_to_replicate=partial(RaggedLayer, self))
+        new_layer: Any = partial(RaggedLayer, self)  # stands for the class of the layers
+        super().__init__(layer_class_to_replicate=new_layer)
         self.capacity, self.static = capacity, static
         self.slots: torch.Tensor | None = None
         self.begin = self.reach = 0
@@ -279,13 +280,15 @@ class RaggedCache(Cache):
 
     def select(self, rows: torch.Tensor) -> None:
         """Let the rows be copies of `rows` (int64 indices), in that order."""
-        for layer in self.layers:
+        for layer in cast(list[RaggedLayer], self.layers):
             layer.keys, layer.values = layer.keys.index_select(0, rows), layer.values.index_select(0, rows)
 
 
 class RaggedLayer(CacheLayerMixin):
     """One layer's keys and values, ``[rows, heads, capacity + 1, head_dim]``."""
 
+    keys: torch.Tensor
+    values: torch.Tensor
     is_sliding = False
 
     def __init__(self, cache: RaggedCache):

@@ -113,15 +113,6 @@ class WithTriples(Protocol):
 
 
 @runtime_checkable
-class WithAdmissible(Protocol):
-    """An environment that lists its possible actions."""
-
-    def admissible(self) -> Sequence[str]:
-        """Return the actions that would have an effect now."""
-        ...
-
-
-@runtime_checkable
 class Closable(Protocol):
     """An environment that holds processes, files or connections."""
 

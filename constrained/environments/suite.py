@@ -80,7 +80,7 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
     Parameters
     ----------
     name : str
-        A key of `SUITES`; or ``FILE.py:FUNCTION``, a function of your own that takes `split`, `limit` and `seed` by name.
+        A key of `SUITES`; or ``FILE.py:FUNCTION``, a function of your own that takes `split`, `limit`, `seed` by name.
     split : str, optional
         Which part of its data, where it has several; default: the one that its papers report.
     limit : int, optional

@@ -96,7 +96,7 @@ class AlternatingAutomaton:
         return found
 
     def _read(self, derivatives: Derivatives, here: int, remember: bool) -> list[tuple[CharSet, Past, int]]:
-        """Return (next characters, the past after one of them, the formula after it) for the formula over atoms `here`."""
+        """Return (next characters, past after one of them, formula after it) for the formula over atoms `here`."""
         begun = [derivatives.begun(i) for i in range(len(self._behind))] if remember else []
         formulas = {here, *(formula for look in begun for formula in look)}
         atoms: set[tuple[CharSet, int]] = set().union(*map(self.formulas.variables_of, formulas))

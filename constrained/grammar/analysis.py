@@ -12,15 +12,7 @@ from math import isqrt
 
 from constrained.grammar import nodes
 from constrained.grammar.nodes import NEVER, Alt, Call, Choices, Node, Related, Repeat, Rule, Seq, Slot, Var
-from constrained.grammar.traverse import (
-    Pieces,
-    Unit,
-    call_arguments,
-    fold,
-    least_fixpoint,
-    optional_repeat,
-    rule_bodies,
-)
+from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
 
 class Nullable:
@@ -35,9 +27,8 @@ class Nullable:
 
     def __init__(self, rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()):
         self._slots = slots
-        pieces: dict[Unit, Pieces] = {**rule_bodies(rules)}
-        self._always = self._solve(pieces)  # parameters count as not empty
-        self._sometimes = self._solve({**pieces, **call_arguments(rules)})
+        self._always = self._solve(units(rules, parameters=False))  # parameters count as not empty
+        self._sometimes = self._solve(units(rules))
 
     def rule(self, name: str) -> bool:
         """Whether the rule can be empty, whatever its arguments."""
@@ -77,12 +68,13 @@ class Nullable:
 
 def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules from which some finite text can be derived (slots taken as bound)."""
-    bodies = rule_bodies(rules)
+    pieces = units(rules, parameters=False)
 
-    def value(name: str, found: Mapping[str, bool]) -> bool:
-        return found[name] or _productive(rules[name].body, found.__getitem__)
+    def value(unit: Unit, found: Mapping[Unit, bool]) -> bool:
+        return found[unit] or all(_productive(body, found.__getitem__) for _, body in pieces[unit])
 
-    return {name for name, productive in least_fixpoint(bodies, value, False).items() if productive}
+    found = least_fixpoint(pieces, value, False)
+    return {name for name in rules if found[name]}
 
 
 def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:

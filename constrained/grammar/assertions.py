@@ -30,7 +30,7 @@ class Look(Node):
 
 @dataclass(frozen=True, eq=False)
 class Atomic(Node):
-    """An atomic group: only the first way to read `node` that `re` finds; whether there is one can depend on what follows.
+    """An atomic group: only the first way to read `node` that `re` finds, which can depend on what follows.
 
     The alternatives in it stand in the order written, and its lazy repeats are `Lazy`.
     """

@@ -11,9 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-
-# MERGED DOC: """Sets of characters as people write them: `[^\\]\\n]`, `\\d`, `[a-f0-9]`."""
-
+from itertools import pairwise
 
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
@@ -192,7 +190,7 @@ def partition(sets: list[CharSet]) -> list[CharSet]:
             edges[high + 1] = edges.get(high + 1, 0) ^ 1 << i
     classes: dict[int, list[tuple[int, int]]] = {}
     holding, places = 0, sorted(edges)
-    for low, high in zip(places, places[1:]):
+    for low, high in pairwise(places):
         holding ^= edges[low]
         if holding:
             classes.setdefault(holding, []).append((low, high - 1))

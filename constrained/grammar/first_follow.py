@@ -30,7 +30,7 @@ from constrained.grammar.nodes import (
     Var,
     find,
 )
-from constrained.grammar.traverse import Pieces, Unit, call_arguments, fold, least_fixpoint, rebuild, rule_bodies
+from constrained.grammar.traverse import Pieces, Unit, call_arguments, fold, least_fixpoint, rebuild, units
 from constrained.limits import Limits
 
 _NONE = Neighbours(), Neighbours()
@@ -123,11 +123,10 @@ class _FollowSets:
     def __init__(self, rules: Mapping[str, Rule], start: Node, steps: Steps):
         self.rules, self.steps = rules, steps
         self.fixed: dict[Node, tuple[Neighbours, Neighbours]] = {}
-        arguments = call_arguments(rules)
-        self.ends = self._solve_ends({**rule_bodies(rules), **arguments})
+        self.ends = self._solve_ends(units(rules))
         self.beside: dict[Token, tuple[Neighbours, Neighbours]] = {}
         self.around: dict[Unit, tuple[Neighbours, Neighbours]] = {}
-        self.callers = {unit: {rule for rule, _ in given} for unit, given in arguments.items()}
+        self.callers = {unit: {rule for rule, _ in given} for unit, given in call_arguments(rules).items()}
         self.work: list[str] = []
         self.visit(start, "", EDGE, EDGE)
         while self.work:

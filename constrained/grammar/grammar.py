@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Union
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OneValue = Union[tuple[bytes, ...], "ContextFreeGrammar"]
-SlotValue = Union[OneValue, dict[bytes, OneValue]]
+OneValue: TypeAlias = "tuple[bytes, ...] | ContextFreeGrammar"
+SlotValue: TypeAlias = "OneValue | dict[bytes, OneValue]"
 """What a slot is bound to: sorted texts, a grammar, or one of these per key."""
 
-SlotOrder = Union[tuple[bytes, ...], dict[bytes, tuple[bytes, ...]]]
+SlotOrder: TypeAlias = "tuple[bytes, ...] | dict[bytes, tuple[bytes, ...]]"
 """The texts of a slot's value in the order in which they were bound."""
 
 

@@ -1,9 +1,10 @@
-"""From the statements of a `.lark` file, and of those it imports, to its definitions by name.
+"""The definitions of a `.lark` file and of the files it imports, by name.
 
-Names are lark's: what an imported definition needs of its own file comes along as
-``file__name`` (``_file__name`` for ``_name``), so two files never meet in a name. The one
-exception is `_STEP`: it is the same in all files. A terminal's names mean those of its own file; a rule's, what they
-stand for in the end: `%override` reaches imported rules, not the parts of imported terminals.
+Names are lark's: what an imported definition needs from its own file is imported with it as
+``file__name`` (``_file__name`` for ``_name``), so that names of two files never clash. The one
+exception is `_STEP`, which is the same in all files. The names in a terminal mean those of its own file; the
+names in a rule mean what they stand for in the end: `%override` affects imported rules, not the parts of imported
+terminals.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from constrained.limits import DEFAULT, Limits
 
 @dataclass(eq=False)
 class Scope:
-    """One loading of one file: what its names are called by whoever imports it."""
+    """One loading of one file: how its names map to those of the grammar as a whole."""
 
     source: Source
     prefix: str = ""
@@ -37,7 +38,7 @@ class Scope:
     definitions: dict[str, Definition] = field(default_factory=dict)
 
     def full(self, name: str) -> str:
-        """What `name`, as written in this file, is called in the outermost one."""
+        """Return the name that `name`, as written in this file, has in the grammar as a whole."""
         found = self.called.get(name)
         if found is None:
             mark, rest = ("_", name[1:]) if name[0] == "_" else ("", name)
@@ -46,11 +47,15 @@ class Scope:
         return found
 
     def definition(self, name: str) -> Definition | None:
-        """What `name`, as written in this file, stands for in this file."""
+        """Return what `name`, as written in this file, stands for in this file."""
         return self.definitions.get(self.full(name))
 
+    def known(self, name: str) -> Definition:
+        """Return what `name` stands for, which is known to be defined."""
+        return self.definitions[self.full(name)]
+
     def error(self, message: str, at: int, hint: str | None = None) -> GrammarError:
-        """A GrammarError at an offset of the file, which names the import that led here."""
+        """Return a GrammarError at an offset of the file; the message names the import that led here."""
         if self.imported_by:
             message += f" (imported in {self.imported_by.source.name}:{self.imported_by.line})"
         return self.span(at).error(message, hint)
@@ -101,7 +106,7 @@ class Definition:
 
     @property
     def shown(self) -> str:
-        """Its name for a reader: `common.DIGIT` for the `common__DIGIT` that comes along with an import."""
+        """Its name for a reader: `common.DIGIT` for the `common__DIGIT` that an import brings with it."""
         if self.name.startswith("$ignore"):
             return "%ignore"
         if self.name in self.scope.imported or self.scope.outer is None:
@@ -120,12 +125,12 @@ class Definition:
 
 
 def load(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Definition], list[Definition]]:
-    """What a `.lark` file, with those it imports, defines, and what it ignores; nothing in it is read yet.
+    """Load what a `.lark` file and its imports define, and what it ignores; the definitions' bodies are not read yet.
 
     Returns
     -------
     definitions : dict of str to Definition
-        Every rule, terminal and slot by its full name, with its place and those of all it uses.
+        Every rule, terminal and slot by its full name.
     ignored : list of Definition
         What `%ignore` names.
 
@@ -151,7 +156,7 @@ class _Loader:
         self._characters = 0
 
     def load(self, source: Source) -> dict[str, Definition]:
-        """The definitions of a file, and of what it imports."""
+        """Return the definitions of a file, and of what it imports."""
         statements = syntax.parse(source, self.limits)
         if source.path:
             self._loading.append(source.path.resolve())
@@ -182,9 +187,7 @@ class _Loader:
         kind = "terminal" if terminal else "rule"
         body = Body(statement.options, scope)
         if statement.kind == "define" and known:
-            where = (
-                f"in line {known.span.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
-            )
+            where = _where(known, scope)
             what = "declared" if known.declared else "defined"
             hint = "keep one, or write `%override` or `%extend` before the other"
             hint = "a slot's values are bound at run time: leave one of both out" if known.declared else hint
@@ -192,7 +195,7 @@ class _Loader:
         if statement.kind != "define" and not known:
             hint = nearest(name, scope.definitions) or "write the definition without it, or put it after the first one"
             raise span.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
-        if statement.kind == "extend":
+        if statement.kind == "extend" and known:
             if known.declared:
                 hint = "a slot's values are bound at run time: define it, or leave this out"
                 raise span.error(f"'{statement.name}' is only declared, there is nothing to extend", hint)
@@ -232,8 +235,6 @@ class _Loader:
         body = Body(statement.options, scope)
         self.ignored.append(Definition(name, True, (), [body], False, statement.at, scope))
 
-    # imports
-
     def _import(self, scope: Scope, statements: list[syntax.Imported]) -> None:
         first = statements[0]
         span = scope.span(first.at)
@@ -244,34 +245,34 @@ class _Loader:
         self._characters += len(source.text)
         what = f"the grammar, with what it imports, has {self._characters:,} characters"
         self.limits.check("characters", self._characters, what, **span.for_error())
+        assert source.path is not None
         path = source.path.resolve()
         if path in self._loading:
             circle = " -> ".join(p.name for p in [*self._loading[self._loading.index(path) :], path])
             raise span.error(f"files import each other in a circle: {circle}", "move what both need to a third file")
-        names = {name.text: called for s in statements for name, called in s.names}
-        called = {name: scope.full(called) for name, called in names.items()}
-        inner = Scope(source, "__".join(first.path), span, frozenset(called.values()), scope, called)
+        names = {name.text: scope.full(called) for s in statements for name, called in s.names}
+        inner = Scope(source, "__".join(first.path), span, frozenset(names.values()), scope, dict(names))
         self._loading.append(path)
         definitions = self._definitions(inner, parsed)
         self._loading.pop()
         for statement in statements:
-            for name, called in statement.names:
-                self._check_imported(scope, inner, name, called)
-        for name in _needed([inner.full(name) for name in names], definitions):
-            known = scope.definitions.get(name)
-            if known and name != STEP:
-                written = next((n for n, called in names.items() if scope.full(called) == name), name)
+            for imported, called in statement.names:
+                self._check_imported(scope, inner, imported, called)
+        for full in _needed([inner.full(name) for name in names], definitions):
+            known = scope.definitions.get(full)
+            if known and full != STEP:
+                written = next((name for name, called in names.items() if called == full), full)
                 other = "OTHER" if written.isupper() else "other"
                 hint = f"import it under another name: `%import {'.'.join(first.path)}.{written} -> {other}`"
-                raise span.error(f"'{name}' comes from {known.span.source.name}, too", hint)
-            scope.definitions[name] = definitions[name]
+                raise span.error(f"'{full}' comes from {known.span.source.name}, too", hint)
+            scope.definitions[full] = definitions[full]
 
     def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:
         span = scope.span(name.at)
         found = inner.definitions.get(inner.full(name.text))
         if found is None:
             own = [d for d in inner.definitions if d in inner.called.values()]
-            written = {n for n, f in inner.called.items() if f in own} or {n for n in inner.definitions}
+            written = {n for n, f in inner.called.items() if f in own} or set(inner.definitions)
             hint = nearest(name.text, written) or f"it has: {some(sorted(written))}"
             raise span.error(f"{inner.source.name} has no '{name.text}'", hint)
         if found.terminal != called.isupper():
@@ -297,8 +298,13 @@ class _Loader:
         return self._parsed[path]
 
 
+def _where(known: Definition, scope: Scope) -> str:
+    """Say where something was defined before."""
+    return f"in line {known.span.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+
+
 def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
-    """`names` and what their rules use, and so on; a terminal keeps its parts to itself."""
+    """Return `names` and all names that their rules use, directly or not; the parts of terminals are not needed."""
     found, work = dict.fromkeys(names), list(names)
     while work:
         definition = definitions.get(work.pop())
@@ -315,7 +321,7 @@ def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
 
 
 def _beside(source: Source) -> Path:
-    """The folder that `%import .name` looks in: the file's own; of text, the running script's, as in lark."""
+    """Return the folder that `%import .name` looks in: the file's own; for text, the running script's, as in lark."""
     if source.path:
         return source.path.parent
     script = getattr(sys.modules.get("__main__"), "__file__", None)
@@ -323,7 +329,9 @@ def _beside(source: Source) -> Path:
 
 
 def _lark_folder() -> Path:
-    return Path(importlib.util.find_spec("lark").origin).parent / "grammars"
+    spec = importlib.util.find_spec("lark")  # importing it takes half a second
+    assert spec and spec.origin
+    return Path(spec.origin).parent / "grammars"
 
 
 def _tried(file: Path, source: Source | None) -> str:
@@ -356,14 +364,14 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
 
 
 def some(names: list[str]) -> str:
-    """Names in a row, the first twenty of them."""
+    """Return names separated by commas, the first twenty of them."""
     if not names:
         return "none"
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
 def undefined(item: Name, body: Body, known) -> str:
-    """What to do about a name that stands for nothing."""
+    """Return a hint for a name that is not defined."""
     text = body.scope.source.text
     word = word_at(text, item.at)
     if item.at and text[item.at - 1] in '/"' and len(word) < 4:
@@ -379,7 +387,7 @@ def undefined(item: Name, body: Body, known) -> str:
 
 
 def nearest(name: str, known) -> str | None:
-    """A hint: the known name that `name` was perhaps meant to be."""
+    """Return a hint: the known name that `name` was perhaps meant to be."""
     swapped = name.lower() if name.isupper() else name.upper()
     if swapped in known:
         return f"did you mean {swapped}?"

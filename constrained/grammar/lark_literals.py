@@ -8,6 +8,7 @@ every other backslash of a regular expression is Python's.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
@@ -158,7 +159,7 @@ def _unescaped_quotes_end(pattern: str, dotall: bool) -> str:
 
 
 def string_text(quote: Quoted) -> str | None:
-    """The regular expression, as it is written, of what stands between two of one character and has no third unescaped."""
+    """Return the regular expression, as it is written, of a string in these quotes without an unescaped one inside."""
     text, flags = parts(quote)
     if quote.text[0] != '"' or flags or len(text) != 1 or text == "\\":
         return None
@@ -177,7 +178,7 @@ def branches(literal: Quoted, limits: Limits) -> list[Node]:
     if re.match(r"\(\?[aimsux]+\)", text):  # flags for the whole of it
         return [literal_node(literal, limits)]
     cuts = [0, *(at + 1 for at in _bars(text)), len(text) + 1]
-    return [regex(literal, text[a : b - 1], flags, limits, a) for a, b in zip(cuts, cuts[1:])]
+    return [regex(literal, text[a : b - 1], flags, limits, a) for a, b in pairwise(cuts)]
 
 
 def _bars(pattern: str) -> list[int]:

@@ -198,7 +198,7 @@ def read_outline(source: Source, limits: Limits = DEFAULT) -> Outline:
             return outline
         except GrammarError as error:
             outline.faults.append(error)
-            first, after = _statement_at(rest.text, error.line)
+            first, after = _statement_at(rest.text, error.line or 1)
             bad = rest.text[first:after]
             outline.guessed |= set(_NAME.findall(blank_comments(bad)))
             if len(outline.faults) >= MAX_FAULTS or not bad.strip():

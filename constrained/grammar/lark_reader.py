@@ -82,7 +82,8 @@ def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Li
     if start not in productive and never:
         raise never[0].error(
             "what the lookaround asks for never stands beside its token",
-            hint="^ and $ are the whole text's start and end: leave them out; a lookaround sees the text around the token",
+            hint="^ and $ are the whole text's start and end: leave them out; a lookaround sees the text around "
+            "the token",
         )
     if start not in productive:
         raise source.error(
@@ -303,8 +304,8 @@ class TemplateArguments:
                             tokens.add(param)
         self._tokens = _reached(tokens, given_to)
         self._templates: dict[str, set[str]] = {}
-        for name, param in _reached(as_template, given_from):
-            self._templates.setdefault(name, set()).add(param)
+        for template, name in _reached(as_template, given_from):
+            self._templates.setdefault(template, set()).add(name)
 
     def _arguments(self, definition: Definition, body: Body, item: Name) -> list[tuple[Parameter, Value]]:
         """Return the arguments of a template's use, each with the parameter that it is given to."""

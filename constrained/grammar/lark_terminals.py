@@ -1,6 +1,6 @@
 """Terminals, as nodes: each is the language of the one regular expression that lark makes of it.
 
-What looks around in one looks at the whole of it, and beyond: see `surroundings`.
+An assertion in a terminal looks at the whole of it, and beyond: see `first_follow`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.limits import Limits
 
 _SHARED, _NESTED = 2_000, 20
-"""A terminal of more pieces, or of parts that have parts deeper than this, becomes a rule: so terminals that double
-each other stay small, and long chains of them flat."""
+"""A terminal of more pieces, or of parts nested deeper, becomes a rule: terminals that double each other stay
+small, and long chains of them flat."""
 
 _INSIDE = ["/.*?/", r"/(?<!\\)(\\\\)*?/"]
 """What `common._STRING_ESC_INNER` is made of."""
 
 
 class Terminals:
-    """Reads terminals when they are asked for.
-
-    A terminal's names mean those of its own file; parts are read before what they are part of.
+    """Reads terminals when they are asked for, their parts first.
 
     Attributes
     ----------
@@ -64,11 +62,11 @@ class Terminals:
         return node
 
     def size(self, definition: Definition) -> int:
-        """How many pieces it has, those of its parts included."""
+        """Count its pieces, those of its parts included."""
         return self._sizes[definition]
 
     def literal(self, item, definition: Definition, body: Body) -> Node:
-        """The texts of a string, regular expression or range, which know where they are written."""
+        """Return the texts of a string, regular expression or range, with its span."""
         (node,) = self._literal(item, definition, body, literal_node)
         if item.text[0] == "/" and looks(node):
             return Token(node, definition.name, partial(body.scope.error, at=item.at))
@@ -98,7 +96,7 @@ class Terminals:
             for item in walk(body.options):
                 size += 1
                 if isinstance(item, Name):
-                    part = body.scope.definition(item.text)
+                    part = body.scope.known(item.text)
                     size += self._sizes[part]
                     depth = max(depth, self._depths.get(part, 0) + 1)
                     if part in self._looks:
@@ -119,11 +117,11 @@ class Terminals:
         return self._set_apart([self._items(items, definition, body) for items in options.items])
 
     def _set_apart(self, found: list[list[Node]]) -> list[Node]:
-        """Several alternatives are a group; a single one is what it is."""
+        """Make a group of several alternatives; a single one stays as it is."""
         return found[0] if len(found) == 1 else [nodes.alt([node for part in found for node in part])]
 
     def _items(self, items: list, definition: Definition, body: Body) -> list[Node]:
-        """One after the other: what stands beside a `|` that is in no group belongs to one side of it."""
+        """Concatenate items; what stands beside a `|` that is in no group belongs to one side of it."""
         done: list[Node] = []
         run: list[Node] = []
         for item in _strings_joined(items, body):
@@ -136,7 +134,7 @@ class Terminals:
 
     def _item(self, item, definition: Definition, body: Body) -> list[Node]:
         if isinstance(item, Name):
-            return self._branches[body.scope.definition(item.text)]
+            return self._branches[body.scope.known(item.text)]
         if isinstance(item, (Quoted, Range)):
             found = self._literal(item, definition, body, branches)
             if definition not in self._looks and any(map(looks, found)):
@@ -149,7 +147,7 @@ class Terminals:
 
 
 def parts_first(definition: Definition, known) -> list[Definition]:
-    """A terminal after those it is made of, those that are `known` aside.
+    """Return a terminal after those it is made of, without those that are `known`.
 
     Raises
     ------
@@ -196,9 +194,9 @@ def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
 
 
 def _strings_joined(items: list, body: Body) -> list:
-    """`items` with a string as lark's `common` writes it, from quote to quote, made one regular expression.
+    """Replace a string as lark's `common` writes it, from quote to quote, by one regular expression.
 
-    ``"\\"" _STRING_ESC_INNER "\\""`` admits quotes inside by itself, but lark's lexers stop at the first
+    ``"\\"" _STRING_ESC_INNER "\\""`` by itself admits quotes inside, but lark's lexers stop at the first quote
     that ends it.
     """
     out: list = []
@@ -215,11 +213,11 @@ def _strings_joined(items: list, body: Body) -> list:
 
 
 def _spelt(items: list, body: Body) -> list[str] | None:
-    """The literals that `items`, or the terminals they name, are made of, if of nothing else."""
+    """Return the literals that `items`, or the terminals they name, consist of; None if of anything else."""
     out: list[str] = []
     for item in items:
         if isinstance(item, Name):
-            inner = body.scope.definition(item.text).bodies
+            inner = body.scope.known(item.text).bodies
             if len(inner) != 1 or len(inner[0].options.items) != 1:
                 return None
             found = _spelt(inner[0].options.items[0], inner[0])

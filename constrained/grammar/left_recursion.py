@@ -133,7 +133,7 @@ class LeftCorners:
         return self_embedding_groups({name: set(self.of(rule.body, name)) for name, rule in self.rules.items()})
 
     def of(self, node: Node, rule: str, tail: bool = True) -> Iterator[tuple[str, bool]]:
-        """Iterate over (rule, whether it is a tail call) of the calls that `node`, standing in `rule`, can begin with."""
+        """Iterate over the calls that `node`, in `rule`, can begin with: (rule called, whether it is a tail call)."""
         match node:
             case Call():
                 yield node.rule, tail

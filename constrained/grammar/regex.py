@@ -1,101 +1,24 @@
-"""What later parts of a regular expression ask of a group: its text again, or whether it took part.
+"""Python regular expressions, parsed by Python's own parser, as grammar nodes.
 
-Neither is regular in general. Where the group stands in the same sequence as what refers to
-it, and has few texts, there is one case for each.
+`re`'s parser decides what a pattern means (escapes, flags, classes, Unicode), so the two can't
+disagree. What is not a regular language is refused. Backreferences and conditional groups are not regular
+in general; where the group stands in the same sequence as what refers to it, and has few texts, there is
+one case for each.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from itertools import product
 
 from constrained.errors import GrammarError
-from constrained.grammar import assertions
+from constrained.grammar import assertions, nodes
 from constrained.grammar.charset import CharSet, charset, matching
-from constrained.grammar.nodes import (
-    EMPTY,
-    NEVER,
-    Alt,
-    Chars,
-    Choices,
-    Literal,
-    Node,
-    Repeat,
-    Seq,
-    alt,
-    literal,
-    repeat,
-    seq,
-)
+from constrained.grammar.nodes import EMPTY, NEVER, Alt, Chars, Node, Repeat, alt, literal, repeat, seq
+from constrained.grammar.traverse import fold
 from constrained.limits import DEFAULT, Limits
-
-# MERGED DOC: """Python regular expressions, read by Python's own parser, into grammar nodes.
-#
-# `re`'s parser decides what a pattern means (escapes, flags, classes, Unicode), so there
-# is no second opinion. What is not a regular language is refused.
-# """
-
-
-MOST_TEXTS = 64
-"""Texts of a group that is referred to."""
-
-
-def references(tree, exists, reference) -> set[tuple[object, int]]:
-    """(op, group) of every reference in a piece of `re`'s parse tree; the two ops as given."""
-    found, work = set(), [tree]
-    while work:
-        part = work.pop()
-        if isinstance(part, tuple) and len(part) == 2 and part[0] is reference:
-            found.add(part)
-        elif isinstance(part, tuple) and len(part) == 2 and part[0] is exists:
-            found.add((exists, part[1][0]))
-            work += part[1][1:]
-        elif isinstance(part, (tuple, list)) or hasattr(part, "data"):
-            work.extend(part)
-    return found
-
-
-def _group_texts(node: Node) -> list[str] | None:
-    """The texts of `node`, each once; None if there are too many, or it looks around."""
-    if isinstance(node, Literal):
-        return [node.data.decode()]
-    if isinstance(node, Choices):
-        return [v.decode() for v in node.values] if len(node.values) <= MOST_TEXTS else None
-    if isinstance(node, Chars):
-        ranges = node.chars.ranges
-        few = sum(high - low + 1 for low, high in ranges) <= MOST_TEXTS
-        return [chr(c) for low, high in ranges for c in range(low, high + 1)] if few else None
-    if isinstance(node, Alt):
-        return _few(text for item in node.items for text in _group_texts(item) or [None])
-    if isinstance(node, Seq):
-        out: list[str] | None = [""]
-        for item in node.items:
-            out = _concatenated(out, _group_texts(item))
-        return out
-    if isinstance(node, Repeat) and node.high is not None and node.high <= MOST_TEXTS:
-        item, out, every = _group_texts(node.item), [""], [""] if node.low == 0 else []
-        for count in range(1, node.high + 1):
-            out = _concatenated(out, item)
-            every = _few([*every, *out] if count >= node.low else every) if out is not None else None
-            if every is None:
-                return None
-        return every
-    return None
-
-
-def _concatenated(before: list[str] | None, after: list[str] | None) -> list[str] | None:
-    return None if before is None or after is None else _few(a + b for a, b in product(before, after))
-
-
-def _few(found) -> list[str] | None:
-    out: dict[str, None] = {}
-    for text in found:
-        if text is None or len(out) > MOST_TEXTS:
-            return None
-        out[text] = None
-    return list(out) if len(out) <= MOST_TEXTS else None
-
 
 if sys.version_info >= (3, 11):
     from re import _constants as C
@@ -118,7 +41,8 @@ _REFERENCE = {
     C.GROUPREF: ("a backreference", "it is not a regular language; write the repeated text out"),
     C.GROUPREF_EXISTS: ("a conditional group", "write both branches as an alternation"),
 }
-_MOST_CASES = 1000
+_MOST_TEXTS = 64  # of a group that is referred to
+_MOST_CASES = 1000  # of all such groups together
 _MORE_THAN_WORDS = re.compile(r"[\\.^$*+?{}\[\]()]")
 _MAY_REFER = re.compile(r"\\[0-9]|\(\?P=|\(\?\(")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -127,9 +51,9 @@ _POSSESSIVE = getattr(C, "POSSESSIVE_REPEAT", None)
 
 
 def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bool = True) -> Node:
-    """The language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
+    """Return the language ``{t : re.fullmatch(pattern, t, flags)}`` as a node.
 
-    Where the pattern looks around, the node holds `Look` nodes for `lookaround.eliminate_lookaround`.
+    Where the pattern looks around, the node contains `Look` nodes for `lookaround.eliminate_lookaround`.
 
     Parameters
     ----------
@@ -139,27 +63,23 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     Raises
     ------
     GrammarError
-        The pattern does not parse, or uses what no regular language has.
+        The pattern does not parse, or is not a regular language.
     """
     if not isinstance(pattern, str):
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")
     limits.check("characters", len(pattern), f"a regular expression of {len(pattern):,} characters")
-    if not _MORE_THAN_WORDS.search(pattern) and not flags & ~(
-        re.UNICODE | re.MULTILINE | re.DOTALL
-    ):  # read 100 times faster
-        return _words(pattern)
+    if not _MORE_THAN_WORDS.search(pattern) and not flags & ~(re.UNICODE | re.MULTILINE | re.DOTALL):
+        return _words(pattern)  # 100 times faster
     limits.check("pattern", len(pattern), f"a regular expression of {len(pattern):,} characters")
     try:
         tree = parser.parse(pattern, int(flags))
-        reader = _Reader(pattern, limits)
-        reader.refers = bool(_MAY_REFER.search(pattern)) and bool(references(tree, C.GROUPREF_EXISTS, C.GROUPREF))
-        return reader.sequence(tree, tree.state.flags, first=whole, last=whole)
+        refers = bool(_MAY_REFER.search(pattern)) and bool(_references(tree))
+        return _Reader(pattern, limits, refers).sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
-        at = (error.pos or 0) + 1
         raise GrammarError(
             f"regular expression does not parse: {error.msg}",
             line=error.lineno or 1,
-            column=error.colno or at,
+            column=error.colno or (error.pos or 0) + 1,
             context=_caret(pattern, error.pos or 0),
             hint="it is read as Python's `re` reads it",
             source="regex",
@@ -171,20 +91,15 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
 
 
 def _words(pattern: str) -> Node:
+    words = pattern.split("|")
     try:
-        return alt([literal(word) for word in pattern.split("|")])
-    except UnicodeEncodeError:  # in a text of words that no text is
-        words = (word for word in pattern.split("|") if not _SURROGATE.search(word))
         return alt([literal(word) for word in words])
+    except UnicodeEncodeError:  # a word with a lone surrogate is in no text
+        return alt([literal(word) for word in words if not _SURROGATE.search(word)])
 
 
 def _too_deep() -> GrammarError:
-    """Of a pattern that Python's own recursion limit, or ours, does not let us read."""
     return GrammarError("groups are nested too deeply", hint="name the inner ones as rules of a .lark grammar")
-
-
-def _cut(pattern: str) -> str:
-    return pattern if len(pattern) <= 200 else f"{pattern[:200]}..."
 
 
 def _caret(pattern: str, at: int) -> str:
@@ -193,21 +108,86 @@ def _caret(pattern: str, at: int) -> str:
     return f"{line}\n{' ' * (at - start)}^"
 
 
+def _references(tree) -> set[tuple[object, int]]:
+    """Return (op, group) for every reference in a piece of `re`'s parse tree."""
+    found, work = set(), [tree]
+    while work:
+        part = work.pop()
+        if isinstance(part, tuple) and len(part) == 2 and part[0] is C.GROUPREF:
+            found.add(part)
+        elif isinstance(part, tuple) and len(part) == 2 and part[0] is C.GROUPREF_EXISTS:
+            found.add((C.GROUPREF_EXISTS, part[1][0]))
+            work += part[1][1:]
+        elif isinstance(part, (tuple, list)) or hasattr(part, "data"):
+            work.extend(part)
+    return found
+
+
+def _texts(node: Node) -> list[str] | None:
+    """Return the texts of `node`, each once; None if there are too many, or it looks around."""
+
+    def leaf(node: Node) -> list[str] | None:
+        match node:
+            case nodes.Literal():
+                return [node.data.decode()]
+            case nodes.Choices():
+                return _few(value.decode() for value in node.values)
+            case Chars():
+                return _few(chr(c) for low, high in node.chars.ranges for c in range(low, high + 1))
+        return None
+
+    def concatenate(parts: Iterable[list[str] | None]) -> list[str] | None:
+        out: list[str] = [""]
+        for part in parts:
+            joined = None if part is None else _few(a + b for a, b in product(out, part))
+            if joined is None:
+                return None
+            out = joined
+        return out
+
+    def union(parts: Iterable[list[str] | None]) -> list[str] | None:
+        found: list[str] = []
+        for part in parts:
+            if part is None or len(found) > _MOST_TEXTS:
+                return None
+            found += part
+        return _few(found)
+
+    def rounds(node: Repeat, item: list[str] | None) -> list[str] | None:
+        if node.high is None or node.high > _MOST_TEXTS:
+            return None
+        return union(concatenate([item] * count) for count in range(node.low, node.high + 1))
+
+    return fold(node, leaf, concatenate, union, rounds)
+
+
+def _few(found: Iterable[str]) -> list[str] | None:
+    out: dict[str, None] = {}
+    for text in found:
+        out[text] = None
+        if len(out) > _MOST_TEXTS:
+            return None
+    return list(out)
+
+
 class _Reader:
-    def __init__(self, pattern: str, limits: Limits):
+    """Reads one parse tree; `first` and `last` say whether a piece stands at the start and the end of the text."""
+
+    def __init__(self, pattern: str, limits: Limits, refers: bool):
         self.pattern = pattern
         self.limits = limits
+        self.refers = refers  # whether anything refers to a group
         self.depth = 0
-        self.atomic = 0  # atomic groups being read, in which order counts
-        self.loops = 0  # repeats being read that may come round again
+        self.atomic = 0  # open atomic groups, in which order counts
+        self.loops = 0  # open repeats of more than one round
         self.cases = 1
         self.taken: dict[int, str | bool] = {}  # group -> its text, or whether it took part
-        self.refers = False
 
-    def refuse(self, what: str, hint: str):
-        raise GrammarError(f"{what} is not supported in /{_cut(self.pattern)}/", hint=hint)
+    def refusal(self, what: str, hint: str) -> GrammarError:
+        shown = self.pattern if len(self.pattern) <= 200 else f"{self.pattern[:200]}..."
+        return GrammarError(f"{what} is not supported in /{shown}/", hint=hint)
 
-    def sequence(self, items, flags: int, first=False, last=False) -> Node:
+    def sequence(self, items, flags: int, first: bool = False, last: bool = False) -> Node:
         self.depth += 1
         if self.depth > self.limits.depth:
             raise _too_deep()
@@ -225,33 +205,36 @@ class _Reader:
         return seq(assertions.narrowed(out))
 
     def asked(self, op, value, later) -> tuple[int, bool, bool] | None:
-        """(group, whether it is optional, whether its text is asked for) of a group that `later` refers to."""
+        """Return (group, whether it is optional, whether its text is asked for) for a group that `later` refers to."""
         optional = op in (C.MAX_REPEAT, C.MIN_REPEAT) and value[:2] == (0, 1) and len(value[2]) == 1
         if optional:
             ((op, value),) = value[2]
         group = value[0] if op is C.SUBPATTERN else None
-        asking = {op for op, number in references(later, C.GROUPREF_EXISTS, C.GROUPREF) if number == group}
+        asking = {op for op, number in _references(later) if number == group}
         if group is None or not asking or self.atomic:  # in an atomic group, cases would change the order of ways
             return None
-        if optional and self.loops:  # an earlier round's group still counts
+        if optional and self.loops:  # a group of an earlier round still counts
             return None
         return group, optional, C.GROUPREF in asking
 
-    def by_cases(self, asked, op, value, later, flags: int, first: bool, last: bool) -> Node:
-        """The group and what is `later`, once for each of its texts, or for it and for its absence."""
+    def by_cases(self, asked: tuple[int, bool, bool], op, value, later, flags: int, first: bool, last: bool) -> Node:
+        """Return the group and what is `later`, once for each of its texts, or for its presence and its absence."""
         group, optional, text_asked = asked
         if optional:
             ((op, value),) = value[2]
         node = self.item(op, value, flags, first, last=False)
-        found = _group_texts(node) if text_asked else None
-        if text_asked and found is None:
-            what = "that looks around" if assertions.looks(node) else f"of more than {MOST_TEXTS} texts"
-            self.refuse(f"a backreference to a group {what}", _REFERENCE[C.GROUPREF][1])
-        cases = [(node, True)] if found is None else [(literal(text), text) for text in found]
-        cases += [(EMPTY, False)] if optional else []
+        cases: list[tuple[Node, str | bool]] = [(node, True)]
+        if text_asked:
+            texts = _texts(node)
+            if texts is None:
+                what = "that looks around" if assertions.looks(node) else f"of more than {_MOST_TEXTS} texts"
+                raise self.refusal(f"a backreference to a group {what}", _REFERENCE[C.GROUPREF][1])
+            cases = [(literal(text), text) for text in texts]
+        if optional:
+            cases.append((EMPTY, False))
         self.cases *= max(len(cases), 1)
         if self.cases > _MOST_CASES:
-            self.refuse(
+            raise self.refusal(
                 f"a pattern whose groups have more than {_MOST_CASES} texts together", _REFERENCE[C.GROUPREF][1]
             )
         out = []
@@ -264,14 +247,14 @@ class _Reader:
         group = value[0] if op is C.GROUPREF_EXISTS else value
         taken = self.taken.get(group)
         if taken is None:
-            self.refuse(*_REFERENCE[op])
+            raise self.refusal(*_REFERENCE[op])
         if op is C.GROUPREF_EXISTS:
             branch = value[2] if taken is False else value[1]
             return self.sequence(branch or (), flags, first, last)
-        if taken is False:
+        if not isinstance(taken, str):  # the group took no part: nothing equals its text
             return NEVER
         if flags & re.IGNORECASE and taken.lower() != taken.upper():
-            self.refuse("a backreference to letters of either case", _REFERENCE[op][1])
+            raise self.refusal("a backreference to letters of either case", _REFERENCE[op][1])
         return literal(taken)
 
     def item(self, op, value, flags: int, first: bool, last: bool) -> Node:
@@ -304,19 +287,20 @@ class _Reader:
             return (assertions.Lazy if op is C.MIN_REPEAT else Repeat)(node, low, high)
         if op is _ATOMIC:
             return self.first_way(value, flags)
-        if op is _POSSESSIVE:  # `re` does not go back into one of its rounds, either
+        if op is _POSSESSIVE:  # `re` does not go back into a finished round either
             low, high, body = value
             rounds = C.MAX_REPEAT, (low, high, [(_ATOMIC, body)])
             return self.first_way([rounds], flags)
         if op is C.AT:
             return self.anchor(value, flags, first, last)
         if op in (C.ASSERT, C.ASSERT_NOT):
-            return self.look(*value, op is C.ASSERT, flags)
+            direction, inner = value
+            return self.look(direction, inner, op is C.ASSERT, flags)
         if op is C.FAILURE:  # (?!)
             return NEVER
         if op in _REFERENCE:
             return self.reference(op, value, flags, first, last)
-        self.refuse(str(op).lower().replace("_", " "), "write it with the other means of `re`")
+        raise self.refusal(str(op).lower().replace("_", " "), "write it with the other means of `re`")
 
     def first_way(self, body, flags: int) -> Node:
         self.atomic += 1
@@ -374,7 +358,7 @@ class _Reader:
             elif op is C.CATEGORY:
                 categories.extend(matching(_CATEGORY[value], flags & re.ASCII).ranges)
             else:
-                self.refuse(f"{op} in a character class", "use ranges and \\d \\s \\w")
+                raise self.refusal(f"{op} in a character class", "use ranges and \\d \\s \\w")
         # `re` looks a character's category up as it is, whatever the case flag says
         chars = charset([*self.fold(charset(ranges), flags).ranges, *categories])
         return chars.complement() if negate else chars

@@ -141,9 +141,10 @@ def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> 
     """
     if isinstance(text_or_path, Source):
         return text_or_path
-    if isinstance(text_or_path, str) and ("\n" in text_or_path or ":" in text_or_path):
-        if "\n" in text_or_path or not text_or_path.endswith(".lark"):
-            return Source(text_or_path.removeprefix("\ufeff"), "<string>", None)
+    if isinstance(text_or_path, str) and (
+        "\n" in text_or_path or (":" in text_or_path and not text_or_path.endswith(".lark"))
+    ):
+        return Source(text_or_path.removeprefix("\ufeff"), "<string>", None)
     if not isinstance(text_or_path, (str, Path)):
         raise GrammarError(f"a grammar is text or a path, not {type(text_or_path).__name__}")
     path = Path(text_or_path)

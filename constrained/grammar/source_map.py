@@ -8,6 +8,7 @@ leaves, which rewriting keeps, identify the rule from then on.
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -44,10 +45,11 @@ class SourceMap:
         def leaf(node: Node) -> Node:
             if isinstance(node, Call):
                 return Call(node.rule, tuple(self._copy(arg, rule) for arg in node.args))
+            copied = copy(node)
             if isinstance(node, Related):
-                copied = replace(node, values=leaf(node.values))
-            else:
-                copied = replace(node)  # type: ignore[type-var]  # every node type is a dataclass
+                values = leaf(node.values)
+                assert isinstance(values, (Slot, Related))
+                copied = replace(node, values=values)
             self._owner[id(copied)] = copied, rule
             return copied
 

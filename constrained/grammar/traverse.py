@@ -20,7 +20,6 @@ Pieces = list[tuple[str, Node]]
 """What a unit stands for: each node, after the rule that it is written in."""
 
 T = TypeVar("T")
-U = TypeVar("U", str, Unit)
 
 
 def fold(
@@ -57,7 +56,7 @@ def optional_repeat(node: Repeat, item: bool) -> bool:
 
 
 def rebuild(node: Node, leaf: Callable[[Node], Node]) -> Node:
-    """Return the same tree, in normal form, with every node `x` that is no Seq, Alt or Repeat replaced by ``leaf(x)``."""
+    """Return the same tree in normal form, with every node `x` but Seq, Alt and Repeat replaced by ``leaf(x)``."""
     return fold(node, leaf, nodes.seq, nodes.alt, lambda old, item: nodes.repeat(item, old.low, old.high))
 
 
@@ -71,14 +70,17 @@ def call_arguments(rules: Mapping[str, Rule]) -> dict[tuple[str, str], Pieces]:
     return out
 
 
-def rule_bodies(rules: Mapping[str, Rule]) -> dict[str, Pieces]:
-    """Return the pieces of every rule: its body."""
-    return {name: [(name, rule.body)] for name, rule in rules.items()}
+def units(rules: Mapping[str, Rule], parameters: bool = True) -> dict[Unit, Pieces]:
+    """Return every rule with its body and, with `parameters`, every template parameter with its arguments."""
+    out: dict[Unit, Pieces] = {name: [(name, rule.body)] for name, rule in rules.items()}
+    for parameter, given in call_arguments(rules).items() if parameters else ():
+        out[parameter] = given
+    return out
 
 
-def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
+def users(pieces: Mapping[Unit, Pieces]) -> dict[Unit, set[Unit]]:
     """Return, for each unit, the units whose pieces mention it."""
-    out: dict[Unit, set[U]] = {}
+    out: dict[Unit, set[Unit]] = {}
     for unit, given in pieces.items():
         for rule, piece in given:
             for node in walk(piece):
@@ -89,13 +91,15 @@ def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
     return out
 
 
-def least_fixpoint(pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]], T], bottom: T) -> dict[U, T]:
+def least_fixpoint(
+    pieces: Mapping[Unit, Pieces], value: Callable[[Unit, Mapping[Unit, T]], T], bottom: T
+) -> dict[Unit, T]:
     """Return the least solution of ``found[unit] == value(unit, found)`` over all units of `pieces`.
 
     Parameters
     ----------
     pieces : mapping
-        See :func:`rule_bodies` and :func:`call_arguments`.
+        See :func:`units`.
     value : callable
         The value of a unit, given those found so far; monotone.
     bottom : object

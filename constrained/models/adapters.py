@@ -95,7 +95,7 @@ def add_adapter(
         )
         if weights is None:
             return wrapped
-        fitted = set_peft_model_state_dict(wrapped, weights)
+        fitted: Any = set_peft_model_state_dict(wrapped, weights)
     strange = sorted(fitted.unexpected_keys) or sorted(key for key in fitted.missing_keys if ".default" in key)
     if strange:
         trouble = "holds weights that the model has no place for" if fitted.unexpected_keys else "lacks weights"

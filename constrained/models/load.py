@@ -30,8 +30,8 @@ def load(
     ----------
     model : optional
         None: the small model that ships with the project. A path: a folder as ``save_pretrained`` writes it, a
-        ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. Another string: a name
-        on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in
+        ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. Another string: a
+        name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in
         evaluation mode. A `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
@@ -193,7 +193,7 @@ def _from_source(source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dt
     options = {"gguf_file": gguf} if gguf else {}
     hint = "give a causal language model as save_pretrained writes it, or a .gguf file"
     with readable_failure(f"the model {name} can't be loaded", hint):
-        model, report = AutoModelForCausalLM.from_pretrained(
+        pair: Any = AutoModelForCausalLM.from_pretrained(
             folder,
             trust_remote_code=False,
             dtype=dtype or "auto",
@@ -201,6 +201,7 @@ def _from_source(source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dt
             ignore_mismatched_sizes=True,
             **options,
         )
+        model, report = pair
     # Transformers only warns, and fills what is missing or of another shape with random numbers.
     for trouble in ("missing", "mismatched"):
         weights = sorted(str(key[0] if isinstance(key, tuple) else key) for key in report[f"{trouble}_keys"])

@@ -15,7 +15,7 @@ from transformers.utils import logging
 
 from constrained.automaton import Vocabulary
 from constrained.decoding.vocabulary import eos_ids, logits_width, model_vocabulary
-from constrained.errors import ModelError
+from constrained.errors import ModelError, install_hint
 
 
 @dataclass(eq=False)
@@ -102,7 +102,7 @@ def _remedy(error: Exception) -> str | None:
     """What to do about a known kind of error."""
     text = str(error)
     if isinstance(error, ImportError):
-        return "pip install 'constrained-agents[gguf]'" if "gguf" in text.lower() else "install the package it names"
+        return install_hint("gguf") if "gguf" in text.lower() else "install the package it names"
     if type(error).__name__ == "SafetensorError":
         return "the weights file is cut short or damaged: download or save it again"
     if "JSON" in text or isinstance(error, json.JSONDecodeError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hmac
-import os
 import socket
 from collections.abc import Callable, Iterable
 
@@ -86,7 +85,7 @@ def listen(ports: Iterable[int]) -> socket.socket:
             raise ConstrainedError(f"there is no port {port}", "use 1 to 65535, or 0 for any that is free") from None
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
-                problem = f"can't listen at port {port}: {os.strerror(error.errno)}"
+                problem = f"can't listen at port {port}: {error.strerror}"
                 raise ConstrainedError(problem, "choose another with --port; --port 0 takes any that is free") from None
     taken = f"port {ports[0]} is taken" if len(ports) == 1 else f"ports {ports[0]} to {ports[-1]} are taken"
     raise ConstrainedError(taken, "choose another with --port; --port 0 takes any that is free")

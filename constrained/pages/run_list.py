@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -19,97 +19,95 @@ from constrained.pages.html_page import page
 from constrained.pages.trace_page import describe, read_record, trace_page
 
 MOST_RUNS = 500
-"""Runs in a list; the newest come first."""
+"""Runs in the list; the newest come first."""
 
-MOST_SEEN = 20_000
-"""Files that are looked at for them."""
+MOST_FILES = 20_000
+"""Files that are searched for runs."""
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedRun:
     """A run in the list.
 
     Attributes
     ----------
     name : str
         Its path in the folder, with ``/``.
-    about : dict
-        See :func:`~constrained.pages.trace_page.describe`; empty where the file can't be read.
-    tasks, over, won : int
     size : int
         Bytes.
     changed : float
         Seconds since the epoch.
+    about : dict
+        See :func:`~constrained.pages.trace_page.describe`; empty if the file can't be read.
+    tasks, finished, won : int
     problem : str
-        Why there is nothing more to say.
+        Why the file can't be read.
     """
 
     name: str
-    about: dict
-    tasks: int
-    over: int
-    won: int
     size: int
     changed: float
+    about: dict = field(default_factory=dict)
+    tasks: int = 0
+    finished: int = 0
+    won: int = 0
     problem: str = ""
 
 
-def runs_in(folder: str | Path) -> list[Listed]:
-    """The runs below `folder`, the newest first; a file of something else, or that lies elsewhere, is none."""
-    folder = Path(folder).resolve()
+def runs_in(folder: Path) -> list[ListedRun]:
+    """The runs below `folder`, newest first; links that lead out of it are ignored."""
     found = []
-    for path in _files(folder):
-        file = inside(folder, path.relative_to(folder).as_posix())
+    for path in _candidates(folder):
         try:
-            known = file.stat() if file else None
-        except OSError:  # gone meanwhile
-            known = None
-        if known is not None:
-            found.append((known.st_mtime_ns, known.st_size, path))
-    listed: list[Listed] = []
+            file = inside(folder, path.relative_to(folder).as_posix())
+            status = file.stat() if file else None
+        except OSError:  # deleted meanwhile
+            continue
+        if status:
+            found.append((status.st_mtime_ns, status.st_size, path))
+    runs: list[ListedRun] = []
     for changed, size, path in sorted(found, reverse=True):
-        run = _listed(folder, path, changed, size)
-        if run is not None:
-            listed.append(run)
-        if len(listed) == MOST_RUNS:
+        if (run := _read(folder, path, changed, size)) is not None:
+            runs.append(run)
+        if len(runs) == MOST_RUNS:
             break
-    return listed
+    return runs
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Files that a run's record may be; links to folders are not followed."""
+def _candidates(folder: Path) -> Iterator[Path]:
+    """The .jsonl files below `folder`; hidden folders and links to folders are not followed."""
     seen = 0
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             seen += 1
-            if seen > MOST_SEEN:
+            if seen > MOST_FILES:
                 return
             if name.endswith(".jsonl") and not name.startswith("."):
                 yield Path(parent, name)
 
 
 @lru_cache(maxsize=MOST_RUNS * 2)
-def _listed(folder: Path, path: Path, changed: int, size: int) -> Listed | None:
-    """What the list says of a file as it was at `changed`; None if it is no run's record."""
-    name, moment = path.relative_to(folder).as_posix(), changed / 1e9
+def _read(folder: Path, path: Path, changed: int, size: int) -> ListedRun | None:
+    """Read a file; None if it is no run. A file with the same time of change and size is read once."""
+    known = path.relative_to(folder).as_posix(), size, changed / 1e9
     try:
         with path.open("rb") as file:
             first = file.readline(200).lstrip()
         if not first.startswith(b'{"run"') and first:
             return None
-        header, recorded = read_record(path)
+        header, records = read_record(path)
     except ConstrainedError as error:
-        return Listed(name, {}, 0, 0, 0, size, moment, error.message)
+        return ListedRun(*known, problem=error.message)
     except OSError as error:
-        return Listed(name, {}, 0, 0, 0, size, moment, f"can't be read: {error.strerror}")
-    ends = [task.end for task in recorded.values() if task.end is not None]
+        return ListedRun(*known, problem=f"can't be read: {error.strerror}")
+    ends = [task.end for task in records.values() if task.end is not None]
     won = sum(end.get("success") is True for end in ends)
-    return Listed(name, describe(header), len(recorded), len(ends), won, size, moment)
+    return ListedRun(*known, describe(header), len(records), len(ends), won)
 
 
 def inside(folder: Path, name: str) -> Path | None:
-    """The run's file of that name; None unless it lies in `folder`, wherever links lead."""
+    """The .jsonl file `name` in `folder`; None if there is none, or if links lead it out of the folder."""
     if "\0" in name:
         return None
     try:
@@ -120,18 +118,17 @@ def inside(folder: Path, name: str) -> Path | None:
 
 
 def make_app(folder: str | Path, port: int) -> Flask:
-    """The Flask application: ``/`` is the list, ``/run/NAME`` a page; for who asks this machine, at this port, alone."""
+    """The Flask application for this machine: ``/`` is the list, ``/run/NAME`` a trace page."""
     folder = Path(folder).resolve()
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder", "name the folder of runs: constrained view --serve FOLDER")
     app = Flask(__name__, static_folder=None)
     app.url_map.merge_slashes = False
-
     local_server.protect(app, port, token=None)
 
     @app.get("/")
     def listing():
-        return list_page(folder, runs_in(folder))
+        return _list_page(folder, runs_in(folder))
 
     @app.get("/run/<path:name>")
     def run(name: str):
@@ -141,21 +138,21 @@ def make_app(folder: str | Path, port: int) -> Flask:
         try:
             return trace_page(path)
         except ConstrainedError as error:
-            return problem_page(name, error), 422
+            hint = f"<p>{escape(error.hint)}</p>" if error.hint else ""
+            problem = f"<h1>{escape(name)}</h1><p>{escape(error.message)}</p>{hint}"
+            body = f'<main class="runs">{problem}<p><a href="/">All runs</a></p></main>'
+            return page(name, body, styles=("trace/browse.css",)), 422
 
     return app
 
 
-def list_page(folder: Path, runs: list[Listed]) -> str:
-    """The list of runs as a page."""
+def _list_page(folder: Path, runs: list[ListedRun]) -> str:
+    columns = ("run", "strategy", "masks", "tokens", "won", "size", "changed")
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
     rows = "\n".join(map(_row, runs))
-    more = f"<p>The newest {MOST_RUNS} are listed.</p>" if len(runs) == MOST_RUNS else ""
-    table = (
-        '<table><thead><tr><th scope="col">run</th><th scope="col">strategy</th><th scope="col">masks</th>'
-        '<th scope="col">tokens</th><th scope="col">won</th><th scope="col">size</th><th scope="col">changed</th></tr></thead>'
-        f"<tbody>\n{rows}\n</tbody></table>"
-    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
     empty = "<p>No run is here yet: <code>constrained bench agents --trace</code> records some.</p>"
+    more = f"<p>The newest {MOST_RUNS} are listed.</p>" if len(runs) == MOST_RUNS else ""
     body = (
         f'<header class="top"><div class="title"><h1>Runs</h1><p>{escape(str(folder))}</p></div>'
         '<div class="tools"><button type="button" id="theme">Theme</button></div></header>'
@@ -164,24 +161,17 @@ def list_page(folder: Path, runs: list[Listed]) -> str:
     return page("Runs", body, styles=("trace/layout.css", "trace/browse.css"))
 
 
-def problem_page(name: str, error: ConstrainedError) -> str:
-    """A page that says why there is nothing to see."""
-    hint = f"<p>{escape(error.hint)}</p>" if error.hint else ""
-    words = f"<h1>{escape(name)}</h1><p>{escape(error.message)}</p>{hint}"
-    return page(name, f'<main class="runs">{words}<p><a href="/">All runs</a></p></main>', styles=("trace/browse.css",))
-
-
-def _row(run: Listed) -> str:
+def _row(run: ListedRun) -> str:
     name = f'<th scope="row"><a href="/run/{quote(run.name)}">{escape(run.name)}</a></th>'
     size, age = f"{run.size / 1e3:,.0f} kB", _age(time() - run.changed)
     if run.problem:
         return f'<tr>{name}<td colspan="4" class="problem">{escape(run.problem)}</td><td>{size}</td><td>{age}</td></tr>'
-    going = f", {run.tasks - run.over} under way" if run.tasks > run.over else ""
+    running = f", {run.tasks - run.finished} under way" if run.tasks > run.finished else ""
     cells = [
         run.about["strategy"],
         "on" if run.about["masks"] else "off",
         "traced" if run.about["traced"] else "–",
-        f"{run.won} of {run.over}{going}",
+        f"{run.won} of {run.finished}{running}",
         size,
         age,
     ]
@@ -197,19 +187,12 @@ def _age(seconds: float) -> str:
 
 
 def serve(folder: str | Path, port: int, ready: Callable[[str], None]) -> None:
-    """Serve `folder` on this machine alone until interrupted; calls `ready` with the address first.
-
-    Parameters
-    ----------
-    folder : Path
-    port : int
-        0: any that is free.
-    ready : callable
+    """Serve `folder` on this machine until interrupted; calls `ready` with the address first. Port 0: any free one.
 
     Raises
     ------
     ConstrainedError
-        There is no such folder, or the port is taken, or none.
+        There is no such folder, or the port is taken or invalid.
     """
     listening = local_server.listen([port])
     local_server.serve(make_app(folder, listening.getsockname()[1]), listening, ready)

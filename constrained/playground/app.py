@@ -209,14 +209,14 @@ class Playground:
     def text(self, data: dict) -> dict:
         """The text in a request, with the path of its document."""
         asked = requests.text(data)
-        return {**asked, "source": path_of(asked["document"], self.document)}
+        path = path_of(asked["document"], self.document)
+        return {**asked, "source": str(path) if path else None}
 
 
 def create_app(playground: Playground) -> Flask:
     """The server as a WSGI application."""
     app = Flask("constrained.playground", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = bounds.REQUEST
-    app.json.ensure_ascii = False
     local_server.protect(app, playground.port, playground.token)
 
     @app.errorhandler(ConstrainedError)

@@ -1,18 +1,18 @@
-"""Every bound of the playground, by name: what is typed may be anything, and a hostile text must cost little."""
+"""Every limit of the playground: its texts may be anything, and a hostile one must cost little."""
 
 from __future__ import annotations
 
 PORT = 8750
 """The port that is tried first."""
 PORTS = 20
-"""How many are tried, where none is asked for."""
+"""Ports that are tried if none is given."""
 
 TEXT = 200_000
 """Characters of a grammar."""
 REQUEST = 8 << 20
 """Bytes of one request."""
 PATH = 20_000
-"""Characters of a path to be explained."""
+"""Characters of a path to explain."""
 TASK = 2_000
 """Characters of a task."""
 STEPS = 200
@@ -20,21 +20,19 @@ STEPS = 200
 RUN_TOKENS = 50_000
 """Tokens of a run."""
 FINDINGS = 200
-"""Findings that are sent; of more, how many there are."""
+"""Findings that are sent to the page; the rest is counted."""
 ACTIONS = 300
-"""Actions up to which a graph is drawn."""
+"""Actions of the largest graph that is drawn."""
 TOKENS = 60
 """Allowed tokens that are listed."""
 EXPECTED = 60
-"""Expected things that are listed."""
+"""Expected items that are listed."""
 
 CHECK_SECONDS = 10.0
-"""Time of one check, or one explanation; the process that takes longer is ended."""
+"""Time limit of one check or explanation."""
 TOKENIZER_SECONDS = 120.0
-"""Time to read a tokenizer."""
-START_SECONDS = 120.0
-"""Time for a process to start."""
+"""Time limit for reading a tokenizer."""
 RUN_SECONDS = 900.0
-"""Time of a run."""
+"""Time limit of a run."""
 MEMORY = 2 << 30
 """Bytes that the process of checks, or of explanations, may take beyond what its libraries take (Linux)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 
@@ -12,38 +13,36 @@ from constrained.environments.household import is_household
 from constrained.grammar import STEP
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import explain_file, next_tokens
-from constrained.knowledge.lint import Checked, check_file
+from constrained.knowledge.lint import check_file
 from constrained.playground import bounds
 from constrained.playground.document import source_of
 from constrained.subprocesses import Send, serve
 
 
 def check(request: dict, send: Send) -> None:
-    """What is wrong with a text, what is in it, its graph, and how a model reads it."""
+    """Findings about a text, its slots, its action graph, and the prompt text."""
     checked = check_file(source_of(request))
     found = [finding.to_dict(checked.name, checked.line(finding.span)) for finding in checked.findings]
+    knowledge = checked.knowledge
+    shown = (
+        {
+            "name": knowledge.name,
+            "actions": len(knowledge.actions),
+            "played": is_household(knowledge),
+            "svg": knowledge.to_svg() if len(knowledge.actions) <= bounds.ACTIONS else None,
+            "text": knowledge.to_text(),
+        }
+        if knowledge
+        else None
+    )
     send(
         {
             "findings": found[: bounds.FINDINGS],
             "more": max(0, len(found) - bounds.FINDINGS),
             "slots": sorted(checked.grammar.slots - {STEP}) if checked.grammar else None,
-            "knowledge": _shown(checked),
+            "knowledge": shown,
         }
     )
-
-
-def _shown(checked: Checked) -> dict | None:
-    knowledge = checked.knowledge
-    if knowledge is None:
-        return None
-    many = len(knowledge.actions) > bounds.ACTIONS
-    return {
-        "name": knowledge.name,
-        "actions": len(knowledge.actions),
-        "played": is_household(knowledge),
-        "svg": None if many else knowledge.to_svg(),
-        "text": knowledge.to_text(),
-    }
 
 
 @cache
@@ -52,28 +51,31 @@ def _vocabulary(name: str) -> Vocabulary:
 
 
 def tokenizer(request: dict, send: Send) -> None:
-    """Read a tokenizer, whose tokens explanations will ask for."""
+    """Read a tokenizer, so that an explanation with it takes less time."""
     send({"size": _vocabulary(request["tokenizer"]).size})
 
 
 def explain(request: dict, send: Send) -> None:
-    """What may come after a path, and why."""
+    """What may come after a path, and which rules say so."""
     explanation, unbound = explain_file(source_of(request), request["path"], values=request["values"])
-    said = explanation.to_dict()
+    data = explanation.to_dict()
     send(
         {
-            **said,
+            **data,
             **next_tokens(explanation, _vocabulary(request["tokenizer"]), bounds.TOKENS),
-            "expected": said["expected"][: bounds.EXPECTED],
-            "expected_more": max(0, len(said["expected"]) - bounds.EXPECTED),
+            "expected": data["expected"][: bounds.EXPECTED],
+            "expected_more": max(0, len(data["expected"]) - bounds.EXPECTED),
             "unbound": unbound,
         }
     )
 
 
 def run(request: dict, send: Send) -> None:
-    """A plan, step by step: "start", each "step", and the "end"."""
-    from constrained import generate_plan  # torch: only for runs
+    """Plan a task: messages are the "start", each "step", and the "end"."""
+    from constrained import generate_plan  # imports torch
+
+    def start(plan: Plan) -> None:
+        send({"start": {"model": plan.model, "note": plan.note, "observation": plan.first_observation}})
 
     knowledge = ActionKnowledge.from_lark(source_of(request), source_map=True).bind(**request["values"])
     plan = generate_plan(
@@ -86,17 +88,13 @@ def run(request: dict, send: Send) -> None:
         seed=request["seed"],
         constrained=request["masks"],
         trace=request["trace"],
-        on_start=lambda plan: send({"start": _started(plan)}),
+        on_start=start,
         on_step=lambda step: send({"step": asdict(step)}),
     )
     send({"end": {**plan.to_dict(), "steps": len(plan.last_phase), "unbound": knowledge.grammar.unbound()}})
 
 
-def _started(plan: Plan) -> dict:
-    return {"model": plan.model, "note": plan.note, "observation": plan.first_observation}
-
-
-JOBS = {job.__name__: job for job in (check, tokenizer, explain, run)}
+JOBS: dict[str, Callable[[dict, Send], None]] = {job.__name__: job for job in (check, tokenizer, explain, run)}
 
 
 def main() -> None:

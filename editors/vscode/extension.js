@@ -1,7 +1,7 @@
 "use strict";
 
-// Starts `constrained lsp` for the .lark files that are open, and ends it with the window.
-// Colours don't need it: they are in syntaxes/.
+// Starts `constrained lsp` for open .lark files, and stops it with the window.
+// Syntax colours don't need it: they are in syntaxes/.
 
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
@@ -9,7 +9,7 @@ const { LanguageClient } = require("vscode-languageclient/node");
 /** @type {LanguageClient | undefined} */
 let client;
 
-/** Start the server that the settings name; say so plainly if it can't be. */
+/** Start the server that the settings name; show a warning if it can't be started. */
 async function start() {
   const [command, ...args] = vscode.workspace.getConfiguration("constrained").get("command", []);
   if (!command) {
@@ -22,7 +22,7 @@ async function start() {
   } catch (error) {
     client = undefined;
     vscode.window.showWarningMessage(
-      `constrained: can't start ${command} (${error.message}). Install it with pip install "constrained[lsp]", ` +
+      `constrained: can't start ${command} (${error.message}). Install it with pip install "constrained-agents[lsp]", ` +
         "or name it in the setting constrained.command.",
     );
   }

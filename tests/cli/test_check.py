@@ -245,3 +245,13 @@ def test_missing_runs_and_a_limit_of_none(capsys, tmp_path):
     for limit in (0, -1):
         code, _, err = run(capsys, "hotpotqa", "--runs", file, "--limit", limit)
         assert code == 1 and f"--limit is {limit}" in err
+
+
+def test_a_report_never_replaces_what_was_checked(capsys, tmp_path, monkeypatch):
+    file = tmp_path / "mine.lark"
+    file.write_text('start: "a"\n')
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.lark", str(file), f"../{tmp_path.name}/mine.lark"):
+        assert main(["check", "mine.lark", "--output", name]) == 1
+        assert "can't be the output" in capsys.readouterr().err
+    assert file.read_text() == 'start: "a"\n'

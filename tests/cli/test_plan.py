@@ -125,3 +125,14 @@ def test_unknown_options_are_usage_errors(capsys, argv):
         main(argv)
     assert stopped.value.code == 2
     assert "usage: constrained" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--output", "--trace"])
+def test_a_plan_never_replaces_its_knowledge(capsys, tmp_path, option):
+    file = tmp_path / "mine.lark"
+    file.write_text('%declare _STEP\nstart: "a"\n')
+    assert main(["plan", "a task", "--knowledge", str(file), option, str(file)]) == 1
+    assert "can't be the output" in capsys.readouterr().err
+    assert file.read_text() == '%declare _STEP\nstart: "a"\n'
+    assert main(["plan", "a task", "--output", str(tmp_path / "a"), "--trace", str(tmp_path / "a")]) == 1
+    assert "same file" in capsys.readouterr().err

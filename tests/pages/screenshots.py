@@ -43,7 +43,7 @@ def playground(browser, picture: Path) -> None:
 
 
 def trace(browser, picture: Path, theme: str = "light") -> None:
-    """The first token of a run at which the mask took much: what the model would have written had just been looked at."""
+    """The first token of a run with much pruned mass: the model would have looked at the same place again."""
     with TemporaryDirectory() as folder:
         with redirect_stdout(StringIO()):
             run = play(Path(folder), games=4)

@@ -69,13 +69,13 @@ def write(tab, text):
 
 def test_errors_show_in_place_as_one_types_and_go_when_mended(tab, address):
     opened(tab, address, ROOMS)
-    expect(tab.locator("#summary")).to_have_text("Nothing to mend.")
+    expect(tab.locator("#summary")).to_have_text("No findings.")
     expect(tab.locator("#picture svg")).to_contain_text("rest")
     write(tab, ROOMS.replace("| rest)", "| rst)"))
     expect(tab.locator(".cm-lintRange-error")).to_have_text("rst")
     finding = tab.locator("#findings li").filter(has_text="undefined-rule")
     expect(finding).to_contain_text("8:42")
-    expect(tab.locator("#graph-state")).to_have_text("As it was before the errors.")
+    expect(tab.locator("#graph-state")).to_have_text("This is from before the errors.")
     expect(tab.locator("#picture")).to_have_class(re.compile("stale"))
     finding.get_by_role("button").click()
     expect(tab.get_by_role("textbox", name="Grammar, in Lark's syntax")).to_be_focused()
@@ -182,7 +182,7 @@ def test_a_file_is_saved_and_not_written_over_unseen(tab, rooms):
     tab.keyboard.press("Control+S")
     expect(tab.locator("#notice")).to_contain_text("has changed on disk")
     assert file.read_text() == ROOMS + "// theirs\n"
-    tab.get_by_role("button", name="Keep mine").click()
+    tab.get_by_role("button", name="Keep my text").click()
     tab.keyboard.press("Control+S")
     expect(tab.locator("#document-state")).to_have_text("saved")
     assert file.read_text() == ROOMS + "// mine again\n"

@@ -145,7 +145,7 @@ def test_filters_leave_the_places_at_odds_that_they_name(open_run, traced):
         item.click()
         assert " · action · " in tab.locator("#inspector").inner_text()
     tab.locator("#least").fill("100")
-    assert tab.locator("#odds-count").inner_text() == "Nowhere, by these filters."
+    assert tab.locator("#odds-count").inner_text() == "None with these filters."
 
 
 def test_tasks_are_searched_sorted_and_filtered(open_run, unmasked):

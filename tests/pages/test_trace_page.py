@@ -8,7 +8,7 @@ from constrained import ActionKnowledge
 from constrained.agents.run_file import digest
 from constrained.errors import DataError
 from constrained.pages import trace_page as module
-from constrained.pages.run_graph import Walk
+from constrained.pages.run_graph import RunGraph
 from constrained.pages.trace_page import run_data, trace_page
 from tests.pages.traced import lines_of, rewritten
 
@@ -86,10 +86,10 @@ def test_a_run_without_traces_walks_the_graph_by_the_rules(unmasked):
 def test_an_action_that_several_rules_could_write_is_not_named():
     """With free slots ScienceWorld's "wait" could be any text, `take cup` among them."""
     knowledge = ActionKnowledge.from_lark("scienceworld")
-    walk = Walk.of({"knowledge": {"name": "scienceworld", "digest": digest(knowledge.to_text())}})
+    graph = RunGraph.of({"knowledge": {"name": "scienceworld", "digest": digest(knowledge.to_text())}})
     step = {"action": "take cup", "verdict": "ok", "no_effect": False, "answers": []}
     steps = [dict(step), dict(step)]
-    walk.place(steps)
+    graph.locate(steps)
     assert steps[0]["place"] == "start" and "took" not in steps[0]
     assert "place" not in steps[1]
 
@@ -170,7 +170,7 @@ def no_tokens(lines):
 @pytest.mark.parametrize("damage", [wrong_token, endless, no_step, no_name, no_tokens])
 def test_a_damaged_run_is_refused_with_its_place(traced, tmp_path, damage):
     run = rewritten(traced, tmp_path / "damaged.jsonl", damage)
-    with pytest.raises(DataError, match=r"damaged.jsonl, line \d+: damaged: .+\n  hint: "):
+    with pytest.raises(DataError, match=r"damaged.jsonl, line \d+: (damaged: |not a line of).+\n  hint: "):
         run_data(run)
 
 

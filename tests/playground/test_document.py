@@ -42,7 +42,7 @@ def test_line_ends_stay_as_they_are(with_file):
 
 
 def test_permissions_and_links_stay(with_file, tmp_path):
-    page, file = with_file("start:\n", "real.lark")
+    _, file = with_file("start:\n", "real.lark")
     file.chmod(0o640)
     link = tmp_path / "link.lark"
     link.symlink_to(file)

@@ -59,7 +59,8 @@ def test_no_job_outlives_it():
 def test_only_this_machine_can_reach_it():
     with serving("--port", "0") as (address, _):
         port = urlsplit(address).port
-        table = [line.split()[1] for line in open("/proc/net/tcp").readlines()[1:] if line.split()[3] == "0A"]
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        table = [row[1] for row in rows if row[3] == "0A"]
         assert [place for place in table if place.endswith(f":{port:04X}")] == [f"0100007F:{port:04X}"]
 
 

@@ -3,13 +3,27 @@
 
 #define MOST_FLAT (1 << 20) /* bytes of choices that are laid side by side */
 
-/* The number (from 1; 0: None) of a frame, which the kernel then knows; -1 on error. */
+/* An int of Python's from `low` to `high`; -1 and an error set where it is none (no `low` is below -1). */
+static int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *what) {
+    long value = PyLong_AsLong(object);
+    if (value == -1 && PyErr_Occurred()) return -1;
+    if (value >= low && value <= high) return (int32_t)value;
+    PyErr_Format(PyExc_ValueError, "%s of a position is %ld, not %d to %d", what, value, (int)low, (int)high);
+    return -1;
+}
+
+/* The number (from 1; 0: None) of a frame, which the kernel then knows and keeps; -1 on error. */
 int32_t know_frame(Engine *e, PyObject *frame) {
     if (frame == Py_None) return 0;
     PyObject *attribute = PyObject_GetAttr(frame, name_number);
-    long number = attribute ? PyLong_AsLong(attribute) : -1;
-    Py_XDECREF(attribute);
-    if (number < 0 || number >= INT32_MAX) return -1;
+    if (!attribute) return -1;
+    long number = PyLong_AsLong(attribute);
+    Py_DECREF(attribute);
+    if (number == -1 && PyErr_Occurred()) return -1;
+    if (number < 0 || number >= e->max_frames) {
+        PyErr_Format(PyExc_ValueError, "a frame's number is %ld, not 0 to %lld", number, (long long)e->max_frames - 1);
+        return -1;
+    }
     int32_t rest = (int32_t)number + 1;
     if (rest >= e->frame_room) {
         int32_t room = e->frame_room ? e->frame_room : 64;
@@ -29,11 +43,20 @@ int32_t know_frame(Engine *e, PyObject *frame) {
         memset(closures + e->frame_room, 0, (room - e->frame_room) * sizeof *closures);
         e->frame_room = room;
     }
-    e->frames[rest] = frame;
+    if (!e->frames[rest]) {
+        e->frames[rest] = Py_NewRef(frame);
+    } else if (e->frames[rest] != frame) {
+        PyErr_Format(PyExc_ValueError, "two frames of number %ld", number);
+        return -1;
+    }
     return rest;
 }
 
 static int32_t know_literal(Engine *e, PyObject *data) {
+    if (!PyBytes_CheckExact(data) || PyBytes_GET_SIZE(data) > INT32_MAX) {
+        PyErr_SetString(PyExc_TypeError, "a literal is not bytes");
+        return -1;
+    }
     PyObject *found = PyDict_GetItemWithError(e->literal_numbers, data);
     if (found) return (int32_t)PyLong_AsLong(found);
     if (PyErr_Occurred()) return -1;
@@ -48,7 +71,7 @@ static int32_t know_literal(Engine *e, PyObject *data) {
         e->literal_room = room;
     }
     PyObject *number = PyLong_FromLong(e->literal_count);
-    if (!number || !PyBytes_Check(data) || PyDict_SetItem(e->literal_numbers, data, number) < 0) {
+    if (!number || PyDict_SetItem(e->literal_numbers, data, number) < 0) {
         Py_XDECREF(number);
         return -1;
     }
@@ -80,6 +103,12 @@ static void flatten(Engine *e, Choices *choices, size_t total) {
     e->choices_bytes += total + (n + 1) * sizeof *offsets;
 }
 
+static int is_above(PyObject *value, PyObject *before) {
+    Py_ssize_t length = PyBytes_GET_SIZE(value), shorter = PyBytes_GET_SIZE(before);
+    int order = memcmp(PyBytes_AS_STRING(value), PyBytes_AS_STRING(before), length < shorter ? length : shorter);
+    return order > 0 || (order == 0 && length > shorter);
+}
+
 static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
     PyObject *id = PyLong_FromVoidPtr(values);
     PyObject *key = id ? PyTuple_Pack(2, id, bind) : NULL;
@@ -88,8 +117,8 @@ static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
     Py_XDECREF(id);
     if (found) result = (int32_t)PyLong_AsLong(found);
     if (found || PyErr_Occurred()) goto done;
-    if (!PyTuple_Check(values)) {
-        PyErr_SetString(PyExc_TypeError, "choices are no tuple");
+    if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) >= INT32_MAX || !(bind == Py_None || PyUnicode_Check(bind))) {
+        PyErr_SetString(PyExc_TypeError, "choices are no tuple, or are bound to no name");
         goto done;
     }
     if (e->choices_count == e->choices_room) {
@@ -106,8 +135,12 @@ static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
     Py_ssize_t total = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
         PyObject *value = PyTuple_GET_ITEM(values, i);
-        if (!PyBytes_Check(value)) {
+        if (!PyBytes_CheckExact(value) || PyBytes_GET_SIZE(value) > INT32_MAX) {
             PyErr_SetString(PyExc_TypeError, "a choice is not bytes");
+            goto done;
+        }
+        if (i && !is_above(value, PyTuple_GET_ITEM(values, i - 1))) {
+            PyErr_SetString(PyExc_ValueError, "choices are not in order");
             goto done;
         }
         total += PyBytes_GET_SIZE(value);
@@ -124,32 +157,61 @@ done:
     return result;
 }
 
-/* From what Bridge.describe gives: (kind, object, rest, low, high, depth, bind). */
+/* Sorted choices agree on `depth` bytes from `low` to `high` - 1, and go on after them. */
+static int choices_agree(const Choices *choices, int32_t low, int32_t high, int32_t depth) {
+    int32_t length, last;
+    const uint8_t *first_value = choice(choices, low, &length), *last_value = choice(choices, high - 1, &last);
+    return length > depth && last > depth && !memcmp(first_value, last_value, depth);
+}
+
+static int32_t inside_state(TextSet *set, PyObject *inside) {
+    PyObject *state = PyDict_GetItemWithError(set->numbers, inside);
+    /* states inside a character get their numbers as they are found: go on until this one has its own */
+    for (int i = 0; !state && i < set->states && !PyErr_Occurred(); i++)
+        if (text_expand(set, i) == 0) state = PyDict_GetItemWithError(set->numbers, inside);
+    if (!state && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "no such state inside a character");
+    return state ? (int32_t)PyLong_AsLong(state) : -1;
+}
+
+/* From what Bridge.describe gives, (kind, object, rest, low, high, depth, bind), with every number checked. */
 int config_of(Engine *e, PyObject *described, Config *out) {
     if (!PyTuple_Check(described) || PyTuple_GET_SIZE(described) != 7) {
         PyErr_SetString(PyExc_TypeError, "a position is described by seven things");
         return -1;
     }
-    PyObject *const *item = &PyTuple_GET_ITEM(described, 0);
-    PyObject *object = item[1], *depth = item[5], *bind = item[6];
-    *out = (Config){(int32_t)PyLong_AsLong(item[0]), 0, 0, (int32_t)PyLong_AsLong(item[3]), (int32_t)PyLong_AsLong(item[4]), 0};
-    if (PyErr_Occurred() || (out->rest = know_frame(e, item[2])) < 0) return -1;
+    PyObject *object = PyTuple_GET_ITEM(described, 1), *low = PyTuple_GET_ITEM(described, 3);
+    PyObject *high = PyTuple_GET_ITEM(described, 4), *depth = PyTuple_GET_ITEM(described, 5);
+    *out = (Config){0};
+    if ((out->kind = int_between(PyTuple_GET_ITEM(described, 0), ACCEPT, TEXT, "the kind")) < 0) return -1;
+    if ((out->rest = know_frame(e, PyTuple_GET_ITEM(described, 2))) < 0) return -1;
     if (out->kind == LITERAL) {
-        out->object = know_literal(e, object);
-    } else if (out->kind == CHOICES) {
-        out->object = know_choices(e, object, bind);
-        out->depth = (int32_t)PyLong_AsLong(depth);
-    } else if (out->kind == TEXT) {
-        if ((out->object = text_set(e->tokens, object)) < 0) return -1;
-        TextSet *set = e->tokens->sets[out->object];
-        PyObject *state = PyDict_GetItemWithError(set->numbers, depth);
-        /* states inside a character get their numbers as they are found: go on until this one has its own */
-        for (int i = 0; !state && i < set->states && !PyErr_Occurred(); i++)
-            if (text_expand(set, i) == 0) state = PyDict_GetItemWithError(set->numbers, depth);
-        if (!state && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "no such state inside a character");
-        out->depth = state ? (int32_t)PyLong_AsLong(state) : 0;
+        if ((out->object = know_literal(e, object)) < 0) return -1;
+        out->low = int_between(low, 0, e->literals[out->object].length - 1, "the offset");
+        return out->low < 0 ? -1 : 0;
     }
-    return out->object < 0 || PyErr_Occurred() ? -1 : 0;
+    if (out->kind == CHOICES) {
+        if ((out->object = know_choices(e, object, PyTuple_GET_ITEM(described, 6))) < 0) return -1;
+        const Choices *choices = &e->choices[out->object];
+        int32_t count = (int32_t)PyTuple_GET_SIZE(choices->values);
+        if ((out->low = int_between(low, 0, count - 1, "the first choice")) < 0) return -1;
+        if ((out->high = int_between(high, out->low + 1, count, "the end of the choices")) < 0) return -1;
+        if ((out->depth = int_between(depth, 0, choices->longest, "the depth")) < 0) return -1;
+        if (choices_agree(choices, out->low, out->high, out->depth)) return 0;
+        PyErr_SetString(PyExc_ValueError, "choices that don't agree on what was read");
+        return -1;
+    }
+    if (out->kind == TEXT) {
+        if ((out->object = text_set(e->tokens, object)) < 0) return -1;
+        if ((out->low = int_between(low, 0, INT32_MAX, "the fewest characters")) < 0) return -1;
+        out->high = int_between(high, -1, INT32_MAX, "the most characters");
+        if (PyErr_Occurred()) return -1;
+        if (out->high >= 0 && out->high < (out->low ? out->low : 1)) {
+            PyErr_SetString(PyExc_ValueError, "fewer characters at most than at least");
+            return -1;
+        }
+        return (out->depth = inside_state(e->tokens->sets[out->object], depth)) < 0 ? -1 : 0;
+    }
+    return 0;
 }
 
 PyObject *position_of(Engine *e, const Config *c) {

@@ -10,28 +10,39 @@ static PyObject *core_begin(Core *c, PyObject *args) {
     int checked;
     if (!PyArg_ParseTuple(args, "OO!y*O!p", &compiled, EngineType, &engine, &begun, &PyTuple_Type, &eos, &checked))
         return NULL;
-    int failed = PyTuple_GET_SIZE(eos) > MAX_EOS;
-    if (failed) PyErr_SetString(PyExc_ValueError, "more EOS ids than the kernel takes");
-    Py_XSETREF(c->compiled, Py_NewRef(compiled));
-    Py_XSETREF(c->engine, (Engine *)Py_NewRef(engine));
-    for (c->eos_count = 0; !failed && c->eos_count < PyTuple_GET_SIZE(eos); c->eos_count++)
-        c->eos[c->eos_count] = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(eos, c->eos_count));
+    uint32_t ids[MAX_EOS];
+    Py_ssize_t count = PyTuple_GET_SIZE(eos);
+    int failed = c->engine || !engine_ready((Engine *)engine) || begun.len > INT32_MAX || count > MAX_EOS;
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
+        long id = PyLong_AsLong(PyTuple_GET_ITEM(eos, i));
+        failed = id < 0 || id >= ((Engine *)engine)->tokens->size;
+        ids[i] = (uint32_t)id;
+    }
+    if (failed) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "a matcher begun twice, too long a text, or EOS ids that the kernel can't take");
+        PyBuffer_Release(&begun);
+        return NULL;
+    }
+    c->compiled = Py_NewRef(compiled);
+    c->engine = (Engine *)Py_NewRef(engine);
+    memcpy(c->eos, ids, sizeof ids);
+    c->eos_count = (int)count;
     c->checked = checked;
     c->left = -1;
     c->ended = 0;
-    c->moment_count = c->past.n = 0;
-    if (!failed && !PyErr_Occurred() && begun.len <= INT32_MAX)
-        failed = read_bytes(c->engine, &c->engine->start, begun.buf, (int32_t)begun.len, &c->start, &c->one) < 0 ||
-                 vec_copy(&c->now, &c->start) < 0;
+    c->snapshot_count = c->past.n = 0;
+    failed = read_bytes(c->engine, &c->engine->start, begun.buf, (int32_t)begun.len, &c->start, &c->one) < 0 ||
+             vec_copy(&c->now, &c->start) < 0;
     PyBuffer_Release(&begun);
-    if (failed || PyErr_Occurred()) return NULL;
+    if (failed) return NULL;
     return PyBool_FromLong(c->start.n > 0);
 }
 
 static void core_dealloc(Core *c) {
     PyTypeObject *type = Py_TYPE(c);
     Py_XDECREF(c->compiled), Py_XDECREF(c->engine);
-    free(c->start.at), free(c->now.at), free(c->past.at), free(c->one.at), free(c->two.at), free(c->moments);
+    free(c->start.at), free(c->now.at), free(c->past.at), free(c->one.at), free(c->two.at), free(c->snapshots);
     type->tp_free((PyObject *)c);
     Py_DECREF(type);
 }
@@ -43,19 +54,19 @@ int core_begun(Core *c) {
 }
 
 static int remember(Core *c) {
-    if (c->moment_count == c->moment_room) {
-        int32_t room = c->moment_room ? 2 * c->moment_room : 16;
-        Moment *moments = realloc(c->moments, room * sizeof(Moment));
-        if (!moments) {
+    if (c->snapshot_count == c->snapshot_room) {
+        int32_t room = c->snapshot_room ? 2 * c->snapshot_room : 16;
+        Snapshot *snapshots = realloc(c->snapshots, room * sizeof(Snapshot));
+        if (!snapshots) {
             PyErr_NoMemory();
             return -1;
         }
-        c->moments = moments;
-        c->moment_room = room;
+        c->snapshots = snapshots;
+        c->snapshot_room = room;
     }
-    c->moments[c->moment_count] = (Moment){c->past.n, c->now.n, c->left, c->ended};
+    c->snapshots[c->snapshot_count] = (Snapshot){c->past.n, c->now.n, c->left, c->ended};
     if (vec_append(&c->past, c->now.at, c->now.n) < 0) return -1;
-    c->moment_count++;
+    c->snapshot_count++;
     return 0;
 }
 
@@ -126,25 +137,27 @@ static PyObject *core_advance(Core *c, PyObject *token) {
 }
 
 static PyObject *core_rollback(Core *c, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs > 1) return PyErr_Format(PyExc_TypeError, "rollback takes one number, not %zd", nargs);
     long long tokens = nargs ? PyLong_AsLongLong(args[0]) : 1;
     if (tokens == -1 && PyErr_Occurred()) return NULL;
-    if (tokens < 0 || tokens > c->moment_count)
-        return PyErr_Format(PyExc_ValueError, "can't take back %lld tokens of %d", tokens, (int)c->moment_count);
+    if (tokens < 0 || tokens > c->snapshot_count)
+        return PyErr_Format(PyExc_ValueError, "can't take back %lld tokens of %d", tokens, (int)c->snapshot_count);
     if (tokens) {
-        Moment moment = c->moments[c->moment_count - tokens];
+        Snapshot snapshot = c->snapshots[c->snapshot_count - tokens];
+        assert(snapshot.from >= 0 && snapshot.from + snapshot.n <= c->past.n);
         c->now.n = 0;
-        if (vec_append(&c->now, c->past.at + moment.from, moment.n) < 0) return NULL;
-        c->past.n = moment.from;
-        c->left = moment.left;
-        c->ended = moment.ended;
-        c->moment_count -= (int32_t)tokens;
+        if (snapshot.n && vec_append(&c->now, c->past.at + snapshot.from, snapshot.n) < 0) return NULL;
+        c->past.n = snapshot.from;
+        c->left = snapshot.left;
+        c->ended = snapshot.ended;
+        c->snapshot_count -= (int32_t)tokens;
     }
     Py_RETURN_NONE;
 }
 
 static PyObject *core_reset(Core *c, PyObject *Py_UNUSED(none)) {
     if (vec_copy(&c->now, &c->start) < 0) return NULL;
-    c->past.n = c->moment_count = c->ended = 0;
+    c->past.n = c->snapshot_count = c->ended = 0;
     c->left = -1;
     Py_RETURN_NONE;
 }
@@ -155,14 +168,14 @@ static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
     if (!other) return NULL;
     other->compiled = Py_XNewRef(c->compiled);
     other->engine = (Engine *)Py_XNewRef(c->engine);
-    other->moments = malloc(c->moment_count * sizeof(Moment) + 1);
-    if (!other->moments || vec_copy(&other->start, &c->start) < 0 || vec_copy(&other->now, &c->now) < 0 ||
+    other->snapshots = malloc(c->snapshot_count * sizeof(Snapshot) + 1);
+    if (!other->snapshots || vec_copy(&other->start, &c->start) < 0 || vec_copy(&other->now, &c->now) < 0 ||
         vec_copy(&other->past, &c->past) < 0) {
         Py_DECREF(other);
         return PyErr_NoMemory();
     }
-    memcpy(other->moments, c->moments, c->moment_count * sizeof(Moment));
-    other->moment_count = other->moment_room = c->moment_count;
+    if (c->snapshot_count) memcpy(other->snapshots, c->snapshots, c->snapshot_count * sizeof(Snapshot));
+    other->snapshot_count = other->snapshot_room = c->snapshot_count;
     other->left = c->left;
     other->ended = c->ended;
     other->checked = c->checked;
@@ -182,6 +195,7 @@ int core_fill(Core *c, Target *target) {
     }
     if (!c->ended && !accepting(&c->now)) return 1;
     for (int i = 0; i < c->eos_count; i++) {
+        assert((int32_t)c->eos[i] < c->engine->tokens->size);
         int32_t word = (int32_t)(c->eos[i] >> 5);
         target->row[word] |= 1u << (c->eos[i] & 31);
         if (target->touched_count >= 0) {
@@ -203,7 +217,7 @@ static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t na
         if (PyObject_GetBuffer(args[0], &view, PyBUF_STRIDES | PyBUF_WRITABLE | PyBUF_FORMAT) == 0) {
             int done = 0;
             const char *format = view.format ? view.format : "B";
-            if (view.ndim == 2 && view.itemsize == 4 && (*format == 'i' || *format == 'l') && !format[1] &&
+            if (view.ndim == 2 && view.itemsize == 4 && !((uintptr_t)view.buf & 3) && !(view.strides[0] & 3) && (*format == 'i' || *format == 'l') && !format[1] &&
                 view.shape[1] >= words && view.strides[1] == 4 && row >= 0 && row < view.shape[0]) {
                 uint32_t *at = (uint32_t *)((char *)view.buf + row * view.strides[0]);
                 Target target = {.row = at, .words = words, .touched_count = -1};
@@ -235,8 +249,8 @@ static PyObject *core_forced(Core *c, PyObject *limit) {
         int forced = -1, ways = 0;
         if (next_bytes(c->engine, &c->one, next) < 0) goto done;
         for (int k = 0; k < 4; k++) {
-            ways += __builtin_popcountll(next[k]);
-            if (next[k]) forced = k * 64 + __builtin_ctzll(next[k]);
+            ways += count_bits(next[k]);
+            if (next[k]) forced = k * 64 + lowest_bit(next[k]);
         }
         if (ways != 1) goto done;
         Py_ssize_t size = PyByteArray_GET_SIZE(out);
@@ -278,6 +292,10 @@ static PyObject *core_get_left(Core *c, void *Py_UNUSED(closure)) {
 static int core_set_left(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
     long long left = !value || value == Py_None ? -1 : PyLong_AsLongLong(value);
     if (PyErr_Occurred()) return -1;
+    if (left < 0 && value && value != Py_None) {
+        PyErr_SetString(PyExc_ValueError, "a budget below 0");
+        return -1;
+    }
     c->left = left;
     return 0;
 }

@@ -9,7 +9,7 @@ typedef struct {
     int32_t n;
     int64_t left;
     int ended;
-} Moment;
+} Snapshot;
 
 typedef struct {
     PyObject_HEAD
@@ -17,8 +17,8 @@ typedef struct {
     Engine *engine;
     Vec start, now, past;
     Vec one, two;      /* scratch */
-    Moment *moments;
-    int32_t moment_count, moment_room;
+    Snapshot *snapshots;
+    int32_t snapshot_count, snapshot_room;
     int64_t left;      /* tokens of the budget; -1: none */
     int ended;
     int checked;       /* every step must be checked: the vocabulary lacks bytes */

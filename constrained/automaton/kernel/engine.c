@@ -3,16 +3,33 @@
 
 PyTypeObject *EngineType;
 
+/* Described positions, a list or tuple, appended to `vec`. */
+static int configs_of(Engine *e, PyObject *described, Vec *vec) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(described); i++) {
+        Config config;
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(described, i)); /* Python may run, and hold the list, too */
+        int failed = config_of(e, item, &config) < 0 || vec_push(vec, &config) < 0;
+        Py_DECREF(item);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
 static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     PyObject *bridge, *tokens, *start;
-    long long positions, steps, bytes;
+    long long frames, positions, steps, bytes;
     if (kwargs || e->bridge ||
-        !PyArg_ParseTuple(args, "OO!OLLL", &bridge, TokensType, &tokens, &start, &positions, &steps, &bytes)) {
+        !PyArg_ParseTuple(args, "OO!OLLLL", &bridge, TokensType, &tokens, &start, &frames, &positions, &steps, &bytes)) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an engine is made once, and without keywords");
+        return -1;
+    }
+    if (frames < 1 || positions < 1 || steps < 1 || bytes < 1 || !((Tokens *)tokens)->ready) {
+        PyErr_SetString(PyExc_ValueError, "a limit below 1, or a vocabulary that was not made");
         return -1;
     }
     e->bridge = Py_NewRef(bridge);
     e->tokens = (Tokens *)Py_NewRef(tokens);
+    e->max_frames = frames < MOST_FRAMES ? frames : MOST_FRAMES;
     e->max_positions = positions;
     e->max_work = steps;
     e->max_row_bytes = (size_t)bytes;
@@ -32,18 +49,23 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     if (e->bottom < 0) return -1;
     PyObject *described = PySequence_Fast(start, "start is no sequence");
     if (!described) return -1;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(described) && !PyErr_Occurred(); i++) {
-        Config config;
-        if (config_of(e, PySequence_Fast_GET_ITEM(described, i), &config) == 0) vec_push(&e->start, &config);
-    }
+    int failed = configs_of(e, described, &e->start) < 0;
     Py_DECREF(described);
-    return PyErr_Occurred() ? -1 : 0;
+    e->ready = !failed;
+    return failed ? -1 : 0;
+}
+
+int engine_ready(const Engine *e) {
+    if (e->ready) return 1;
+    PyErr_SetString(PyExc_ValueError, "an engine that was not made: Engine(bridge, tokens, …)");
+    return 0;
 }
 
 /* Engine -> bridge -> masks -> engine is a circle that only Python's collector can undo. */
 static int engine_traverse(Engine *e, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(e));
     Py_VISIT(e->bridge);
+    for (int32_t i = 0; i < e->frame_room && e->frames; i++) Py_VISIT(e->frames[i]);
     return 0;
 }
 
@@ -62,8 +84,9 @@ static void engine_dealloc(Engine *e) {
         Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
         free(e->choices[i].flat), free(e->choices[i].offsets);
     }
+    for (int32_t i = 0; i < e->frame_room && e->frames; i++) Py_XDECREF(e->frames[i]);
     free(e->frames), free(e->closures), free(e->near), free(e->literals), free(e->choices), free(e->start.at);
-    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->deep, 0), map_clear(&e->worth, 0), map_clear(&e->rows, 1), table_clear(&e->table);
+    map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
     Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);
     Py_XDECREF(e->bridge), Py_XDECREF(e->tokens);
@@ -72,7 +95,7 @@ static void engine_dealloc(Engine *e) {
 }
 
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
-    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room + e->deep.room + e->worth.room) * sizeof(Slot);
+    size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room + e->stack_sensitive.room + e->promote.room) * sizeof(Slot);
     sum += e->closure_bytes + e->choices_bytes;
     sum += e->table.bytes + e->table.room * 8 + (size_t)e->frame_room * 20 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
     return PyLong_FromSize_t(sum);
@@ -84,21 +107,17 @@ static PyObject *engine_rows(Engine *e, void *Py_UNUSED(closure)) {
 
 static PyObject *engine_precompute(Engine *e, PyObject *most) {
     Py_ssize_t limit = PyLong_AsSsize_t(most);
-    if (limit == -1 && PyErr_Occurred()) return NULL;
+    if ((limit == -1 && PyErr_Occurred()) || !engine_ready(e)) return NULL;
     Py_ssize_t done = precompute(e, limit);
     return done < -1 || PyErr_Occurred() ? NULL : PyLong_FromSsize_t(done);
 }
 
 /* described positions -> packed row, as bytes */
 static PyObject *engine_row(Engine *e, PyObject *positions) {
-    PyObject *items = PySequence_Fast(positions, "positions are no sequence"), *out = NULL;
+    PyObject *items = engine_ready(e) ? PySequence_Fast(positions, "positions are no sequence") : NULL, *out = NULL;
     if (!items) return NULL;
     Vec vec = {NULL, 0, 0};
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items) && !PyErr_Occurred(); i++) {
-        Config config;
-        if (config_of(e, PySequence_Fast_GET_ITEM(items, i), &config) == 0) vec_push(&vec, &config);
-    }
-    if (!PyErr_Occurred() && (out = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)e->tokens->words * 4))) {
+    if (configs_of(e, items, &vec) == 0 && (out = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)e->tokens->words * 4))) {
         Target target = {.row = (uint32_t *)PyByteArray_AS_STRING(out), .words = e->tokens->words, .touched_count = -1};
         if (fill_row(e, &vec, &target) < 0) Py_CLEAR(out);
     }
@@ -109,6 +128,7 @@ static PyObject *engine_row(Engine *e, PyObject *positions) {
 
 /* known() -> the positions whose masks are kept */
 static PyObject *engine_known(Engine *e, PyObject *Py_UNUSED(none)) {
+    if (!engine_ready(e)) return NULL;
     Vec keys = {NULL, 0, 0}; /* first: Python runs below */
     int failed = 0;
     for (size_t i = 0; i < e->rows.room && !failed; i++)
@@ -128,10 +148,13 @@ static PyObject *engine_restore(Engine *e, PyObject *args) {
     PyObject *described;
     Py_buffer ids;
     Config config;
-    if (!PyArg_ParseTuple(args, "Oy*", &described, &ids)) return NULL;
+    if (!engine_ready(e) || !PyArg_ParseTuple(args, "Oy*", &described, &ids)) return NULL;
     const int32_t *at = ids.buf;
     Py_ssize_t count = ids.len / (Py_ssize_t)sizeof(int32_t);
-    int failed = config_of(e, described, &config);
+    int failed = ids.len % sizeof(int32_t) || (uintptr_t)ids.buf % sizeof(int32_t);
+    if (failed) PyErr_SetString(PyExc_ValueError, "the ids are not int32");
+    failed = failed || config_of(e, described, &config) < 0 || config.kind <= STEP_END;
+    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a position without a mask of its own");
     for (Py_ssize_t i = 0; i < count && !failed; i++) {
         if (at[i] >= 0 && at[i] < e->tokens->size && e->tokens->ranks[at[i]] >= 0) continue;
         PyErr_SetString(PyExc_ValueError, "an id that stands for no text");
@@ -157,7 +180,7 @@ static PyGetSetDef engine_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot engine_slots[] = {
-    {Py_tp_doc, "Engine(bridge, tokens, start, max_positions, max_steps, max_row_bytes): a grammar's masks over a vocabulary."},
+    {Py_tp_doc, "Engine(bridge, tokens, start, max_frames, max_positions, max_steps, max_row_bytes): a grammar's masks over a vocabulary."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_init, engine_init},
     {Py_tp_dealloc, engine_dealloc},

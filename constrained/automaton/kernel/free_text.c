@@ -2,27 +2,27 @@
  *
  * Which ones, of those that begin as some node of the trie does, depends on the set and on the characters
  * left, not on the grammar: such base rows are made once for a vocabulary. What is left to try are the
- * tokens in which a character outside the set stands (`odd`), where the grammar goes on after the text.
+ * tokens in which a character outside the set stands (outliers), where the grammar goes on after the text.
  */
 #include "kernel.h"
 
 #define ROW_COST 128 /* ids that take as long to emit as a row */
-#define SMALL 1024    /* a subtree of so many tokens isn't worth a row */
+#define SMALL 1024    /* a subtree of so many tokens isn't promote a row */
 #define MOST_BASES 512
 
-/* The set's odd tokens of one byte that lie in low … high - 1: odd[*first … end - 1]; `end` is returned. */
-static int32_t odd_range(const TextSet *set, int byte, int32_t low, int32_t high, int32_t *first) {
-    int32_t begin = set->odd_start[byte], end = set->odd_start[byte + 1], stop = end;
+/* The set's outliers of one byte among the tokens low … high - 1: outliers[*first … end - 1]; `end` is returned. */
+static int32_t outlier_range(const TextSet *set, int byte, int32_t low, int32_t high, int32_t *first) {
+    int32_t begin = set->outlier_start[byte], end = set->outlier_start[byte + 1], stop = end;
     while (begin < stop) {
         int32_t middle = begin + (stop - begin) / 2;
-        if (set->odd[middle].token < low) begin = middle + 1;
+        if (set->outliers[middle].token < low) begin = middle + 1;
         else stop = middle;
     }
     *first = begin;
-    if (begin < end && set->odd[end - 1].token < high) return end;
+    if (begin < end && set->outliers[end - 1].token < high) return end;
     for (stop = end, end = begin; end < stop;) {
         int32_t middle = end + (stop - end) / 2;
-        if (set->odd[middle].token < high) end = middle + 1;
+        if (set->outliers[middle].token < high) end = middle + 1;
         else stop = middle;
     }
     return end;
@@ -44,10 +44,10 @@ static void write_base(const Tokens *t, const TextSet *set, const Node *node, in
         uint32_t in = inside[token] & (most < 0 || chars[token] <= most);
         row[ids[token] >> 5] |= in << (ids[token] & 31);
     }
-    int32_t i, end = odd_range(set, 0, low, node->high, &i);
+    int32_t i, end = outlier_range(set, 0, low, node->high, &i);
     for (; i < end; i++) {
-        const Odd *odd = &set->odd[i]; /* one that ends inside a character of the set */
-        if (odd->offset < 0 && (most < 0 || odd->before < most)) row[ids[odd->token] >> 5] |= 1u << (ids[odd->token] & 31);
+        const Outlier *outlier = &set->outliers[i]; /* one that ends inside a character of the set */
+        if (outlier->offset < 0 && (most < 0 || outlier->before < most)) row[ids[outlier->token] >> 5] |= 1u << (ids[outlier->token] & 31);
     }
 }
 
@@ -63,10 +63,10 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
     }
     if (number == 0 && most < 0) {
         memcpy(row, t->sets[set]->row, t->words * sizeof *row);
-        for (int32_t i = 0; i < t->sets[set]->odd_start[1]; i++) {
-            const Odd *odd = &t->sets[set]->odd[i];
-            int32_t id = t->ids[odd->token];
-            if (odd->offset < 0) row[id >> 5] |= 1u << (id & 31);
+        for (int32_t i = 0; i < t->sets[set]->outlier_start[1]; i++) {
+            const Outlier *outlier = &t->sets[set]->outliers[i];
+            int32_t id = t->ids[outlier->token];
+            if (outlier->offset < 0) row[id >> 5] |= 1u << (id & 31);
         }
     } else if (number == 0) { /* take the long ones away from the whole */
         const uint32_t *whole = base_row(t, 0, set, -1);
@@ -79,10 +79,10 @@ static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t 
             int32_t id = t->ids[t->by_chars[i]];
             row[id >> 5] &= ~(1u << (id & 31));
         }
-        for (int32_t i = 0; i < t->sets[set]->odd_start[1]; i++) {
-            const Odd *odd = &t->sets[set]->odd[i];
-            int32_t id = t->ids[odd->token];
-            if (odd->offset < 0 && odd->before >= most) row[id >> 5] &= ~(1u << (id & 31));
+        for (int32_t i = 0; i < t->sets[set]->outlier_start[1]; i++) {
+            const Outlier *outlier = &t->sets[set]->outliers[i];
+            int32_t id = t->ids[outlier->token];
+            if (outlier->offset < 0 && outlier->before >= most) row[id >> 5] &= ~(1u << (id & 31));
         }
     } else {
         write_base(t, t->sets[set], &t->nodes[number], most, row);
@@ -117,20 +117,20 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
     if (state < 0) return -1;
     if (open) { /* the text may end anywhere: read every token that isn't free */
         int32_t longer = node->depth || most < 0 ? 0 : t->chars_end[t->longest] - t->chars_end[most];
-        if (longer + set->odds > t->n / 8) return visit_from(w, node, state);
+        if (longer + set->outlier_count > t->n / 8) return visit_from(w, node, state);
         for (int32_t token = low; most >= 0 && token < node->high; token++)
             if (set->free[token] && t->chars[token] > most && try_from(w, token, node->depth, state) < 0) return -1;
     }
     for (int byte = 0; byte < 256; byte++) {
         if (!open && !(first[byte >> 6] >> (byte & 63) & 1)) continue;
-        int32_t i, end = odd_range(set, byte, low, node->high, &i);
+        int32_t i, end = outlier_range(set, byte, low, node->high, &i);
         for (; i < end; i++) {
-            const Odd *odd = &set->odd[i];
-            int32_t taken = odd->before - before;
+            const Outlier *outlier = &set->outliers[i];
+            int32_t taken = outlier->before - before;
             if (open) {
-                if (try_from(w, odd->token, node->depth, state) < 0) return -1;
-            } else if (odd->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high)) {
-                if (try_from(w, odd->token, odd->offset, state) < 0) return -1;
+                if (try_from(w, outlier->token, node->depth, state) < 0) return -1;
+            } else if (outlier->offset >= 0 && taken >= c->low && taken > 0 && (c->high < 0 || taken <= c->high)) {
+                if (try_from(w, outlier->token, outlier->offset, state) < 0) return -1;
             }
         }
     }

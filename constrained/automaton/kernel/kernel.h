@@ -24,9 +24,29 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Bits, where the compiler has no builtin for them. */
+#if defined(__GNUC__) || defined(__clang__)
+#define count_bits(word) __builtin_popcountll(word)
+#define lowest_bit(word) __builtin_ctzll(word)
+#define prefetch_write(address) __builtin_prefetch(address, 1)
+#else
+static inline int count_bits(uint64_t word) {
+    int count = 0;
+    for (; word; word &= word - 1) count++;
+    return count;
+}
+static inline int lowest_bit(uint64_t word) { /* of a word that isn't 0 */
+    int bit = 0;
+    while (!(word >> bit & 1)) bit++;
+    return bit;
+}
+#define prefetch_write(address) ((void)0)
+#endif
 
 /* positions -------------------------------------------------------------------------------------- */
 
@@ -72,7 +92,7 @@ typedef struct {
     int32_t offset; /* where its first character outside begins; -1: it ends inside a character */
     int32_t before; /* whole characters before that */
     uint8_t byte;   /* the byte at `offset` */
-} Odd;
+} Outlier;
 
 /* One set of characters over one vocabulary. */
 typedef struct {
@@ -87,9 +107,9 @@ typedef struct {
     int permissive;              /* most tokens lie inside: `free` pays */
     uint32_t *row;               /* packed over ids: tokens all inside */
     uint8_t *free;               /* the same by sorted index, one byte each */
-    Odd *odd;                    /* the others, if permissive: by `byte`, then by token */
-    int32_t odds;
-    int32_t odd_start[257];      /* where those of a byte begin; byte 0: those that end inside a character */
+    Outlier *outliers;           /* the others, if permissive: by `byte`, then by token */
+    int32_t outlier_count;
+    int32_t outlier_start[257];      /* where those of a byte begin; byte 0: those that end inside a character */
     uint8_t *counts;             /* [longest + 2]: some token may take that many characters */
 } TextSet;
 
@@ -97,6 +117,7 @@ typedef struct {
     PyObject_HEAD
     Py_buffer buffers[4];
     int held;                    /* buffers in use */
+    int ready;                   /* checked, and the trie is built */
     const uint8_t *flat;         /* all sorted tokens' bytes */
     const int32_t *lengths, *ids, *ranks;
     int32_t *offsets;
@@ -124,6 +145,7 @@ void text_free(TextSet *set);
 int find_child(const Tokens *tokens, const Node *node, uint8_t byte, uint32_t *child);
 
 #define MOST_NODES (1 << 23)
+#define MOST_FRAMES (1 << 28)
 #define CHILD_BYTE(child) ((uint8_t)(child))
 #define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
 #define CHILD_INDEX(child) ((int32_t)((child) >> 9))
@@ -173,12 +195,14 @@ typedef struct {
     PyObject_HEAD
     PyObject *bridge;    /* constrained.automaton.bridge.Bridge */
     Tokens *tokens;
-    PyObject **frames;   /* borrowed: the automaton keeps its frames */
+    PyObject **frames;
     Closure **closures;
     int32_t *near;       /* the frame with what is far below left open; 0: not asked yet */
     int32_t bottom;      /* the frame that stands for what is left open */
-    int64_t touches;     /* how often it has been reached */
+    int64_t bottom_hits;     /* how often it has been reached */
     int32_t frame_room;
+    int ready;
+    int64_t max_frames;  /* a frame's number is below this */
     Literal *literals;
     int32_t literal_count, literal_room;
     PyObject *literal_numbers;
@@ -188,8 +212,8 @@ typedef struct {
     Map finished;        /* (choices, value, rest) -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
-    Map worth;           /* configs of walks that allowed many tokens: next time, these are kept */
-    Map deep;            /* configs, what is far below left open, whose walk reaches it */
+    Map promote;           /* configs of walks that allowed many tokens: next time, these are kept */
+    Map stack_sensitive;            /* configs, what is far below left open, whose walk reaches it */
     size_t row_bytes, max_row_bytes, rows_made;
     int64_t max_positions; /* of one state */
     Vec start;
@@ -210,6 +234,7 @@ void map_clear(Map *map, int free_values);
 
 Closure *closure_of(Engine *engine, int32_t rest);
 const uint64_t *closure_first(Engine *engine, Closure *closure);
+int engine_ready(const Engine *engine);                /* else an error is set */
 int next_bytes(Engine *engine, const Vec *vec, uint64_t out[4]);
 int near_config(Engine *engine, const Config *config, Config *near);
 int32_t know_frame(Engine *engine, PyObject *frame);
@@ -232,6 +257,7 @@ static inline const uint8_t *choice(const Choices *choices, int32_t i, int32_t *
         *length = choices->offsets[i + 1] - choices->offsets[i];
         return choices->flat + choices->offsets[i];
     }
+    assert(i >= 0 && i < PyTuple_GET_SIZE(choices->values));
     PyObject *value = PyTuple_GET_ITEM(choices->values, i);
     *length = (int32_t)PyBytes_GET_SIZE(value);
     return (const uint8_t *)PyBytes_AS_STRING(value);

@@ -1,7 +1,7 @@
 /* Which tokens may come next. */
 #include "kernel.h"
 
-#define WORTH 32  /* a position whose walk allows more tokens than this keeps them: as ids, */
+#define PROMOTE 32  /* a position whose walk allows more tokens than this keeps them: as ids, */
 #define HEAVY 512 /* or, above this, as a row */
 #define CROWD 8   /* texts in one state, each of which would keep a row of its own */
 #define FEW 16    /* positions that need no memory of their own */
@@ -11,15 +11,15 @@
 typedef struct {
     int32_t count; /* -1: a row */
     uint32_t data[];
-} Kept;
+} CachedMask;
 
 /* Take `kept` for known; what is known already, if another was quicker; NULL on error. */
-static Kept *store(Engine *e, const Config *key, Kept *kept, size_t bytes) {
+static CachedMask *store(Engine *e, const Config *key, CachedMask *kept, size_t bytes) {
     if (e->row_bytes + bytes > e->max_row_bytes) { /* begin anew: what is needed again is soon back */
         map_clear(&e->rows, 1);
         e->row_bytes = 0;
     }
-    Kept *before = map_get(&e->rows, key); /* another thread's, while Python ran */
+    CachedMask *before = map_get(&e->rows, key); /* another thread's, while Python ran */
     if (before || map_put(&e->rows, key, kept) < 0) {
         free(kept);
         return before;
@@ -30,11 +30,11 @@ static Kept *store(Engine *e, const Config *key, Kept *kept, size_t bytes) {
 }
 
 /* Keep the ids listed in `found`, and those of a base row, if given, where a row is kept; NULL on error. */
-static Kept *keep(Engine *e, const Config *key, const Target *found, int32_t most, const uint32_t *base) {
+static CachedMask *keep(Engine *e, const Config *key, const Target *found, int32_t most, const uint32_t *base) {
     int32_t words = e->tokens->words;
     int as_row = found->listed > most;
-    size_t bytes = sizeof(Kept) + (as_row ? words : found->listed) * sizeof(uint32_t);
-    Kept *kept = calloc(1, bytes);
+    size_t bytes = sizeof(CachedMask) + (as_row ? words : found->listed) * sizeof(uint32_t);
+    CachedMask *kept = calloc(1, bytes);
     if (!kept) {
         PyErr_NoMemory();
         return NULL;
@@ -56,7 +56,7 @@ static void add_row(Target *target, const uint32_t *row, int *empty) {
     target->touched_count = -1;
 }
 
-static void add_kept(Target *target, const Kept *kept, int *empty) {
+static void add_kept(Target *target, const CachedMask *kept, int *empty) {
     if (kept->count < 0) {
         add_row(target, kept->data, empty);
         return;
@@ -69,15 +69,15 @@ static void add_kept(Target *target, const Kept *kept, int *empty) {
 
 /* What `key`, free text as the next thing, allows: a row, or ids beside its base row. NULL, too, where the walk has
  * come to the engine's bottom frame. */
-static const Kept *text_kept(Engine *e, const Config *key, int open) {
-    const Kept *kept = map_get(&e->rows, key);
+static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
+    const CachedMask *kept = map_get(&e->rows, key);
     if (kept) return kept;
-    int64_t touches = e->touches;
+    int64_t bottom_hits = e->bottom_hits;
     Target found = {.touched_count = -1};
     Walk *w = walk_take(e, &found);
     if (w && text_others(w, &e->tokens->nodes[0], key, open) == 0) {
         const uint32_t *base = text_base(e->tokens, key);
-        if (base && e->touches == touches) kept = keep(e, key, &found, LISTED, base);
+        if (base && e->bottom_hits == bottom_hits) kept = keep(e, key, &found, LISTED, base);
     }
     if (w) walk_leave(w);
     free(found.list);
@@ -94,13 +94,13 @@ static int walk(Engine *e, const Vec *vec, Target *target, int32_t *emitted) {
     return result;
 }
 
-/* Keep what a position allows, if its walk is worth it. Free text inside needs a row to write to. */
+/* Keep what a position allows, if its walk is promote it. Free text inside needs a row to write to. */
 static int keep_walked(Engine *e, const Config *c) {
     Vec one = {(Config *)c, 1, 1};
     int32_t words = e->tokens->words, emitted = 0, count = 0;
-    size_t bytes = sizeof(Kept) + words * sizeof(uint32_t);
-    int64_t touches = e->touches;
-    Kept *kept = calloc(1, bytes);
+    size_t bytes = sizeof(CachedMask) + words * sizeof(uint32_t);
+    int64_t bottom_hits = e->bottom_hits;
+    CachedMask *kept = calloc(1, bytes);
     if (!kept) {
         PyErr_NoMemory();
         return -1;
@@ -108,14 +108,14 @@ static int keep_walked(Engine *e, const Config *c) {
     Target row = {.row = kept->data, .words = words, .touched_count = -1};
     kept->count = -1;
     int failed = walk(e, &one, &row, &emitted) < 0;
-    for (int32_t i = 0; i < words && emitted > WORTH; i++)
-        if (kept->data[i]) count += __builtin_popcount(kept->data[i]); /* nearly all are empty */
-    if (!failed && e->touches == touches && count > HEAVY && emitted > HEAVY) return store(e, c, kept, bytes) ? 0 : -1;
-    if (!failed && e->touches == touches && count > WORTH && count <= HEAVY) {
+    for (int32_t i = 0; i < words && emitted > PROMOTE; i++)
+        if (kept->data[i]) count += count_bits(kept->data[i]); /* nearly all are empty */
+    if (!failed && e->bottom_hits == bottom_hits && count > HEAVY && emitted > HEAVY) return store(e, c, kept, bytes) ? 0 : -1;
+    if (!failed && e->bottom_hits == bottom_hits && count > PROMOTE && count <= HEAVY) {
         Target found = {.touched_count = -1};
         for (int32_t i = 0; i < words && !failed; i++)
             for (uint32_t bits = kept->data[i]; bits && !failed; bits &= bits - 1)
-                failed = list_id(&found, i * 32 + __builtin_ctz(bits)) < 0;
+                failed = list_id(&found, i * 32 + lowest_bit(bits)) < 0;
         failed = failed || !keep(e, c, &found, HEAVY, NULL);
         free(found.list);
     }
@@ -127,15 +127,15 @@ static int keep_walked(Engine *e, const Config *c) {
  * has what is far below left open, and that was reached. */
 static int fill_text(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
     TextSet *set = e->tokens->sets[c->object];
-    int64_t touches = e->touches;
+    int64_t bottom_hits = e->bottom_hits;
     if (text_index(e->tokens, set) < 0) return -1;
     int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
     if (open < 0 || canonical(e, c, set, open, key) < 0) return -1;
-    if (e->touches != touches) return -2;
+    if (e->bottom_hits != bottom_hits) return -2;
     /* many texts that may end anywhere are walked together: they come to the same few sets of positions */
     if (!set->permissive || (open && crowded && !map_get(&e->rows, key))) return 0;
-    const Kept *kept = text_kept(e, key, open);
-    if (!kept) return e->touches != touches && !PyErr_Occurred() ? -2 : -1;
+    const CachedMask *kept = text_kept(e, key, open);
+    if (!kept) return e->bottom_hits != bottom_hits && !PyErr_Occurred() ? -2 : -1;
     const uint32_t *base = kept->count < 0 ? kept->data : text_base(e->tokens, key);
     if (!base) return -1;
     add_row(target, base, empty);
@@ -175,7 +175,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         if (c->kind == TEXT && c->depth == 0) {
             int done = fill_text(e, c, texts > CROWD, target, &empty, &key);
             if (done == -2) {
-                if (map_put(&e->deep, &near, e) < 0) goto error;
+                if (map_put(&e->stack_sensitive, &near, e) < 0) goto error;
                 c = &vec->at[i];
                 open_below = 0;
                 done = fill_text(e, c, texts > CROWD, target, &empty, &key);
@@ -184,9 +184,9 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
             if (done) continue;
             c = &key;
         }
-        const Kept *kept = texts <= CROWD && e->rows.used ? map_get(&e->rows, c) : NULL;
-        if (!kept && e->worth.used && map_get(&e->worth, c)) {
-            if (map_put(&e->worth, c, NULL) < 0 || keep_walked(e, c) < 0) goto error;
+        const CachedMask *kept = texts <= CROWD && e->rows.used ? map_get(&e->rows, c) : NULL;
+        if (!kept && e->promote.used && map_get(&e->promote, c)) {
+            if (map_put(&e->promote, c, NULL) < 0 || keep_walked(e, c) < 0) goto error;
             kept = map_get(&e->rows, c);
         }
         if (kept) {
@@ -197,12 +197,12 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         left_open += open_below;
     }
     if (empty) memset(target->row, 0, target->words * sizeof(uint32_t));
-    int64_t touches = e->touches;
+    int64_t bottom_hits = e->bottom_hits;
     if (walked.n) result = walk(e, &walked, target, &emitted);
-    if (result == 0 && left_open && e->touches != touches) {
+    if (result == 0 && left_open && e->bottom_hits != bottom_hits) {
         for (int i = 0; i < walked.n && result == 0; i++) {
             Config near;
-            if (near_config(e, &whole.at[i], &near) > 0) result = map_put(&e->deep, &near, e);
+            if (near_config(e, &whole.at[i], &near) > 0) result = map_put(&e->stack_sensitive, &near, e);
         }
         if (result == 0) result = walk(e, &whole, target, &emitted);
         Vec swap = walked;
@@ -210,8 +210,8 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         whole = swap;
     }
     /* to keep their rows takes another walk: next time, so that no mask takes two */
-    for (int i = 0; i < walked.n && emitted > WORTH && texts <= CROWD && result == 0; i++)
-        result = map_put(&e->worth, &walked.at[i], e);
+    for (int i = 0; i < walked.n && emitted > PROMOTE && texts <= CROWD && result == 0; i++)
+        result = map_put(&e->promote, &walked.at[i], e);
     goto done;
 error:
     result = -1;
@@ -267,9 +267,9 @@ Py_ssize_t precompute(Engine *e, Py_ssize_t most) {
     while (!failed && work.n && (Py_ssize_t)seen.used <= most) {
         Config c = work.at[--work.n];
         Vec one = {&c, 1, 1};
-        size_t worth = e->worth.used;
+        size_t promote = e->promote.used;
         failed = fill_row(e, &one, &target) < 0 || PyErr_CheckSignals() < 0;
-        if (!failed && e->worth.used > worth) failed = fill_row(e, &one, &target) < 0; /* now it is kept */
+        if (!failed && e->promote.used > promote) failed = fill_row(e, &one, &target) < 0; /* now it is kept */
         uint8_t bytes[256];
         int n = 0;
         if (c.kind == LITERAL) {

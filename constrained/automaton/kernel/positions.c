@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 int vec_append(Vec *vec, const Config *configs, int n) {
+    if (!n) return 0;
     if (vec->n + n > vec->room) {
         int room = vec->room ? vec->room : 4;
         while (room < vec->n + n) room *= 2;

@@ -16,7 +16,7 @@ typedef struct {
 } Rows;
 
 static int core_same(const Vec *a, const Vec *b) {
-    return a->n == b->n && !memcmp(a->at, b->at, a->n * sizeof(Config));
+    return a->n == b->n && a->n && !memcmp(a->at, b->at, a->n * sizeof(Config));
 }
 
 static int has_text(const Vec *vec) {
@@ -65,8 +65,10 @@ static PyObject *rows_fill(Rows *r, PyObject *cores) {
     if (!PyList_Check(cores) || PyList_GET_SIZE(cores) > r->rows)
         return PyErr_Format(PyExc_ValueError, "a list of at most %d matchers", (int)r->rows);
     PyObject *left = PyList_New(0);
-    for (Py_ssize_t i = 0; left && i < PyList_GET_SIZE(cores); i++) {
-        PyObject *item = PyList_GET_ITEM(cores, i);
+    PyObject *item = NULL;
+    /* Python may run in between, and change the list */
+    for (Py_ssize_t i = 0; left && i < PyList_GET_SIZE(cores) && i < r->rows; i++) {
+        Py_XSETREF(item, Py_NewRef(PyList_GET_ITEM(cores, i)));
         Core *c = (Core *)item;
         if (!PyObject_TypeCheck(item, CoreType) || !core_begun(c) || c->engine->tokens->words != r->words) {
             if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a row that is no matcher over the batch's vocabulary");
@@ -85,7 +87,7 @@ static PyObject *rows_fill(Rows *r, PyObject *cores) {
             for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
         }
         for (int k = 0; i + 1 < r->rows && k < r->touched_count[i + 1]; k++) /* the next row's, while this one is made */
-            __builtin_prefetch(row + r->words + r->touched[i + 1][k], 1);
+            prefetch_write(row + r->words + r->touched[i + 1][k]);
         Py_CLEAR(r->engines[i]);
         r->touched_count[i] = -1;
         int done = core_fill(c, &target);
@@ -100,6 +102,7 @@ static PyObject *rows_fill(Rows *r, PyObject *cores) {
             if (!c->ended && vec_copy(&r->written[i], &c->now) == 0) r->engines[i] = (Engine *)Py_NewRef(c->engine);
         }
     }
+    Py_XDECREF(item);
     return left;
 }
 

@@ -2,8 +2,9 @@
 #include "kernel.h"
 
 Closure *closure_of(Engine *e, int32_t rest) {
+    assert(rest >= 0 && rest < e->frame_room);
     if (e->closures[rest]) {
-        e->touches += e->closures[rest]->open_below;
+        e->bottom_hits += e->closures[rest]->open_below;
         return e->closures[rest];
     }
     PyObject *found = rest ? PyObject_CallMethodOneArg(e->bridge, name_enter, e->frames[rest])
@@ -15,8 +16,15 @@ Closure *closure_of(Engine *e, int32_t rest) {
         closure = calloc(1, sizeof *closure);
         Config *configs = malloc(n * sizeof(Config) + 1);
         if (!closure || !configs) PyErr_NoMemory();
-        for (int i = 0; i < n && !PyErr_Occurred(); i++) config_of(e, PyList_GET_ITEM(found, i), &configs[i]);
-        if (PyErr_Occurred()) {
+        int failed = !closure || !configs;
+        for (int i = 0; i < n && !failed; i++) {
+            /* Python may run, and hold the list, too */
+            PyObject *described = i < PyList_GET_SIZE(found) ? Py_NewRef(PyList_GET_ITEM(found, i)) : NULL;
+            failed = !described || config_of(e, described, &configs[i]) < 0;
+            Py_XDECREF(described);
+        }
+        if (failed) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "Bridge.enter's list has changed");
             free(closure), free(configs);
             closure = NULL;
         } else {
@@ -34,7 +42,7 @@ Closure *closure_of(Engine *e, int32_t rest) {
         e->closures[rest] = closure;
         e->closure_bytes += sizeof *closure + closure->n * sizeof(Config);
     }
-    e->touches += e->closures[rest]->open_below;
+    e->bottom_hits += e->closures[rest]->open_below;
     return e->closures[rest];
 }
 
@@ -50,9 +58,10 @@ int near_config(Engine *e, const Config *c, Config *near) {
         e->near[c->rest] = number;
     }
     near->rest = e->near[c->rest];
-    return near->rest != c->rest && !(e->deep.used && map_get(&e->deep, near));
+    return near->rest != c->rest && !(e->stack_sensitive.used && map_get(&e->stack_sensitive, near));
 }
 
+/* The positions of a frame's closure, appended. */
 static int append_closure(Engine *e, int32_t rest, Vec *out) {
     Closure *closure = closure_of(e, rest);
     return closure && vec_append(out, closure->configs, closure->n) == 0 ? 0 : -1;
@@ -190,7 +199,9 @@ double horizon(Engine *e, const Vec *vec) {
         if (!closure) return -1;
         if (!closure->has_bounds) {
             PyObject *bounds = PyObject_CallMethod(e->bridge, "bounds", "(O)", c->rest ? e->frames[c->rest] : Py_None);
-            int fine = bounds && PyArg_ParseTuple(bounds, "dd", &closure->shortest, &closure->farthest);
+            if (bounds && !PyTuple_Check(bounds)) PyErr_SetString(PyExc_TypeError, "Bridge.bounds gave no pair");
+            int fine = bounds && PyTuple_Check(bounds) &&
+                       PyArg_ParseTuple(bounds, "dd", &closure->shortest, &closure->farthest);
             Py_XDECREF(bounds);
             if (!fine) return -1;
             closure->has_bounds = 1;

@@ -12,7 +12,7 @@ struct State {
     size_t hash;
     uint64_t first[4]; /* bytes that may come next */
     int has_first;
-    uint64_t deep[4];  /* bytes that lead to the engine's bottom frame */
+    uint64_t hits_bottom[4]; /* bytes that lead to the engine's bottom frame */
     int32_t next[256];
 };
 
@@ -71,7 +71,7 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
     for (; t->slots[at] >= 0; at = (at + 1) & (t->room - 1)) {
         State *other = t->states[t->slots[at]];
         if (other->hash == state->hash && other->vec.n == vec->n &&
-            !memcmp(other->vec.at, state->vec.at, vec->n * sizeof(Config)))
+            (!vec->n || !memcmp(other->vec.at, state->vec.at, vec->n * sizeof(Config))))
             break;
     }
     if (t->slots[at] >= 0 || (t->count >= MOST_STATES && !wanted)) {
@@ -79,7 +79,7 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
         return t->slots[at] >= 0 ? t->slots[at] : NO_ROOM;
     }
     state->has_first = 0;
-    memset(state->deep, 0, sizeof state->deep);
+    memset(state->hits_bottom, 0, sizeof state->hits_bottom);
     memset(state->next, 0xFF, sizeof state->next); /* UNKNOWN */
     t->bytes += sizeof *state + vec->n * sizeof(Config);
     t->slots[at] = t->count;
@@ -88,6 +88,7 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
 }
 
 const Vec *table_vec(const Table *t, int32_t state) {
+    assert(state >= 0 && state < t->count);
     return &t->states[state]->vec;
 }
 
@@ -100,18 +101,19 @@ const uint64_t *table_first(Engine *e, int32_t number) {
 
 /* The state after a byte: DEAD where there is none; NO_ROOM, FAILED as above. */
 int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
+    assert(from >= 0 && from < e->table.count);
     State *state = e->table.states[from];
     int32_t after = state->next[byte];
     if (after != UNKNOWN) {
-        if (state->deep[byte >> 6] >> (byte & 63) & 1) e->touches++;
+        if (state->hits_bottom[byte >> 6] >> (byte & 63) & 1) e->bottom_hits++;
         return after;
     }
     Vec vec = {NULL, 0, 0};
-    int64_t touches = e->touches;
+    int64_t bottom_hits = e->bottom_hits;
     if (step_vec(e, &state->vec, byte, &vec) < 0) after = FAILED;
     else after = vec.n ? table_state(&e->table, &vec, 0) : DEAD;
     free(vec.at);
-    if (e->touches != touches) state->deep[byte >> 6] |= 1ull << (byte & 63);
+    if (e->bottom_hits != bottom_hits) state->hits_bottom[byte >> 6] |= 1ull << (byte & 63);
     if (after >= DEAD) state->next[byte] = after; /* states stay where they are while anybody walks */
     return after;
 }

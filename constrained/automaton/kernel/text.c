@@ -4,7 +4,7 @@
 void text_free(TextSet *set) {
     if (!set) return;
     Py_XDECREF(set->charset), Py_XDECREF(set->keys), Py_XDECREF(set->numbers);
-    free(set->next), free(set->first), free(set->known), free(set->row), free(set->free), free(set->odd), free(set->counts);
+    free(set->next), free(set->first), free(set->known), free(set->row), free(set->free), free(set->outliers), free(set->counts);
     free(set);
 }
 
@@ -97,8 +97,8 @@ int text_expand(TextSet *set, int state) {
     return 0;
 }
 
-/* Read a token as characters of the set: 1 all inside; 0 and `odd` filled otherwise; -1 on error. */
-static int classify(Tokens *t, TextSet *set, int32_t token, Odd *odd) {
+/* Read a token as characters of the set: 1 all inside; 0 and `outlier` filled otherwise; -1 on error. */
+static int classify(Tokens *t, TextSet *set, int32_t token, Outlier *outlier) {
     const uint8_t *data = t->flat + t->offsets[token];
     int32_t length = t->lengths[token], start = 0, chars = 0;
     int state = 0;
@@ -106,18 +106,18 @@ static int classify(Tokens *t, TextSet *set, int32_t token, Odd *odd) {
         if (!set->known[state] && text_expand(set, state) < 0) return -1;
         int next = set->next[state][data[i]];
         if (next < 0) {
-            *odd = (Odd){token, start, chars, data[start]};
+            *outlier = (Outlier){token, start, chars, data[start]};
             return 0;
         }
         if (next == 0) chars++, start = i + 1;
         state = next;
     }
-    *odd = (Odd){token, -1, chars, 0};
+    *outlier = (Outlier){token, -1, chars, 0};
     return state == 0;
 }
 
 static int by_byte(const void *a, const void *b) {
-    const Odd *one = a, *two = b;
+    const Outlier *one = a, *two = b;
     return one->byte != two->byte ? one->byte - two->byte : one->token - two->token;
 }
 
@@ -136,11 +136,11 @@ int text_index(Tokens *t, TextSet *set) {
 
     uint32_t *row = malloc(t->words * sizeof(uint32_t));
     uint8_t *inside = calloc(t->n, 1), *counts = calloc(t->longest + 2, 1);
-    Odd *odd = NULL;
+    Outlier *outliers = NULL;
     if (!row || !inside || !counts) goto memory;
     memcpy(row, t->whole, t->words * sizeof(uint32_t));
-    int32_t outsiders = 0, odds = 0;
-    Odd one;
+    int32_t outsiders = 0, count = 0;
+    Outlier one;
     for (int32_t i = 0; i < t->n; i++) {
         int clean = !((t->ascii[i][0] & outside[0]) | (t->ascii[i][1] & outside[1]));
         int in = t->plain[i] && clean && (t->plain[i] == 1 || beyond);
@@ -155,30 +155,30 @@ int text_index(Tokens *t, TextSet *set) {
     }
     set->permissive = outsiders <= t->n / 4;
     if (set->permissive) {
-        odd = malloc((size_t)outsiders * sizeof(Odd) + 1);
-        if (!odd) goto memory;
+        outliers = malloc((size_t)outsiders * sizeof(Outlier) + 1);
+        if (!outliers) goto memory;
         for (int32_t i = 0; i < t->n; i++) {
             if (inside[i]) continue;
-            if (classify(t, set, i, &odd[odds]) < 0) goto error;
-            if (odd[odds].offset != 0) { /* one that begins outside is never read here */
-                counts[odd[odds].before + (odd[odds].offset < 0)] = 1;
-                odds++;
+            if (classify(t, set, i, &outliers[count]) < 0) goto error;
+            if (outliers[count].offset != 0) { /* one that begins outside is never read here */
+                counts[outliers[count].before + (outliers[count].offset < 0)] = 1;
+                count++;
             }
         }
     }
     if (set->permissive) {
-        qsort(odd, odds, sizeof *odd, by_byte);
+        qsort(outliers, count, sizeof *outliers, by_byte);
         for (int32_t b = 0, at = 0; b <= 256; b++) {
-            while (at < odds && odd[at].byte < b) at++;
-            set->odd_start[b] = at;
+            while (at < count && outliers[at].byte < b) at++;
+            set->outlier_start[b] = at;
         }
     }
-    set->row = row, set->free = inside, set->odd = odd, set->odds = odds, set->counts = counts;
+    set->row = row, set->free = inside, set->outliers = outliers, set->outlier_count = count, set->counts = counts;
     set->indexed = 1;
     return 0;
 memory:
     PyErr_NoMemory();
 error:
-    free(row), free(inside), free(counts), free(odd);
+    free(row), free(inside), free(counts), free(outliers);
     return -1;
 }

@@ -3,7 +3,7 @@
 
 PyTypeObject *TokensType;
 
-/* A node for each beginning that two or more tokens share; level by level. */
+/* A node for each beginning that two or more tokens share; level by level. -1: no memory; -2: tokens out of order. */
 static int build_trie(Tokens *t) {
     int32_t room = 1 << 12, child_room = 1 << 12;
     t->nodes = malloc(room * sizeof(Node));
@@ -21,7 +21,8 @@ static int build_trie(Tokens *t) {
         while (at < node.high) {
             uint8_t byte = t->flat[t->offsets[at] + depth];
             int32_t end = at + 1;
-            while (end < node.high && t->flat[t->offsets[end] + depth] == byte) end++;
+            while (end < node.high && t->lengths[end] > depth && t->flat[t->offsets[end] + depth] == byte) end++;
+            if (end < node.high && (t->lengths[end] <= depth || t->flat[t->offsets[end] + depth] < byte)) return -2;
             if (t->child_count == child_room) {
                 child_room *= 2;
                 uint32_t *children = realloc(t->children, child_room * sizeof(uint32_t));
@@ -125,6 +126,11 @@ static int tokens_init(Tokens *t, PyObject *args, PyObject *kwargs) {
     }
     for (; t->held < 4; t->held++)
         if (PyObject_GetBuffer(given[t->held], &t->buffers[t->held], PyBUF_CONTIG_RO) < 0) return -1;
+    if (t->buffers[1].len % 4 || t->buffers[1].len > INT32_MAX || t->buffers[2].len != t->buffers[1].len || size < 1 ||
+        size > INT32_MAX - 31 || t->buffers[3].len != (Py_ssize_t)size * 4)
+        goto bad; /* before anything is read */
+    for (int i = 1; i < 4; i++)
+        if ((uintptr_t)t->buffers[i].buf % 4) goto bad;
     t->flat = t->buffers[0].buf;
     t->lengths = t->buffers[1].buf;
     t->ids = t->buffers[2].buf;
@@ -140,25 +146,32 @@ static int tokens_init(Tokens *t, PyObject *args, PyObject *kwargs) {
     }
     int64_t sum = 0;
     for (int32_t i = 0; i < t->n; i++) {
-        if (t->lengths[i] <= 0 || t->ids[i] < 0 || t->ids[i] >= size) goto bad;
+        if (t->lengths[i] <= 0 || sum > INT32_MAX || t->ids[i] < 0 || t->ids[i] >= size) goto bad;
         t->offsets[i] = (int32_t)sum;
         sum += t->lengths[i];
         if (t->lengths[i] > t->longest) t->longest = t->lengths[i];
     }
     t->offsets[t->n] = (int32_t)sum;
-    if (t->longest > UINT16_MAX || 2 * (int64_t)t->n > MOST_NODES) {
+    if (t->longest >= UINT16_MAX || 2 * (int64_t)t->n > MOST_NODES) {
         PyErr_SetString(PyExc_ValueError, "a vocabulary too large for the kernel");
         return -1;
     }
-    if (sum != t->buffers[0].len || sum > INT32_MAX || t->buffers[2].len != t->buffers[1].len ||
-        t->buffers[3].len != (Py_ssize_t)size * 4)
-        goto bad;
-    for (int32_t i = 0; i < size; i++)
-        if (t->ranks[i] >= t->n) goto bad;
-    if (build_trie(t) < 0) {
+    if (!t->n || sum != t->buffers[0].len || sum > INT32_MAX) goto bad;
+    int32_t ranked = 0;
+    for (int32_t i = 0; i < size; i++) {
+        if (t->ranks[i] < -1 || t->ranks[i] >= t->n) goto bad;
+        ranked += t->ranks[i] >= 0;
+    }
+    for (int32_t i = 0; i < t->n; i++)
+        if (t->ranks[t->ids[i]] != i) goto bad;
+    if (ranked != t->n) goto bad;
+    int built = build_trie(t);
+    if (built == -2) goto bad;
+    if (built < 0) {
         PyErr_NoMemory();
         return -1;
     }
+    t->ready = 1;
     return 0;
 bad:
     PyErr_SetString(PyExc_ValueError, "the vocabulary's arrays don't belong together");
@@ -184,13 +197,14 @@ static PyObject *tokens_nbytes(Tokens *t, void *Py_UNUSED(closure)) {
     for (int i = 0; i < t->set_count; i++) {
         TextSet *set = t->sets[i];
         sum += (size_t)set->room * (512 + 32 + 1);
-        if (set->indexed) sum += (size_t)t->words * 4 + t->n + t->longest + set->odds * sizeof(Odd);
+        if (set->indexed) sum += (size_t)t->words * 4 + t->n + t->longest + set->outlier_count * sizeof(Outlier);
     }
     return PyLong_FromSize_t(sum);
 }
 
 static PyObject *tokens_prepare_text(Tokens *t, PyObject *Py_UNUSED(none)) {
-    if (tokens_text(t) < 0) return NULL;
+    if (!t->ready) PyErr_SetString(PyExc_ValueError, "a vocabulary that was not made: Tokens(flat, lengths, …)");
+    if (!t->ready || tokens_text(t) < 0) return NULL;
     Py_RETURN_NONE;
 }
 

@@ -1,7 +1,7 @@
 /* The trie of tokens walked beside the grammar: only beginnings that both know are visited. */
 #include "kernel.h"
 
-#define WIDE 16 /* a subtree of more tokens than this is worth a look at what is common to them */
+#define WIDE 16 /* a subtree of more tokens than this is promote a look at what is common to them */
 #define FEW 16  /* up to so many children, or bytes, are gone through one by one */
 #define TABLE_FULL 4096 /* states of the table beyond which the next walk begins a new one */
 
@@ -94,6 +94,7 @@ static int can_read(Engine *e, const Vec *vec, uint8_t byte) {
 /* Emit the token if what follows its first `depth` bytes can be read from `vec`. */
 static int try_token(Walk *w, int32_t token, int32_t depth, const Vec *vec) {
     const Tokens *t = w->engine->tokens;
+    assert(token >= 0 && token < t->n && depth <= t->lengths[token]);
     const uint8_t *data = t->flat + t->offsets[token] + depth;
     int32_t length = t->offsets[token + 1] - t->offsets[token] - depth;
     if (length == 0) return emit(w, t->ids[token]);
@@ -144,7 +145,7 @@ int visit_from(Walk *w, const Node *node, int32_t state) {
     const uint64_t *wanted = table_first(w->engine, state);
     if (!wanted) return -1;
     int many = 0;
-    for (int k = 0; k < 4; k++) many += __builtin_popcountll(wanted[k]);
+    for (int k = 0; k < 4; k++) many += count_bits(wanted[k]);
     if (node->count < FEW || many > FEW) {
         for (int32_t i = node->first; i < node->first + node->count; i++) {
             uint8_t byte = CHILD_BYTE(t->children[i]);
@@ -154,7 +155,7 @@ int visit_from(Walk *w, const Node *node, int32_t state) {
     }
     for (int k = 0; k < 4; k++) {
         for (uint64_t bits = wanted[k]; bits; bits &= bits - 1) {
-            uint8_t byte = (uint8_t)(k * 64 + __builtin_ctzll(bits));
+            uint8_t byte = (uint8_t)(k * 64 + lowest_bit(bits));
             uint32_t child;
             if (find_child(t, node, byte, &child) && descend_from(w, node, state, child) < 0) return -1;
         }
@@ -289,7 +290,7 @@ int visit(Walk *w, int32_t number) {
     }
     for (int k = 0; k < 4; k++) {
         while (wanted[k]) {
-            uint8_t byte = (uint8_t)(k * 64 + __builtin_ctzll(wanted[k]));
+            uint8_t byte = (uint8_t)(k * 64 + lowest_bit(wanted[k]));
             wanted[k] &= wanted[k] - 1;
             uint32_t child;
             if (find_child(t, node, byte, &child) && descend(w, node, child) < 0) return -1;

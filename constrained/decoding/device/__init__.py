@@ -1,7 +1,7 @@
 """Masks, choice and state on the device: a generation loop that never waits for the host.
 
-`DeviceTables.build` visits a grammar's automaton ahead of time and lays it out as tensors; a `DeviceMatcher` follows a
-batch of texts through them, with one kernel a token. The same code runs in plain torch on a CPU, with identical tokens.
+`DeviceTables.build` visits a grammar's automaton ahead of time and lays it out as tensors; a `DeviceMatcher` moves a
+batch of texts through them, with one kernel a token. On a CPU the same runs in plain torch, with identical tokens.
 """
 
 from constrained.decoding.device.kernel_torch import gumbel

@@ -1,7 +1,7 @@
-"""Walk an automaton ahead of time: every state that generation can reach at the end of a token.
+"""Visit an automaton ahead of time: every state that generation can reach at the end of a token.
 
-The states of generation on the host come into being as a text is written. A device can't ask for them in the middle
-of a loop, so here all of them are visited, breadth first, and written down as arrays.
+On the host, states come into being as a text is written. A device can't ask for them in the middle of a loop, so all
+of them are visited here, breadth first, and written down as arrays.
 """
 
 from __future__ import annotations
@@ -25,27 +25,15 @@ NEVER = np.iinfo(np.int32).max // 2
 """Distance to the end of a state from which no tokens lead there."""
 
 NARROW = 256
-"""Up to so many allowed tokens a state lists them; above, it has a mask row and next states by token class."""
+"""Up to so many allowed tokens a state lists them; above, it has a mask and next states by token class."""
 
-PATIENCE = 3.0
-"""Seconds after which a build shows its progress."""
+SHOW_PROGRESS_AFTER = 3.0
+"""Seconds."""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a build may take; each is named in the error that says it was passed.
-
-    Attributes
-    ----------
-    max_states : int
-    max_bytes : int
-        Of all tensors together.
-    max_seconds : float
-    truncate : bool
-        Beyond `max_states`, leave states out instead of refusing.
-    depth : int or None
-        Leave out states whose stack nests deeper (see `automaton.graph_stack.open_levels`).
-    """
+class BuildLimits:
+    """What a build may take; see `DeviceTables.build`."""
 
     max_states: int
     max_bytes: int
@@ -57,151 +45,17 @@ class Limits:
         return GrammarError(
             f"the grammar is too large to lie on the device: {what} (limit {name}={getattr(self, name):,})",
             hint=f"raise {name} of DeviceTables.build; or loosen the bounds of its repeats (an unbounded one is one "
-            "state); or, if texts nest without end, depth=8, say, or truncate=True; or keep this grammar on the host (Matcher, "
-            "BatchMatcher), which visits only what is written",
+            "state); or, if texts nest without end, depth=8, say, or truncate=True; or keep this grammar on the host "
+            "(Matcher, BatchMatcher), which visits only what is written",
         )
 
 
-class Exploration:
-    """The arrays of a walk, as it grows.
-
-    Attributes
-    ----------
-    counts : list of int
-        Per state, the tokens it lists; -1 for a wide state.
-    ids, after : list of ndarray of int32
-        Tokens (ascending) and next states of the narrow states, one after the other.
-    classes : TokenClasses
-        Next states of the wide ones.
-    masks : list of ndarray of int32, shape [words]
-        Distinct mask rows.
-    mask_row : list of int
-        Wide state -> its mask row.
-    wide_edges : list of ndarray of int
-        Wide state -> its next states, distinct.
-    truncated : bool
-        Some state was left out.
-    levels : list of int
-        Per state, how deep it nests; 0 where no rule does.
-    """
-
-    def __init__(self, compiled: Sequence[CompiledGrammar], limits: Limits):
-        self.compiled = compiled
-        self.vocabulary = compiled[0].vocabulary
-        self.eos = np.array(self.vocabulary.eos_token_ids, np.int32)
-        self.limits = limits
-        self.classes = TokenClasses(self.vocabulary.size)
-        self.counts = [len(self.eos)]  # the finished state reads the end again
-        self.ids = [self.eos]
-        self.after = [np.full(len(self.eos), FINISHED, np.int32)]
-        self.masks: list[np.ndarray] = []
-        self.mask_row: list[int] = []
-        self.wide_edges: list[np.ndarray] = []
-        self.truncated = False
-        self.levels = [0]
-        self._open: dict = {}
-        self._rows: dict[bytes, int] = {}
-        self._listed = len(self.eos)
-        self._found: list[tuple[State, CompiledGrammar] | None] = [None]
-        self._numbers: dict[State, int] = {}
-        self.start = np.array([self._number(c.automaton.start, c) for c in compiled], np.int32)
-        if (self.start < 0).any():
-            raise limits.exceeded("no text begins without nesting deeper", "depth")
-
-    def walk(self) -> None:
-        """Visit every state.
-
-        Raises
-        ------
-        GrammarError
-            A limit was passed.
-        """
-        began = time.monotonic()
-        with tqdm(desc="states for the device", unit="state", delay=PATIENCE, leave=False, disable=None) as bar:
-            while len(self.counts) < len(self._found):
-                self._visit(*self._found[len(self.counts)])
-                self._check(time.monotonic() - began)
-                bar.update()
-
-    def nbytes(self) -> int:
-        """Of the tensors so far."""
-        per_state, words = 4 * 4, self.vocabulary.words
-        wide = self.classes.rows * (len(self.classes) + 1) + self.vocabulary.size
-        return per_state * len(self._found) + 8 * self._listed + 4 * (wide + len(self.masks) * words)
-
-    def _check(self, seconds: float) -> None:
-        limits = self.limits
-        if len(self._found) > limits.max_states:
-            raise limits.exceeded(f"more than {limits.max_states:,} states", "max_states")
-        if (size := self.nbytes()) > limits.max_bytes:
-            raise limits.exceeded(f"{size:,} bytes after {len(self.counts):,} states", "max_bytes")
-        if seconds > limits.max_seconds:
-            raise limits.exceeded(f"{len(self.counts):,} states took {seconds:.0f} s", "max_seconds")
-
-    def _number(self, state: State, compiled: CompiledGrammar) -> int:
-        """The state's number, a new one if it was never met; -1 if it is left out."""
-        number = self._numbers.get(state)
-        if number is None:
-            if self.limits.truncate and len(self._found) >= self.limits.max_states:
-                self.truncated = True
-                return -1
-            levels = open_levels(state, self._open) if compiled.grammar.nests else 0
-            if self.limits.depth is not None and levels > self.limits.depth:
-                self.truncated = True
-                self._numbers[state] = -1
-                return -1
-            number = self._numbers[state] = len(self._found)
-            self._found.append((state, compiled))
-            self.levels.append(levels)
-        return number
-
-    def _visit(self, state: State, compiled: CompiledGrammar) -> None:
-        ids = compiled.masks.token_ids(state)
-        after = np.empty(0, np.int32)
-        if len(ids):
-            states, which = compiled.masks.states_after(state, ids)
-            # only ends of tokens count, not what `states` has inside of them; numbered by the first token that leads
-            # there, so that equal grammars give equal tables
-            first = np.full(len(states), len(ids))
-            first[which[::-1]] = np.arange(len(ids) - 1, -1, -1)
-            real = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(ids))]
-            numbers = np.zeros(len(states), np.int32)
-            numbers[real] = [self._number(states[i], compiled) for i in real.tolist()]
-            after = numbers[which]
-            if self.truncated:
-                ids, after = ids[after >= 0], after[after >= 0]
-        ends = self.eos[: len(self.eos) if state.accepting else 0]
-        if len(ids) + len(ends) > NARROW:
-            self._add_wide(ids, after, ends)
-        else:
-            self._add_narrow(ids, after, ends)
-
-    def _add_narrow(self, ids: np.ndarray, after: np.ndarray, ends: np.ndarray) -> None:
-        if len(ends):
-            ids = np.concatenate((ids, ends))
-            order = np.argsort(ids)
-            ids, after = ids[order], np.concatenate((after, np.full(len(ends), FINISHED, np.int32)))[order]
-        self.counts.append(len(ids))
-        self.ids.append(ids.astype(np.int32))
-        self.after.append(after)
-        self._listed += len(ids)
-
-    def _add_wide(self, ids: np.ndarray, after: np.ndarray, ends: np.ndarray) -> None:
-        column = np.full(self.vocabulary.size, -1, np.int32)
-        column[ids] = after
-        column[ends] = FINISHED
-        self.counts.append(-1)
-        self.classes.add(column)
-        row = self.vocabulary.pack(np.flatnonzero(column >= 0))
-        number = self._rows.setdefault(row.tobytes(), len(self.masks))
-        if number == len(self.masks):
-            self.masks.append(row)
-        self.mask_row.append(number)
-        self.wide_edges.append(np.unique(column[column >= 0]))
-
-
 class TokenClasses:
-    """A partition of the vocabulary, refined by one wide state after the other.
+    """A partition of the vocabulary: tokens that lead every wide state to the same next states share a class.
+
+    Free text of bounded length has hundreds of states that each allow nearly the whole vocabulary. A table of next
+    states by token would take 4 bytes x states x vocabulary (160 MB for 300 states of 131,072 tokens); but tokens
+    differ only in how many characters they hold and where they end, so a few hundred classes are enough.
 
     Attributes
     ----------
@@ -227,7 +81,7 @@ class TokenClasses:
         """Add a wide state; `column` is int32 ``[size]``: its next state by token, -1 where not allowed."""
         split = np.flatnonzero(column != column[self._example][self.of_token])
         if len(split):
-            # tokens that differ from their class's example leave it, by where they lead
+            # tokens that differ from their class's example leave it, grouped by where they lead
             key = self.of_token[split].astype(np.int64) << 32 | (column[split] + 1)
             _, first, which = np.unique(key, return_index=True, return_inverse=True)
             self._parent = np.concatenate((self._parent, self.of_token[split[first]]))
@@ -238,7 +92,7 @@ class TokenClasses:
     def table(self) -> np.ndarray:
         """Next state by wide state and class, int32 ``[rows, classes]``."""
         table = np.empty((len(self._rows), len(self)), np.int32)
-        ancestor = np.arange(len(self))  # per class, the one that stood for it when a row was added
+        ancestor = np.arange(len(self))  # per class, the one that it was part of when a row was added
         for i in range(len(self._rows) - 1, -1, -1):
             known = len(self._rows[i])
             while (late := ancestor >= known).any():
@@ -247,8 +101,139 @@ class TokenClasses:
         return table
 
 
+class Exploration:
+    """All states of some grammars, as arrays that grow while `walk` visits them.
+
+    Attributes
+    ----------
+    start : ndarray of int32
+        Start state of each grammar.
+    counts : list of int
+        Per state, the number of tokens it lists; -1 for a wide state.
+    ids, after : list of ndarray of int32
+        Tokens (ascending) and next states of the narrow states, one after the other.
+    classes : TokenClasses
+        Next states of the wide ones.
+    masks : list of ndarray of int32, shape [words]
+        Distinct masks.
+    mask_row : list of int
+        Wide state -> its mask.
+    wide_edges : list of ndarray of int
+        Wide state -> its next states, distinct.
+    truncated : bool
+        Some state was left out.
+    levels : list of int
+        Per state, how deep it nests; 0 where no rule does.
+    """
+
+    def __init__(self, compiled: Sequence[CompiledGrammar], limits: BuildLimits):
+        self.compiled, self.limits = compiled, limits
+        self.vocabulary = compiled[0].vocabulary
+        self.eos = np.array(self.vocabulary.eos_token_ids, np.int32)
+        self.classes = TokenClasses(self.vocabulary.size)
+        self.counts = [len(self.eos)]  # the finished state reads the end again
+        self.ids = [self.eos]
+        self.after = [np.full(len(self.eos), FINISHED, np.int32)]
+        self.masks: list[np.ndarray] = []
+        self.mask_row: list[int] = []
+        self.wide_edges: list[np.ndarray] = []
+        self.truncated = False
+        self.levels = [0]
+        self._open_levels: dict = {}
+        self._mask_numbers: dict[bytes, int] = {}
+        self._listed = len(self.eos)
+        self._found: list[tuple[State, CompiledGrammar]] = []  # state `number` stands at `number - 1`
+        self._numbers: dict[State, int] = {}
+        self.start = np.array([self._number(c.automaton.start, c) for c in compiled], np.int32)
+        if (self.start < 0).any():
+            raise limits.exceeded("no text begins without nesting deeper", "depth")
+
+    def walk(self) -> None:
+        """Visit every state.
+
+        Raises
+        ------
+        GrammarError
+            A limit was passed.
+        """
+        began, limits = time.monotonic(), self.limits
+        options = {"unit": "state", "delay": SHOW_PROGRESS_AFTER, "leave": False, "disable": None}
+        with tqdm(desc="states for the device", **options) as bar:
+            for state, compiled in self._found:  # grows meanwhile
+                self._visit(state, compiled)
+                bar.update()
+                if len(self._found) >= limits.max_states:
+                    raise limits.exceeded(f"more than {limits.max_states:,} states", "max_states")
+                if (size := self.nbytes()) > limits.max_bytes:
+                    raise limits.exceeded(f"{size:,} bytes after {len(self.counts):,} states", "max_bytes")
+                if (seconds := time.monotonic() - began) > limits.max_seconds:
+                    raise limits.exceeded(f"{len(self.counts):,} states took {seconds:.0f} s", "max_seconds")
+
+    def nbytes(self) -> int:
+        """Bytes of the tensors so far."""
+        per_state, words = 4 * 4, self.vocabulary.words
+        wide = self.classes.rows * (len(self.classes) + 1) + self.vocabulary.size
+        return per_state * (1 + len(self._found)) + 8 * self._listed + 4 * (wide + len(self.masks) * words)
+
+    def _number(self, state: State, compiled: CompiledGrammar) -> int:
+        """The state's number, a new one if it was never met; -1 if it is left out."""
+        number = self._numbers.get(state)
+        if number is None:
+            if self.limits.truncate and 1 + len(self._found) >= self.limits.max_states:
+                self.truncated = True
+                return -1
+            levels = open_levels(state, self._open_levels) if compiled.grammar.nests else 0
+            if self.limits.depth is not None and levels > self.limits.depth:
+                self.truncated = True
+                self._numbers[state] = -1
+                return -1
+            self._found.append((state, compiled))
+            number = self._numbers[state] = len(self._found)
+            self.levels.append(levels)
+        return number
+
+    def _visit(self, state: State, compiled: CompiledGrammar) -> None:
+        ids = compiled.masks.token_ids(state)
+        after = np.empty(0, np.int32)
+        if len(ids):
+            states, which = compiled.masks.states_after(state, ids)
+            # Only the ends of tokens count, not what `states` has inside of them; numbered by the first token that
+            # leads there, so that equal grammars give equal tables.
+            first = np.full(len(states), len(ids))
+            first[which[::-1]] = np.arange(len(ids) - 1, -1, -1)
+            real = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(ids))]
+            numbers = np.zeros(len(states), np.int32)
+            numbers[real] = [self._number(states[i], compiled) for i in real.tolist()]
+            after = numbers[which]
+            if self.truncated:
+                ids, after = ids[after >= 0], after[after >= 0]
+        if state.accepting:
+            ids = np.concatenate((ids, self.eos))
+            after = np.concatenate((after, np.full(len(self.eos), FINISHED, np.int32)))
+        if len(ids) > NARROW:
+            self._add_wide(ids, after)
+        else:
+            order = np.argsort(ids)
+            self.counts.append(len(ids))
+            self.ids.append(ids[order].astype(np.int32))
+            self.after.append(after[order])
+            self._listed += len(ids)
+
+    def _add_wide(self, ids: np.ndarray, after: np.ndarray) -> None:
+        column = np.full(self.vocabulary.size, -1, np.int32)
+        column[ids] = after
+        self.counts.append(-1)
+        self.classes.add(column)
+        mask = self.vocabulary.pack(np.flatnonzero(column >= 0))
+        number = self._mask_numbers.setdefault(mask.tobytes(), len(self.masks))
+        if number == len(self.masks):
+            self.masks.append(mask)
+        self.mask_row.append(number)
+        self.wide_edges.append(np.unique(column[column >= 0]))
+
+
 def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.ndarray:
-    """Distances to the finished state 0, the end-of-text token itself not counted.
+    """Fewest tokens from each state to the finished state 0: breadth first, backwards over all edges.
 
     Parameters
     ----------
@@ -259,13 +244,14 @@ def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.nda
     Returns
     -------
     ndarray of int32, shape [states]
-        0 where the text is complete, hence -1 for the finished state itself; `NEVER` for a dead end.
+        The end-of-text token isn't counted: 0 where the text is complete, -1 for the finished state itself; `NEVER`
+        for a dead end.
     """
     order = np.argsort(target, kind="stable")
     before = source[order]
     begin = np.searchsorted(target[order], np.arange(states + 1))
     fewest = np.full(states, NEVER, np.int32)
-    layer, distance = np.zeros(1, np.int64), -1
+    layer, distance = np.array([FINISHED]), -1
     while len(layer):
         fewest[layer] = distance
         counts = begin[layer + 1] - begin[layer]

@@ -1,6 +1,6 @@
 """The kernels in plain torch: the reference for the Triton ones, and what runs on a CPU.
 
-Fixed shapes, no copy to the host, nothing that depends on a value: the same code also runs under a CUDA graph.
+Fixed shapes, no copies to the host, no branches on values: the same code also runs in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from constrained.decoding.device.explore import FINISHED, NEVER
 from constrained.decoding.device.tables import DeviceTables
 
 LARGEST = 1.0e38
-"""Logits are cut to this size either way: minus infinity and NaN are the least, so no sum is ever NaN."""
+"""Logits are clamped to this size; minus infinity and NaN become the least, so that no sum is ever NaN."""
 
 apply = bitmask.apply
 
@@ -27,19 +27,21 @@ def allowed(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> to
     left = left.unsqueeze(1)
     ids, after, valid = _listed(tables, state)
     fits = valid & (tables.fewest[after] < left)
-    out = torch.zeros(rows, size + 1, dtype=torch.bool, device=state.device)  # the last column takes what is not meant
+    out = torch.zeros(
+        rows, size + 1, dtype=torch.bool, device=state.device
+    )  # the last column collects the list's padding
     out = out.scatter_(1, torch.where(fits, ids, size).long(), True)[:, :size]
     if not len(tables.next):
         return out
     wide = tables.wide[state]
-    # by class first: there are hundreds, not a hundred thousand
+    # by class first: there are hundreds of classes, not a hundred thousand
     after = tables.next[wide.clamp(min=0)]  # [rows, classes]
     fits = (after >= 0) & (tables.fewest[after.clamp(min=0)] < left)
     return torch.where((wide >= 0).unsqueeze(1), fits[:, tables.class_of], out)
 
 
 def mask(tables: DeviceTables, state: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
-    """The same, packed: int32 ``[rows, words]``."""
+    """`allowed`, packed: int32 ``[rows, words]``."""
     bits = torch.nn.functional.pad(allowed(tables, state, left), (0, tables.words * 32 - tables.size))
     shifts = torch.arange(32, dtype=torch.int32, device=state.device)
     return (bits.view(len(state), -1, 32).int() << shifts).sum(-1, dtype=torch.int32)
@@ -84,12 +86,12 @@ def step(
     if noise is not None:
         score = inside + temperature.unsqueeze(1) * noise[:, : tables.size]
     tokens = score.masked_fill(~kept, -torch.inf).argmax(1)
-    finished |= ~kept.any(1)  # only if a budget was set too small behind the matcher's back
+    finished |= ~kept.any(1)  # only if `left` was changed without `set_budget`
     if pruned is not None:
         weights = (values - values.amax(1, keepdim=True)).exp()
         mass = 1 - (weights[:, : tables.size] * may).sum(1) / weights.sum(1)
         pruned.copy_(mass.clamp_(min=0).masked_fill_(finished, 0))
-    unlimited = torch.full_like(left, NEVER)  # what was chosen was allowed
+    unlimited = torch.full_like(left, NEVER)  # the choice was allowed already
     state.copy_(torch.where(finished, FINISHED, after(tables, state, tokens, unlimited)))
     left.sub_((state != FINISHED).int())  # the end-of-text token is not counted
     return tokens.masked_fill_(finished, pad)
@@ -98,10 +100,10 @@ def step(
 def within(
     values: torch.Tensor, may: torch.Tensor, temperature: torch.Tensor, top_k: int | None, top_p: float | None
 ) -> torch.Tensor:
-    """Those of the allowed tokens `may` that top-k, then top-p keep, bool ``[rows, size]``.
+    """The allowed tokens `may` that top-k, then top-p keep, bool ``[rows, size]``.
 
     Top-p keeps the fewest of the likeliest tokens whose probabilities sum to at least `top_p` (nucleus sampling:
-    Holtzman et al. 2020, section 3.1), of what top-k kept, at the temperature; a greedy row keeps its best in any case.
+    Holtzman et al. 2020, section 3.1), of what top-k kept, at the temperature; a greedy row always keeps its best.
     Of equal logits at the edge of top-k, any may be kept.
     """
     values = values.masked_fill(~may, -torch.inf)
@@ -122,22 +124,24 @@ def _listed(tables: DeviceTables, state: torch.Tensor) -> tuple[torch.Tensor, to
     """(ids, after, valid) of the narrow states, each ``[rows, longest_list]``."""
     begin = tables.offsets[state].unsqueeze(1)
     end = tables.offsets[state + 1].unsqueeze(1)
-    at = begin + torch.arange(tables.longest_list, dtype=torch.int32, device=state.device)
-    valid = at < end
-    at = torch.where(valid, at, 0)
-    return tables.ids[at], tables.after[at], valid
+    index = begin + torch.arange(tables.longest_list, dtype=torch.int32, device=state.device)
+    valid = index < end
+    index = torch.where(valid, index, 0)
+    return tables.ids[index], tables.after[index], valid
 
 
 def clean(logits: torch.Tensor) -> torch.Tensor:
-    """float32 copy of `logits`, finite: NaN counts as the least likely there is."""
+    """float32 copy of `logits`, finite: NaN counts as the least likely."""
     return torch.nan_to_num(logits.float(), nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST).clamp_(-LARGEST, LARGEST)
 
 
-def gumbel(rows: int, size: int, *, device, generator: torch.Generator | None = None) -> torch.Tensor:
+def gumbel(
+    rows: int, size: int, *, device: torch.device | str, generator: torch.Generator | None = None
+) -> torch.Tensor:
     """Standard Gumbel noise, float32 ``[rows, size]``: minus the logarithm of exponential noise.
 
     The token where ``logit + temperature * noise`` is greatest is distributed as ``softmax(logits / temperature)``
-    (Maddison, Tarlow & Minka 2014, section 2), whatever the order in which it is looked for.
+    (Maddison, Tarlow & Minka 2014, section 2).
     """
     noise = torch.empty(rows, size, dtype=torch.float32, device=device)
     tiny = torch.finfo(torch.float32).tiny

@@ -1,13 +1,13 @@
 """The kernels in Triton: one that masks, chooses and advances, one that applies packed masks.
 
 Importing this module needs triton (it comes with torch for CUDA). With ``TRITON_INTERPRET=1`` in the environment before
-triton is first imported, the same kernels run on CPU tensors, slowly: so they are tested without a GPU.
+triton is first imported, the same kernels run on CPU tensors, slowly: that is how they are tested without a GPU.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -18,10 +18,10 @@ from constrained.decoding.device.kernel_torch import LARGEST, clean
 from constrained.decoding.device.tables import DeviceTables
 
 BLOCK = 2048
-"""Logits a program looks at together: 8 a thread."""
+"""Logits that a program reads together: 8 a thread."""
 
 LIST = 128
-"""Listed tokens a program looks at together."""
+"""Listed tokens that a program reads together."""
 
 PROGRAMS = 256
 """Programs that keep a GPU busy: where a batch has fewer rows, each row's vocabulary is split among several."""
@@ -42,7 +42,7 @@ def _clean(x):
 
 @triton.jit
 def _first_of_best(score, token):
-    """(greatest score, its token): of equal scores the lowest token; `_NO_TOKEN` marks what doesn't count."""
+    """(greatest score, its token): of equal scores the lowest token; lanes of `_NO_TOKEN` don't count."""
     counts = token != _NO_TOKEN
     best = tl.max(tl.where(counts, score, float("-inf")))
     return best, tl.min(tl.where(counts & (score == best), token, _NO_TOKEN))
@@ -93,7 +93,7 @@ def _step(
     noise += row * noise_stride
     here = tl.load(state + row)
     budget = tl.load(left + row)
-    heat = tl.load(temperature + row)
+    row_temperature = tl.load(temperature + row)
     running = here != 0
     wide_row = tl.load(wide + here)
     is_wide = wide_row >= 0
@@ -103,7 +103,7 @@ def _step(
     next += tl.maximum(wide_row, 0).to(tl.int64) * classes
     masks += tl.load(mask_row + wide_row, mask=is_wide, other=0).to(tl.int64) * words * 4
 
-    # the whole vocabulary: of a wide state, or because the pruned mass is asked for; each lane by itself
+    # The whole vocabulary: for a wide state, or because the pruned mass is asked for. Each lane keeps its own best.
     score = tl.full((BLOCK // 8, 8), float("-inf"), tl.float32)
     token = tl.full((BLOCK // 8, 8), _NO_TOKEN, tl.int32)
     top = tl.full((BLOCK // 8, 8), -_LARGEST, tl.float32)  # greatest logit so far
@@ -131,11 +131,11 @@ def _step(
             total = total * scale + weight
             inside = inside * scale + tl.where(allowed, weight, 0.0)
             top = higher
-        # whole blocks, not only what is allowed: so the loads are wide
+        # Whole blocks, not only what is allowed: that makes the loads wide.
         if KEPT:
             allowed = allowed & (tl.load(kept + column, mask=column < by_row + by_class, other=0) != 0)
         if NOISE:
-            value += heat * tl.load(noise + column, mask=column < by_row + by_class, other=0.0)
+            value += row_temperature * tl.load(noise + column, mask=column < by_row + by_class, other=0.0)
         better = allowed & ((value > score) | (token == _NO_TOKEN))  # columns ascend: the first of equals stays
         score = tl.where(better, value, score)
         token = tl.where(better, column, token)
@@ -144,7 +144,7 @@ def _step(
     everything = tl.sum(total * tl.exp(top - highest))
     within = tl.sum(inside * tl.exp(top - highest))
 
-    # of several programs for a row, the last to arrive goes on with what all of them found
+    # Of several programs for a row, the last to arrive continues with what all of them found.
     last = SPLITS - 1
     if SPLITS > 1:
         part = row * SPLITS + split
@@ -159,7 +159,7 @@ def _step(
     if last == SPLITS - 1:
         if SPLITS > 1:
             parts = row * SPLITS + tl.arange(0, SPLITS)
-            found = tl.load(part_token + parts, cache_modifier=".cg")  # from where all programs see the same
+            found = tl.load(part_token + parts, cache_modifier=".cg")  # from the cache that all programs share
             best, chosen = _first_of_best(tl.load(part_sums + parts * 4, cache_modifier=".cg"), found)
             if PRUNED:
                 tops = tl.load(part_sums + parts * 4 + 1, cache_modifier=".cg")
@@ -170,7 +170,7 @@ def _step(
                 within = tl.sum(rest * tl.exp(tops - highest))
             tl.store(arrived + row, 0)
 
-        # the short list of a narrow state
+        # The short list of a narrow state.
         begin = tl.load(offsets + here)
         count = tl.where(running, tl.load(offsets + here + 1) - begin, 0)
         target_listed = tl.full((), -1, tl.int32)
@@ -186,7 +186,7 @@ def _step(
             if KEPT:
                 allowed = allowed & (tl.load(kept + column, mask=allowed, other=0) != 0)
             if NOISE:
-                value += heat * tl.load(noise + column, mask=allowed, other=0.0)
+                value += row_temperature * tl.load(noise + column, mask=allowed, other=0.0)
             best_here, first = _first_of_best(value, tl.where(allowed, column, _NO_TOKEN))
             better = (first != _NO_TOKEN) & ((best_here > best) | (chosen == _NO_TOKEN))
             found_target = tl.max(tl.where(column == first, target, -1))
@@ -215,13 +215,13 @@ def _apply(logits, mask, logits_stride, mask_stride, width, size, BLOCK: tl.cons
     # uint8: a byte of the mask for 8 columns; those beyond it are not allowed
     byte = tl.load(mask + row * mask_stride + at, mask=at < size, other=0).to(tl.int32)[:, None]
     to = logits + row * logits_stride + column
-    # What is allowed is neither read nor written. Most of a narrow mask are empty bytes: one wide store each.
+    # Allowed logits are neither read nor written. Most bytes of a narrow mask are empty: one wide store each.
     tl.store(to, float("-inf"), mask=(byte == 0) & (column < width))
     tl.store(to, float("-inf"), mask=(byte != 0) & (((byte >> bit[None, :]) & 1) == 0) & (column < width))
 
 
 class Scratch(NamedTuple):
-    """Where the programs of one row leave what they found for the last of them."""
+    """Where the programs of one row leave their results for the last of them."""
 
     arrived: torch.Tensor  # int32 [rows], zero between steps
     token: torch.Tensor  # int32 [rows, splits]
@@ -229,7 +229,7 @@ class Scratch(NamedTuple):
 
 
 def scratch(tables: DeviceTables, rows: int) -> Scratch:
-    """For a matcher of so many rows, kept as long as it lives: a captured graph knows its address."""
+    """Scratch of a matcher, kept as long as it lives: a captured graph has its address."""
     splits = max(1, min(MOST_SPLITS, PROGRAMS // rows, triton.cdiv(tables.size, BLOCK)))
     splits = 1 << (splits.bit_length() - 1)
     device = tables.device
@@ -254,7 +254,7 @@ def step(
     top_p: float | None = None,
     pruned: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """As `kernel_torch.step`, in one kernel; top-k and top-p, which must sort, are torch's before it."""
+    """`kernel_torch.step` in one kernel; top-k and top-p, which must sort, run in torch before it."""
     kept = None
     if top_k is not None or top_p is not None:
         may = kernel_torch.allowed(tables, state, left)
@@ -300,21 +300,13 @@ def step(
             BLOCK=BLOCK,
             LIST=LIST,
             num_warps=WARPS,
-            enable_fp_fusion=False,  # a fused multiply-add would round otherwise than torch on the CPU does
+            enable_fp_fusion=False,  # a fused multiply-add rounds differently than torch on the CPU
         )
     return tokens
 
 
 def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Minus infinity in place for what the packed `mask` does not allow, columns beyond it included.
-
-    Parameters
-    ----------
-    logits : torch.Tensor
-        Any float ``[rows, width]``, rows contiguous.
-    mask : torch.Tensor
-        int32 ``[rows, words]`` on the same device.
-    """
+    """`constrained.decoding.bitmask.apply`; the rows of `logits` must be contiguous."""
     rows, width = logits.shape
     mask = (mask if mask.stride(1) == 1 else mask.contiguous()).view(torch.uint8)
     with _on(logits.device):
@@ -324,6 +316,6 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return logits
 
 
-def _on(device: torch.device):
-    """Triton launches on the current device, which need not be the tensors'."""
+def _on(device: torch.device) -> AbstractContextManager[Any]:
+    """Make the tensors' device the current one: Triton launches there."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

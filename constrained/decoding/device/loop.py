@@ -6,9 +6,9 @@ idle. The loop learns some tokens late that all texts are over; meanwhile finish
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -33,7 +33,7 @@ def decode_on_device(
     forward: RaggedForward,
     matcher: DeviceMatcher,
     max_steps: int,
-    settings: dict[str, float],
+    settings: Mapping[str, Any],
     *,
     generator: torch.Generator | None = None,
     measure: bool = False,
@@ -48,8 +48,8 @@ def decode_on_device(
         With the budgets set.
     max_steps : int
         Most tokens to write.
-    settings : dict
-        For `DeviceMatcher.step`.
+    settings : mapping
+        ``temperature``, ``top_k`` and ``top_p`` of `DeviceMatcher.step`.
     measure : bool
         Keep the pruned mass.
 

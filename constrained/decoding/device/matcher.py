@@ -1,9 +1,9 @@
-"""A batch of texts followed on the device: masked, chosen and advanced without asking the host."""
+"""A batch of texts on the device: tokens are masked, chosen and read without asking the host."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -11,21 +11,22 @@ from constrained.decoding.device import kernel_torch
 from constrained.decoding.device.explore import FINISHED, NEVER
 from constrained.decoding.device.kernel_torch import gumbel
 from constrained.decoding.device.tables import DeviceTables
+from constrained.decoding.sampling import Sampler
 from constrained.errors import ConstrainedError, ModelError, VocabularyError
 
 
 class DeviceMatcher:
-    """Rows that each follow their own text, in a grammar of `tables`.
+    """`Matcher` for many rows, each in a grammar of `tables`.
 
-    The masks are those of `Matcher`: a row may write exactly the tokens that leave a way to finish. `step`, `advance`,
-    `mask`, `gather` and `finished` have fixed shapes and never wait for the device, so a loop of them runs ahead of it
-    and can be captured in a CUDA graph. `state`, `left` and `pruned_mass` are written in place: their addresses stay.
+    The masks are the same: a row may write exactly the tokens that leave a way to finish. `step`, `advance`, `mask`,
+    `gather` and `finished` have fixed shapes and never wait for the device: a loop of them runs ahead of it, and can be
+    captured in a CUDA graph. `state`, `left` and `pruned_mass` are written in place and keep their addresses.
 
     Parameters
     ----------
     tables : DeviceTables
     rows : int or sequence of int
-        How many rows, all of grammar 0; or the number of each row's grammar in `tables`.
+        How many rows, all of grammar 0; or the index of each row's grammar in `tables`.
     budget : int or sequence of int, optional
         See `set_budget`.
     pad_token_id : int, optional
@@ -39,7 +40,7 @@ class DeviceMatcher:
     left : torch.Tensor of int32, shape [rows]
         Tokens that each row may still write; huge without a budget.
     pruned_mass : torch.Tensor of float32, shape [rows], or None
-        Probability that the last `step` took from tokens not allowed, where it was asked to measure it.
+        Probability of the tokens that weren't allowed in the last `step` that was asked to measure it.
 
     Raises
     ------
@@ -89,8 +90,8 @@ class DeviceMatcher:
     def set_budget(self, tokens: int | Sequence[int] | None) -> None:
         """From here on allow only tokens that leave a way to finish within `tokens`, the end-of-text token not counted.
 
-        Looks at the rows' states, so it waits for the device: call it before the loop, not in it. The fewest tokens to
-        the end are exact here; `Matcher.set_budget` on the host may take a bound, and rule out more near the end.
+        It waits for the device: call it before the loop, not in it. The fewest tokens to the end are exact here;
+        `Matcher.set_budget` on the host may use a bound, and rule out more near the end.
 
         Raises
         ------
@@ -125,23 +126,23 @@ class DeviceMatcher:
         generator: torch.Generator | None = None,
         pruned_mass: bool = False,
     ) -> torch.Tensor:
-        """Choose a token in each row and read it.
+        """Choose a token in each row, and advance.
 
         Parameters
         ----------
         logits : torch.Tensor
             Any float ``[rows, width]`` on the tables' device; columns beyond the vocabulary are never chosen. NaN
-            counts as minus infinity; where all that is allowed is so, the lowest token is chosen.
+            counts as minus infinity; if all allowed logits are that, the lowest token is chosen.
         temperature : float or torch.Tensor
-            0: the likeliest token, the lowest of equals; a float32 tensor ``[rows]`` gives each row its own (and can be
-            changed between replays of a captured graph).
+            0: the likeliest token, the lowest of equals; a float32 tensor ``[rows]`` gives each row its own, and may be
+            changed between replays of a captured graph.
         top_k, top_p : int, float, optional
-            As `Sampler`; these sort the logits, in torch.
+            As for `Sampler`; these sort the logits, in torch.
         noise : torch.Tensor, optional
             Standard Gumbel noise, finite, float32 ``[rows, >= size]``: equal noise gives equal tokens with every
             backend. Default: drawn from `generator`, or torch's own of the device.
         pruned_mass : bool
-            Measure :attr:`pruned_mass`; where rows are narrow it costs a look at all logits that is otherwise spared.
+            Measure :attr:`pruned_mass`; for narrow rows it costs a pass over all logits that is otherwise not needed.
 
         Returns
         -------
@@ -154,8 +155,7 @@ class DeviceMatcher:
             A shape or number doesn't fit.
         """
         self._check(logits, noise, temperature, top_k, top_p)
-        by_chance = isinstance(temperature, torch.Tensor) or temperature > 0
-        if not by_chance:
+        if not isinstance(temperature, torch.Tensor) and temperature == 0:
             noise = top_k = top_p = None
         elif noise is None:
             noise = gumbel(len(self), self.tables.size, device=logits.device, generator=generator)
@@ -178,7 +178,7 @@ class DeviceMatcher:
         )
 
     def advance(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Read a token in each row that was chosen elsewhere.
+        """Read tokens that were chosen elsewhere.
 
         Parameters
         ----------
@@ -201,26 +201,33 @@ class DeviceMatcher:
         return kernel_torch.mask(self.tables, self.state, self.left)
 
     def apply(self, logits: torch.Tensor) -> torch.Tensor:
-        """`logits` in place, minus infinity for what is not allowed."""
+        """Set the logits of tokens that aren't allowed to minus infinity, in place."""
         self._check(logits)
         return self.backend.apply(logits, self.mask())
 
     def copy(self) -> DeviceMatcher:
-        """An independent matcher at the same places."""
-        return self._at(self.state.clone(), self.left.clone())
+        """An independent copy."""
+        return self._with(self.state.clone(), self.left.clone())
 
     def gather(self, indices: torch.Tensor) -> DeviceMatcher:
-        """A matcher whose rows are copies of these rows (a beam search's fork); `indices` int64, on the device."""
-        return self._at(self.state[indices], self.left[indices])
+        """A matcher whose rows are copies of these rows (beam search's fork); `indices` int64, on the device."""
+        return self._with(self.state[indices], self.left[indices])
 
-    def _at(self, state: torch.Tensor, left: torch.Tensor) -> DeviceMatcher:
+    def _with(self, state: torch.Tensor, left: torch.Tensor) -> DeviceMatcher:
         other = DeviceMatcher.__new__(DeviceMatcher)
         other.tables, other.pad, other.backend = self.tables, self.pad, self.backend
         other.state, other.left, other.pruned_mass = state, left, None
         other._scratch = self.backend.scratch(self.tables, len(state))
         return other
 
-    def _check(self, logits, noise=None, temperature=0.0, top_k=None, top_p=None) -> None:
+    def _check(
+        self,
+        logits: torch.Tensor,
+        noise: torch.Tensor | None = None,
+        temperature: float | torch.Tensor = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+    ) -> None:
         rows, size = len(self), self.tables.size
         if logits.dim() != 2 or logits.shape[0] != rows or logits.shape[1] < size:
             raise ModelError(
@@ -236,15 +243,11 @@ class DeviceMatcher:
         if isinstance(temperature, torch.Tensor):
             if temperature.shape != (rows,) or temperature.dtype != torch.float32:
                 raise ConstrainedError(f"temperature of shape {tuple(temperature.shape)}", f"needs float32 [{rows}]")
-        elif not 0 <= temperature < math.inf:
-            raise ConstrainedError(f"temperature is {temperature}", "use 0 (greedy) or a positive number")
-        if top_k is not None and top_k < 1:
-            raise ConstrainedError(f"top_k is {top_k}", "use 1 or more, or None to keep all")
-        if top_p is not None and not 0 < top_p <= 1:
-            raise ConstrainedError(f"top_p is {top_p}", "use a number above 0 and at most 1")
+            temperature = 0.0
+        Sampler(temperature, top_k, top_p)  # checks their ranges
 
 
-def _backend(device: torch.device, name: str | None):
+def _backend(device: torch.device, name: str | None) -> Any:
     """The module whose kernels run on `device`."""
     if name not in (None, "torch", "triton"):
         raise ConstrainedError(f"no backend {name!r}", "use 'triton' or 'torch'")

@@ -126,7 +126,7 @@ def digest(tensors: Mapping[str, torch.Tensor]) -> str:
     found = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name}{tuple(tensor.shape)}".encode())
-        found.update(np.ascontiguousarray(tensor.numpy()))
+        found.update(np.ascontiguousarray(tensor.numpy()).data)
     return found.hexdigest()
 
 

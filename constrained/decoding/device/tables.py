@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from constrained.automaton import CompiledGrammar, Vocabulary
 from constrained.decoding.device import storage
-from constrained.decoding.device.explore import NEVER, Exploration, Limits, fewest_tokens
-from constrained.decoding.device.storage import grammar_digest
+from constrained.decoding.device.explore import NEVER, BuildLimits, Exploration, fewest_tokens
 from constrained.errors import VocabularyError
 
 MAX_STATES = 100_000
@@ -31,15 +31,12 @@ class DeviceTables:
     """Grammars over one vocabulary, laid out for kernels; shared by any number of `DeviceMatcher`.
 
     States are numbers; 0 is *finished*, after an end-of-text token. A state that allows few tokens (narrow) lists
-    them; one that allows many (wide) has a mask row, shared with every state that allows the same, and its next
-    states by token class (see `classes`). All tensors are int32 and lie on one device.
+    them; one that allows many (wide) has a mask, shared with every state that allows the same, and its next states by
+    token class (see `explore.TokenClasses`). All tensors are int32 and lie on one device.
 
     Attributes
     ----------
-    size : int
-        Of the vocabulary.
-    eos_token_ids : tuple of int
-    fingerprint : str
+    size, eos_token_ids, fingerprint
         Of the vocabulary.
     grammars : tuple of str
         A digest of each grammar.
@@ -60,16 +57,16 @@ class DeviceTables:
     next : torch.Tensor, shape [wide, classes]
         The state after a token of the class; -1 where not allowed.
     fewest : torch.Tensor, shape [states]
-        Tokens to the end at least, the end-of-text token not counted: 0 where complete, -1 for finished.
+        Fewest tokens to the end, the end-of-text token not counted: 0 where complete, -1 for finished.
     horizon : torch.Tensor, shape [states]
-        With so many tokens left, or more, a budget rules nothing out.
+        From this many tokens left on, a budget rules nothing out.
     longest_list : int
         Tokens of the longest list.
     truncated : bool
         Some states were left out: the masks are sound, but not complete (see `build`).
     depth : int
-        How deep what can be written nests at most: so many times one construct stands open at once, such as the sum
-        in ``sum: item ("+" item)*`` with ``item: "(" sum ")" | ...``, twice inside of ``(1+``. 0: no rule nests.
+        Greatest nesting of what can be written: how often one construct is open at once, such as the sum in
+        ``sum: item ("+" item)*`` with ``item: "(" sum ")" | ...``, twice inside of ``(1+``. 0: no rule nests.
     """
 
     size: int
@@ -106,7 +103,7 @@ class DeviceTables:
         """Visit every state of the grammars' automata at the end of a token.
 
         A state costs from 0.1 ms (a few allowed tokens) to some tens of ms (free text over a large vocabulary);
-        progress is shown on the terminal where it takes seconds. Save what took long: `save`, `load`.
+        progress is shown on the terminal where it takes seconds. Keep what took long: `save`, `load`.
 
         Parameters
         ----------
@@ -114,15 +111,15 @@ class DeviceTables:
             Over one vocabulary; grammar ``g`` starts in state ``start[g]``.
         device : torch.device or str
         max_states, max_bytes, max_seconds
-            Limits; in practice a grammar passes them if repeats with large bounds are nested, or if its texts nest
-            without end.
+            Limits; grammars pass them in practice if repeats with large bounds are nested, or if texts nest without
+            end.
         truncate : bool
-            Keep the `max_states` nearest to the start (in tokens, `max_states` being some thousands for nested
-            expressions) and leave out the others, with every token that leads to them or to what can't be finished
-            without them: every text written is still whole, but deeper nesting, say, is not written.
+            Keep the `max_states` nearest to the start (in tokens; some thousands for nested expressions) and leave out
+            the others, with every token that leads to them or to what can't be finished without them: every text
+            written is still whole, but deeper nesting, say, isn't written.
         depth : int, optional
-            Leave out what nests deeper, in the same way: the bound for grammars whose texts nest without end. What
-            came of it is told by `depth` of the tables, and their `repr`.
+            Leave out what nests deeper, in the same way: the bound for grammars whose texts nest without end. `depth`
+            of the tables, and their `repr`, say what came of it.
 
         Raises
         ------
@@ -140,9 +137,27 @@ class DeviceTables:
                 raise VocabularyError(
                     "the grammars are compiled for different vocabularies", hint="compile them all with the same one"
                 )
-        exploration = Exploration(compiled, Limits(max_states, max_bytes, max_seconds, truncate, depth))
+        exploration = Exploration(compiled, BuildLimits(max_states, max_bytes, max_seconds, truncate, depth))
         exploration.walk()
-        return _assemble(exploration).to(device)
+        grammars = tuple(storage.grammar_digest(one.grammar) for one in compiled)
+        arrays, truncated, depth = _assemble(exploration)
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array, np.int32)) for name, array in arrays.items()}
+        return cls._of(vocabulary, grammars, tensors, truncated, depth).to(device)
+
+    @classmethod
+    def _of(
+        cls, vocabulary: Vocabulary, grammars: Sequence[str], tensors: Any, truncated: bool, depth: int
+    ) -> DeviceTables:
+        return cls(
+            size=vocabulary.size,
+            eos_token_ids=tuple(vocabulary.eos_token_ids),
+            fingerprint=vocabulary.fingerprint,
+            grammars=tuple(grammars),
+            longest_list=int(tensors["offsets"].diff().max()),
+            truncated=truncated,
+            depth=depth,
+            **tensors,
+        )
 
     @property
     def device(self) -> torch.device:
@@ -155,7 +170,7 @@ class DeviceTables:
 
     @property
     def words(self) -> int:
-        """int32 words of a mask row."""
+        """int32 words of a mask."""
         return (self.size + 31) // 32
 
     @property
@@ -178,7 +193,8 @@ class DeviceTables:
 
     def to(self, device: torch.device | str) -> DeviceTables:
         """The same tables on another device."""
-        return replace(self, **{name: tensor.to(device) for name, tensor in self.tensors().items()})
+        moved: dict[str, Any] = {name: tensor.to(device) for name, tensor in self.tensors().items()}
+        return replace(self, **moved)
 
     def save(self, path: str | Path) -> None:
         """Write the tables to a file, whole or not at all, also with several processes at it.
@@ -225,78 +241,56 @@ class DeviceTables:
         VocabularyError
             The tables were built for another vocabulary.
         """
-        digests = None if compiled is None else [grammar_digest(one.grammar) for one in _as_list(compiled)]
+        digests = None if compiled is None else [storage.grammar_digest(one.grammar) for one in _as_list(compiled)]
         tensors, facts = storage.load(path, vocabulary, digests)
-        return cls(
-            size=vocabulary.size,
-            eos_token_ids=tuple(vocabulary.eos_token_ids),
-            fingerprint=vocabulary.fingerprint,
-            grammars=tuple(json.loads(facts["grammars"])),
-            longest_list=int(tensors["offsets"].diff().max()),
-            truncated=facts.get("truncated") == "true",
-            depth=int(facts.get("depth", 0)),
-            **tensors,
-        ).to(device)
+        truncated, depth = facts.get("truncated") == "true", int(facts.get("depth", 0))
+        return cls._of(vocabulary, json.loads(facts["grammars"]), tensors, truncated, depth).to(device)
 
 
 def _as_list(compiled: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
-    """One grammar or several, as a list."""
     return [compiled] if isinstance(compiled, CompiledGrammar) else list(compiled)
 
 
-def _assemble(walked: Exploration) -> DeviceTables:
-    vocabulary = walked.vocabulary
-    wide, offsets, source, ids, after = _lists(walked)
-    next, masks, mask_row = walked.classes.table(), walked.masks, np.array(walked.mask_row, np.int32)
-    wide_states = np.flatnonzero(wide >= 0)
-    wide_source = np.repeat(wide_states, [len(e) for e in walked.wide_edges])
-    wide_target = np.concatenate([np.empty(0, np.int64), *walked.wide_edges])
+def _assemble(found: Exploration) -> tuple[dict[str, np.ndarray], bool, int]:
+    """The tables' arrays by their names, whether states were left out, and the greatest nesting."""
+    vocabulary, counts = found.vocabulary, np.array(found.counts, np.int64)
+    wide = np.where(counts < 0, np.cumsum(counts < 0) - 1, -1)
+    listed = np.maximum(counts, 0)
+    offsets = np.concatenate(([0], np.cumsum(listed)))
+    source, ids, after = (
+        np.repeat(np.arange(len(counts)), listed),
+        np.concatenate(found.ids),
+        np.concatenate(found.after),
+    )
+    next, masks, mask_row = found.classes.table(), found.masks, np.array(found.mask_row, np.int32)
+    wide_source = np.repeat(np.flatnonzero(wide >= 0), [len(e) for e in found.wide_edges])
+    wide_target = np.concatenate([np.empty(0, np.int64), *found.wide_edges])
     edges = np.concatenate((source, wide_source)), np.concatenate((after, wide_target))
     fewest = fewest_tokens(*edges, len(wide))
-    if (fewest[walked.start] == NEVER).any():
-        raise walked.limits.exceeded("no text can be finished within the states that are kept", "max_states")
-    if (fewest == NEVER).any():  # left out, or (without some single bytes) what can be begun but never finished
+    if (fewest[found.start] == NEVER).any():
+        raise found.limits.exceeded("no text can be finished within the states that are kept", "max_states")
+    if (fewest == NEVER).any():  # dead ends: states left out, or (without some single bytes) what can't be finished
         keep = fewest[after] < NEVER
         source, ids, after = source[keep], ids[keep], after[keep]
-        offsets = np.searchsorted(source, np.arange(len(wide) + 1)).astype(np.int32)
+        offsets = np.searchsorted(source, np.arange(len(wide) + 1))
         next[(next >= 0) & (fewest[next] == NEVER)] = -1
-        masks = [vocabulary.pack(np.flatnonzero(row[walked.classes.of_token] >= 0)) for row in next]
+        masks = [vocabulary.pack(np.flatnonzero(row[found.classes.of_token] >= 0)) for row in next]
         mask_row = np.arange(len(next), dtype=np.int32)
         alive = fewest[edges[1]] < NEVER
         edges = edges[0][alive], edges[1][alive]
     horizon = np.zeros(len(wide), np.int32)
     np.maximum.at(horizon, edges[0], fewest[edges[1]] + 1)
-    return DeviceTables(
-        size=vocabulary.size,
-        eos_token_ids=tuple(vocabulary.eos_token_ids),
-        fingerprint=vocabulary.fingerprint,
-        grammars=tuple(grammar_digest(one.grammar) for one in walked.compiled),
-        start=_tensor(walked.start),
-        wide=_tensor(wide),
-        offsets=_tensor(offsets),
-        ids=_tensor(ids),
-        after=_tensor(after),
-        mask_row=_tensor(mask_row),
-        masks=_tensor(np.array(masks, np.int32).reshape(-1, vocabulary.words)),
-        class_of=_tensor(walked.classes.of_token),
-        next=_tensor(next),
-        fewest=_tensor(fewest),
-        horizon=_tensor(horizon),
-        longest_list=int(np.diff(offsets).max()),
-        truncated=walked.truncated,
-        depth=int(np.array(walked.levels)[fewest < NEVER].max()),
-    )
-
-
-def _lists(walked: Exploration) -> tuple[np.ndarray, ...]:
-    """(wide, offsets, source, ids, after): the narrow states' lists one after the other."""
-    counts = np.array(walked.counts, np.int64)
-    wide = np.where(counts < 0, np.cumsum(counts < 0) - 1, -1)
-    listed = np.maximum(counts, 0)
-    offsets = np.concatenate(([0], np.cumsum(listed)))
-    source = np.repeat(np.arange(len(counts)), listed)
-    return wide, offsets, source, np.concatenate(walked.ids), np.concatenate(walked.after)
-
-
-def _tensor(array: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array, np.int32))
+    arrays = {
+        "start": found.start,
+        "wide": wide,
+        "offsets": offsets,
+        "ids": ids,
+        "after": after,
+        "mask_row": mask_row,
+        "masks": np.array(masks, np.int32).reshape(-1, vocabulary.words),
+        "class_of": found.classes.of_token,
+        "next": next,
+        "fewest": fewest,
+        "horizon": horizon,
+    }
+    return arrays, found.truncated, int(np.array(found.levels)[fewest < NEVER].max())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def dropped_keywords() -> dict[str, Any]:
     (transformers 4.56 to 5.23: `GenerationMixin._extract_generation_mode_kwargs` gathers them, then overwrites what
     it gathered), not even to be refused. They are looked up in the caller's frame.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         keywords = frame.f_locals.get("kwargs")
         if isinstance(keywords, dict) and callable(keywords.get("custom_generate")):
@@ -144,8 +145,8 @@ class GenerateArguments:
 def read_arguments(
     model: Any,
     input_ids: torch.Tensor,
-    config: GenerationConfig,
-    processors: LogitsProcessorList,
+    config: GenerationConfig | None,
+    processors: LogitsProcessorList | None,
     criteria: StoppingCriteriaList | None,
     keywords: dict[str, Any],
     model_kwargs: dict[str, Any],
@@ -157,6 +158,7 @@ def read_arguments(
     `keywords` are the caller's, as far as they are known (`dropped_keywords`). For what is raised see
     `constrained.decoding.custom_generate`.
     """
+    assert config is not None and processors is not None, "generate makes them"
     _check_supported(model, config, keywords, model_kwargs)
     if input_ids.dim() != 2 or not input_ids.shape[1]:
         raise ConstrainedError("the prompt is empty", "begin with the beginning-of-text token")

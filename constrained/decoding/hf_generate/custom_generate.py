@@ -155,7 +155,7 @@ def _decode(args: GenerateArguments, matchers: Sequence[Matcher], min_forced: in
         args.input_ids,
         [text.tokens if text.end is None else [*text.tokens, text.end] for text in texts],
         args.pad(eos),
-        scores=sampler.scores and [sampler.scores[text] for text in texts],
+        scores=None if sampler.scores is None else [sampler.scores[text] for text in texts],
         past_key_values=past,
         complete=torch.tensor([text.matcher.is_complete for text in texts]),
         forward_passes=passes,
@@ -254,12 +254,10 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
     sequences = torch.cat((args.input_ids, tokens.to(args.input_ids.device)), 1)
     if not config.return_dict_in_generate:
         return sequences
-    return ConstrainedOutput(
-        sequences=sequences,
-        pruned_mass=None if masses is None else masses[:, :used].masked_fill(after[:, :used], torch.nan).cpu(),
-        complete=(matcher.complete | matcher.finished).cpu(),
-        forward_passes=passes,
-    )
+    fields: dict[str, Any] = {"sequences": sequences, "forward_passes": passes}
+    if masses is not None:
+        fields["pruned_mass"] = masses[:, :used].masked_fill(after[:, :used], torch.nan).cpu()
+    return ConstrainedOutput(complete=(matcher.complete | matcher.finished).cpu(), **fields)
 
 
 def device_settings(processors: LogitsProcessorList, sample: bool) -> dict[str, float]:

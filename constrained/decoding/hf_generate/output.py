@@ -80,9 +80,8 @@ def result(
         return sequences
     masses = [[math.nan if token.forced else token.pruned_mass for token in row] for row in written]
     width = args.model.config.get_text_config().vocab_size
+    fields |= {"sequences": sequences, "scores": _scores(written, scores, width, pad) if scores else None}
     return ConstrainedOutput(
-        sequences=sequences,
-        scores=_scores(written, scores, width, pad) if scores else None,
         pruned_mass=_tensor(masses, math.nan) if args.measure else None,
         forced=_tensor([[token.forced for token in row] for row in written], False),
         **fields,

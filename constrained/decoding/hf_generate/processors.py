@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ SCORES_ONLY = tuple(
 
 REFUSED = {
     hf.UnbatchedClassifierFreeGuidanceLogitsProcessor: "guidance_scale runs the model by itself, one token at a time",
-    hf.SynthIDTextWatermarkLogitsProcessor: "the SynthID watermark must see every token, but the model isn't asked for forced ones",
+    hf.SynthIDTextWatermarkLogitsProcessor: "the SynthID watermark must see every token, forced ones too",
     hf.ForcedBOSTokenLogitsProcessor: "forced_bos_token_id overrides the grammar",
     hf.ForcedEOSTokenLogitsProcessor: "forced_eos_token_id overrides the grammar; texts end whole by themselves",
 }
@@ -43,7 +43,7 @@ class ProcessorSampler:
     ----------
     processors : LogitsProcessorList
         Applied to the masked scores; a score that they raise from minus infinity is masked again.
-    prompts : dict of GuidedText to list of int
+    prompts : mapping of GuidedText or Beam to list of int
         Every row of the batch, in order, with its prompt as transformers holds it (padded on the left).
     sample : bool
         Sample; else take the most probable token.
@@ -70,7 +70,7 @@ class ProcessorSampler:
     def __init__(
         self,
         processors: LogitsProcessorList,
-        prompts: dict[GuidedText, list[int]],
+        prompts: Mapping[Any, list[int]],
         *,
         sample: bool = False,
         generator: torch.Generator | None = None,
@@ -82,9 +82,7 @@ class ProcessorSampler:
                 raise ConstrainedError(REFUSED[type(processor)], "leave it out where a grammar guides the text")
         self.processors, self.prompts = processors, prompts
         self.sample, self.generator, self.measure = sample, generator, measure
-        self.scores: dict[GuidedText, dict[int, torch.Tensor]] | None = (
-            {t: {} for t in prompts} if keep_scores else None
-        )
+        self.scores: dict[Any, dict[int, torch.Tensor]] | None = {t: {} for t in prompts} if keep_scores else None
         self._scores_only = all(type(processor) in SCORES_ONLY for processor in processors)
         self.needed = self._needed() if self._scores_only and not measure and not keep_scores else ALL_LOGITS
 
@@ -163,8 +161,8 @@ class ProcessorSampler:
             indices = [index for index, text in enumerate(texts) if len(text.tokens) == length]
             numbers = [rows[texts[index]] for index in indices]
             width = len(next(iter(self.prompts.values()))) + length
-            read = torch.zeros((len(rows), width), dtype=torch.long, device=scores.device)
-            batch = torch.zeros((len(rows), scores.shape[1]), device=scores.device)
+            read: Any = torch.zeros((len(rows), width), dtype=torch.long, device=scores.device)
+            batch: Any = torch.zeros((len(rows), scores.shape[1]), device=scores.device)
             for index, row in zip(indices, numbers):
                 text = texts[index]
                 read[row] = torch.tensor(self.prompts[text] + text.ids[text.prompt_tokens :], device=read.device)

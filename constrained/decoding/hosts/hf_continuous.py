@@ -5,15 +5,14 @@
     manager.start()
     manager.add_request(ids, max_new_tokens=60, constraint=Constraint(compiled, max_new_tokens=60))
 
-Written for transformers 5.23. Its processors for continuous batching work in two halves: on the host each request's
-argument becomes one int32, and on the device, perhaps inside a CUDA graph, the scores are changed by these. Here the
-int32 is the request's row in a table of masks that stays in its place on the device; row 0 allows everything.
+Written for transformers 5.23. Its processors for continuous batching have two halves: on the host each request's
+arguments become one int32, and on the device, perhaps in a CUDA graph, the scores are changed by these. Here the int32
+is the request's row in a table of masks with a fixed address on the device; row 0 allows everything.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import ClassVar
 
 import torch
 from transformers.generation.continuous_batching.cb_logits_processors import ContinuousBatchingLogitsProcessor
@@ -27,16 +26,15 @@ from constrained.decoding.hosts.rows import Follower, not_allowed
 from constrained.errors import ConstrainedError
 
 MAX_FOLLOWED = 8192
-"""Requests whose matchers are kept; one beyond them is read anew when its turn comes."""
+"""Requests whose matchers are kept; tokens of others are read again from their beginning."""
 
-_WARMUP = "__warmup_"  # how transformers names the requests that it makes up to capture graphs with
+_WARMUP = "__warmup_"  # begins transformers' names of the requests with which it captures graphs
 
 
 class Constraint:
     """A request's grammar; `add_request(..., constraint=Constraint(compiled))`.
 
-    Errors are raised here, where the request is made, and not in the generation thread, where they would end every
-    other request, too.
+    Errors are raised here, where the request is made; in the generation thread they would end every other request, too.
 
     Parameters
     ----------
@@ -44,7 +42,7 @@ class Constraint:
     max_new_tokens : int, optional
         The number given to `add_request`, checked against the shortest text.
     begun : str
-        Text of the grammar that the prompt ends with.
+        Beginning of the grammar's text that the prompt ends with.
 
     Raises
     ------
@@ -59,14 +57,14 @@ class Constraint:
         self.matcher(max_new_tokens)
 
     def matcher(self, max_new_tokens: int | None) -> Matcher:
-        """A matcher for a request of so many tokens."""
+        """A matcher for a request of at most so many tokens."""
         limits = [limit for limit in (max_new_tokens, self.max_new_tokens) if limit is not None]
         matcher = self._start.copy()
         matcher.set_budget(min(limits, default=None))
         return matcher
 
-    def __deepcopy__(self, memo) -> Constraint:
-        return self  # transformers copies a request's arguments when it forks or restarts it; ours never change
+    def __deepcopy__(self, memo: object) -> Constraint:
+        return self  # it never changes; transformers copies arguments of forked and restarted requests
 
 
 class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
@@ -75,12 +73,12 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
     Parameters
     ----------
     vocabulary : Vocabulary
-        The one that all grammars are compiled for.
+        All grammars must be compiled for it.
     default : Constraint, optional
-        For requests that bring none.
+        For requests without one.
     """
 
-    supported_kwargs: ClassVar[dict[str, type]] = {"constraint": Constraint}
+    supported_kwargs = {"constraint": Constraint}  # noqa: RUF012 (the base class declares it so)
     ignored_kwargs = ()
 
     def __init__(self, vocabulary: Vocabulary, default: Constraint | None = None):
@@ -89,7 +87,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         self._followed: OrderedDict[str, Follower] = OrderedDict()
 
     def prepare(self, requests: int, device: torch.device) -> None:
-        """Forget all requests, and make room on `device` for the masks of so many at once; `install` does it."""
+        """Forget all requests, and allocate masks on `device` for so many at once; called by `install`."""
         self._followed.clear()
         self._masks = torch.full((1 + requests, self.vocabulary.words), -1, dtype=torch.int32, device=device)
         self._host = torch.empty((requests, self.vocabulary.words), dtype=torch.int32, pin_memory=device.type == "cuda")
@@ -98,45 +96,45 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         int32_tensor.zero_()
 
     def prepare_tensor_args(self, requests_with_new_token: list[FutureRequestState]) -> torch.Tensor:
-        """Read the tokens that are new, fill the table of masks, and say which row is whose.
+        """Read the tokens that are new, and fill the table of masks.
 
         Returns
         -------
         torch.Tensor
-            int32 ``[requests]``.
+            int32 ``[requests]``: each request's row in the table.
 
         Raises
         ------
         ConstrainedError
             A token was not allowed, or the tokens allowed are fewer than the shortest text.
         """
-        places, batch = [], BatchMatcher()
+        rows, batch = [], BatchMatcher()
         for request in requests_with_new_token:
             matcher = self._matcher(request.state)
-            places.append(0 if matcher is None else 1 + batch.add(matcher))
+            rows.append(0 if matcher is None else 1 + batch.add(matcher))
         if len(batch):
             host = self._host[: len(batch)]
             batch.fill_bitmask(host.numpy())
-            # Blocking: the next forward pass is on another stream and must find the masks in their place.
+            # Blocking: the next forward pass is on another stream and must find the new masks.
             self._masks[1 : 1 + len(batch)].copy_(host)
-        return torch.tensor(places, dtype=torch.int32)
+        return torch.tensor(rows, dtype=torch.int32)
 
     def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
-        """Scores float ``[rows, width]``; where `tensor_arg`, int32 ``[>= rows]``, is 0 they stay as they are."""
+        """Mask scores, float ``[rows, width]``, by the table's rows in `tensor_arg`, int32 ``[>= rows]``."""
         check_width(self.vocabulary, scores.shape[1])
-        places = tensor_arg[: len(scores)]
-        allowed = bitmask.expand(self._masks[places], scores.shape[1])
-        return scores.masked_fill(~(allowed | (places == 0).unsqueeze(1)), -torch.inf)
+        rows = tensor_arg[: len(scores)]
+        allowed = bitmask.expand(self._masks[rows], scores.shape[1])
+        return scores.masked_fill(~(allowed | (rows == 0).unsqueeze(1)), -torch.inf)
 
     def _matcher(self, state: RequestState) -> Matcher | None:
         constraint = state.logit_processor_kwargs.get("constraint", self.default)
         if constraint is None or state.request_id.startswith(_WARMUP):
             return None
-        # A request that had to make room for others comes back with its tokens as part of its prompt.
+        # A preempted request comes back with its tokens as part of its prompt.
         generated = state.to_generation_output().generated_tokens
         before = len(generated) - state.generated_len()
         follower = self._followed.get(state.request_id)
-        if follower is None or not generated:  # without tokens, it is another request of an old one's name
+        if follower is None or not generated:  # without tokens it is a new request, perhaps of an old one's name
             limit = None if state.max_new_tokens is None else state.max_new_tokens + before
             follower = self._followed[state.request_id] = Follower(constraint.matcher(limit))
             while len(self._followed) > MAX_FOLLOWED:
@@ -151,13 +149,13 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
 def install(manager: ContinuousBatchingManager, processor: ContinuousConstraintProcessor) -> None:
     """Add the processor to a manager that has not started, before temperature, top-k and top-p.
 
-    transformers makes a manager's processors from the generation configuration alone, and has no argument for others.
+    transformers makes a manager's processors from the generation configuration, and has no argument for others.
 
     Raises
     ------
     ConstrainedError
-        The manager has started, or batches asynchronously: then the next step is prepared before the last token is
-        known, and no mask could be right.
+        The manager has started, or batches asynchronously: the next step is then prepared before the last token is
+        known, too early for its mask.
     """
     if manager.continuous_batching_config.use_async_batching:
         raise ConstrainedError(
@@ -168,7 +166,9 @@ def install(manager: ContinuousBatchingManager, processor: ContinuousConstraintP
         raise ConstrainedError(
             "the manager has already made its buffers", "install the processor right after init_continuous_batching"
         )
-    processor.prepare(manager.continuous_batching_config.max_requests_per_batch, manager.model.device)
+    requests = manager.continuous_batching_config.max_requests_per_batch
+    assert requests is not None, "the manager has set it"
+    processor.prepare(requests, manager.model.device)
     processors = manager.logit_processor
     processors.logits_processor.insert(0, processor)
     processors.tensors_required += 1

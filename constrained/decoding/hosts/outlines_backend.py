@@ -3,21 +3,23 @@
     model = outlines.from_transformers(hf_model, tokenizer)
     generator(model, knowledge.bind(OBJECT=["mug 1"], RECEPTACLE=["desk 1"]))("What next? ", max_new_tokens=40)
 
-Written for Outlines 1.3, whose backends are chosen by a fixed list of names: ours is made by hand, and what it makes
-goes in by Outlines' own door, `outlines.Generator(model, processor=...)`. vLLM's offline models take no processors
-from Outlines; for these see `vllm_processor`.
+Written for Outlines 1.3, which chooses backends from a fixed list of names: ours is made by hand, and its processors
+are passed as `outlines.Generator(model, processor=...)`. vLLM's offline models take no processors from Outlines; for
+these see `vllm_processor`.
 
-Two things differ from Outlines' own processors. Nothing outside changes: `OutlinesLogitsProcessor.__init__` sets
-`torch._dynamo.config.suppress_errors` for the whole process, so it isn't called. And a step moves the masks of all
-rows to the device at once, not row by row.
+Two things differ from Outlines' own processors. `OutlinesLogitsProcessor.__init__` isn't called, as it sets
+`torch._dynamo.config.suppress_errors` for the whole process. And a step moves the masks of all rows to the device at
+once, not row by row.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from outlines import Generator
 from outlines.backends.base import BaseBackend
 from outlines.models import MLXLM, LlamaCpp, Transformers
@@ -28,24 +30,23 @@ from outlines_core.json_schema import build_regex_from_schema
 
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
-from constrained.decoding.bitmask import MaskTransfer, check_width
 from constrained.decoding.hosts.rows import Rows
 from constrained.decoding.vocabulary import logits_width, model_vocabulary
 from constrained.errors import ConstrainedError, VocabularyError
 from constrained.knowledge import ActionKnowledge
 
 MAX_PIECE = 1 << 16
-"""Bytes of the longest token that is read from llama.cpp."""
+"""Bytes of the longest token read from llama.cpp."""
 
 
 def generator(model: Any, output_type: Any, **limits: Any) -> Any:
-    """`outlines.Generator` under our masks.
+    """Make an `outlines.Generator` whose texts stay inside a grammar.
 
     Parameters
     ----------
     model : outlines.models.Transformers, LlamaCpp or MLXLM
     output_type : ActionKnowledge, Grammar, CompiledGrammar, or any output type of Outlines
-        Of knowledge, the actions that may come next.
+        For knowledge: the actions that may come next.
     **limits
         `max_new_tokens`, `begun` and `num_beams` of `ConstrainedOutlinesProcessor`.
 
@@ -72,7 +73,7 @@ def generator(model: Any, output_type: Any, **limits: Any) -> Any:
 
 
 class ConstrainedBackend(BaseBackend):
-    """Makes processors for one model, whose vocabulary it reads once.
+    """Makes processors for one model; its vocabulary is read once.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ class ConstrainedBackend(BaseBackend):
     def get_grammar_logits_processor(
         self, grammar: ActionKnowledge | Grammar | CompiledGrammar
     ) -> ConstrainedOutlinesProcessor:
-        """A processor for a grammar of ours, or for the actions that knowledge admits next."""
+        """A processor for a grammar, or for the actions that knowledge admits next."""
         if isinstance(grammar, ActionKnowledge):
             grammar = grammar.next_action()
         if isinstance(grammar, Grammar):
@@ -134,22 +135,21 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
                 f"no tensor library {tensor_library_name!r}", "use one of " + ", ".join(tensor_adapters)
             )
         self.tensor_library_name = tensor_library_name
-        self.tensor_adapter = tensor_adapters[tensor_library_name]()
+        adapters: Mapping[str, Any] = tensor_adapters
+        self.tensor_adapter: Any = adapters[tensor_library_name]()
         self._rows = Rows(grammar, **limits)
-        self._transfer = MaskTransfer()
 
     def reset(self) -> None:
-        """The next step is the first of another generation."""
+        """Forget the generation so far: the next step is the first of another."""
         self._rows.reset()
 
     def process_logits(self, input_ids: Any, logits: Any) -> Any:
-        """Minus infinity where a token is not allowed.
+        """Set the logits of tokens that aren't allowed to minus infinity, in a copy.
 
         Parameters
         ----------
         input_ids : array or tensor of int, shape [rows, length]
         logits : array or tensor of float, shape [rows, width]
-            Left as they are.
 
         Raises
         ------
@@ -157,27 +157,22 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
             A row took a token that was not allowed, others have forbidden all that are, or (`VocabularyError`) the
             logits are narrower than the vocabulary.
         """
-        rows, width = logits.shape
-        check_width(self._rows.vocabulary, width)
-        shape = (rows, self._rows.vocabulary.words)
         if self.tensor_library_name == "torch":
-            self._rows.follow(input_ids.cpu().numpy())
-            out = bitmask.apply(logits.clone(), self._transfer.move(shape, logits.device, self._rows.fill))
-            self._rows.check_choice(out.amax(dim=1).float().cpu().numpy())
-            return out
+            return self._rows.masked(input_ids, logits)
+        rows, width = logits.shape
+        bitmask.check_width(self._rows.vocabulary, width)
         try:
             self._rows.follow(np.array(input_ids))
         except ConstrainedError:
             if self.tensor_library_name == "numpy":
-                # llama.cpp calls from C, where an error is printed and the logits are used as they are: end the text
+                # llama.cpp calls from C, where an error is only printed and the logits are used all the same: the
+                # text must end here.
                 logits[:] = -np.inf
                 logits[:, self._rows.vocabulary.eos_token_ids] = 0
             raise
-        mask = np.empty(shape, np.int32)
+        mask = np.empty((rows, self._rows.vocabulary.words), np.int32)
         self._rows.fill(mask)
-        allowed = np.zeros((rows, width), bool)
-        bits = np.unpackbits(mask.view(np.uint8), axis=1, bitorder="little")[:, :width]
-        allowed[:, : bits.shape[1]] = bits
+        allowed = bitmask.expand(torch.from_numpy(mask), width).numpy()
         if self.tensor_library_name == "numpy":
             return np.where(allowed, logits, np.array(-np.inf, logits.dtype))
         mlx = self.tensor_adapter.mlx
@@ -210,14 +205,15 @@ def read_vocabulary(model: Any) -> Vocabulary:
 
 
 def _read_llama_cpp(llama: Any) -> Vocabulary:
-    """llama.cpp's own pieces, which are bytes."""
+    """Read llama.cpp's own pieces, which are bytes."""
     import llama_cpp
 
     vocabulary = llama_cpp.llama_model_get_vocab(llama.model)
     no_text = (
         llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
     )
-    eos, special = [], []
+    eos: list[int] = []
+    special: list[int] = []
     tokens = [b""] * llama.n_vocab()
     buffer = (ctypes.c_char * MAX_PIECE)()
     for token in range(len(tokens)):
@@ -229,5 +225,5 @@ def _read_llama_cpp(llama: Any) -> Vocabulary:
             length = llama_cpp.llama_token_to_piece(vocabulary, token, buffer, MAX_PIECE, 0, True)
             if length < 0:
                 raise VocabularyError(f"token {token} has more than {MAX_PIECE} bytes", "it is no text of a tokenizer")
-            tokens[token] = buffer[:length]
+            tokens[token] = buffer.raw[:length]
     return Vocabulary(tokens, eos, special)

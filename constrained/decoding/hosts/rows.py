@@ -1,7 +1,7 @@
-"""Rows that a host shows whole at every step, and what each may go on with.
+"""Matchers that follow what a host has generated: a batch of whole rows (`Rows`), or one request (`Follower`).
 
 transformers and Outlines hand a logits processor all token ids so far and nothing else: beams change places between
-steps, finished rows are padded, and nobody says where a generation begins. A row's matcher is found by its history.
+steps, finished rows are padded, and nothing says where a generation begins. A row's matcher is found by its history.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher
+from constrained.decoding import bitmask
 from constrained.errors import ConstrainedError
 
 
@@ -20,16 +22,15 @@ class Rows:
     Parameters
     ----------
     grammar : CompiledGrammar or sequence of CompiledGrammar
-        One for all rows, or one a prompt: where a prompt has several rows (beams, several answers), its grammar is
-        for all of them.
+        One for all rows, or one a prompt: all rows of a prompt (beams, several answers) have its grammar.
     max_new_tokens : int, optional
         Every text is whole within so many tokens, the end-of-text token not counted.
     begun : str
-        Text of the grammar that the prompts end with; the rows go on after it.
+        Beginning of the grammar's text that the prompts end with; the rows continue after it.
     prompt_length : int, optional
         Columns before the first generated token; default: the columns of the first step.
     num_beams : int
-        More than 1: rows whose token was not allowed are beams that nothing was left for, not errors.
+        More than 1: a row whose token wasn't allowed is a beam without continuations, not an error.
     assisted : bool
         The rows show drafts, too, which may hold any token and are taken back.
 
@@ -66,22 +67,23 @@ class Rows:
         self._prompt_length = prompt_length
         self._beams = num_beams > 1
         self._assisted = assisted
+        self._transfer = bitmask.MaskTransfer()
         self.reset()
 
     def reset(self) -> None:
         """Forget the rows: the next step is the first of a new generation."""
         self.batch = BatchMatcher()
-        self._ids: np.ndarray | None = None  # the last step's rows
+        self._last = np.zeros((0, 0), np.int64)  # the last step's rows
         self._begin = 0  # columns before the first generated token
-        self._dead = np.zeros(0, bool)  # beams that nothing was left for, and drafts past a forbidden token
+        self._dead = np.zeros(0, bool)  # beams without continuations, and drafts past a forbidden token
 
     def follow(self, ids: np.ndarray) -> BatchMatcher:
-        """Read what the rows have come to.
+        """Read the tokens that are new.
 
         Parameters
         ----------
         ids : ndarray of int, shape [rows, length]
-            Prompts and what has been generated; what follows a row's end-of-text token is not looked at.
+            Prompts and what has been generated; what follows a row's end-of-text token is ignored.
 
         Returns
         -------
@@ -95,44 +97,54 @@ class Rows:
         """
         if self._is_new(ids):
             self._start(ids)
-        elif not (ids.shape[1] == self._ids.shape[1] + 1 and self._step(ids)):
+        elif not (ids.shape[1] == self._last.shape[1] + 1 and self._step(ids)):
             self._start(ids, self._begin)
-        self._ids = ids.copy()  # the host may write its next step into the same memory
+        self._last = ids.copy()  # the host may write its next step into the same memory
         return self.batch
 
     def fill(self, mask: np.ndarray) -> None:
         """Write what each row allows into ``mask``, int32 ``[rows, words]``.
 
-        A dead beam allows nothing. After a forbidden token of a draft all is allowed, for it is thrown away.
+        A dead beam allows nothing; after a forbidden token of a draft everything is allowed, for it is thrown away.
         """
         self.batch.fill_bitmask(mask)
         if self._dead.any():
             mask[: len(self._dead)][self._dead] = -1 if self._assisted else 0
 
-    def check_choice(self, best: np.ndarray) -> None:
-        """Refuse to go on where others have forbidden all that the grammar allows: a host would take just anything.
+    def masked(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """`follow` the rows; a copy of their scores, minus infinity where a token is not allowed.
 
         Parameters
         ----------
-        best : ndarray of float, shape [rows]
-            Each row's highest score under its mask.
+        ids : torch.Tensor
+            int64 ``[rows, length]``.
+        scores : torch.Tensor
+            float ``[rows, width]``.
 
         Raises
         ------
         ConstrainedError
+            As `follow`; the scores are narrower than the vocabulary; or other processors have forbidden all that the
+            grammar allows, so that the host would take any token.
         """
+        bitmask.check_width(self.vocabulary, scores.shape[1])
+        self.follow(ids.cpu().numpy())
+        mask = self._transfer.move((len(scores), self.vocabulary.words), scores.device, self.fill)
+        out = bitmask.apply(scores.clone(), mask)
+        best = out.amax(dim=1).float().cpu().numpy()
         stuck = np.flatnonzero(np.isneginf(best) & ~self._dead)
         if len(stuck):
             raise ConstrainedError(
                 f"row {stuck[0]}: every token that the grammar allows here has been forbidden before",
                 "leave out what forbids tokens, too, such as min_new_tokens, bad_words_ids or suppress_tokens",
             )
+        return out
 
     def _is_new(self, ids: np.ndarray) -> bool:
-        """Whether these rows can't be what comes after the last step's."""
-        last = self._ids
+        """Whether these rows can't continue the last step's."""
+        last = self._last
         rows, length = ids.shape
-        if last is None or rows != len(last) or not self._begin < length <= last.shape[1] + 1:
+        if rows != len(last) or not self._begin < length <= last.shape[1] + 1:
             return True
         if not np.array_equal(ids[:, : self._begin], last[:, : self._begin]):
             return True
@@ -160,14 +172,15 @@ class Rows:
             self._advance(ids[:, column], column)
 
     def _step(self, ids: np.ndarray) -> bool:
-        """Go on from the last step's rows, wherever they stand now; False if some were not among them."""
-        last = self._ids
+        """Continue the last step's rows, in whatever order they are now; False if some were not among them."""
+        last = self._last
         if not np.array_equal(ids[:, :-1], last):
             share = len(ids) // len(self._starts)
             # Rows of equal tokens under the same grammar are in the same state: any of them will do.
-            places = {(row // share, last[row].tobytes()): row for row in range(len(last))}
-            parents = [places.get((row // share, ids[row, :-1].tobytes())) for row in range(len(ids))]
-            if None in parents:
+            rows = {(row // share, last[row].tobytes()): row for row in range(len(last))}
+            try:
+                parents = [rows[row // share, ids[row, :-1].tobytes()] for row in range(len(ids))]
+            except KeyError:
                 return False
             self.batch.reorder(parents)
             self._dead = self._dead[parents]
@@ -186,22 +199,8 @@ class Rows:
             self._dead[row] = True
 
 
-def not_allowed(matcher, token: int, place: str) -> ConstrainedError:
-    """The error for a token that the host took although the mask forbade it, or that is not the grammar's."""
-    tokens = matcher.compiled.vocabulary.tokens
-    text = f" {tokens[token]!r}" if 0 <= token < len(tokens) else ""
-    allowed = matcher.allowed_token_ids()
-    some = ", ".join(repr(tokens[i]) if i < len(tokens) else str(i) for i in allowed[:5])
-    more = f" and {len(allowed) - 5} more" if len(allowed) > 5 else ""
-    return ConstrainedError(
-        f"{place}: token {token}{text} is not allowed here; allowed: {some}{more}",
-        "the processor must be the last to forbid tokens; call reset() before it serves another generation; "
-        "with beams, pass num_beams; with drafts, assisted=True",
-    )
-
-
 class Follower:
-    """Reads what is new in a request's generated tokens, and takes back what the host took back.
+    """The matcher of one request, kept level with its growing list of tokens.
 
     Parameters
     ----------
@@ -216,12 +215,12 @@ class Follower:
         self.read: list[int] = []
 
     def follow(self, tokens: Sequence[int]) -> int | None:
-        """Read up to the end of `tokens`, all that has been generated so far.
+        """Read up to the end of `tokens`, all that has been generated so far; roll back what the host took back.
 
         Returns
         -------
         int or None
-            The place of the first token that is not allowed, where reading stopped; None if there is none.
+            The index of the first token that is not allowed, where reading stopped; None if there is none.
         """
         kept = len(self.read)
         if self.read != list(tokens[:kept]):
@@ -233,3 +232,17 @@ class Follower:
                 return len(self.read)
             self.read.append(token)
         return None
+
+
+def not_allowed(matcher: Matcher, token: int, where: str) -> ConstrainedError:
+    """The error for a token that the host took although the mask forbade it, or that isn't the grammar's."""
+    tokens = matcher.compiled.vocabulary.tokens
+    text = f" {tokens[token]!r}" if 0 <= token < len(tokens) else ""
+    allowed = matcher.allowed_token_ids()
+    some = ", ".join(repr(tokens[i]) if i < len(tokens) else str(i) for i in allowed[:5])
+    more = f" and {len(allowed) - 5} more" if len(allowed) > 5 else ""
+    return ConstrainedError(
+        f"{where}: token {token}{text} is not allowed here; allowed: {some}{more}",
+        "the processor must be the last to forbid tokens; call reset() before it serves another generation; "
+        "with beams, pass num_beams; with drafts, assisted=True",
+    )

@@ -1,14 +1,14 @@
-"""Grammars as JSON, for hosts whose requests come from other processes or other machines.
+"""Specifications: grammars as JSON, for hosts whose requests come from other processes or machines.
 
     {"choices": ["yes", "no"]}
     {"regex": "[0-9]+"}
     {"lark": "start: ...", "start": "start", "bindings": {"N": "3"}, "grammars": {"ACTION": {...}}}
     {"knowledge": "household", "view": {"RECEPTACLE": ["desk 1"], ...}, "path": ["go to desk 1"]}
 
-Exactly one of the four says what kind it is; any may have "begun", the text of the grammar that the prompt ends with.
-"bindings" give slots texts, or texts per key; "view" does, too, and leaves nothing for all other slots; "grammars" give
-slots specifications. Knowledge stands for the actions that may come next after "path", and "steps_left" for those from
-which the path can end within so many. A specification never names a file: a grammar is text, or one that ships.
+Each has exactly one of these four kinds; any may have "begun", the beginning of the grammar's text that the prompt
+ends with. "bindings" give slots texts, or texts per key; "view" does, too, and empties all other slots; "grammars" give
+slots specifications. Knowledge stands for the actions that may come after "path"; with "steps_left", those from which
+the path can end within so many steps. A specification never names a file: a grammar is text, or one that ships.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ MAX_SPECIFICATION = 1 << 20
 """Characters of a specification as JSON."""
 
 MAX_GRAMMAR = 1 << 16
-"""Characters of a regex or of grammar text; values of slots and choices are cheaper to read, and may be more."""
+"""Characters of a regex or of grammar text; values of slots and choices, cheaper to read, may have more."""
 
 MAX_NESTING = 8
-"""Specifications inside one another by "grammars"."""
+"""Depth of specifications inside one another, by "grammars"."""
 
 MAX_READ = 64
-"""Grammar texts that are kept as read."""
+"""Grammar texts that are cached as read."""
 
 MAX_COMPILED = 64
-"""Compiled grammars that a `CompiledCache` keeps; the least recently used goes first."""
+"""Compiled grammars in a `CompiledCache`; the least recently used goes first."""
 
 _KINDS = {
     "choices": {"choices"},
@@ -51,7 +51,7 @@ _LARK_LIBRARY = ("common", "lark", "python", "unicode")
 
 
 class CompiledCache:
-    """Compiled grammars by the content of their specifications.
+    """Caches compiled grammars by the content of their specifications.
 
     Parameters
     ----------
@@ -87,21 +87,21 @@ class CompiledCache:
 
 
 def check_specification(specification: Mapping | str) -> None:
-    """Read it as far as is possible without a vocabulary.
+    """Check a specification as far as is possible without a vocabulary.
 
     Raises
     ------
     ConstrainedError
-        With what is wrong, and where.
+        What is wrong, and where.
     """
     fields = parse(specification)
     begun = fields.get("begun", "")
-    if not read_specification(fields).is_prefix(begun):  # unbound slots, and bindings that leave no text, are told here
+    if not read_specification(fields).is_prefix(begun):  # also finds unbound slots, and bindings that leave no text
         raise ConstrainedError(f"no text of the grammar begins with {begun!r}")
 
 
 def parse(specification: Mapping | str) -> dict[str, Any]:
-    """A specification as a dictionary; a text is taken for JSON (vLLM's server passes no nested arguments)."""
+    """A specification as a dictionary; text is read as JSON (vLLM's server passes no nested arguments)."""
     try:
         text = specification if isinstance(specification, str) else json.dumps(specification)
         if len(text) > MAX_SPECIFICATION:
@@ -112,13 +112,13 @@ def parse(specification: Mapping | str) -> dict[str, Any]:
         fields = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConstrainedError(f"the specification is not JSON: {error}", _hint()) from None
-    if not isinstance(fields, Mapping):
+    if not isinstance(fields, dict):
         raise ConstrainedError(f"a specification is a JSON object, not {type(fields).__name__}", _hint())
     return fields
 
 
 def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
-    """The grammar that a specification, already parsed, stands for.
+    """The grammar of a parsed specification.
 
     Raises
     ------
@@ -178,22 +178,21 @@ def _source(value: Any, field: str) -> str:
         raise ConstrainedError(f"{field}: no grammar {text!r} ships", f"give the grammar's text, or one of: {shipped}")
     _short(text, field)
     known = {*_LARK_LIBRARY, *LIBRARIES, *(name.replace("/", ".") for name in shipped_names())}
-    for after in text.split("%import")[1:]:  # wherever it stands: lark allows for more ways to write it than one
+    for after in text.split("%import")[1:]:  # wherever it is: lark accepts it in several forms
         found = _IMPORTED.match(after)
         path = found[1] if found else ""
         if path not in known and path.rpartition(".")[0] not in known:
             raise ConstrainedError(f"{field}: a specification imports no files", "write the imported rules out")
-    return text + "\n"  # a line break tells the reader that it is text
+    return text + "\n"  # a line break marks it as text, not a name
 
 
 def _bindings(fields: Mapping, field: str) -> dict[str, Any]:
-    out = {}
-    for name, bound in _object(fields.get(field, {}), field).items():
-        if isinstance(bound, Mapping):
-            out[name] = {key: _texts(texts, name) for key, texts in bound.items()}
-        else:
-            out[name] = _texts(bound, name)
-    return out
+    return {
+        name: {key: _texts(texts, name) for key, texts in bound.items()}
+        if isinstance(bound, Mapping)
+        else _texts(bound, name)
+        for name, bound in _object(fields.get(field, {}), field).items()
+    }
 
 
 def _object(value: Any, field: str) -> Mapping:

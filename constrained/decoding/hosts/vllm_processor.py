@@ -4,9 +4,13 @@ Wherever this package is installed beside vLLM, vLLM loads it by itself, and a r
 
     SamplingParams(max_tokens=60, extra_args={"constrained": {"knowledge": "household", "bindings": {...}}})
 
-See `specification` for what may stand there. Requests that ask for nothing are left alone, and cost nothing.
+See `specification` for the possible constraints. Requests without one are left alone, and cost nothing.
 
-vLLM has two interfaces, by the model runner in use; what it passes to the constructor tells them apart.
+vLLM has two interfaces for logits processors, by the model runner in use; the constructor's arguments tell them apart:
+that of the V1 sampler (`vllm.v1.sample.logits_processor`, vLLM 0.10 and later), and that of Model Runner V2
+(`vllm.v1.worker.gpu.sample.logits_processor`), on which newer vLLM runs most models, and where it refuses to start with
+a plugin of the older interface. vLLM can't be installed where this was written: both are tested against stand-ins that
+do what its documentation and source say, and have not been run inside vLLM.
 """
 
 from __future__ import annotations
@@ -31,13 +35,13 @@ except ImportError:  # no vLLM here, or one without Model Runner V2
 
 
 class VllmV1LogitsProcessor(V1Interface):
-    """Keeps the requests that ask for it inside their grammars.
+    """The processor of the V1 sampler.
 
-    The engine tells how its batch changes (`update_state`) before each forward pass, and hands over the logits after
-    it (`apply`). Tokens are read as late as possible, in `apply`: with asynchronous scheduling a request's list of
-    tokens ends with a placeholder until then. Some versions of vLLM fill it in only for processors that were named at
-    the start, not for plugins; then constrained requests end at once, and the log says what to do. Speculative
-    decoding is not for this interface: vLLM itself refuses the two together.
+    The engine says how its batch changes (`update_state`) before each forward pass, and passes the logits after it
+    (`apply`). Tokens are read as late as possible, in `apply`: with asynchronous scheduling a request's list of tokens
+    ends with a placeholder until then. Some versions of vLLM fill it in only for processors that were named at the
+    start, not for plugins; then constrained requests end at once, and the log says what to do. vLLM refuses speculative
+    decoding together with this interface.
 
     Parameters
     ----------
@@ -48,9 +52,9 @@ class VllmV1LogitsProcessor(V1Interface):
     """
 
     def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool):
-        self._requests = Requests(vllm_config, device)
-        self._rows: dict[int, tuple[Follower, list[int]]] = {}  # place in the batch -> follower, generated tokens
-        self._batch: BatchMatcher | None = None  # of the rows in order, until one changes
+        self._requests = Requests(vllm_config)
+        self._rows: dict[int, tuple[Follower, list[int]]] = {}  # index in the batch -> follower, generated tokens
+        self._batch: BatchMatcher | None = None  # of all rows, in order, until one changes
 
     @classmethod
     def validate_params(cls, sampling_params: Any) -> None:
@@ -62,11 +66,11 @@ class VllmV1LogitsProcessor(V1Interface):
         return False
 
     def needs_output_token_ids(self) -> bool:
-        """Whether real tokens must stand in the lists, not placeholders."""
+        """Whether the lists must hold real tokens, not placeholders."""
         return bool(self._rows)
 
     def update_state(self, batch_update: Any) -> None:
-        """Follow the batch: what was removed, then added, then moved, in vLLM's documented order.
+        """Follow the batch: requests removed, then added, then moved, in vLLM's documented order.
 
         Parameters
         ----------
@@ -80,7 +84,7 @@ class VllmV1LogitsProcessor(V1Interface):
             rows.pop(index, None)
         for index, params, _, output_tokens in batch_update.added:
             follower = self._requests.begin(params)
-            rows.pop(index, None)  # an added request may take a finished one's place
+            rows.pop(index, None)  # an added request may replace a finished one
             if follower is not None:
                 rows[index] = (follower, output_tokens)
         for source, target, direction in batch_update.moved:
@@ -109,18 +113,15 @@ class VllmV1LogitsProcessor(V1Interface):
         order = sorted(self._rows)
         if self._batch is None:
             self._batch = BatchMatcher(self._rows[index][0].matcher for index in order)
-        return self._requests.apply(logits, order, self._fill)
-
-    def _fill(self, table: np.ndarray) -> None:
-        self._batch.fill_bitmask(table)
+        return self._requests.apply(logits, order, self._batch.fill_bitmask)
 
 
 class VllmV2LogitsProcessor(V2Interface):
-    """Keeps the requests that ask for it inside their grammars.
+    """The processor of Model Runner V2.
 
-    Requests have slots that they keep; the rows of the logits belong to slots, several to one where a draft is being
-    checked (speculative decoding). Tokens are on the device only, so a step with constrained requests waits for one
-    small copy to the host; steps without any cost nothing.
+    Requests keep their slots; the rows of the logits belong to slots, several to one where a draft is being verified
+    (speculative decoding). Tokens are on the device only: a step with constrained requests waits for one small copy to
+    the host; steps without any cost nothing.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ class VllmV2LogitsProcessor(V2Interface):
     """
 
     def __init__(self, vllm_config: Any, req_states: Any):
-        self._requests = Requests(vllm_config, req_states.device)
+        self._requests = Requests(vllm_config)
         self._states = req_states
         self._followers: dict[int, Follower] = {}  # by slot
 
@@ -144,7 +145,7 @@ class VllmV2LogitsProcessor(V2Interface):
         return False
 
     def add_request(self, req_idx: int, sampling_params: Any) -> bool:
-        """A request has taken a slot, perhaps again after it had to make room; whether it asks for a constraint."""
+        """A request takes a slot, perhaps again after it was preempted; returns whether it has a constraint."""
         follower = self._requests.begin(sampling_params)
         self._followers.pop(req_idx, None)
         if follower is not None:
@@ -162,7 +163,7 @@ class VllmV2LogitsProcessor(V2Interface):
         logits : torch.Tensor
             float ``[rows, width]``.
         ctx : LogitsContext
-            Which row belongs to which slot, its position, and the token the model read there.
+            Each row's slot, its position, and the token the model read there.
         """
         followers = {int(slot): self._followers.get(int(slot)) for slot in ctx.idx_mapping_np}
         slots = [slot for slot, follower in followers.items() if follower is not None]
@@ -179,7 +180,7 @@ class VllmV2LogitsProcessor(V2Interface):
             if not any(draft for _, _, draft in drafts):
                 BatchMatcher(self._followers[slot].matcher for slot, _, _ in drafts).fill_bitmask(table)
                 return
-            table[:] = -1  # what stands after a draft's first forbidden token is thrown away
+            table[:] = -1  # rows after a draft's first forbidden token are thrown away
             row = 0
             for slot, rows, draft in drafts:
                 self._followers[slot].matcher.fill_draft(table, draft, row)
@@ -188,12 +189,12 @@ class VllmV2LogitsProcessor(V2Interface):
         return self._requests.apply(logits, [row for _, rows, _ in drafts for row in rows], fill)
 
     def _read(self, slots: list[int], ctx: Any) -> list[tuple[int, list[int], list[int], list[int]]]:
-        """For each slot whose next token is being chosen: its rows, its tokens so far, and the draft after them."""
+        """Slots whose next token is being chosen, each with its rows, its tokens so far, and the draft after them."""
         prompts = self._states.prompt_len.np
         starts = [int(prompts[slot]) + len(self._followers[slot].read) for slot in slots]
         bounds = dict(zip(ctx.idx_mapping_np.tolist(), ctx.seq_lens_upper_bound_np.tolist()))
         history = self._states.all_token_ids.gpu  # [slots, longest text]
-        # As many columns as any of the slots may have tokens that we haven't read: one, as a rule.
+        # As many columns as any of the slots may have unread tokens: usually one.
         columns = max(1, *(bounds[slot] - start for slot, start in zip(slots, starts)))
         where = torch.tensor([slots, starts], device=history.device)
         wanted = (where[1].unsqueeze(1) + torch.arange(columns, device=history.device)).clamp_(max=history.shape[1] - 1)
@@ -205,16 +206,16 @@ class VllmV2LogitsProcessor(V2Interface):
         owner, local, position, token = host[: facts.numel()].reshape(4, -1)
         unread = host[facts.numel() :].reshape(len(slots), columns)
         out = []
-        for at, (slot, start) in enumerate(zip(slots, starts)):
+        for index, slot in enumerate(slots):
             rows = np.flatnonzero(owner == slot)
             rows = rows[np.argsort(local[rows], kind="stable")]
             if not len(rows):
                 continue
             written = int(position[rows[0]]) + 1 - int(prompts[slot])  # tokens before the one being chosen
             if written < 0:
-                continue  # a part of the prompt: nothing is chosen after it
+                continue  # a part of the prompt: no token is chosen after it
             read = self._followers[slot].read
-            known = read[:written] + unread[at, : max(0, written - len(read))].tolist()
+            known = read[:written] + unread[index, : max(0, written - len(read))].tolist()
             out.append((slot, rows.tolist(), known, token[rows[1:]].tolist()))
         return out
 
@@ -222,8 +223,8 @@ class VllmV2LogitsProcessor(V2Interface):
 _INTERFACES = tuple(c for c in (V1Interface, V2Interface) if c is not object)
 
 
-class VllmLogitsProcessor(*_INTERFACES):
-    """A subclass of whichever interfaces this vLLM has; makes the processor for the one that calls."""
+class VllmLogitsProcessor(*_INTERFACES):  # type: ignore[misc]  # computed: vLLM checks that a plugin is a subclass
+    """A subclass of the interfaces that this vLLM has; makes the processor for the one that calls."""
 
     def __new__(cls, vllm_config: Any, *arguments: Any, **named: Any):
         """With `req_states` a processor of Model Runner V2; with `device` and `is_pin_memory` one of V1's sampler."""

@@ -1,7 +1,7 @@
-"""What both of vLLM's interfaces for logits processors share: requests, their constraints, and the vocabulary.
+"""Constrained requests of vLLM, as both of its interfaces for logits processors need them.
 
 A request asks for a constraint in `SamplingParams.extra_args["constrained"]`: a specification (see `specification`),
-or its JSON as a text, which is what fits into the server's `vllm_xargs`.
+or its JSON as text, for the server's `vllm_xargs`.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ KEY = "constrained"
 """The name in `extra_args` and `vllm_xargs`."""
 
 CONFLICTING = ("allowed_token_ids", "bad_words", "min_tokens", "structured_outputs", "guided_decoding")
-"""Sampling parameters that forbid tokens, too: with both, nothing might be left."""
+"""Sampling parameters that forbid tokens, too: with both, no token might be left."""
 
 FULL_NAME = "constrained.decoding.hosts.vllm_processor:VllmLogitsProcessor"
-"""As vLLM's `--logits-processors` and `LLM(logits_processors=[...])` take it."""
+"""For vLLM's `--logits-processors` and `LLM(logits_processors=[...])`."""
 
 logger = logging.getLogger(__name__)
 
 
 def specification_of(sampling_params: Any) -> Any:
-    """What the request asks for; None if nothing."""
+    """The request's constraint, or None."""
     return (getattr(sampling_params, "extra_args", None) or {}).get(KEY)
 
 
 def validate(sampling_params: Any) -> None:
-    """Refuse a request that could not be served, before it reaches the engine.
+    """Refuse a request that can't be served, before it reaches the engine.
 
     Raises
     ------
     ValueError
-        What vLLM turns into the answer to this one request.
+        vLLM answers this one request with it.
     """
     specification = specification_of(sampling_params)
     if specification is None:
@@ -58,8 +58,8 @@ def validate(sampling_params: Any) -> None:
         raise ValueError(str(error)) from error
 
 
-class Refused(Follower):
-    """A request that may only end, whatever it has written."""
+class EndingFollower(Follower):
+    """Of a request that may only end, whatever it has written."""
 
     __slots__ = ()
 
@@ -68,25 +68,23 @@ class Refused(Follower):
 
 
 class Requests:
-    """Matchers for requests, and their masks' way to the logits.
+    """Makes matchers for requests, and applies their masks to the logits.
 
     Parameters
     ----------
     vllm_config : vllm.config.VllmConfig
-        Its model configuration says which tokenizer to read, when the first request asks for a constraint.
-    device : torch.device
+        Names the tokenizer, which is read when the first request asks for a constraint.
     """
 
-    def __init__(self, vllm_config: Any, device: torch.device):
+    def __init__(self, vllm_config: Any):
         self.config = vllm_config.model_config
-        self.device = torch.device(device)
         self.transfer = MaskTransfer()
         self._cache: CompiledCache | None = None
         self._unreadable: ConstrainedError | None = None
 
     @property
     def cache(self) -> CompiledCache:
-        """Compiled grammars over the model's vocabulary, or over its end of text alone if that can't be read."""
+        """Compiled grammars over the model's vocabulary; if that can't be read, over its end-of-text tokens alone."""
         if self._cache is None:
             try:
                 vocabulary = read_vocabulary(self.config)
@@ -97,7 +95,7 @@ class Requests:
         return self._cache
 
     def begin(self, sampling_params: Any) -> Follower | None:
-        """A follower for a request, or None if it asks for no constraint."""
+        """A follower for a new request; None if it has no constraint."""
         specification = specification_of(sampling_params)
         if specification is None:
             return None
@@ -110,17 +108,16 @@ class Requests:
             return self.refuse(error)
 
     def refuse(self, error: ConstrainedError) -> Follower:
-        """A follower that lets a request only end.
+        """A follower that lets a request only end; the log says why.
 
-        An error raised in vLLM's worker would take the engine down, and every other request with it. So a request
-        that can't be served ends at once, and the log says why.
+        An error raised in vLLM's worker would take the engine down, and every other request with it.
         """
         logger.error("a constrained request was ended: %s", error)
         nothing = compile_grammar(Grammar.from_choices([""]), self.cache.vocabulary)
-        return Refused(nothing.matcher())
+        return EndingFollower(nothing.matcher())
 
     def follow(self, follower: Follower, tokens: list[int]) -> Follower:
-        """The follower after all of a request's tokens; another, which only ends, if one was not allowed."""
+        """Read all of a request's tokens; the follower, or one that only ends if a token was not allowed."""
         wrong = follower.follow(tokens)
         if wrong is None:
             return follower
@@ -134,7 +131,7 @@ class Requests:
             )
         return self.refuse(not_allowed(follower.matcher, tokens[wrong], f"token {wrong + 1} of a request"))
 
-    def apply(self, logits: torch.Tensor, rows: list[int], fill: Callable[[np.ndarray], None]) -> torch.Tensor:
+    def apply(self, logits: torch.Tensor, rows: list[int], fill: Callable[[np.ndarray], object]) -> torch.Tensor:
         """Mask some rows of the logits in place.
 
         Parameters
@@ -157,18 +154,18 @@ class Requests:
         mask = table[:, :-1]
         if rows == list(range(len(logits))):
             return bitmask.apply(logits, mask)
-        places = table[:, -1].long()
-        logits[places] = bitmask.apply(logits[places], mask)
+        indices = table[:, -1].long()
+        logits[indices] = bitmask.apply(logits[indices], mask)
         return logits
 
 
 def read_vocabulary(model_config: Any) -> Vocabulary:
-    """The vocabulary of vLLM's model: its tokenizer as transformers reads it, as wide as the logits.
+    """Vocabulary of vLLM's model, whose tokenizer is read by transformers.
 
     Raises
     ------
     ConstrainedError
-        A tokenizer whose tokens can't be read as bytes, or that is of another kind than transformers'.
+        Tokens that can't be read as bytes, or another kind of tokenizer.
     """
     from transformers import AutoTokenizer
 

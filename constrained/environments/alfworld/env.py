@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from pathlib import Path
 
 from constrained.environments.alfworld.process import ANSWER_SECONDS, EngineProcess, check_installed
 from constrained.environments.base import Binding
 from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
-from constrained.environments.household.game import game_files, read_content, read_game_file
+from constrained.environments.household.game import game_files, read_game_file
 from constrained.environments.household.observations import (
     ARRIVAL,
     GO,
@@ -84,11 +83,6 @@ class AlfworldEnv(HouseholdTexts):
         self.standing_at: str | None = None
         self.had_effect = True
         self.done = False
-
-    @classmethod
-    def from_file(cls, path: str | Path, *, show_arrival: bool = False) -> AlfworldEnv:
-        """Open a ``game.tw-pddl`` file."""
-        return cls(*read_content(path), show_arrival=show_arrival)
 
     def reset(self) -> str:
         """Start the game anew, in a new process if the last one died, and return the room and the task.

@@ -19,7 +19,6 @@ from constrained.errors import ActionError, ConstrainedError
 from constrained.grammar import STEP, read_source
 from constrained.grammar.source import SHIPPED
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.report import Judgement
 
 ParseTree: TypeAlias = Tree[Token]
 
@@ -84,7 +83,7 @@ def action_grammar(action: Grammar, first: bool) -> Grammar:
 
 
 def further_action(action: Grammar) -> Grammar:
-    """Return the same for other actions than those of `SPACES`, which don't end with ``;``: one more action, or nothing."""
+    """Return one more action, or nothing, for other actions than those of `SPACES`, which don't end with ``;``."""
     return _format("further").bind(BEFORE="; ", ACTION=action)
 
 
@@ -261,18 +260,3 @@ _USES: dict[str, dict[str, tuple[str, ...]]] = {
         "pick": ("RESULT", "ITEM"),
     },
 }
-
-
-def judge_turn(space: str, text: str, before: Sequence[Action] = (), *, buttons: Sequence[str] = ()) -> list[Judgement]:
-    """Judge a turn that was written without masks, action by action.
-
-    An action's text ends at ``;``, which can't occur within it. An action that doesn't parse has no result, so that
-    using its result later is invalid, too.
-    """
-    judged, done = [], list(before)
-    for piece in text.split("; ") if text else [""]:
-        knowledge = action_space(space).bind_view(slots(space, done, buttons=buttons))
-        judged.append(knowledge.judge(piece.strip().removesuffix(";")))
-        if judged[-1]:
-            done += read_turn(space, judged[-1].text)
-    return judged

@@ -66,6 +66,9 @@ class Tools:
     code: Callable[[str], str] | None = None
 
 
+NO_TOOLS = Tools()
+
+
 @dataclass(frozen=True)
 class Page:
     """The result of KnowledgeQuery: the passages of one title."""
@@ -95,7 +98,7 @@ class Executor:
         The same as texts.
     """
 
-    def __init__(self, space: str, tools: Tools = Tools(), worker: MathsWorker | None = None):
+    def __init__(self, space: str, tools: Tools = NO_TOOLS, worker: MathsWorker | None = None):
         if space not in ("maths", "qa"):
             raise ActionError(f"actions of {space!r} aren't carried out here", "use 'maths' or 'qa'")
         self.space = space

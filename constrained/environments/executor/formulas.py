@@ -7,7 +7,7 @@ checked before they are computed; the process's limits of time and memory catch 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,89 +18,66 @@ from constrained.errors import ActionError
 
 Part: TypeAlias = tuple[Any, ...]
 """A node of a parse tree as plain data: (rule, part, ...), or (TERMINAL, text) for a token."""
+Parts: TypeAlias = Sequence[Any]
+Value: TypeAlias = Expr | tuple[Expr, ...]
 
-_UNARY = {
+_FUNCTIONS = {
     "sqrt": sympy.sqrt, "abs": sympy.Abs, "floor": sympy.floor, "ceil": sympy.ceiling, "exp": sympy.exp,
-    "ln": sympy.log, "sin": sympy.sin, "cos": sympy.cos, "tan": sympy.tan,
+    "ln": sympy.log, "log": sympy.log, "sin": sympy.sin, "cos": sympy.cos, "tan": sympy.tan,
+    "factorial": sympy.factorial, "binomial": sympy.binomial,
 }  # fmt: skip
 _NUMBER = re.compile(r"(-?)\s*\$?\s*([0-9][0-9,]*|(?=\.))(\.[0-9]+)?\s*(%?)\.?")
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Limits of one formula; passing one is an `ActionError` that names it.
-
-    Attributes
-    ----------
-    bits : int
-        Bits of a whole number, numerators and denominators included.
-    nesting : int
-        Depth of a formula's tree; a pair of brackets takes five nodes.
-    factorial : int
-        Greatest argument of factorial and binomial.
-    terms : int
-        Nodes of a formula with unknowns.
-    """
-
-    bits: int = 10_000
-    nesting: int = 300
-    factorial: int = 1_000
-    terms: int = 2_000
-
-    def check(self, limit: str, found: int, what: str) -> None:
-        if found > getattr(self, limit):
-            raise ActionError(f"{what} (the limit `{limit}` is {getattr(self, limit):,})", "use smaller numbers")
+# Limits of one formula. Its depth is limited where it is parsed (`actions.MAX_DEPTH`).
+LIMITS = {
+    "bits": 10_000,  # of a whole number, numerators and denominators included
+    "factorial": 1_000,  # greatest argument of factorial and binomial
+    "terms": 2_000,  # nodes of a formula with unknowns
+}
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The values of names: results by number, unknowns by name; and the bounds."""
+    """The values of names: results by number, unknowns by name."""
 
     results: Mapping[int, object]
     unknowns: Mapping[str, sympy.Symbol]
-    bounds: Bounds = Bounds()
 
 
-def formula(part: Part, scope: Scope, depth: int = 0) -> Expr:
+def formula(part: Part, scope: Scope) -> Expr:
     """Return the value of a `formula` node.
 
     Raises
     ------
     ActionError
-        It has no finite real value, refers to a result that is no number, or passes a bound.
+        It has no finite real value, refers to a result that is no number, or passes one of `LIMITS`.
     """
-    return _one(_value(part, scope, depth))
+    return _one(_value(part, scope))
 
 
-def _value(part: Part, scope: Scope, depth: int):
+def _value(part: Part, scope: Scope) -> Value:
     """Return a node's value: a number or expression; a tuple of them for a result that is a list."""
     rule, *parts = part
-    scope.bounds.check("nesting", depth, "brackets within brackets")
     if rule in _NODES:
-        return _checked(_NODES[rule](parts, scope, depth + 1), scope.bounds)
+        return _checked(_NODES[rule](parts, scope))
     if len(parts) == 1 and isinstance(parts[0], tuple):  # a rule with one child, such as a pair of brackets
-        return _value(parts[0], scope, depth)
+        return _value(parts[0], scope)
     raise ActionError(f"a formula has no {rule}")
 
 
-def _sum(parts, scope, depth):
-    total, *rest = parts
-    total = _value(total, scope, depth)
+def _chain(parts: Parts, scope: Scope) -> Value:
+    """Return the value of a sum or a product, whose children are operands and the signs between them."""
+    first, *rest = parts
+    total = _value(first, scope)
     for (_, sign), part in zip(rest[::2], rest[1::2]):
-        term = formula(part, scope, depth)
-        total = _checked(_one(total) + (term if sign.strip() == "+" else -term), scope.bounds)
+        total = _checked(_combine(_one(total), sign.strip(), formula(part, scope)))
     return total
 
 
-def _product(parts, scope, depth):
-    total, *rest = parts
-    total = _value(total, scope, depth)
-    for (_, sign), part in zip(rest[::2], rest[1::2]):
-        total = _checked(_times(_one(total), sign.strip(), formula(part, scope, depth)), scope.bounds)
-    return total
-
-
-def _times(left: Expr, sign: str, right: Expr) -> Expr:
+def _combine(left: Expr, sign: str, right: Expr) -> Expr:
+    if sign in "+-":
+        return left + right if sign == "+" else left - right
     if sign == "*":
         return left * right
     if right.is_zero:
@@ -110,48 +87,43 @@ def _times(left: Expr, sign: str, right: Expr) -> Expr:
     return sympy.floor(left / right) if sign == "//" else sympy.Mod(left, right)
 
 
-def _signed(parts, scope, depth):
-    value = _value(parts[-1], scope, depth)
+def _signed(parts: Parts, scope: Scope) -> Value:
+    value = _value(parts[-1], scope)
     return -_one(value) if len(parts) == 2 else value
 
 
-def _power(parts, scope, depth):
-    base = _value(parts[0], scope, depth)
+def _power(parts: Parts, scope: Scope) -> Value:
     if len(parts) == 1:
-        return base
-    base, exponent = _one(base), formula(parts[2], scope, depth)
-    if exponent.is_Rational and base.is_Rational:
+        return _value(parts[0], scope)
+    base, exponent = formula(parts[0], scope), formula(parts[2], scope)
+    if exponent.is_Rational and base.is_Rational and base not in (-1, 0, 1):
         size = abs(exponent.p) * max(base.p.bit_length(), base.q.bit_length())
-        if base not in (-1, 0, 1):
-            scope.bounds.check("bits", size, f"{_short(base)} to the power of {_short(exponent)} is too large")
+        _check("bits", size, f"{_short(base)} to the power of {_short(exponent)} is too large")
     if base.is_zero and exponent.is_negative:
         raise ActionError(f"{base} to the power of {exponent} divides by zero")
     return base**exponent
 
 
-def _call(parts, scope, depth):
-    (_, name), *arguments = parts
-    values = [_value(argument, scope, depth) for argument in arguments]
+def _call(parts: Parts, scope: Scope) -> Value:
+    (_, name), *children = parts
+    values = [_value(child, scope) for child in children]
     if name in ("min", "max", "gcd", "lcm"):
         flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
         if name in ("gcd", "lcm"):
             flat = [_whole(one, name) for one in flat]
         return {"min": sympy.Min, "max": sympy.Max, "gcd": sympy.igcd, "lcm": sympy.ilcm}[name](*flat)
-    first, *others = map(_one, values)
-    if name == "log":
-        return sympy.log(first, *others)
+    arguments = [_one(value) for value in values]
     if name == "round":  # halves are rounded away from zero, as in word problems
-        return sympy.sign(first) * sympy.floor(sympy.Abs(first) + Rational(1, 2))
+        return sympy.sign(arguments[0]) * sympy.floor(sympy.Abs(arguments[0]) + Rational(1, 2))
     if name in ("factorial", "binomial"):
-        arguments = [_whole(one, name) for one in (first, *others)]
-        scope.bounds.check("factorial", int(max(map(abs, arguments))), f"{name} of {_short(arguments[0])}")
-        if min(arguments) < 0:
-            raise ActionError(f"{name} of {min(arguments)} is not defined")
-        return getattr(sympy, name)(*arguments)
-    return _UNARY[name](first)
+        numbers = [_whole(argument, name) for argument in arguments]
+        _check("factorial", int(max(map(abs, numbers))), f"{name} of {_short(numbers[0])}")
+        if min(numbers) < 0:
+            raise ActionError(f"{name} of {min(numbers)} is not defined")
+    return _FUNCTIONS[name](*arguments)
 
 
-def _reference(parts, scope, _):
+def _reference(parts: Parts, scope: Scope) -> Value:
     number = int(parts[0][1])
     if number not in scope.results:
         raise ActionError(f"there is no result R{number}")
@@ -163,32 +135,30 @@ def _reference(parts, scope, _):
     raise ActionError(f"R{number} is no number")
 
 
-def _unknown(parts, scope, _):
+def _unknown(parts: Parts, scope: Scope) -> Value:
     name = parts[0][1]
     if name not in scope.unknowns:
         raise ActionError(f"there is no unknown {name!r}", f"define it: R1 = Define({name})")
     return scope.unknowns[name]
 
 
-def _atom(parts, scope, depth):
-    (kind, text, *_), *_ = parts
+def _atom(parts: Parts, scope: Scope) -> Value:
+    kind, text = parts[0][:2]
     if kind == "NUMBER":
         return decimal(text)
-    if kind == "CONSTANT":
-        return sympy.pi
-    return _value(parts[0], scope, depth)
+    return sympy.pi if kind == "CONSTANT" else _value(parts[0], scope)
 
 
-_NODES = {
-    "formula": _sum,
-    "product": _product,
+_NODES: dict[str, Callable[[Parts, Scope], Value]] = {
+    "formula": _chain,
+    "product": _chain,
     "signed": _signed,
     "power": _power,
     "call": _call,
     "reference": _reference,
     "unknown": _unknown,
     "atom": _atom,
-    "percent": lambda parts, *_: decimal(parts[0][1]) / 100,
+    "percent": lambda parts, _: decimal(parts[0][1]) / 100,
 }
 
 
@@ -214,33 +184,38 @@ def number_in(text: str, where: str) -> Rational:
     return (-value if sign else value) / (100 if percent else 1)
 
 
-def _one(value: Expr | tuple[Expr, ...]) -> Expr:
+def _one(value: Value) -> Expr:
     if isinstance(value, tuple):
         raise ActionError(f"there are {len(value)} values where one is needed", "name a result for each of them")
     return value
 
 
-def _whole(value: Expr | tuple[Expr, ...], name: str) -> Integer:
+def _whole(value: Value, name: str) -> Integer:
     value = _one(value)
     if not value.is_Integer:
         raise ActionError(f"{name} of {_short(value)}, which is no whole number")
     return value
 
 
-def _checked(value, bounds: Bounds):
-    """Return `value` if it is a real number or an expression within the bounds."""
+def _checked(value: Value) -> Value:
+    """Return `value` if it is a real number or an expression within the limits."""
     if isinstance(value, tuple):
         return value
     value = value if isinstance(value, sympy.Basic) else Integer(value)  # igcd gives Python numbers
     if value.is_Rational:
-        bounds.check("bits", max(value.p.bit_length(), value.q.bit_length()), "a number grows too large")
+        _check("bits", max(value.p.bit_length(), value.q.bit_length()), "a number grows too large")
         return value
     if value.is_finite is False or value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
         raise ActionError("a value is not finite", "avoid division by zero and the logarithm of zero")
     if value.is_real is False:
         raise ActionError(f"{_short(value)} is no real number")
-    bounds.check("terms", sum(1 for _ in sympy.preorder_traversal(value)), "a formula with unknowns grows too long")
+    _check("terms", sum(1 for _ in sympy.preorder_traversal(value)), "a formula with unknowns grows too long")
     return value
+
+
+def _check(limit: str, found: int, what: str) -> None:
+    if found > LIMITS[limit]:
+        raise ActionError(f"{what} (the limit `{limit}` is {LIMITS[limit]:,})", "use smaller numbers")
 
 
 def _short(value: Expr) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 from sympy import S
 
-from constrained.environments.executor.formulas import Bounds, Part, Scope, decimal, formula
+from constrained.environments.executor.formulas import Part, Scope, decimal, formula
 from constrained.errors import ActionError
 
 MAX_CHARACTERS = 1_000
@@ -43,7 +43,7 @@ def perform(
     list of (value, str)
     """
     unknowns = {name: sympy.Symbol(name, real=True) for name in order}
-    scope = Scope(results, unknowns, Bounds())
+    scope = Scope(results, unknowns)
     values = _ACTIONS[kind](parts, scope, wanted)
     return [(value, text_of(value)) for value in values]
 

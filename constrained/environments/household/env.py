@@ -23,7 +23,7 @@ KNOWLEDGE = "household"
 
 
 def is_household(knowledge: ActionKnowledge) -> bool:
-    """Whether a household can be played with this knowledge: by its name, and all its slots are ones that games bind."""
+    """Whether a household can be played with this knowledge: it has the name, and only slots that games bind."""
     return knowledge.name == KNOWLEDGE and knowledge.slots <= _slots()
 
 

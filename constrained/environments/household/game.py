@@ -73,8 +73,13 @@ class Game:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Game:
-        """Read a game from a ``game.tw-pddl`` file."""
-        return cls.from_json(*read_content(path))
+        """Read a game from a ``game.tw-pddl`` file; its name is "TASK/TRIAL" where the folders say it."""
+        path = Path(path)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise GameError(f"the game file {path} can't be read: {error.strerror}") from error
+        return cls.from_json(content, "/".join(path.parts[-3:-1]) if path.name == "game.tw-pddl" else path.stem)
 
 
 @dataclass(frozen=True)
@@ -112,16 +117,6 @@ def read_game_file(text: str | bytes, name: str) -> GameFile:
     return GameFile(task.group(1), problem)
 
 
-def read_content(path: str | Path) -> tuple[bytes, str]:
-    """Return a game file's content and the game's name, "TASK/TRIAL" where the folders say it."""
-    path = Path(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise GameError(f"the game file {path} can't be read: {error.strerror}") from error
-    return content, "/".join(path.parts[-3:-1]) if path.name == "game.tw-pddl" else path.stem
-
-
 def load_games(split: str = "valid_seen", *, first: int = 0, every: int = 1) -> Iterator[Game]:
     """Yield the games of a split of ALFWorld, one at a time, in the archive's order.
 
@@ -144,9 +139,9 @@ def load_games(split: str = "valid_seen", *, first: int = 0, every: int = 1) -> 
 
 
 def load_game(name: str, split: str = "valid_seen") -> Game:
-    """Return one game of a split by its name, "TASK/TRIAL"; its task's folder alone gives the first trial."""
+    """Return one game of a split by its name, "TASK/TRIAL"; TASK alone gives its first trial."""
     for found, content in game_files(split):
-        if found == name or found.partition("/")[0] == name:
+        if name in (found, found.partition("/")[0]):
             return Game.from_json(content, found)
     raise GameError(f"no game {name!r} in {split}", hint=NAMES)
 

@@ -106,7 +106,7 @@ def prior_game(first_observation: str) -> Game:
 
 
 def _likely(spec: TaskSpec, room: set[str]) -> set[str]:
-    """Return the room's kinds of receptacles where the object may be: not where it must go; any, if nothing is known."""
+    """Return the kinds of receptacles where the object may be, without its destination; if none is known, any."""
     known = {kind for kind in room if spec.object_kind in HOLDS.get(kind, ())}
     return known - {spec.destination} or room - {spec.destination} or room
 

@@ -46,7 +46,7 @@ def compile_goal(goal: Formula, world: World) -> Callable[[World], bool]:
 def _compile(formula: str | Formula, world: World, scope: tuple[str, ...]) -> Test:
     if not isinstance(formula, tuple) or not formula or not isinstance(formula[0], str):
         raise GameError(f"the goal holds {formula!r} where a condition belongs")
-    head, *parts = formula
+    head, parts = formula[0], formula[1:]
     if head in ("exists", "forall"):
         return _quantified(formula, world, scope)
     if head in ("and", "or", "not", "imply"):

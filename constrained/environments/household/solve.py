@@ -11,7 +11,8 @@ from itertools import permutations, product
 
 from constrained.environments.household import rules
 from constrained.environments.household.game import Game
-from constrained.environments.household.task_spec import LIGHT, TaskSpec, spec_of_goal
+from constrained.environments.household.task_parser import parse_task
+from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec
 from constrained.environments.household.world import Treatment, World
 from constrained.errors import GameError
 
@@ -32,11 +33,14 @@ def solve(game: Game, world: World | None = None) -> list[str]:
     Raises
     ------
     GameError
-        When the goal is of another kind, or can't be reached from there.
+        When the task isn't understood, or its goal can't be reached from there.
     """
+    spec = parse_task(game.task)
+    if spec == UNKNOWN:
+        raise GameError(f"the task {game.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
     start = game.world if world is None else world
     best: list[str] | None = None
-    for plan in _plans(spec_of_goal(game.problem.goal), start):
+    for plan in _plans(spec, start):
         attempt = _Attempt(start, game.solved, fewer_than=len(best) if best else MAX_ACTIONS)
         plan(attempt)
         if attempt.won:
@@ -160,4 +164,4 @@ def _sources(world: World, name: str) -> list[str | None]:
 
 
 def _is_kind(world: World, name: str, kind: str) -> bool:
-    return world.house.kinds.get(name) == f"{kind}Type"
+    return world.house.kinds.get(name, "").lower() == f"{kind.lower()}type"

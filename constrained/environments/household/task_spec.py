@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from constrained.environments.household.world import TREATMENTS, Treatment
-from constrained.errors import GameError
 from constrained.knowledge.pddl.model import Formula
 
 SIMPLE = "pick_and_place_simple"
@@ -101,44 +100,6 @@ class TaskSpec:
 
 UNKNOWN = TaskSpec("", "", "")
 """The spec of a task that isn't understood."""
-
-
-def spec_of_goal(goal: Formula) -> TaskSpec:
-    """Return the task spec behind a PDDL goal of one of the six types.
-
-    Raises
-    ------
-    GameError
-        For any other goal.
-    """
-    facts = list(_facts(goal))
-    kinds = {fact[1]: str(fact[2]).removesuffix("Type") for fact in facts if fact[0] == "objectType"}
-    receptacles = {str(fact[2]).removesuffix("Type") for fact in facts if fact[0] == "receptacleType"}
-    lamps = {kinds.pop(fact[1], "") for fact in facts if fact[0] == "isToggled"}
-    predicates = {fact[0] for fact in facts}
-    treated = [task_type for task_type, treatment in TREATED.items() if treatment.fact in predicates]
-    objects, ends = set(kinds.values()), lamps or receptacles
-    one_of_each = (len(objects), len(ends)) == (1, 1) and "" not in ends and len(treated) <= 1
-    if one_of_each and ("holds" if lamps else "inReceptacle") in predicates:
-        if lamps:
-            task_type = LIGHT
-        elif len(kinds) == 2 and not treated:
-            task_type = TWO
-        else:
-            task_type = treated[0] if treated else SIMPLE
-        return TaskSpec(task_type, objects.pop(), ends.pop())
-    raise GameError(
-        f"the goal {goal} is none of the six types of household tasks",
-        hint=f"the types are {', '.join(TASK_TYPES)}",
-    )
-
-
-def _facts(formula: Formula) -> list[Formula]:
-    """Return the facts in a goal, inside whatever connectives."""
-    skipped = {"and": 1, "not": 1, "or": 1, "exists": 2, "forall": 2}.get(str(formula[0])) if formula else None
-    if skipped:
-        return [fact for part in formula[skipped:] if isinstance(part, tuple) for fact in _facts(part)]
-    return [formula] if len(formula) > 1 else []
 
 
 def _exists(variables: str, *conditions: Formula) -> Formula:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 
 from constrained.environments.base import Binding
-from constrained.environments.executor.executor import Executor, Tools
+from constrained.environments.executor.executor import NO_TOOLS, Executor, Tools
 from constrained.environments.maths.problems import (
     WordProblem,
     is_held_out,
@@ -57,7 +57,7 @@ class MathsEnv:
         Whether an answer was given with Finish.
     """
 
-    def __init__(self, question: str, answer: Fraction | None = None, *, tools: Tools = Tools()):
+    def __init__(self, question: str, answer: Fraction | None = None, *, tools: Tools = NO_TOOLS):
         self.task = question
         self._right_answer, self._tools = answer, tools
         self.reset()

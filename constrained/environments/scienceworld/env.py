@@ -14,6 +14,9 @@ from constrained.environments.scienceworld.simulator import SPLITS, Simulator, b
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError
 
+MAX_STEPS = 50
+"""WESE's limit (its section 4.1); the package's own is 100."""
+
 # The simulator reports a failure in words only. These are all refusals of its sixteen kinds of action and of its parser
 # (version 1.2.3); a test compares them with the actions' own checks.
 _REFUSALS = (
@@ -83,11 +86,14 @@ class ScienceWorldEnv:
 
     def __init__(
         self, name: str, variation: int = 0, *, simplifications: str = "", answer_seconds: float = ANSWER_SECONDS
-    ):
+    ) -> None:
         self.name = f"{name}/{variation}"
         self._arguments = name, variation, simplifications
         self._answer_seconds = answer_seconds
         self._simulator: Simulator | None = None
+        self._view: dict[str, Binding] | None = None
+        self._choices: list[str] = []  # the answers to the question that the last action led to
+        self._fresh, self.had_effect, self.score, self.done = True, True, 0.0, False
         self._open()
 
     def reset(self) -> str:
@@ -145,9 +151,8 @@ class ScienceWorldEnv:
         self._release = weakref.finalize(self, give_back, simulator)
         self._release.atexit = False  # at exit the simulator's process ends by itself
         self.task = simulator.load(*self._arguments)
-        self._fresh, self._choices = True, list[str]()
-        self._view: dict[str, Binding] | None = None
-        self.had_effect, self.score, self.done = True, 0.0, False
+        self._view, self._choices = None, []
+        self._fresh, self.had_effect, self.score, self.done = True, True, 0.0, False
         return simulator
 
     def _playing(self) -> Simulator:
@@ -161,7 +166,7 @@ def refused(observation: str) -> bool:
     return _REFUSAL.fullmatch(observation.strip()) is not None
 
 
-def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0, max_steps: int = 50) -> Suite:
+def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
     """The variations of all 30 tasks in one of the package's splits; `seed` changes nothing.
 
     The first variation of each task comes first, then the second of each, so that a limit takes from all of them.
@@ -172,8 +177,6 @@ def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0, 
         Default: "test".
     limit : int, optional
     seed : int
-    max_steps : int, optional
-        Default: WESE's limit (its section 4.1); the package's own is 100.
 
     Raises
     ------
@@ -190,4 +193,4 @@ def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0, 
         give_back(simulator)
     chosen = [task for row in zip_longest(*columns) for task in row if task is not None]
     tasks = [Task(f"{name}/{i}", name, partial(ScienceWorldEnv, name, i)) for name, i in chosen[:limit]]
-    return Suite(f"scienceworld/{split}", "scienceworld", tasks, max_steps, ("success", "score"))
+    return Suite(f"scienceworld/{split}", "scienceworld", tasks, MAX_STEPS, ("success", "score"))

@@ -67,7 +67,7 @@ class JavaFunctions:
         return first
 
     def feed(self, function, first):
-        """Return `function` with the result of `first` as its first argument; it then takes the arguments of `first`."""
+        """Return `function` with the result of `first` as its first argument; it takes the arguments of `first`."""
         fitting = function.asType(function.type().changeParameterType(0, first.type().returnType()))
         return self._collect(fitting, 0, first)
 

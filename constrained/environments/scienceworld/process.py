@@ -20,7 +20,7 @@ ANSWER_SECONDS = 120.0
 """Time limit for one request: a step takes 0.01 seconds, the longest gold path 10."""
 
 MEMORY = ("-Xmx512m", "-XX:+UseSerialGC")
-"""Memory options, unless the user's environment sets some: a task needs about 100 MB, and many processes share a machine."""
+"""Options unless the user's environment sets some: a task needs about 100 MB, and many processes share a machine."""
 
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
@@ -114,7 +114,9 @@ def _command() -> list[str]:
         )
     from py4j.java_gateway import find_jar_path
 
-    jar = Path(importlib.util.find_spec("scienceworld").origin).with_name("scienceworld.jar")
+    package = importlib.util.find_spec("scienceworld")
+    assert package is not None and package.origin is not None  # looked for above
+    jar = Path(package.origin).with_name("scienceworld.jar")
     memory = () if any(name in os.environ for name in OPTION_VARIABLES) else MEMORY
     return [
         java, *memory, *SAME_ORDER, "-classpath", os.pathsep.join((find_jar_path(), str(jar))),

@@ -88,10 +88,10 @@ class Observer:
         show = make.method("java.lang.String", "valueOf", "(Ljava/lang/Object;)Ljava/lang/String;", static=True)
         listing = make.method("scala.collection.TraversableOnce", "mkString", "(Ljava/lang/String;)Ljava/lang/String;")
         self._listing = make.fix(listing, 1, "\t")
-        self._called_from = make.method(_THING, "getReferentsWithContainers", f"(L{thing};){strings}")
+        self._named_from = make.method(_THING, "getReferentsWithContainers", f"(L{thing};){strings}")
         connecting = "scienceworld.actions.ActionConnectElectrical"
         self._shown = make.mapper(show)
-        self._called = make.mapper(make.chain(make.method(_THING, "getReferents", f"(){strings}"), self._listing))
+        self._named = make.mapper(make.chain(make.method(_THING, "getReferents", f"(){strings}"), self._listing))
         self._connectable = make.mapper(
             make.chain(make.method(connecting, "getTerminal", f"(L{thing};)Lscala/Tuple3;", static=True), show)
         )
@@ -128,20 +128,20 @@ class Observer:
         things = self._collect(room, True).union(self._collect(agent, True)).toSeq().filterNot(self._hidden)
         inside = room.getContainedAccessibleObjectsOfType(True, True, self._terminals)
         carried = agent.getContainedAccessibleObjectsOfType(True, True, self._terminals)
-        listed, ends = make.listed(things), make.listed(inside.union(carried).toSeq())
-        called = make.mapper(make.chain(make.fix(self._called_from, 1, room), self._listing))
-        shown, called, connectable, *of_ends = make.texts(
-            *((mapper, listed) for mapper in (self._shown, called, self._connectable)),
-            *((mapper, ends) for mapper in (self._shown, self._called, self._connected, self._part_of)),
+        listed, terminals = make.listed(things), make.listed(inside.union(carried).toSeq())
+        named_from = make.mapper(make.chain(make.fix(self._named_from, 1, room), self._listing))
+        shown, names_shown, connectable, *of_terminals = make.texts(
+            *((mapper, listed) for mapper in (self._shown, named_from, self._connectable)),
+            *((mapper, terminals) for mapper in (self._shown, self._named, self._connected, self._part_of)),
         )
-        shown = [_match(_OBJECT, line) for line in shown]
-        numbers = [int(number) for number, _ in shown]
-        names = {number: line.split("\t") for number, line in zip(numbers, called)}
+        ids = [_match(_OBJECT, line) for line in shown]
+        numbers = [int(number) for number, _ in ids]
+        names = {number: line.split("\t") for number, line in zip(numbers, names_shown)}
         able = self._able(agent, things)
         able["connect"] = {number for number, line in zip(numbers, connectable) if line.endswith(",true)")}
         able["disconnect"] = set()
-        terminals = {}
-        for line, own, connected, whole in zip(*of_ends):
+        unshown = {}
+        for line, own_names, connected, whole in zip(*of_terminals):
             number, name = _match(_OBJECT, line)
             number = int(number)
             if connected == "true":
@@ -150,9 +150,9 @@ class Observer:
             elif number not in names:
                 able["connect"].add(number)
                 # "terminal 1" by itself would fit everything in the room.
-                terminals[number] = [text for text in own.lower().split("\t") if text not in (name, "terminal")]
+                unshown[number] = [text for text in own_names.lower().split("\t") if text not in (name, "terminal")]
         able["disconnect"] &= names.keys()
-        return Scene(names, terminals, [name for _, name in shown if name != name.lower()], able)
+        return Scene(names, unshown, [name for _, name in ids if name != name.lower()], able)
 
     def _able(self, agent: Any, things: Any) -> dict[str, set[int]]:
         found = self._functions.builder()

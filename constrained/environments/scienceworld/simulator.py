@@ -97,7 +97,7 @@ class Simulator:
         return self._interface.agentInterface().get()
 
     def valid_actions(self) -> list[str]:
-        """Return the package's own list of valid actions; it draws random numbers, which changes the rest of the game."""
+        """Return the package's own list of valid actions; drawing random numbers, it changes the rest of the game."""
         with self.process.answering("list the valid actions"):
             return list(self._interface.getValidActionObjectCombinations())
 

@@ -253,10 +253,11 @@ def _prices(where: str, pricing: object) -> list[float]:
 
 
 def _options(where: str, options: object) -> dict[str, tuple[str, ...]]:
-    if not isinstance(options or {}, dict):
+    options = options or {}
+    if not isinstance(options, dict):
         raise DataError(f"{where}: no object under 'customization_options'")
     found = {}
-    for name, values in (options or {}).items():
+    for name, values in options.items():
         values = values or []
         texts = [v.get("value") if isinstance(v, dict) else None for v in values] if isinstance(values, list) else None
         if not is_text_list(texts):

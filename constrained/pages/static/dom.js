@@ -1,4 +1,4 @@
-// Making elements. Whatever comes from a run or a file goes in as text, never as markup.
+// Make elements. Text from runs and files is inserted as text, never as markup.
 
 /**
  * An element.
@@ -29,7 +29,7 @@ export function fillSelect(select, pairs) {
   select.replaceChildren(...pairs.map(([value, label]) => el("option", { value }, label)));
 }
 
-/** A share as a figure that never says 0 or 100 % where it is not. */
+/** A share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %. */
 export function percent(share) {
   if (share === 0 || share === 1) return `${share * 100}\u00a0%`;
   if (share < 0.001) return "<\u00a00.1\u00a0%";
@@ -39,7 +39,7 @@ export function percent(share) {
 
 export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
-/** Text in which line breaks and other control characters can be seen. */
+/** Text with visible line breaks and control characters. */
 export function visible(text) {
   return text.replace(/\n/g, "⏎").replace(/[\u0000-\u001f]/g, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)));
 }

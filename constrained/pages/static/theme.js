@@ -1,11 +1,11 @@
-// Light, dark, or as the system has it: `data-theme` on the root element, kept from one visit to the next.
-// A page that wants the switch has a <button id="theme">.
+// Light or dark theme, or the system's: `data-theme` on the root element, stored between visits.
+// A page with a <button id="theme"> has the switch.
 const KEY = "constrained-theme";
 const root = document.documentElement;
 const button = document.getElementById("theme");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** What was chosen before; nothing where the browser keeps nothing (a page opened as a file, say). */
+/** The stored choice; null if the browser stores nothing, e.g. for a page opened as a file. */
 function kept() {
   try {
     return localStorage.getItem(KEY);

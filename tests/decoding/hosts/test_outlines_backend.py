@@ -143,8 +143,8 @@ def test_an_error_that_c_code_would_ignore_ends_the_text_all_the_same():
 def test_a_batch_moves_its_masks_once_a_step(model, monkeypatch):
     processor = ConstrainedBackend(model).get_grammar_logits_processor(GRAMMARS["choices"])
     moves = []
-    move = processor._transfer.move
-    monkeypatch.setattr(processor._transfer, "move", lambda *args: moves.append(args[0]) or move(*args))
+    move = processor._rows._transfer.move
+    monkeypatch.setattr(processor._rows._transfer, "move", lambda *args: moves.append(args[0]) or move(*args))
     processor(torch.zeros((16, 4), dtype=torch.long), torch.zeros((16, VOCABULARY.size)))
     assert moves == [(16, VOCABULARY.words)]
 

@@ -10,7 +10,7 @@ from constrained.agents.strategies.lumos.planner import (
     read_subgoal,
     whole_plan,
 )
-from constrained.environments.executor.actions import action_grammar, action_space, judge_turn, read_turn, slots
+from constrained.environments.executor.actions import action_grammar, action_space, read_turn, slots
 from constrained.errors import ActionError, ConstrainedError
 from tests.automaton.tokenizers import tokenizer, vocabulary
 
@@ -29,6 +29,17 @@ EVERY_KIND = (
     "R5, R6 = SolveEquation(R3, R4); R7 = SetEquation(x**2 < R5 + 20%); R8 = SolveInequality(R7); R9 = Count(R8); "
     "R10 = Calculator(-(R9 - 1)^2 // 3 % 4 + min(R5, sqrt(R6)) * pi); R11 = Code(sort R1 (or R10) up)"
 )
+
+
+def judge_turn(space, text, **shown):
+    """The judgements on a turn's actions; what doesn't parse has no result, so that using it later is invalid, too."""
+    judged, done = [], []
+    for piece in text.split("; "):
+        knowledge = action_space(space).bind_view(slots(space, done, **shown))
+        judged.append(knowledge.judge(piece.strip().removesuffix(";")))
+        if judged[-1]:
+            done += read_turn(space, judged[-1].text)
+    return judged
 
 
 def admitted(space, turn):

@@ -1,6 +1,6 @@
-// What the page asks of its server.
+// Requests to the server.
 
-/** What the server told this page as it opened. */
+/** The initial data of the page. */
 export const start = JSON.parse(document.getElementById("data").textContent);
 
 function asked(path, body, signal) {
@@ -12,7 +12,7 @@ function asked(path, body, signal) {
   });
 }
 
-const gone = { error: { message: "the playground does not answer", hint: "is `constrained playground` still running?" } };
+const gone = { error: { message: "the playground doesn't answer", hint: "is `constrained playground` still running?" } };
 
 /**
  * Ask once.
@@ -47,7 +47,7 @@ export async function listen(path, body, take, signal) {
   }
 }
 
-/** One question at a time. What is asked meanwhile waits, the latest only; answers that are stale by then are dropped. */
+/** One request at a time. Of the requests made meanwhile only the latest is sent; outdated answers are dropped. */
 export class Latest {
   /**
    * @param {string} path

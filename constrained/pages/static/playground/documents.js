@@ -1,4 +1,4 @@
-// What is edited: a file, or a copy of what ships; drafts kept in this browser; saving.
+// The document in the editor: a file or a copy of a shipped grammar; drafts in this browser; saving.
 import { ask, start } from "./api.js";
 import { button, byId } from "../dom.js";
 
@@ -35,7 +35,7 @@ export class Documents {
     const choice = byId("document");
     if (start.file) choice.append(new Option(start.file.name, FILE));
     const shipped = document.createElement("optgroup");
-    shipped.label = "Copies of what ships";
+    shipped.label = "Copies of shipped grammars";
     shipped.append(...start.shipped.map((name) => new Option(name, name)));
     choice.append(shipped);
     choice.addEventListener("change", () => this.open(choice.value));
@@ -48,7 +48,7 @@ export class Documents {
     return this.name === FILE ? start.file.name.replace(/\.lark$/, "") : this.name;
   }
 
-  /** The name that places in this text are told by. */
+  /** The file name in findings about this text. */
   get source() {
     return this.name === FILE ? start.file.name : `${this.name.split("/").at(-1)}.lark`;
   }
@@ -75,7 +75,7 @@ export class Documents {
     this.mark();
   }
 
-  /** Keep what is typed, and say whether it is saved. */
+  /** Store the draft, and show whether it is saved. */
   mark() {
     if (this.name === null) return;
     const { text } = this.editor;
@@ -87,7 +87,7 @@ export class Documents {
     if (!this.isChanged && !this.conflict) this.hush();
   }
 
-  /** See whether the file on disk is still the one that was opened. */
+  /** Compare the version of the file on disk with the one that was opened. */
   seen(version) {
     if (this.name === FILE && version !== this.disk.version && version !== this.conflict) this.tellChanged(version);
   }
@@ -96,8 +96,8 @@ export class Documents {
     this.conflict = version;
     this.tell(
       "The file has changed on disk since you opened it.",
-      ["Take the file's text", () => this.restore()],
-      ["Keep mine", () => this.keepMine(version)],
+      ["Use the file's text", () => this.restore()],
+      ["Keep my text", () => this.keepMine(version)],
     );
   }
 

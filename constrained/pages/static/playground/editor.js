@@ -1,4 +1,4 @@
-// The editor: CodeMirror with Lark's colours, and findings shown where they are.
+// The editor: CodeMirror with Lark's colours, and findings marked in the text.
 import {
   EditorState, EditorView, HighlightStyle, autocompletion, bracketMatching, closeBrackets, closeBracketsKeymap,
   completionKeymap, defaultKeymap, drawSelection, highlightActiveLine, highlightActiveLineGutter,
@@ -44,12 +44,12 @@ export class Editor {
     return this.view.state.doc.toString();
   }
 
-  /** Begin anew with a text; nothing before it can be undone. */
+  /** Open a text; the undo history is cleared. */
   open(text) {
     this.view.setState(this.begun(text));
   }
 
-  /** Put another text in, so that it can be undone. */
+  /** Replace the text; this can be undone. */
   replace(text) {
     this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
   }
@@ -58,7 +58,7 @@ export class Editor {
     this.view.focus();
   }
 
-  /** Where one types stays in view when the list of findings grows. */
+  /** Keep the cursor in view when the list of findings grows. */
   keepInView() {
     if (!this.view.hasFocus) return;
     const { head } = this.view.state.selection.main;
@@ -72,7 +72,7 @@ export class Editor {
     this.view.focus();
   }
 
-  /** Show findings at their places; those about the file as a whole at its first line. */
+  /** Mark findings in the text; those about the whole file on its first line. */
   show(findings) {
     const diagnostics = findings.map((finding) => {
       const from = this.offset(finding.line ?? 1, finding.column ?? 1);

@@ -1,4 +1,4 @@
-// The findings as a list below the editor; each leads to its place.
+// The list of findings below the editor; each links to its place.
 import { button, byId, el, plural } from "../dom.js";
 
 const SIGNS = { error: "✕", warning: "!", note: "i" };
@@ -12,14 +12,14 @@ export function showFindings(answer, editor) {
   byId("findings").replaceChildren(...sorted.map((finding) => item(finding, editor)));
 }
 
-/** Show that there was no check, and why. */
+/** Show why there was no check. */
 export function showNoCheck(error) {
   byId("summary").textContent = `Not checked: ${error.message}${error.hint ? `; ${error.hint}` : ""}`;
   byId("findings").replaceChildren();
 }
 
 function summary({ findings, more }) {
-  if (!findings.length) return "Nothing to mend.";
+  if (!findings.length) return "No findings.";
   const counts = Object.keys(SIGNS)
     .map((severity) => [findings.filter((one) => one.severity === severity).length, severity])
     .filter(([count]) => count)

@@ -1,4 +1,4 @@
-// The graph, and the text that models read: of the last text that could be read, marked as old while this one can't.
+// The graph and the prompt text of the last readable text, marked as outdated while the current one has errors.
 import { byId } from "../dom.js";
 
 const READABLE = 560; // pixels: a narrow screen scrolls rather than show a wider picture smaller than this
@@ -12,7 +12,7 @@ export function showKnowledge(answer) {
     markOld(false);
   } else if (slots && !findings.some((finding) => finding.severity === "error")) {
     clearKnowledge();
-    say("A grammar of texts: it has no actions, so no graph and no text for a model.");
+    say("A grammar of texts: it has no actions, so there is no graph and no prompt text.");
   } else {
     showOld();
   }
@@ -29,7 +29,7 @@ export function clearKnowledge() {
 /** Show that what is seen is not of this text. */
 export function showOld() {
   const shown = byId("picture").childElementCount > 0 || byId("prose").textContent !== "";
-  say(shown ? "As it was before the errors." : "There will be something to see once the errors are mended.");
+  say(shown ? "This is from before the errors." : "Fix the errors to see it.");
   markOld(true);
 }
 
@@ -41,11 +41,11 @@ function draw(knowledge) {
   byId("prose").textContent = knowledge.text;
   const picture = byId("picture");
   if (knowledge.svg === null) {
-    picture.replaceChildren(`${knowledge.actions} actions: too many to draw. The text lists what may follow what.`);
+    picture.replaceChildren(`${knowledge.actions} actions: too many to draw. The text lists which may follow which.`);
     return;
   }
   const parsed = new DOMParser().parseFromString(knowledge.svg, "image/svg+xml").documentElement;
-  for (const style of parsed.querySelectorAll("style")) style.remove(); // it would colour the page; ours colours it
+  for (const style of parsed.querySelectorAll("style")) style.remove(); // the page has its own style
   const [, , width, height] = parsed.getAttribute("viewBox").split(" ").map(Number);
   parsed.style.maxWidth = `${width}px`;
   parsed.style.minWidth = `${Math.min(width, READABLE)}px`;

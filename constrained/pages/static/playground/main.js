@@ -1,4 +1,4 @@
-// The playground: an editor, and beside it everything that its text says, anew as one types.
+// The playground: an editor, and beside it the results for its text, updated while typing.
 import { Latest, start } from "./api.js";
 import { byId } from "../dom.js";
 import { Documents } from "./documents.js";
@@ -10,11 +10,11 @@ import { offerTask, openRun, sayWhatRuns, toggleRun } from "./run.js";
 import { keptSlots, openSlots, showSlots, slotValues } from "./slots.js";
 import { openKeys, openTabs } from "./tabs.js";
 
-const TYPING = 250; // milliseconds without a key before the text is checked
+const TYPING = 250; // milliseconds without typing before the text is checked
 
 const path = byId("path");
 const tokenizer = byId("tokenizer");
-let broken = true; // the text can't be read: there is nothing to explain
+let broken = true; // the text has errors: nothing can be explained
 
 const editor = new Editor(byId("editor"), () => {
   documents.mark();

@@ -1,8 +1,8 @@
-// What may come next after a path: verdicts, expected pieces with their rules, bytes, tokens, and what must come.
+// What may come next after a path: verdicts, expected items with their rules, bytes, tokens, and forced text.
 import { button, byId, el, plural, visible } from "../dom.js";
 
 const SIGN = { ok: "✓", complete: "✓", unfinished: "...", invalid: "✕", misordered: "✕" };
-const BYTES_AT_ONCE = 3; // from so many in a row on, they are shown as a range
+const BYTES_AT_ONCE = 3; // this many consecutive bytes are shown as a range
 
 /**
  * Show an explanation.
@@ -14,12 +14,12 @@ export function showExplanation(answer, path, actions) {
   byId("explanation").replaceChildren(...(answer.error ? [problem(answer.error)] : parts(answer, path, actions)));
 }
 
-/** Show that the text must be mended first. */
+/** Show that the text has errors. */
 export function showStale(stale) {
   const answered = byId("explanation").childElementCount > 0;
   byId("explanation").classList.toggle("stale", stale);
   byId("next-state").hidden = !stale;
-  byId("next-state").textContent = answered ? "As it was before the errors." : "There will be an answer once the errors are mended.";
+  byId("next-state").textContent = answered ? "This is from before the errors." : "Fix the errors to get an answer.";
 }
 
 function problem(error) {
@@ -36,7 +36,7 @@ function parts(answer, path, actions) {
     bytes(answer.bytes, append),
     tokens(answer.tokens, append),
     answer.unbound.length
-      ? el("p", { className: "hint" }, `Without values, so each stands for itself: ${answer.unbound.join(", ")}.`)
+      ? el("p", { className: "hint" }, `Slots without values stand for themselves: ${answer.unbound.join(", ")}.`)
       : null,
   ].filter(Boolean);
 }
@@ -71,7 +71,7 @@ function following({ text, follow, may_end: mayEnd, said_by: spot }, actions, ap
   if (follow === null) return null;
   const end = mayEnd ? (follow.length ? "; or the path may end" : "The path is over.") : "";
   const words = follow.length ? follow.join(", ") + end : end || "Nothing may follow, and the path may not end.";
-  const goOn = text && follow.length ? button("Go on: ->", () => append("->")) : null;
+  const goOn = text && follow.length ? button("Continue: ->", () => append("->")) : null;
   return section("May follow", el("p", {}, words, " ", goOn), spot && spotLink(spot, actions));
 }
 
@@ -104,9 +104,9 @@ function spotLink(spot, actions) {
 function forced({ forced: text }, append) {
   if (!text) return null;
   return section(
-    "Must come",
-    el("p", { className: "hint" }, "Whatever the model would say, the next text is this; it need not be asked:"),
-    el("p", {}, el("code", { className: "forced" }, shown(text)), " ", button("Write it", () => append(text))),
+    "Forced text",
+    el("p", { className: "hint" }, "Only this text can come next, so the model is not asked for it:"),
+    el("p", {}, el("code", { className: "forced" }, shown(text)), " ", button("Append", () => append(text))),
   );
 }
 
@@ -120,7 +120,7 @@ function bytes(values, append) {
   return section(`Next byte: ${values.length} of 256`, chips.length ? el("p", { className: "chips" }, ...chips) : null);
 }
 
-/** Values in a row as pairs of first and last. */
+/** Ranges of consecutive values, as [first, last]. */
 function runs(values) {
   const found = [];
   for (const value of values) {
@@ -154,7 +154,7 @@ function tokens({ size, allowed, first }, append) {
   );
 }
 
-/** A text whose blanks at the ends can be seen, too. */
+/** Text with visible blanks at its ends. */
 const shown = (text) => visible(text).replace(/^ +| +$/g, (found) => "␣".repeat(found.length));
 
 function section(title, ...children) {

@@ -1,4 +1,4 @@
-// A run of the model with the knowledge in the editor: its steps as they come, and what they cost.
+// A run of the model with the knowledge in the editor: the steps as they come, and their cost.
 import { ask, listen, start } from "./api.js";
 import { byId, el, percent } from "../dom.js";
 
@@ -8,8 +8,8 @@ const TASKS = {
   hotpotqa: "Which is older, the Eiffel Tower or the Brooklyn Bridge?",
 };
 const HINTS = {
-  household: "A household task is staged as a game from the seed, and played.",
-  other: "There is no environment for this grammar: the plan is open-loop, and nothing is executed.",
+  household: "A household task becomes a game, made from the seed, and is played.",
+  other: "There is no environment for this grammar: the plan is open-loop, nothing is executed.",
 };
 
 let stopping = null; // ends the run that is under way
@@ -28,13 +28,13 @@ export function openRun(given) {
   byId("stop").addEventListener("click", stop);
 }
 
-/** Offer a task that fits what is edited. */
+/** Suggest a task for the document. */
 export function offerTask(name) {
   byId("task").value = TASKS[name] ?? "";
-  byId("task").placeholder = "What is to be done";
+  byId("task").placeholder = "What to do";
 }
 
-/** Say what will be done with the plans of this grammar. */
+/** Show how tasks of this grammar are run. */
 export function sayWhatRuns(played) {
   byId("run-hint").textContent = `${played ? HINTS.household : HINTS.other} Model: ${start.model}.`;
 }
@@ -52,7 +52,7 @@ async function run(given) {
   byId("run-steps").replaceChildren();
   byId("figures").hidden = byId("trace").hidden = true;
   working(true);
-  say("Starting: the model is being loaded ...");
+  say("Loading the model ...");
   const question = {
     ...given,
     task: byId("task").value,
@@ -91,7 +91,7 @@ function begin({ observation, note }) {
   say("Running ...");
   if (note) byId("run-steps").append(el("li", { className: "note" }, note));
   const room = observation.split("\n\n").filter((part) => part && !/^(-=|Your task)/.test(part)).join("\n");
-  if (room) byId("run-steps").append(el("li", { className: "note" }, details("What is seen first", room)));
+  if (room) byId("run-steps").append(el("li", { className: "note" }, details("First observation", room)));
 }
 
 function add(step) {

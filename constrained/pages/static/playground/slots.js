@@ -63,7 +63,7 @@ function field(slot, changed) {
       problem.hidden = true;
     } catch (error) {
       problem.hidden = false;
-      problem.textContent = `It begins like JSON, and is none: ${error.message}`;
+      problem.textContent = `This is not valid JSON: ${error.message}`;
     }
   };
   read();

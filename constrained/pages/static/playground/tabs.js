@@ -1,4 +1,4 @@
-// The views beside the editor, one at a time, and the list of keys.
+// The tabs beside the editor, and the keys.
 import { byId } from "../dom.js";
 
 const NAMES = ["graph", "text", "next", "run"];

@@ -1,4 +1,4 @@
-// The game, step by step: a row for each step, the current one with all that is known of it.
+// The game step by step: a row for each step, the current one with all details.
 import { byId, el, percent, plural } from "../dom.js";
 import { actionAnswer, data, mostRemoved, promptOf, textAt } from "./run.js";
 import { TOLD, tokenLine } from "./tokens.js";
@@ -82,7 +82,7 @@ function stepRow(step, index, choose) {
 
 const rowOf = (index) => byId("steps").querySelector(`.step[data-step="${index}"]`);
 
-/** Open the row of a step and shut the one that was open. */
+/** Open the row of a step and close the one that was open. */
 export function showStep(task, index, choose) {
   for (const open of byId("steps").querySelectorAll(".step[aria-current]")) {
     open.removeAttribute("aria-current");
@@ -128,13 +128,13 @@ function openThen(step) {
     names.length ? el("ul", { className: "names" }, ...names) : el("p", { className: "faint" }, "Nothing."),
   ];
   if (!answer)
-    return [...parts, el("p", { className: "faint" }, "By the rules alone; the record doesn't say what was in view.")];
+    return [...parts, el("p", { className: "faint" }, "By the rules alone: the file doesn't say what was in view.")];
   if (answer.left_out)
     parts.push(
       el(
         "p",
         { className: "faint" },
-        `${plural(answer.left_out, "action")} more would be admitted by the rules, but had been done in the same situation, or could be of no use.`,
+        `${plural(answer.left_out, "action")} more admitted by the rules, but done before in the same situation or known to be useless.`,
       ),
     );
   if (answer.some.length) {
@@ -178,7 +178,7 @@ function promptRead(task, step) {
   });
 }
 
-/** Mark the chosen token, make it the one that Tab comes to, and bring it into view. */
+/** Mark the chosen token, make it the one that Tab reaches, and scroll it into view. */
 export function showToken(index, token, { focus, scroll }) {
   const body = rowOf(index)?.querySelector(".step-body");
   if (!body) return;

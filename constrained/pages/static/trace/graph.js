@@ -1,4 +1,4 @@
-// The action graph: where the game stands, what was open, and which way it went.
+// The action graph: the current place, the open actions, and the action taken.
 import { byId, el } from "../dom.js";
 import { data } from "./run.js";
 
@@ -10,7 +10,7 @@ if (drawing) {
   byId("legend").append(...legend());
   crop();
 } else if (!data.knowledge) {
-  byId("graph-said").textContent = "This run's record doesn't hold its knowledge, and none that ships is the same.";
+  byId("graph-said").textContent = "The run's file doesn't contain its action knowledge, and no shipped knowledge is the same.";
 }
 
 if (data.knowledge?.text) {
@@ -18,7 +18,7 @@ if (data.knowledge?.text) {
   byId("knowledge").hidden = false;
 }
 
-/** Show no more than what is drawn, so that it is as large as it can be, within reason. */
+/** Crop the picture to what is drawn, and limit its size. */
 function crop() {
   const margin = 6;
   const most = 1.25;
@@ -80,7 +80,7 @@ function onArrow(arrow) {
     .map((label) => label.dataset.action);
 }
 
-/** The box or row that the game stands at: the last action itself, or the place it led to, as what is open tells. */
+/** The box or row of the current place: the last action, or the place it led to, found by the open actions. */
 function standsAt(step, open) {
   if (!isPlaces || !step?.place) return step?.place;
   const labels = [...drawing.querySelectorAll("text[data-from]")];
@@ -96,7 +96,7 @@ function standsAt(step, open) {
   return candidates.sort((a, b) => fits(a) - fits(b))[0];
 }
 
-/** The same in words: the graph is a picture, and not everybody sees it. */
+/** The same in words, for those who can't see the picture. */
 function graphWords(step) {
   if (!step?.place) return "";
   const before = step.place === "start" ? "At the start" : `After ${step.place}`;

@@ -1,4 +1,4 @@
-// One token: where the model's probability went, and which rule took what of it.
+// One token: where the model's probability went, and which rules removed some of it.
 import { byId, el, percent, plural, visible } from "../dom.js";
 import { data, kindOf, stillOpen, textAt, tokensOf } from "./run.js";
 import { inWords } from "./odds.js";
@@ -6,7 +6,7 @@ import { runs } from "./tokens.js";
 
 const MOST_LISTED = 12;
 
-/** Show the token of that number in `step`; null: say how to choose one. */
+/** Show token `number` of `step`; null: show how to choose one. */
 export function inspect(step, number, close) {
   const box = byId("inspector");
   const found = number === null ? undefined : tokensOf(step ?? { answers: [] })[number];
@@ -34,7 +34,7 @@ export function inspect(step, number, close) {
   bringUp(box);
 }
 
-/** Scroll the side until the token is seen, whole if there is room. */
+/** Scroll the side panel so that the token is visible, completely if it fits. */
 function bringUp(box) {
   const margin = 12;
   const side = box.closest(".side");
@@ -44,8 +44,8 @@ function bringUp(box) {
 
 function invitation() {
   if (!data.traced)
-    return "This run holds no tokens. Run it again with --trace to see each one, and what the masks took.";
-  const next = data.run.masks ? "one where the mask took much" : "action that the knowledge judges wrong";
+    return "This run has no recorded tokens. Run it again with --trace to see each token and what the masks removed.";
+  const next = data.run.masks ? "token with much pruned mass" : "action that the knowledge judges wrong";
   return `Choose a token: click it, or press n for the next ${next}.`;
 }
 
@@ -55,10 +55,10 @@ function forced(answer, step, at) {
   const text = run.tokens.map((token) => (token.end ? "■" : visible(token.t))).join("");
   const why =
     open?.length === 1
-      ? "one action alone still fits what is written"
+      ? "only one action still fits the text so far"
       : open?.length
-        ? `all ${open.length} actions that still fit go on so`
-        : "the form of the step and the knowledge leave one way on";
+        ? `all ${open.length} actions that still fit continue this way`
+        : "the step format and the knowledge leave one continuation";
   return [
     el(
       "p",
@@ -79,7 +79,7 @@ function asked(token, answer, step, at) {
   return [...parts, ...openList(stillOpen(answer, step, at))];
 }
 
-/** How the model's whole probability divides: [class, label, share] of each part that there is. */
+/** The parts of the model's probability: [class, label, share] for each share above 0. */
 function sharesOf(token) {
   const allowed = 1 - token.pruned;
   const other = token.forbidden?.p ?? 0;

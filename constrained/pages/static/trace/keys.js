@@ -1,16 +1,16 @@
-// The keyboard, and the page of help that lists it.
+// The keys, and the help dialog that lists them.
 import { byId, el } from "../dom.js";
 
 const READING = [
-  ["sure", "word", "thin grey line below: at least 90 % of what was allowed went to this token"],
+  ["sure", "word", "thin grey line: at least 90 % of the allowed probability"],
   ["likely", "word", "thick line: at least 50 %"],
-  ["unsure", "word", "dotted line: less: the model could well have written something else"],
+  ["unsure", "word", "dotted line: less than 50 %: the model could well have written something else"],
   [
     "lost",
     "word",
-    "filled from below, with a figure: so much of the model's probability (in %) was outside the mask and was removed",
+    "filled from below, with a figure: the percentage of the model's probability that the mask removed",
   ],
-  ["forced", "word", "in a dashed frame: forced; the model was not asked. The small figure counts its tokens"],
+  ["forced", "word", "dashed frame: forced, the model was not asked; the small figure is the number of tokens"],
 ];
 
 const FIGURES = { lost: { figure: 40 }, forced: { figure: 3 } };

@@ -1,4 +1,4 @@
-// The two lists at the side: the tasks, and the places where model and knowledge were most at odds; with their filters.
+// The lists at the side with their filters: the tasks, and the places where model and knowledge disagree most.
 import { byId, el, fillSelect, percent, plural, visible } from "../dom.js";
 import { outcomeMark } from "./game.js";
 import { byMass, counted, filtered, inWords } from "./odds.js";
@@ -21,13 +21,13 @@ let where = { task: 0, step: 0, token: null };
 const least = () => Number(byId("least").value) / 100;
 const words = () => byId("search").value.trim().toLowerCase();
 
-/** The places that the filters leave now, in the run's order. */
+/** The places that pass the filters, in the run's order. */
 export function placesNow() {
   const task = byId("this-task").checked ? where.task : null;
   return filtered({ least: least(), why: byId("why").value, kind: byId("kind").value, task, words: words() });
 }
 
-/** The tasks that the filters leave now, in the order that was chosen. */
+/** The tasks that pass the filters, in the chosen order. */
 export function tasksNow() {
   const state = byId("outcome").value;
   const left = tasks.filter(
@@ -139,7 +139,7 @@ function taskItem(task) {
 
 function showPlaces() {
   const list = byMass(placesNow());
-  byId("odds-count").textContent = list.length ? plural(list.length, "place") : "Nowhere, by these filters.";
+  byId("odds-count").textContent = list.length ? plural(list.length, "place") : "None with these filters.";
   byId("odds").replaceChildren(...list.slice(0, shownPlaces).map(placeItem));
   byId("odds-more").hidden = list.length <= shownPlaces;
   markPlace();
@@ -180,7 +180,7 @@ function whyWords({ why, mass }) {
   return `${inWords(why.at(-1))} · `;
 }
 
-/** What was written, with what stood before it in its line. */
+/** A token, after the text before it in its line. */
 function context(place) {
   const before = written(place.answer, place.at).split("\n").at(-1);
   const token = place.answer.tokens[place.at];
@@ -188,7 +188,7 @@ function context(place) {
   return el("code", {}, start, visible(before.slice(-AROUND)), el("mark", {}, token.end ? "■" : visible(token.t)));
 }
 
-/** The place that is shown now, which the lists mark. */
+/** Mark the place that is shown in the lists. */
 export function markLists(place) {
   const moved = place.task !== where.task;
   where = place;

@@ -1,4 +1,4 @@
-// The trace page: one place of the run is shown, { task, step, token }; everything else follows from it.
+// The trace page shows one place of the run, { task, step, token }; everything else follows from it.
 import { byId, plural } from "../dom.js";
 import { showStep, showTask, showToken } from "./game.js";
 import { markGraph } from "./graph.js";
@@ -53,7 +53,7 @@ function taskBy(way) {
 function oddsBy(way) {
   const next = neighbour(placesNow(), here, way);
   if (next) go(next, { focus: true });
-  else byId("step-said").textContent = `No place ${way > 0 ? "after" : "before"} this one is as much at odds`;
+  else byId("step-said").textContent = `No ${way > 0 ? "later" : "earlier"} place passes the filters`;
 }
 
 /** Arrow keys step through the game, or, within a line of tokens, from token to token. */
@@ -118,14 +118,14 @@ function showHead() {
   const notes = [];
   if (data.left_out)
     notes.push(
-      `${plural(data.left_out, "task")} of the file not on this page${data.too_large ? ", which is as large as a page may be" : ""}: choose with --task NAME or --most N.`,
+      `${plural(data.left_out, "task")} of the file left out${data.too_large ? ", since the page would be too large" : ""}: choose with --task NAME or --most N.`,
     );
   if (!data.traced && tasks.length)
     notes.push(
       "Tokens were not recorded: constrained bench agents --trace, or constrained plan TASK --trace FILE.jsonl, records them.",
     );
   if (tasks.some((task) => task.state === "under way"))
-    notes.push("Tasks under way have no end in the record: the run goes on, or was broken off.");
+    notes.push("Tasks under way have no end in the file: the run is still going, or was interrupted.");
   byId("notes").textContent = notes.join(" ");
   byId("notes").hidden = !notes.length;
 }
@@ -134,13 +134,13 @@ const KEYS = [
   [["j", "ArrowRight"], "next step; on a token: next token", (event) => (event.key === "j" ? stepBy(1) : arrow(1))],
   [
     ["k", "ArrowLeft"],
-    "step before; on a token: token before",
+    "previous step; on a token: previous token",
     (event) => (event.key === "k" ? stepBy(-1) : arrow(-1)),
   ],
-  [["n"], "next place at odds, by the filters", () => oddsBy(1)],
-  [["p"], "place at odds before", () => oddsBy(-1)],
-  [["]"], "next task of the list", () => taskBy(1)],
-  [["["], "task before", () => taskBy(-1)],
+  [["n"], "next place at odds that passes the filters", () => oddsBy(1)],
+  [["p"], "previous place at odds", () => oddsBy(-1)],
+  [["]"], "next task in the list", () => taskBy(1)],
+  [["["], "previous task", () => taskBy(-1)],
   [[" "], "play or pause", play],
   [["/"], "search", () => focusSearch()],
   [["?"], "this help", openHelp],

@@ -1,7 +1,7 @@
-// Where the model was most at odds with the knowledge: tokens whose mask took much, and actions judged wrong.
+// Where model and knowledge disagree most: tokens with much pruned mass, and actions judged wrong.
 import { data, kindOf, tasks, textAt } from "./run.js";
 
-/** Less than so much removed from the model at a token is never listed. */
+/** Tokens with less pruned mass than this are never listed. */
 const NOTHING = 0.001;
 
 /**
@@ -43,19 +43,19 @@ function ruleOf(other) {
 }
 
 const KINDS = new Map([
-  ["form", "the form of the step"],
+  ["form", "the step format"],
   ["invalid", "no such action or argument"],
-  ["misordered", "not admitted at this place"],
-  ["unfinished", "the action was not whole"],
-  ["done before", "done before, nothing has changed"],
-  ["of no use", "of no use, by what is remembered"],
+  ["misordered", "not admitted at this point"],
+  ["unfinished", "the action was unfinished"],
+  ["done before", "done before, and nothing has changed"],
+  ["of no use", "known to be useless"],
   ["too long", "too few tokens were left"],
 ]);
 
 /** A kind of reason in words; a rule as it is. */
 export const inWords = (why) => KINDS.get(why) ?? why;
 
-/** The places that a choice of filters leaves, in the run's order. */
+/** The places that pass the filters, in the run's order. */
 export function filtered({ least, why, kind, task, words }) {
   return places.filter(
     (place) =>
@@ -72,10 +72,10 @@ function wordsOf(place) {
   return `${task.name} ${task.task} ${task.steps[place.step].action}`.toLowerCase();
 }
 
-/** Wrong actions first, then by how much was removed. */
+/** Wrong actions first, then by pruned mass. */
 export const byMass = (places) => [...places].sort((a, b) => (b.mass ?? 2) - (a.mass ?? 2));
 
-/** How often each of some values occurs among the places, the most frequent first. */
+/** The values of all places with their counts, most frequent first. */
 export function counted(valuesOf) {
   const counts = new Map();
   for (const value of places.flatMap(valuesOf)) counts.set(value, (counts.get(value) ?? 0) + 1);

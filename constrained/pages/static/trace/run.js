@@ -1,4 +1,4 @@
-// The run: what the page was given, and what is reckoned from it.
+// The data of the run, and what is computed from it.
 import { byId } from "../dom.js";
 
 export const data = JSON.parse(byId("data").textContent);
@@ -21,7 +21,7 @@ function stateOf(task) {
   return task.steps.some((step) => step.observation !== undefined) || !task.steps.length ? "lost" : "planned";
 }
 
-/** The most that the masks took from the model at one token of a step. A text for many steps counts where it stands. */
+/** The largest pruned mass at one token of a step. A text for several steps counts where it was written. */
 export function mostRemoved(step) {
   if (!data.traced) return step.max_pruned;
   return tokensOf(step).reduce((most, { token }) => Math.max(most, token.pruned ?? 0), 0);
@@ -35,13 +35,13 @@ export function tokensOf(step) {
   return step.answers.flatMap((answer) => (answer.tokens ?? []).map((token, at) => ({ token, answer, at })));
 }
 
-/** What a token was written for: its action, its thought, or the text of a role. */
+/** What a token is part of: the action, the thought, or the text of a role. */
 export function kindOf(answer, at) {
   if (answer.action_at !== null && at >= answer.action_at) return "action";
   return answer.role === "policy" ? "thought" : answer.role;
 }
 
-/** What had been written of an answer's action before its token `at`; null outside of one. */
+/** The text of an answer's action before its token `at`; null outside of the action. */
 export function actionBefore(answer, step, at) {
   if (kindOf(answer, at) !== "action") return null;
   const before = written(answer, at);
@@ -49,7 +49,7 @@ export function actionBefore(answer, step, at) {
   return begin > before.length ? "" : before.slice(begin);
 }
 
-/** The concrete actions that were open and still fit what is written before token `at`; null where they aren't known. */
+/** The concrete actions that were open and still fit the text before token `at`; null if they aren't known. */
 export function stillOpen(answer, step, at) {
   const before = actionBefore(answer, step, at);
   if (before === null || !answer.choices || answer.some.length < answer.choices) return null;
@@ -64,7 +64,7 @@ export function written(answer, end = answer.tokens.length) {
     .join("");
 }
 
-/** What a model had read before it wrote an answer: kept as its difference from the prompt before. */
+/** The prompt of an answer, which is stored as its difference from the previous prompt. */
 export function promptOf(task, wanted) {
   let prompt = "";
   for (const step of task.steps) {
@@ -76,7 +76,7 @@ export function promptOf(task, wanted) {
   return "";
 }
 
-/** The answer of a step that wrote its action, or else the last that was traced. */
+/** The answer that contains the action of a step, else the last traced answer. */
 export function actionAnswer(step) {
   const traced = step.answers.filter((answer) => answer.tokens);
   return traced.findLast((answer) => answer.action_at !== null) ?? traced.at(-1);

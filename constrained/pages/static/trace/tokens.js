@@ -1,9 +1,9 @@
-// The tokens of an answer as a line of small marks: how sure the model was, what the mask took, what was forced.
+// The tokens of an answer as a line of marks: how sure the model was, what the mask removed, what was forced.
 import { el, percent, visible } from "../dom.js";
 
 const SURE = 0.9;
 const LIKELY = 0.5;
-/** Removed mass from which a mark says its figure. */
+/** Pruned mass from which a mark shows its figure. */
 export const TOLD = 0.05;
 
 /**
@@ -16,7 +16,7 @@ export function tokenLine(answer, first, choose) {
   const line = el("div", { className: "tokens", role: "group", "aria-label": `Tokens of ${answer.role}` });
   const begun = answer.begun.split("\n").at(-1);
   if (begun)
-    line.append(el("span", { className: "begun", title: "The prompt ends with this already" }, visible(begun)));
+    line.append(el("span", { className: "begun", title: "The prompt ends with this" }, visible(begun)));
   for (const run of runs(answer.tokens)) {
     const mark = run.forced ? forcedMark(run) : askedMark(run.tokens[0]);
     mark.dataset.token = first + run.at;
@@ -29,7 +29,7 @@ export function tokenLine(answer, first, choose) {
   return line;
 }
 
-/** Tokens in order, forced ones that follow each other together. */
+/** The tokens in order; consecutive forced tokens are one run. */
 export function runs(tokens) {
   const found = [];
   for (const [at, token] of tokens.entries()) {

@@ -1,4 +1,4 @@
-"""constrained view: one file for a run, what is in it and what is left out."""
+"""constrained view, playground and lsp: pages of runs, and what is said if optional packages are missing."""
 
 import subprocess
 import sys
@@ -57,3 +57,37 @@ def test_a_run_is_looked_at_without_torch(run_file):
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_page_never_replaces_the_run(capsys, run_file, monkeypatch):
+    before = run_file.read_bytes()
+    monkeypatch.chdir(run_file.parent)
+    for name in (run_file, f"../{run_file.parent.name}/{run_file.name}"):
+        code, _, err = view(capsys, run_file.name, "--output", name)
+        assert code == 1 and "hint: " in err
+    assert run_file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "command, package, extra",
+    [
+        (["playground", "--no-browser"], "flask", "playground"),
+        (["view", "--serve", "."], "flask", "playground"),
+        (["view", "--serve", "."], "werkzeug", "playground"),
+        (["lsp"], "pygls", "lsp"),
+    ],
+)
+def test_a_missing_package_is_told_of_with_what_installs_it(capsys, monkeypatch, command, package, extra):
+    ours = "constrained.playground.app", "constrained.pages.local_server", "constrained.pages.run_list"
+    for name in (*ours, "constrained.language_server.server"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(command) == 1
+    err = capsys.readouterr().err
+    assert f"needs {package}, which isn't installed" in err and f"'constrained-agents[{extra}]'" in err
+
+
+def test_a_run_is_looked_at_without_flask(capsys, run_file, monkeypatch, tmp_path):
+    for name in ("flask", "werkzeug"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert view(capsys, run_file, "--output", tmp_path / "page.html")[0] == 0
