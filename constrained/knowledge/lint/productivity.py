@@ -24,7 +24,7 @@ from constrained.grammar.nodes import (
     walk,
 )
 from constrained.grammar.source import SourceSpan
-from constrained.grammar.traverse import least_fixpoint, rule_bodies
+from constrained.grammar.traverse import least_fixpoint, units
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 
@@ -82,7 +82,7 @@ def _never_finishes(
 
 def only_empty(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
     """Rules that are used but never write any text."""
-    writes = least_fixpoint(rule_bodies(rules), lambda name, found: _writes(rules[name].body, found), False)
+    writes = least_fixpoint(units(rules, parameters=False), lambda name, found: _writes(rules[name].body, found), False)
     for name in productive_rules(dict(rules)):
         span = outline.span_of(name)
         if not writes[name] and name in reached and span is not None and not rules[name].params:
