@@ -105,42 +105,34 @@ def to_regex(node: Node) -> str:
 
 def to_ebnf(rules: Mapping[str, Node]) -> str:
     """`rules` as GBNF, from the rule `root`."""
-    return "".join(f"{name} ::= {_ebnf(node)}\n" for name, node in rules.items())
-
-
-def _ebnf(node: Node) -> str:
-    if isinstance(node, Text):
-        return _quote(node.text)
-    if isinstance(node, Chars):
-        return _class(node) + _times(node.low, node.high)
-    if isinstance(node, Seq):
-        return " ".join(map(_ebnf, node.parts))
-    if isinstance(node, Choice):
-        return f"({' | '.join(map(_ebnf, node.options))})"
-    if isinstance(node, Repeat):
-        return f"({_ebnf(node.item)}){_times(node.low, node.high)}"
-    return _ebnf(node.item) if isinstance(node, Token) else node.name
+    return "".join(f"{name} ::= {_expression(node, lark=False)}\n" for name, node in rules.items())
 
 
 def to_lark(rules: Mapping[str, Node]) -> str:
     """`rules` in Lark's notation, from the rule `start` (here `root`); character classes are regex terminals."""
-    return "".join(f"{'start' if name == 'root' else name}: {_lark(node)}\n" for name, node in rules.items())
+    return "".join(
+        f"{'start' if name == 'root' else name}: {_expression(node, lark=True)}\n" for name, node in rules.items()
+    )
 
 
-def _lark(node: Node) -> str:
+def _expression(node: Node, lark: bool) -> str:
     if isinstance(node, Text):
-        return _quote(node.text)
+        escaped = node.text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'"{escaped}"'
     if isinstance(node, Chars):
-        return f"/{_class(node)}{_times(node.low, node.high)}/"
+        regex = _class(node) + _times(node.low, node.high)
+        return f"/{regex}/" if lark else regex
     if isinstance(node, Seq):
-        return " ".join(map(_lark, node.parts))
+        return " ".join(_expression(part, lark) for part in node.parts)
     if isinstance(node, Choice):
-        return f"({' | '.join(map(_lark, node.options))})"
+        return f"({' | '.join(_expression(option, lark) for option in node.options)})"
     if isinstance(node, Repeat):
-        sign = {(0, None): "*", (1, None): "+"}.get((node.low, node.high)) or f"~{node.low}..{node.high}"
-        return f"({_lark(node.item)}){sign}"
+        times = _times(node.low, node.high)
+        if lark and times not in ("*", "+"):
+            times = f"~{node.low}..{node.high}"
+        return f"({_expression(node.item, lark)}){times}"
     if isinstance(node, Token):
-        return "/" + to_regex(node.item).replace("/", "\\/") + "/"
+        return "/" + to_regex(node.item).replace("/", "\\/") + "/" if lark else _expression(node.item, lark)
     return node.name
 
 
@@ -215,8 +207,3 @@ def _times(low: int, high: int | None) -> str:
     if high is None:
         return {0: "*", 1: "+"}.get(low) or f"{{{low},}}"
     return "" if low == high == 1 else f"{{{low},{high}}}"
-
-
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'

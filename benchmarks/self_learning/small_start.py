@@ -13,10 +13,12 @@ from pathlib import Path
 
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game
+from constrained.environments.household.suites import HELD_OUT
 from constrained.errors import DataError
 from constrained.files import to_json, write_whole
-from tools.embedded_model.pretraining import Recipe, Run, show_progress
-from tools.embedded_model.train import FIRST_SEED, HELD_OUT, make_examples, make_tokenizer, save_model
+from tools.embedded_model.examples import make_examples
+from tools.embedded_model.pretraining import Recipe, Run
+from tools.embedded_model.train import FIRST_SEED, make_tokenizer, save_model
 
 RECIPE = Recipe(tokens=500_000)
 """With masks it wins about half the held-out games; after twice as many tokens, nearly all."""
@@ -44,7 +46,7 @@ def make_small_start(
     *,
     recipe: Recipe = RECIPE,
     games: Callable[[], Sequence[Game]] = expert_games,
-    show: Callable[[Run], None] | None = show_progress,
+    on_step: Callable[[Run], None] | None = None,
 ) -> Path:
     """Train the model into `folder`, resuming an interrupted run; returns the folder, at once if it is finished.
 
@@ -58,9 +60,9 @@ def make_small_start(
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     played = games()
-    examples, _ = make_examples(played, recipe.seed, own=NOISE, other=(), informed=())
+    examples = make_examples(played, recipe.seed, own=NOISE, other=(), informed=())
     run = Run(examples, make_tokenizer(examples, recipe.entries, recipe.seed), recipe, folder / "checkpoint.pt")
-    run.go_on(show=show)
+    run.train(on_step=on_step)
     facts = save_model(run.model.eval(), run.tokenizer, folder)
     facts |= {"recipe": asdict(recipe), "games": len(played), "examples": len(examples), "tokens": run.tokens}
     write_whole(record, to_json(facts | {"seconds": run.seconds}))  # written last: now the model is complete

@@ -1,4 +1,4 @@
-"""The model card of the embedded model, written from the record of its run."""
+"""The model card of the embedded model, written from the facts of its run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 WIDTH = 100
-"""Columns of a paragraph."""
+"""Width of a paragraph."""
 
 HEAD = """---
 license: apache-2.0
@@ -17,9 +17,9 @@ tags: [household, planning, text-games]
 
 # Embedded household planner
 
-A language model of {parameters:,} parameters that plays household text games (ALFWorld's rooms, commands and six kinds of
-task). It ships with the project `constrained` as the default of `generate_plan`, and it is good for nothing else: it has
-read no other text.
+A language model of {parameters:,} parameters that plays household text games (ALFWorld's rooms, commands and six
+kinds of task). It ships with the project `constrained` as the default of `generate_plan`, and it is good for nothing
+else: it has read no other text.
 
 It is trained from nothing by `tools/embedded_model/train.py`, which writes this page.
 
@@ -34,12 +34,12 @@ receptacle of a type. That makes {examples:,} decisions. No validation game is a
 
 ## Recipe
 
-Llama: {layers} layers, width {hidden}, {heads} heads, inner width {inner}, tied embeddings. Tokenizer: byte-level BPE with
-{entries:,} entries, learnt on the examples. Each decision is shown in one of three step formats (`act`, `react`,
+Llama: {layers} layers, width {hidden}, {heads} heads, inner width {inner}, tied embeddings. Tokenizer: byte-level BPE
+with {entries:,} entries, learnt on the examples. Each decision is shown in one of three step formats (`act`, `react`,
 `knowagent`), drawn anew in each pass; the loss is on the thought and the action only. AdamW, peak rate {rate}, weight
 decay {decay}, warm-up {warmup:.0%}, then a cosine; batches of up to {batch:,} tokens; {precision} products, float32
-weights; seed {seed}. {tokens:,} tokens in {steps:,} steps ({passes:.1f} passes), {minutes:.0f} minutes on {threads} CPU
-threads; last loss {loss:.4f} nats a token.
+weights; seed {seed}. {tokens:,} tokens in {steps:,} steps ({passes:.1f} passes), {minutes:.0f} minutes on {threads}
+CPU threads; last loss {loss:.4f} nats a token.
 
     {command}
 
@@ -64,10 +64,10 @@ TABLE = """
 LEARNED = """
 ## Self-learning
 
-What stands above is about the model that this one began as. These weights are those after round {number} of knowledgeable
-self-learning (KnowAgent, Algorithm 1), the round's adapter merged into them. Each round made {runs:,} runs of {tasks:,}
-training games ({train}), as many of each; it kept what won and passed the filter (rule `{rule}`), of each game the
-shortest run of all rounds, and tuned on that. Measured on {suite}; seed {seed}.
+What stands above is about the model that this one began as. These weights are those after round {number} of
+knowledgeable self-learning (KnowAgent, Algorithm 1), the round's adapter merged into them. Each round made {runs:,}
+runs of {tasks:,} training games ({train}), as many of each; it kept what won and passed the filter (rule `{rule}`),
+of each game the shortest run of all rounds, and tuned on that. Measured on {suite}; seed {seed}.
 
     {command}
 
@@ -77,11 +77,11 @@ shortest run of all rounds, and tuned on that. Measured on {suite}; seed {seed}.
 
 
 def wrapped(text: str) -> str:
-    """The text with its paragraphs filled, now that the facts are in: front matter, headings, tables, code stay."""
+    """The text with its paragraphs wrapped, but not front matter, headings, tables and code."""
     paragraphs = text.rstrip("\n").split("\n\n")
-    for place, paragraph in enumerate(paragraphs):
+    for number, paragraph in enumerate(paragraphs):
         if not paragraph.lstrip("\n").startswith(("---", "#", "|", "    ")):
-            paragraphs[place] = fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
+            paragraphs[number] = fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -91,9 +91,9 @@ def model_card(facts: Mapping, tables: Mapping[str, Mapping[str, Mapping[str, fl
     Parameters
     ----------
     facts : mapping
-        What `HEAD` names.
+        The fields of `HEAD`.
     tables : mapping
-        Title -> "format, masked or free" -> the figures of `rollout.play_games`.
+        Title -> "format, masked or free" -> the result of `train.play_games`.
     """
     text = wrapped(HEAD.format(**facts) + (SCORES if tables else ""))
     for title, rows in tables.items():
@@ -108,15 +108,9 @@ def model_card(facts: Mapping, tables: Mapping[str, Mapping[str, Mapping[str, fl
 
 
 def with_self_learning(card: str, facts: Mapping, rounds: Sequence[Mapping]) -> str:
-    """The card with a section on self-learning at its end, in place of one that was there.
+    """The card with a section on self-learning at its end, replacing an earlier one.
 
-    Parameters
-    ----------
-    card : str
-    facts : mapping
-        What `LEARNED` names.
-    rounds : sequence of mapping
-        Reports of rounds, up to the one whose weights these are.
+    `facts` are the fields of `LEARNED`; `rounds` the reports up to the round whose weights these are.
     """
     mark = LEARNED.split("\n\n")[0]
     text = card.split(mark)[0].rstrip("\n") + "\n" + wrapped(LEARNED.format(**facts))

@@ -1,27 +1,34 @@
 """Expert play turned into examples: what the agent knew, and what to do.
 
-The expert plays each game several times; in some of its plays a random action
-takes the place of its own now and then, mostly a possible one, so that the
-examples show how to go on from odd states too (noise injection: Laskey et al., *DART*,
-2017). Other plays begin with what an exploration found, as WESE's and Reflexion's do. The label
-is always what the expert would do.
+The expert plays each game several times. In some plays a random action, usually an admissible one, now and then
+replaces its own, so that the examples show how to continue from unusual states (noise injection: Laskey et al., *DART*,
+2017). Other plays have another task that the same room allows: ALFWorld's training games ask for few pairs of object
+and receptacle, and other goals teach a model to read the task. Others again begin with the result of an exploration, as
+WESE's and Reflexion's do. The label is always what the expert would do.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from constrained.agents.step_formats import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
+from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.memory import Memory
 from constrained.environments.household.observations import kind_of
+from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, TaskSpec
+from constrained.environments.household.world import World
 from tools.embedded_model.expert import Prior, decide
-from tools.embedded_model.relabel import relabel
 
 STEP_LIMIT = 50  # ALFWorld's, and KnowAgent's
-BLUNDERS = 0.25  # share of the random actions that are mostly impossible ones
+BLUNDERS = 0.25  # share of the random actions that are mostly impossible
+LAMPS = {"DeskLampType", "FloorLampType"}
+TRIES = 20  # tasks drawn for a room
+OWN_TASK, OTHER_TASK, INFORMED = (0.0, 0.1, 0.2, 0.35), (0.1, 0.2), (0.1,)
+"""The noise levels of `make_examples`."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,7 @@ class Example:
     Attributes
     ----------
     memory : str
-        What the agent knew, as text.
+        The agent's memory as text.
     n : int
         Number of the step, from 1.
     path : tuple of str
@@ -49,36 +56,44 @@ class Example:
     def texts(self, strategy: str) -> tuple[str, str, str]:
         """The prompt, the answer up to its action, and the action.
 
-        Kept apart because they are encoded apart: the prompt and the forced
-        text before an action end with a space, and an action begins with a
-        letter, however the tokenizer would join them.
+        They are encoded separately: whatever the tokenizer would join, the prompt and the forced text before an action
+        end with a space, and an action begins with a letter.
         """
         prompt = step_prompt(self.memory, strategy, self.n, self.path)
         answer = step_answer(strategy, self.n, self.thought, self.action)
         return prompt, answer[: len(answer) - len(self.action)], self.action
 
 
+def make_examples(
+    games: Sequence[Game], seed: int, *, own: Sequence[float] = OWN_TASK, other: Sequence[float] = OTHER_TASK,
+    informed: Sequence[float] = INFORMED,
+) -> list[Example]:  # fmt: skip
+    """The examples of every game that the expert wins; its prior comes from the same games.
+
+    Each number is a noise level (see `play`) with one play of each game: in `own` with its own task, in `other` with
+    another task for its room, in `informed` with another task and the result of an exploration.
+    """
+    prior = Prior(game.world.contents for game in games)
+    examples: list[Example] = []
+    for number, game in enumerate(games):
+        for level, noise in enumerate([*own, *other, *informed]):
+            rng = random.Random(f"{seed}/{number}/{level}")
+            task = game if level < len(own) else relabel(game, rng)
+            if task:
+                explored = level >= len(own) + len(other)
+                played, won = play(HouseholdEnv(task), prior, noise=noise, informed=explored, rng=rng)
+                examples += played if won else []
+    return examples
+
+
 def play(
-    env, prior: Prior, *, noise: float = 0.0, informed: bool = False, rng: random.Random, limit: int = STEP_LIMIT
-) -> tuple[list[Example], bool]:
-    """Let the expert play one game.
+    env: HouseholdEnv, prior: Prior, *, noise: float = 0.0, informed: bool = False, rng: random.Random,
+    limit: int = STEP_LIMIT,
+) -> tuple[list[Example], bool]:  # fmt: skip
+    """Let the expert play one game; returns the examples, and whether it won.
 
-    Parameters
-    ----------
-    env : household environment
-    prior : Prior
-    noise : float
-        Chance that a step is a random action instead of the expert's.
-    informed : bool
-        Begin with what an exploration of a random length found.
-    rng : random.Random
-    limit : int
-        Steps, at most.
-
-    Returns
-    -------
-    examples : list of Example
-    won : bool
+    `noise` is the probability that a step is a random action instead of the expert's; if `informed`, the memory begins
+    with the result of an exploration of random length.
     """
     memory = _explored(env, rng) if informed else Memory(env.reset())
     examples: list[Example] = []
@@ -97,7 +112,7 @@ def play(
 
 
 def _explored(env: HouseholdEnv, rng: random.Random) -> Memory:
-    """The memory of a game begun anew after some looking around, told as Reflexion's is, or as WESE's."""
+    """The memory of a restarted game after some exploration, in Reflexion's form or in WESE's."""
     first = env.reset()
     memory = Memory(first)
     for _ in range(rng.randint(1, STEP_LIMIT)):
@@ -116,50 +131,52 @@ def _explored(env: HouseholdEnv, rng: random.Random) -> Memory:
 def _random_action(env: HouseholdEnv, memory: Memory, rng: random.Random) -> str:
     if rng.random() >= BLUNDERS:
         return rng.choice(env.admissible())
-    # What an unconstrained model gets wrong: the right words, the wrong names.
-    place = rng.choice(memory.receptacles)
+    # Typical mistakes of an unconstrained model: the right words, the wrong names.
+    receptacle = rng.choice(memory.receptacles)
     thing = memory.held or f"{memory.spec.object_kind} {rng.randint(1, 3)}"
     return rng.choice(
         [
-            f"go to {kind_of(place)} {rng.randint(1, 12)}",
-            f"go to {memory.standing_at or place}",
-            f"open {place}",
-            f"take {thing} from {place}",
-            f"put {thing} in/on {place}",
-            f"{rng.choice(['clean', 'heat', 'cool'])} {thing} with {place}",
+            f"go to {kind_of(receptacle)} {rng.randint(1, 12)}",
+            f"go to {memory.standing_at or receptacle}",
+            f"open {receptacle}",
+            f"take {thing} from {receptacle}",
+            f"put {thing} in/on {receptacle}",
+            f"{rng.choice(['clean', 'heat', 'cool'])} {thing} with {receptacle}",
             f"use {memory.spec.lamp or 'desklamp'} 1",
         ]
     )
 
 
-def plays(
-    games: Sequence[Game],
-    prior: Prior,
-    *,
-    own: Sequence[float],
-    other: Sequence[float],
-    informed: Sequence[float] = (),
-    seed: int,
-) -> Iterator[Example]:
-    """The examples of every game that the expert wins.
+def relabel(game: Game, rng: random.Random) -> Game | None:
+    """The same room with another task that is not solved yet; None if none was found."""
+    for _ in range(TRIES):
+        spec = _draw(game.world, rng)
+        if spec is None:
+            continue
+        goal = spec.goal()
+        solved = compile_goal(goal, game.world)
+        if not solved(game.world):
+            problem = replace(game.problem, goal=goal)
+            return replace(game, task=rng.choice(spec.sentences()), problem=problem, solved=solved)
+    return None
 
-    Parameters
-    ----------
-    games : sequence of Game
-    prior : Prior
-    own : sequence of float
-        Noise levels: one play of each game's own task for each.
-    other : sequence of float
-        Noise levels: one play of another task in the game's room for each.
-    informed : sequence of float
-        Noise levels: one play of another task for each, begun with what an exploration found.
-    seed : int
-    """
-    for number, game in enumerate(games):
-        for level, noise in enumerate([*own, *other, *informed]):
-            rng = random.Random(f"{seed}/{number}/{level}")
-            staged = game if level < len(own) else relabel(game, rng)
-            if staged:
-                told = level >= len(own) + len(other)
-                examples, won = play(HouseholdEnv(staged), prior, noise=noise, informed=told, rng=rng)
-                yield from examples if won else ()
+
+def _draw(world: World, rng: random.Random) -> TaskSpec | None:
+    """A random task that the room has the objects and receptacles for."""
+    house, task_type = world.house, rng.choice(TASK_TYPES)
+    treatment = TREATED.get(task_type)
+    present = {name for listed in world.contents.values() for name in listed}
+    able = present & house.traits["pickupable"] & house.traits[treatment.trait if treatment else "pickupable"]
+    numbers = Counter(house.kinds[name] for name in able)
+    things = sorted(kind for kind, number in numbers.items() if number >= (2 if task_type == TWO else 1))
+    furniture = {house.kinds[name] for name in house.receptacles}
+    if not things or (treatment and f"{treatment.appliance}Type" not in furniture):
+        return None
+    thing = rng.choice(things)
+    if task_type == LIGHT:
+        targets = sorted({house.kinds[name] for name in present & house.traits["toggleable"]} & LAMPS)
+    else:
+        targets = sorted(kind for kind in furniture if (kind, thing) in house.fits)
+    if not targets:
+        return None
+    return TaskSpec(task_type, thing.removesuffix("Type"), rng.choice(targets).removesuffix("Type"))

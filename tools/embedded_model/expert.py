@@ -1,8 +1,7 @@
 """A rule-based expert for household games, to teach the embedded model.
 
-It decides from the memory alone, as an agent must: no look at the game's state.
-What it knows beforehand is a prior, counted over the training games: how many
-objects of a type one receptacle of a type holds. It looks where that number,
+It decides from the memory alone, as an agent must, without access to the game's state. Beyond that it has a prior,
+counted over the training games: how many objects of a type a receptacle of a type holds. It searches where that number,
 divided by the steps it takes to look, is highest.
 """
 
@@ -15,26 +14,20 @@ from dataclasses import dataclass
 from constrained.environments.household.memory import Memory
 from constrained.environments.household.observations import kind_of
 
-# Usually closed: two steps to look into instead of one.
 OPENABLE = {"cabinet", "drawer", "fridge", "microwave", "safe", "box", "laundryhamper"}
+"""Usually closed: looking into one takes two steps instead of one."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """One decision: why, and what."""
+    """One decision: the reason and the action."""
 
     thought: str
     action: str
 
 
 class Prior:
-    """Where objects tend to be: objects of a type per receptacle of a type.
-
-    Parameters
-    ----------
-    rooms : iterable of mapping
-        For each game, its receptacles and the objects in each at the start.
-    """
+    """Objects of a type per receptacle of a type, counted over rooms: receptacle -> the objects in it at the start."""
 
     def __init__(self, rooms: Iterable[Mapping[str, Iterable[str]]] = ()):
         self.objects: Counter[tuple[str, str]] = Counter()
@@ -42,19 +35,19 @@ class Prior:
         for room in rooms:
             present = {kind_of(name) for listed in room.values() for name in listed}
             for receptacle, listed in room.items():
-                place = kind_of(receptacle)
+                target = kind_of(receptacle)
                 # Only rooms that have the object say where it is kept.
-                self.receptacles.update((kind, place) for kind in present)
-                self.objects.update({(kind_of(name), place) for name in listed})
+                self.receptacles.update((kind, target) for kind in present)
+                self.objects.update({(kind_of(name), target) for name in listed})
 
     def __call__(self, kind: str, receptacle: str) -> float:
-        """Chance that a receptacle holds an object of a type (add-one, weak)."""
+        """Probability that a receptacle holds an object of a type, weakly smoothed."""
         pair = kind, kind_of(receptacle)
         return (self.objects[pair] + 0.02) / (self.receptacles[pair] + 1.0)
 
 
 def decide(memory: Memory, prior: Prior) -> Move:
-    """The expert's next action for what the memory says, with its reason."""
+    """The expert's next action for a memory, with its reason."""
     spec = memory.spec
     if memory.held and kind_of(memory.held) != spec.object_kind:
         return _return_held(memory)
@@ -68,7 +61,7 @@ def decide(memory: Memory, prior: Prior) -> Move:
 
 
 def _reach(memory: Memory, receptacle: str, thought: str) -> Move | None:
-    """The action that brings an open receptacle in reach; None when it is."""
+    """The action that brings an open receptacle within reach; None if it is."""
     if receptacle not in memory.here():
         return Move(f"{thought} I go to {receptacle}.", f"go to {receptacle}")
     if memory.closed.get(receptacle):
@@ -107,7 +100,7 @@ def _search(memory: Memory, prior: Prior, kind: str) -> Move:
 
 
 def _again(memory: Memory, kind: str) -> Move:
-    """Everything was looked into: walk on, as objects may have been moved."""
+    """Everything was searched: walk on, as objects may have been moved."""
     others = [name for name in memory.receptacles if name not in memory.here()]
     following = [name for name in others if name > (memory.standing_at or "")] or others
     return Move(f"I need a {kind}. I look again.", f"go to {following[0]}" if following else "look")

@@ -1,8 +1,8 @@
-"""Put what self-learning learned into the embedded model for good: a round's adapter merged into the weights.
+"""Merge the adapter that self-learning made into the weights of the embedded model.
 
-    python -m tools.embedded_model.merge_adapter runs/self-learning --out models/learned --command "constrained train ..."
+    python -m tools.embedded_model.merge_adapter runs/self-learning --out models/learned --command "constrained train …"
 
-The card beside the weights tells the rounds, and the command that ran them.
+The card beside the weights reports the rounds, and the command that ran them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from constrained.agents.suite_runner import weights_digest
 from constrained.environments.data import read_json
 from constrained.errors import ConstrainedError, DataError
-from constrained.models import LoadedModel, load
+from constrained.models import load
 from constrained.models.adapters import add_adapter, read_adapter
 from constrained.models.load import EMBEDDED
 from constrained.training.self_learning import best
@@ -23,35 +23,15 @@ from tools.embedded_model.card import with_self_learning
 from tools.embedded_model.train import save_model
 
 
-def merged(base: LoadedModel, adapter: Path) -> LoadedModel:
-    """The model with the adapter in its weights.
-
-    Parameters
-    ----------
-    base : LoadedModel
-        Its weights are changed: load it for this alone, in float32.
-    adapter : Path
-        Folder of a PEFT adapter.
-
-    Raises
-    ------
-    ModelError
-        The adapter can't be loaded, or doesn't fit.
-    """
-    what = f"adapter {adapter}"
-    base.model = add_adapter(base, *read_adapter(adapter, what), what).merge_and_unload().eval()
-    return base
-
-
 def merge_into_model(run: Path, number: int | None, base: Path, out: Path, command: str) -> int:
-    """Write the model of a run's round, with its card, as a model that needs no adapter.
+    """Write the model of a round as a model that needs no adapter, with its card.
 
     Parameters
     ----------
     run : Path
         Folder of a run (see `constrained.training.self_learning`).
     number : int or None
-        Of the round; None: the best on the first test suite.
+        The round; None: the best on the first test suite.
     base : Path
         Folder of the model that the run began with.
     out : Path
@@ -75,19 +55,21 @@ def merge_into_model(run: Path, number: int | None, base: Path, out: Path, comma
         number = best(suite, reports)
     if not 0 < number < len(reports):
         raise ConstrainedError(
-            f"round {number} of {run} has no adapter", f"rounds 1 to {len(reports) - 1} have; of round 0 nothing is new"
+            f"round {number} of {run} has no adapter", f"rounds 1 to {len(reports) - 1} have; round 0 is the base"
         )
     loaded = load(base, device="cpu", dtype="float32")
     if weights_digest(loaded) != head["models"]["policy"]["digest"]:
         hint = "name the model that the run began with; was this adapter, or another, merged into it already?"
         raise DataError(f"{run} began with other weights than those of {base}", hint)
     card = (base / "README.md").read_text(encoding="utf-8")
-    learned = merged(loaded, run / f"round-{number}" / "adapter")
-    save_model(learned.model, learned.tokenizer, out)
-    runs = reports[1]["synthesis"]["tasks"]
+    folder = run / f"round-{number}" / "adapter"
+    what = f"adapter {folder}"
+    merged = add_adapter(loaded, *read_adapter(folder, what), what).merge_and_unload().eval()
+    save_model(merged, loaded.tokenizer, out)
+    runs, schedule = reports[1]["synthesis"]["tasks"], head["schedule"]
     facts = {
         "number": number, "suite": suite, "train": head["train"]["name"], "seed": head["synthesis"]["seed"],
-        "rule": head["schedule"]["rule"], "runs": runs, "tasks": runs // head["schedule"]["samples"], "command": command,
+        "rule": schedule["rule"], "runs": runs, "tasks": runs // schedule["samples"], "command": command,
     }  # fmt: skip
     (out / "README.md").write_text(with_self_learning(card, facts, reports[: number + 1]), encoding="utf-8")
     return number

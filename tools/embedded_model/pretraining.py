@@ -1,30 +1,42 @@
-"""The training loop of the embedded model: stops and goes on without a trace.
+"""The training loop of the embedded model, with its batches.
 
-Started again from its checkpoint, a run gives the very weights it would have
-given unbroken: the order of the batches hangs on the seed alone, and there is
-no dropout.
+A run resumed from its checkpoint ends with exactly the weights of an unbroken one: the order of the batches depends on
+the seed alone and can be entered anywhere, and there is no dropout. A batch holds examples of similar length, so there
+is little padding.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import sys
+import random
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from torch.nn import functional as F
+from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from constrained.errors import DataError
-from tools.embedded_model.batching import IGNORED, Batch, Position, batches
+from constrained.training.encoding import IGNORED
+from tools.embedded_model.examples import Example
+
+POOL = 2048
+"""Examples that are encoded and sorted by length together."""
+LONGEST = 512
+"""Tokens; longer examples (late steps with a long path) are left out."""
+FORMATS = {"act": 0.20, "react": 0.50, "knowagent": 0.30}
+"""Step format -> its share of the examples."""
+SECONDS_BETWEEN = 120
+"""Between two checkpoints."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes and schedule; everything that decides the weights, with the examples.
+    """Sizes and schedule: together with the examples they determine the weights.
 
     Attributes
     ----------
@@ -49,8 +61,77 @@ class Recipe:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Token ids and labels, both ``[examples, tokens]`` int64; labels are `IGNORED` outside answers."""
+
+    ids: torch.Tensor
+    labels: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Position:
+    """A position in the endless order of batches: the next batch of a pool of an epoch."""
+
+    epoch: int = 0
+    pool: int = 0
+    batch: int = 0
+
+
+def encode(tokenizer, texts: Sequence[tuple[str, str, str]]) -> list[tuple[list[int], int]]:
+    """The token ids of each example with its end token, and where its answer begins."""
+    pieces = tokenizer([piece for parts in texts for piece in parts], add_special_tokens=False)
+    pieces = pieces["input_ids"] if pieces else []
+    end = tokenizer.eos_token_id
+    return [(pieces[i] + pieces[i + 1] + pieces[i + 2] + [end], len(pieces[i])) for i in range(0, len(pieces), 3)]
+
+
+def pad(rows: Sequence[tuple[list[int], int]], filler: int) -> Batch:
+    """Make one batch, padded on the right: causal attention never reads the padding."""
+    width = max(len(ids) for ids, _ in rows)
+    ids = torch.full((len(rows), width), filler)
+    labels = torch.full((len(rows), width), IGNORED)
+    for row, (tokens, start) in enumerate(rows):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        labels[row, start : len(tokens)] = torch.tensor(tokens[start:])
+    return Batch(ids, labels)
+
+
+def batches(
+    examples: Sequence[Example], tokenizer, *, tokens: int, seed: int, position: Position | None = None
+) -> Iterator[tuple[Batch, Position]]:
+    """Endless batches of at most `tokens` tokens, each with the position after it."""
+    position = position or Position()
+    while True:
+        rng = random.Random(f"batches {seed} {position.epoch}")
+        order = list(range(len(examples)))
+        rng.shuffle(order)
+        formats = rng.choices(list(FORMATS), weights=list(FORMATS.values()), k=len(order))
+        for pool in range(position.pool, -(-len(order) // POOL)):
+            span = range(pool * POOL, min(len(order), (pool + 1) * POOL))
+            rows = encode(tokenizer, [examples[order[i]].texts(formats[i]) for i in span])
+            cuts = _split(sorted((r for r in rows if len(r[0]) <= LONGEST), key=lambda r: len(r[0])), tokens)
+            random.Random(f"pool {seed} {position.epoch} {pool}").shuffle(cuts)
+            for number in range(position.batch, len(cuts)):
+                position = Position(position.epoch, pool, number + 1)
+                yield pad(cuts[number], tokenizer.pad_token_id), position
+            position = Position(position.epoch, pool + 1, 0)
+        position = Position(position.epoch + 1, 0, 0)
+
+
+def _split(rows: list, tokens: int) -> list[list]:
+    """Split rows, sorted by length, into batches of at most `tokens` tokens with padding."""
+    cuts: list[list] = []
+    for row in rows:
+        if cuts and (len(cuts[-1]) + 1) * len(row[0]) <= tokens:
+            cuts[-1].append(row)
+        else:
+            cuts.append([row])
+    return cuts
+
+
 def make_model(recipe: Recipe, tokenizer, context: int = 1024) -> LlamaForCausalLM:
-    """A Llama with tied embeddings that reads `context` tokens, its weights drawn from the recipe's seed."""
+    """A Llama with tied embeddings and a context of `context` tokens, initialised from the recipe's seed."""
     torch.manual_seed(recipe.seed)
     return LlamaForCausalLM(
         LlamaConfig(
@@ -70,7 +151,7 @@ def make_model(recipe: Recipe, tokenizer, context: int = 1024) -> LlamaForCausal
 
 
 def answer_loss(model: LlamaForCausalLM, batch: Batch) -> torch.Tensor:
-    """Mean cross-entropy of the answers' tokens; logits are made for no others."""
+    """Mean cross-entropy of the answers' tokens; logits are computed for no others."""
     hidden = model.model(input_ids=batch.ids, use_cache=False).last_hidden_state
     labels = batch.labels[:, 1:]  # [B, T-1]: position t predicts token t+1
     wanted = labels != IGNORED
@@ -78,7 +159,7 @@ def answer_loss(model: LlamaForCausalLM, batch: Batch) -> torch.Tensor:
 
 
 def rate_at(progress: float, recipe: Recipe) -> float:
-    """Learning rate after a share of the run: linear warm-up, then half a cosine."""
+    """The learning rate after a share of the run: linear warm-up, then half a cosine."""
     if progress < recipe.warmup:
         return recipe.rate * progress / recipe.warmup
     rest = (progress - recipe.warmup) / (1 - recipe.warmup)
@@ -86,7 +167,7 @@ def rate_at(progress: float, recipe: Recipe) -> float:
 
 
 class Run:
-    """A training run that can be stopped and gone on with.
+    """A training run that can be interrupted and resumed.
 
     Parameters
     ----------
@@ -94,7 +175,7 @@ class Run:
     tokenizer : PreTrainedTokenizerFast
     recipe : Recipe
     checkpoint : Path or None
-        File to keep the state in; read first where it exists.
+        File for the state; read first if it exists.
     """
 
     def __init__(self, examples, tokenizer, recipe: Recipe, checkpoint: Path | None = None):
@@ -114,64 +195,53 @@ class Run:
         self.seconds = 0.0
         self.losses: list[float] = []
         if checkpoint and checkpoint.exists():
-            self._load()
+            self._load(checkpoint)
 
-    def go_on(self, *, steps: int | None = None, minutes: float | None = None, bf16: bool = False, show=None) -> None:
-        """Train to the end of the recipe, or for a number of steps.
+    def train(
+        self, *, steps: int | None = None, bf16: bool = False, on_step: Callable[[Run], None] | None = None
+    ) -> None:
+        """Train to the end of the recipe, or for at most `steps` more steps.
 
-        Parameters
-        ----------
-        steps : int, optional
-            Stop after so many more steps (the schedule stays the recipe's).
-        minutes : float, optional
-            End the whole run, schedule included, after so much training time;
-            how far it gets then depends on the machine.
-        bf16 : bool
-            Multiply in bfloat16; weights and optimiser stay float32.
-        show : callable, optional
-            Called with this run after each step.
+        With `bf16`, products are computed in bfloat16; weights and optimiser stay float32.
         """
-        order = batches(
-            self.examples,
-            self.tokenizer,
-            tokens=self.recipe.batch,
-            seed=self.recipe.seed,
-            position=self.position,
-        )
+        recipe = self.recipe
+        order = batches(self.examples, self.tokenizer, tokens=recipe.batch, seed=recipe.seed, position=self.position)
         self.model.train()
         saved = time.monotonic()
         last = self.steps + steps if steps is not None else None
-        while self.progress(minutes) < 1 and self.steps != last:
-            started = time.monotonic()
-            batch, position = next(order)
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate_at(self.progress(minutes), self.recipe)
-            with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-                loss = answer_loss(self.model, batch)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-            self.optimizer.step()
-            self.optimizer.zero_grad(set_to_none=True)
-            self.steps += 1
-            self.tokens += batch.ids.numel()
-            self.position = position
-            self.losses.append(loss.item())
-            self.seconds += time.monotonic() - started
-            if self.checkpoint and time.monotonic() - saved > 120:
-                self.save()
-                saved = time.monotonic()
-            if show:
-                show(self)
+        with tqdm(total=recipe.tokens, initial=self.tokens, unit="token", unit_scale=True, disable=None) as bar:
+            while self.tokens < recipe.tokens and self.steps != last:
+                started = time.monotonic()
+                batch, self.position = next(order)
+                for group in self.optimizer.param_groups:
+                    group["lr"] = rate_at(self.tokens / recipe.tokens, recipe)
+                with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+                    loss = answer_loss(self.model, batch)
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+                self.optimizer.step()
+                self.optimizer.zero_grad(set_to_none=True)
+                self.steps += 1
+                self.tokens += batch.ids.numel()
+                self.losses.append(loss.item())
+                self.seconds += time.monotonic() - started
+                if self.checkpoint and time.monotonic() - saved > SECONDS_BETWEEN:
+                    self.save()
+                    saved = time.monotonic()
+                bar.set_postfix_str(f"loss {self.mean_loss():.4f}", refresh=False)
+                bar.update(batch.ids.numel())
+                if on_step:
+                    on_step(self)
         if self.checkpoint:
             self.save()
 
-    def progress(self, minutes: float | None = None) -> float:
-        """Share of the run that is done, by tokens or by time, whichever is more."""
-        spent = self.seconds / (60 * minutes) if minutes else 0.0
-        return max(self.tokens / self.recipe.tokens, spent)
+    def mean_loss(self) -> float:
+        """Mean loss of the last hundred steps, in nats a token."""
+        return sum(self.losses[-100:]) / len(self.losses[-100:])
 
     def save(self) -> None:
-        """Write the checkpoint whole or not at all."""
+        """Write the checkpoint, completely or not at all."""
+        assert self.checkpoint is not None
         state = {
             "recipe": asdict(self.recipe),
             "model": self.model.state_dict(),
@@ -186,11 +256,11 @@ class Run:
         torch.save(state, partial)
         os.replace(partial, self.checkpoint)
 
-    def _load(self) -> None:
-        state = torch.load(self.checkpoint, weights_only=True)
+    def _load(self, checkpoint: Path) -> None:
+        state = torch.load(checkpoint, weights_only=True)
         if state["recipe"] != asdict(self.recipe):
             raise DataError(
-                f"the checkpoint {self.checkpoint} is of another recipe",
+                f"the checkpoint {checkpoint} is of another recipe",
                 hint="delete it to start anew, or repeat the arguments it was made with",
             )
         self.model.load_state_dict(state["model"])
@@ -198,21 +268,3 @@ class Run:
         self.position = Position(**state["position"])
         self.steps, self.tokens = state["steps"], state["tokens"]
         self.seconds, self.losses = state["seconds"], state["losses"]
-
-
-def show_progress(run: Run, minutes: float | None = None, every: int = 20) -> None:
-    """A line with the loss, the rate and the time left."""
-    if run.steps % every:
-        return
-    done = run.progress(minutes)
-    left = run.seconds / max(done, 1e-9) * (1 - done)
-    loss = sum(run.losses[-100:]) / len(run.losses[-100:])
-    ending = "\r" if sys.stderr.isatty() else "\n"
-    if sys.stderr.isatty() or run.steps % (5 * every) == 0:
-        print(
-            f"{done:6.1%}  step {run.steps}  loss {loss:.4f}  "
-            f"{run.tokens / run.seconds:,.0f} tokens/s  {left / 60:.1f} min left ",
-            end=ending,
-            file=sys.stderr,
-            flush=True,
-        )

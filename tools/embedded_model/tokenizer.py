@@ -1,7 +1,6 @@
-"""A byte-level BPE of our own for the models that are trained from nothing.
+"""A byte-level BPE tokenizer for models that are trained from scratch.
 
-Small enough that its embedding costs next to nothing, and complete: every byte
-is an entry, so any text can be written and none is unknown.
+Its embedding is small, and every byte is an entry, so any text can be written.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ END = "<|end|>"
 def train_tokenizer(
     texts: Iterable[str], entries: int = 1024, *, digits: bool = False, context: int = 1024
 ) -> PreTrainedTokenizerFast:
-    """Learn a byte-pair encoding (Sennrich et al., 2016) over bytes.
+    """Train a byte-pair encoding (Sennrich et al., 2016) over bytes.
 
     Parameters
     ----------
     texts : iterable of str
-        What the model will read and write.
+        Samples of what the model reads and writes.
     entries : int
-        Size of the vocabulary, the 256 bytes and the end token included.
+        Size of the vocabulary, including the 256 bytes and the end token.
     digits : bool
-        Make each digit a token, so that numbers never read can be copied.
+        Make each digit a token, so that unseen numbers can be copied.
     context : int
-        Tokens that the model it is for can read.
+        The model's context, in tokens.
 
     Returns
     -------
@@ -36,8 +35,7 @@ def train_tokenizer(
         End-of-sequence and padding are both ``<|end|>``, entry 0.
     """
     tokenizer = Tokenizer(models.BPE())
-    # GPT-2's split keeps a number whole and apart from its noun, so that
-    # "desk 1" and "desk 10" differ in one token.
+    # GPT-2's split separates numbers from words, so that "desk 1" and "desk 10" differ in one token.
     split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(True), split]) if digits else split
     tokenizer.decoder = decoders.ByteLevel()

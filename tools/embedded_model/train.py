@@ -1,11 +1,10 @@
-"""Teach the embedded model: a small Llama that learns household games from an expert.
+"""Train the embedded model: a small Llama that learns household games from an expert.
 
     python -m tools.embedded_model.train
 
-Self-learning goes on from there, and `tools.embedded_model.merge_adapter` puts what it learned into the weights: ``make
-embedded`` is all three. The games are ALFWorld's training games, or our own where the data is absent.
-The run keeps a checkpoint in ``--work`` and, started again with the same
-arguments, goes on where it was stopped.
+Self-learning continues from there, and `tools.embedded_model.merge_adapter` merges what it learned into the weights:
+``make embedded`` does all three. The games are ALFWorld's training games, or our own where the data is missing. An
+interrupted run, started again with the same arguments, resumes from its checkpoint in ``--work``.
 """
 
 from __future__ import annotations
@@ -27,38 +26,39 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
+from constrained.agents.episode import Settings
+from constrained.agents.suite_runner import play
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game
-from constrained.environments.household.suites import HELD_OUT
+from constrained.environments.household.suites import HELD_OUT, task_of
 from constrained.errors import DataError
-from tools.embedded_model.batching import FORMATS, POOL
+from constrained.knowledge import ActionKnowledge
+from constrained.models import LoadedModel
 from tools.embedded_model.card import model_card
-from tools.embedded_model.evaluate import play_games
-from tools.embedded_model.examples import Example, plays
-from tools.embedded_model.expert import Prior
-from tools.embedded_model.pretraining import Recipe, Run, show_progress
+from tools.embedded_model.examples import INFORMED, OTHER_TASK, OWN_TASK, STEP_LIMIT, Example, make_examples
+from tools.embedded_model.pretraining import FORMATS, POOL, Recipe, Run
 from tools.embedded_model.tokenizer import train_tokenizer
 
 OUT = Path("build/embedded/taught")
-LARGEST = 10_000_000  # bytes of weights that may ship in the repository
-OWN_TASK = (0.0, 0.1, 0.2, 0.35)  # noise: one play of each game for each
-OTHER_TASK = (0.1, 0.2)  # noise: one play of a new task in the same room for each
-INFORMED = (0.1,)  # noise: one play of a new task for each, begun with what an exploration found
-FIRST_SEED = 1_000_000_000  # of the games made to train on, far from those that benchmarks make
+MAX_BYTES = 10_000_000
+"""Size of weights that may ship in the repository."""
+FIRST_SEED = 1_000_000_000
+"""Of the games made to train on, far from the seeds of benchmarks."""
+PLAY_BATCH = 32
+"""Held-out games played side by side."""
 
 
 def training_games(data: str | None, made: int, seed: int) -> tuple[list[Game], str]:
-    """ALFWorld's training games, if they are there, with games of our own; and what they are.
+    """ALFWorld's training games, if available, and games of our own; with a description.
 
     Parameters
     ----------
     data : str or None
-        Data folder, which must then hold the games; by default
-        ``CONSTRAINED_DATA`` or the usual place.
+        Data folder, which must then hold the games; by default ``CONSTRAINED_DATA`` or the usual location.
     made : int
-        Games to make, in rooms laid out otherwise than ALFWorld's.
+        Games to make, in rooms of another layout than ALFWorld's.
     seed : int
-        Seed of the games that are made.
+        Of the games that are made.
     """
     if data:
         os.environ["CONSTRAINED_DATA"] = data
@@ -72,22 +72,8 @@ def training_games(data: str | None, made: int, seed: int) -> tuple[list[Game], 
     return [*load_games("train"), *own], f"ALFWorld 2.1.1, training games, and {made} games made from a seed"
 
 
-def make_examples(
-    games: Sequence[Game],
-    seed: int,
-    *,
-    own: Sequence[float] = OWN_TASK,
-    other: Sequence[float] = OTHER_TASK,
-    informed: Sequence[float] = INFORMED,
-) -> tuple[list[Example], Prior]:
-    """Let the expert play the games, as often as `plays` says; its prior comes from the same games."""
-    prior = Prior(game.world.contents for game in games)
-    told = plays(games, prior, own=own, other=other, informed=informed, seed=seed)
-    return list(told), prior
-
-
 def make_tokenizer(examples: Sequence[Example], entries: int, seed: int):
-    """A tokenizer learnt on some of the examples, in all three formats."""
+    """Train a tokenizer on some of the examples, in all three formats."""
     some = random.Random(seed).sample(examples, min(len(examples), 20_000))
     formats = list(FORMATS)
     return train_tokenizer(
@@ -96,7 +82,7 @@ def make_tokenizer(examples: Sequence[Example], entries: int, seed: int):
 
 
 def save_model(model, tokenizer, folder: Path) -> dict:
-    """Write weights (float32 where they fit, else bfloat16), configuration and tokenizer.
+    """Write weights (float32 if they are small enough, else bfloat16), configuration and tokenizer.
 
     Returns
     -------
@@ -104,10 +90,10 @@ def save_model(model, tokenizer, folder: Path) -> dict:
         ``dtype`` and ``size`` in bytes of the weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    fits = sum(p.numel() for p in model.parameters()) * 4 < LARGEST * 0.99
+    fits = sum(p.numel() for p in model.parameters()) * 4 < MAX_BYTES * 0.99
     kept = model if fits else copy.deepcopy(model).to(torch.bfloat16)
     kept.generation_config.max_new_tokens = 96
-    kept.config.household_memory = True  # so that `load` knows what it reads, wherever it lies
+    kept.config.household_memory = True  # tells `load` that it reads a household memory
     kept.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     weights = folder / "model.safetensors"
@@ -118,9 +104,30 @@ def save_model(model, tokenizer, folder: Path) -> dict:
     for name in ("is_local", "local_files_only"):  # how it was loaded here
         settings.pop(name, None)
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    return {"dtype": "float32" if fits else "bfloat16", "size": weights.stat().st_size}
+
+
+def play_games(
+    model, tokenizer, games: Sequence[Game], *, step_format: str, masks: bool, limit: int = STEP_LIMIT
+) -> dict[str, float]:
+    """Play every game greedily, to its end or for `limit` steps.
+
+    Returns
+    -------
+    dict of str to float
+        Games, success, mean steps of the games won, and the share of actions without effect.
+    """
+    loaded = LoadedModel(model.eval(), tokenizer, "in training", model.device, is_embedded=True)
+    settings = Settings(step_format, step_format, masks, limit)
+    tasks = [task_of(game) for game in games]
+    lines = play(tasks, ActionKnowledge.from_lark("household"), {"policy": loaded}, settings, batch=PLAY_BATCH)
+    ends = [line["end"] for line in lines if "end" in line]
+    won = [end for end in ends if end["success"]]
     return {
-        "dtype": "float32" if fits else "bfloat16",
-        "size": weights.stat().st_size,
+        "games": len(ends),
+        "success": len(won) / len(ends),
+        "steps": sum(end["steps"] for end in won) / max(len(won), 1),
+        "no effect": sum(end["no effect"] for end in ends) / max(sum(end["actions"] for end in ends), 1),
     }
 
 
@@ -130,9 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", help="data folder (default: CONSTRAINED_DATA or ../shared/data)")
     parser.add_argument("--out", type=Path, default=OUT, help="folder for the finished model")
     parser.add_argument("--work", type=Path, default=Path("build/embedded/work"), help="folder for the checkpoint")
-    parser.add_argument("--minutes", type=float, help="end the whole run after so much training time")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--made", type=int, default=800, help="games to make beside ALFWorld's")
+    parser.add_argument("--made", type=int, default=800, help="games to make besides ALFWorld's")
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
     parser.add_argument("--no-play", action="store_true", help="don't play the held-out games at the end")
     for part in fields(Recipe):
@@ -145,21 +151,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     games, source = training_games(options.data, options.made, recipe.seed)
     held_out = games[::HELD_OUT]
     games = [game for i, game in enumerate(games) if i % HELD_OUT]
-    examples, _ = make_examples(games, recipe.seed)
+    examples = make_examples(games, recipe.seed)
     tokenizer = make_tokenizer(examples, recipe.entries, recipe.seed)
-    print(
-        f"{len(games)} games, {len(examples)} examples, {len(tokenizer)} entries "
-        f"in {time.monotonic() - began:.0f} s", file=sys.stderr,
-    )  # fmt: skip
+    counts = f"{len(games)} games, {len(examples)} examples, {len(tokenizer)} entries"
+    print(f"{counts} in {time.monotonic() - began:.0f} s", file=sys.stderr)
     facts = {"source": source, "games": len(games), "held_out": len(held_out)}
     del games  # three gigabytes
     options.work.mkdir(parents=True, exist_ok=True)
     run = Run(examples, tokenizer, recipe, options.work / "checkpoint.pt")
-    run.go_on(
-        minutes=options.minutes,
-        bf16=options.precision == "bf16",
-        show=lambda run: show_progress(run, options.minutes),
-    )
+    run.train(bf16=options.precision == "bf16")
     run.model.eval()
     facts |= asdict(recipe) | {
         "examples": len(examples),
@@ -175,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "passes": run.position.epoch + run.position.pool * POOL / len(examples),
         "minutes": run.seconds / 60,
         "threads": options.threads,
-        "loss": sum(run.losses[-100:]) / len(run.losses[-100:]),
+        "loss": run.mean_loss(),
         "command": command(parser, options),
     }
     facts |= save_model(run.model, tokenizer, options.out)
@@ -183,6 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if splits and source.startswith("ALFWorld"):
         splits["ALFWorld's seen validation games:"] = list(load_games("valid_seen"))
     tables: dict[str, dict] = {title: {} for title in splits}
+    card = options.out / "README.md"
+    card.write_text(model_card(facts, tables), encoding="utf-8")
     for title, played in splits.items():
         for step_format in FORMATS:
             for masks in (True, False):
@@ -190,8 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 name = f"{step_format}, {'masked' if masks else 'free'}"
                 tables[title][name] = result
                 print(title, name, result, file=sys.stderr, flush=True)
-                (options.out / "README.md").write_text(model_card(facts, tables), encoding="utf-8")
-    (options.out / "README.md").write_text(model_card(facts, tables), encoding="utf-8")
+                card.write_text(model_card(facts, tables), encoding="utf-8")
     print(f"{options.out} is written; {run.seconds / 60:.1f} minutes of training", file=sys.stderr)
 
 

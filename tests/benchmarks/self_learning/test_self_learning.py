@@ -158,10 +158,10 @@ def test_a_small_start_goes_on_where_it_was_stopped_and_reads_a_memory(tmp_path)
             run.save()
             raise Killed
 
-    whole = make_small_start(tmp_path / "whole", recipe=recipe, games=games, show=None)
+    whole = make_small_start(tmp_path / "whole", recipe=recipe, games=games)
     with pytest.raises(Killed):
-        make_small_start(tmp_path / "broken", recipe=recipe, games=games, show=killed)
-    broken = make_small_start(tmp_path / "broken", recipe=recipe, games=games, show=None)
+        make_small_start(tmp_path / "broken", recipe=recipe, games=games, on_step=killed)
+    broken = make_small_start(tmp_path / "broken", recipe=recipe, games=games)
     assert (broken / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     assert json.loads((whole / RECORD).read_text())["games"] == 3 and not (whole / "checkpoint.pt").exists()
     assert load(whole, device="cpu").is_embedded

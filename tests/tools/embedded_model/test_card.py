@@ -53,8 +53,8 @@ def test_card_tells_the_rounds_once_however_often_they_are_written():
         {"round": 1, "test": {"some/games": test}, "kept": 1234, "merged": 1300, "texts": 9000},
     ]
     facts = {
-        "number": 1, "runs": 4000, "tasks": 2000, "train": "other/games", "rule": "paper", "suite": "some/games", "seed": 7,
-        "command": "constrained train",
+        "number": 1, "runs": 4000, "tasks": 2000, "train": "other/games", "rule": "paper", "suite": "some/games",
+        "seed": 7, "command": "constrained train",
     }  # fmt: skip
     card = model_card(FACTS, {})
     once = with_self_learning(card, facts, rounds)

@@ -10,9 +10,10 @@ from peft import LoraConfig, get_peft_model
 from constrained.agents.suite_runner import weights_digest
 from constrained.environments.household import make_game
 from constrained.models import load, load_adapters
+from tools.embedded_model.examples import make_examples
 from tools.embedded_model.merge_adapter import main
 from tools.embedded_model.pretraining import Recipe, make_model
-from tools.embedded_model.train import make_examples, make_tokenizer, save_model
+from tools.embedded_model.train import make_tokenizer, save_model
 
 TINY = Recipe(hidden=32, layers=1, heads=2, inner=64, entries=400)
 
@@ -20,7 +21,7 @@ TINY = Recipe(hidden=32, layers=1, heads=2, inner=64, entries=400)
 @pytest.fixture
 def base(tmp_path):
     """A model of the embedded model's kind, with a card."""
-    examples, _ = make_examples([make_game(seed=1)], seed=0, other=(), informed=())
+    examples = make_examples([make_game(seed=1)], seed=0, other=(), informed=())
     tokenizer = make_tokenizer(examples, TINY.entries, seed=0)
     save_model(make_model(TINY, tokenizer), tokenizer, tmp_path / "base")
     (tmp_path / "base" / "README.md").write_text("# A model\n")
@@ -48,7 +49,7 @@ def run(base, tmp_path):
     return folder
 
 
-def adopt(run, base, out, *more: str) -> int:
+def merge(run, base, out, *more: str) -> int:
     return main([str(run), "--base", str(base), "--out", str(out), "--command", "constrained train x", *more])
 
 
@@ -58,7 +59,7 @@ def logits(loaded) -> torch.Tensor:
 
 
 def test_the_best_rounds_weights_alone_are_what_base_and_adapter_were(run, base, tmp_path):
-    assert adopt(run, base, tmp_path / "new") == 0
+    assert merge(run, base, tmp_path / "new") == 0
     adapted = load_adapters(base, {"learned": run / "round-1" / "adapter"}, device="cpu")["learned"]
     merged = load(tmp_path / "new", device="cpu")
     torch.testing.assert_close(logits(merged), logits(adapted), atol=1e-5, rtol=1e-5)
@@ -74,20 +75,20 @@ def test_the_best_rounds_weights_alone_are_what_base_and_adapter_were(run, base,
 
 
 def test_another_round_can_be_named(run, base, tmp_path):
-    assert adopt(run, base, tmp_path / "new", "--round", "2") == 0
+    assert merge(run, base, tmp_path / "new", "--round", "2") == 0
     adapted = load_adapters(base, {"learned": run / "round-2" / "adapter"}, device="cpu")["learned"]
     torch.testing.assert_close(logits(load(tmp_path / "new", device="cpu")), logits(adapted), atol=1e-5, rtol=1e-5)
 
 
 def test_what_was_merged_already_is_not_merged_again(run, base, tmp_path, capsys):
-    assert adopt(run, base, base) == 0  # in place
+    assert merge(run, base, base) == 0  # in place
     before = (base / "model.safetensors").read_bytes()
-    assert adopt(run, base, base) == 1
+    assert merge(run, base, base) == 1
     assert "began with other weights" in capsys.readouterr().err
     assert (base / "model.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize("number", ["0", "3"])
 def test_a_round_without_an_adapter_is_an_error(run, base, tmp_path, capsys, number):
-    assert adopt(run, base, tmp_path / "new", "--round", number) == 1
+    assert merge(run, base, tmp_path / "new", "--round", number) == 1
     assert "rounds 1 to 2 have" in capsys.readouterr().err and not (tmp_path / "new").exists()

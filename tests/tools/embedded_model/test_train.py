@@ -10,12 +10,10 @@ from constrained.agents.step_formats import step_prompt
 from constrained.environments.household import Game, HouseholdEnv, make_game
 from constrained.errors import DataError
 from tools.embedded_model import train
-from tools.embedded_model.batching import IGNORED, batches, encode, pad
-from tools.embedded_model.evaluate import play_games
-from tools.embedded_model.examples import Example, play
+from tools.embedded_model.examples import Example, make_examples, play
 from tools.embedded_model.expert import Prior
-from tools.embedded_model.pretraining import Recipe, Run, answer_loss, make_model
-from tools.embedded_model.train import main, make_examples, make_tokenizer, save_model, training_games
+from tools.embedded_model.pretraining import IGNORED, Recipe, Run, answer_loss, batches, encode, make_model, pad
+from tools.embedded_model.train import main, make_tokenizer, play_games, save_model, training_games
 
 TINY = Recipe(hidden=32, layers=1, heads=2, inner=64, entries=400, tokens=90_000, batch=1024, rate=5e-3)
 
@@ -27,7 +25,7 @@ def games() -> list[Game]:
 
 @pytest.fixture(scope="module")
 def examples(games) -> list[Example]:
-    return make_examples(games, seed=0)[0]
+    return make_examples(games, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -88,24 +86,24 @@ def test_batches_can_be_entered_anywhere(examples, tokenizer):
 
 def test_training_lowers_the_loss(examples, tokenizer):
     run = Run(examples, tokenizer, TINY)
-    run.go_on()
-    assert run.progress() >= 1
+    run.train()
+    assert run.tokens >= TINY.tokens
     assert sum(run.losses[-5:]) / 5 < 0.6 * sum(run.losses[:3]) / 3
 
 
 def test_resumed_run_equals_an_unbroken_one(examples, tokenizer, tmp_path):
     unbroken = Run(examples, tokenizer, TINY)
-    unbroken.go_on(steps=8)
-    Run(examples, tokenizer, TINY, tmp_path / "run.pt").go_on(steps=3)
+    unbroken.train(steps=8)
+    Run(examples, tokenizer, TINY, tmp_path / "run.pt").train(steps=3)
     resumed = Run(examples, tokenizer, TINY, tmp_path / "run.pt")
-    resumed.go_on(steps=5)
+    resumed.train(steps=5)
     assert resumed.losses == unbroken.losses
     for name, weight in unbroken.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name]), name
 
 
 def test_checkpoint_of_another_recipe_is_refused(examples, tokenizer, tmp_path):
-    Run(examples, tokenizer, TINY, tmp_path / "run.pt").go_on(steps=1)
+    Run(examples, tokenizer, TINY, tmp_path / "run.pt").train(steps=1)
     with pytest.raises(DataError, match="another recipe"):
         Run(examples, tokenizer, Recipe(hidden=64, layers=1, heads=2), tmp_path / "run.pt")
 
