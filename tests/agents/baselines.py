@@ -12,8 +12,8 @@ from constrained.environments.question import LocalIndex, QuestionEnv
 from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
+from tests.environments.household.small_house import small_house
 from tests.environments.question.small import QUESTION, SMALL
-from tests.environments.small_house import small_house
 
 _TINY = tiny(context=4096)
 GENERAL = load((_TINY.model, _TINY.tokenizer))

@@ -15,7 +15,7 @@ from constrained.models import load
 from constrained.models.load import EMBEDDED
 from tests.agents.scripted import answer_with
 from tests.decoding.tiny import tiny
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 RANDOM = tiny(context=4096)
 """Random weights: a model that wants anything but a good plan."""

@@ -19,7 +19,7 @@ from constrained.environments.suite import open_suite
 from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 RANDOM = tiny(context=4096)
 MODELS = {"policy": load((RANDOM.model, RANDOM.tokenizer))}

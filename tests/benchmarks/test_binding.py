@@ -6,7 +6,7 @@ import pytest
 from benchmarks import binding
 from constrained import ActionKnowledge, Vocabulary
 from constrained.errors import ConstrainedError
-from tests.environments.science.present import needs_scienceworld
+from tests.environments.scienceworld.present import needs_scienceworld
 
 KNOWLEDGE = ActionKnowledge.from_lark("household")
 BYTES = Vocabulary([*(bytes((b,)) for b in range(256)), b""], [256])

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import original
 from constrained.environments.household import HouseholdEnv
 from constrained.errors import DataError
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 RESULTS = Path(original.__file__).parent / "results" / "original.json"
 MOVES = ["go to shelf 1", "take mug 1 from shelf 1", "fly to shelf 1", lambda: "look"]

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import scienceworld
 from constrained.cli import main
-from tests.environments.science.present import needs_scienceworld
+from tests.environments.scienceworld.present import needs_scienceworld
 
 LAST = Path(scienceworld.__file__).parent / "results" / "scienceworld.json"
 TASK = "find-non-living-thing"

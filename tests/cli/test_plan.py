@@ -7,7 +7,7 @@ import pytest
 from constrained.cli import main
 from constrained.models.load import EMBEDDED
 from tests.decoding.tiny import tiny
-from tests.environments.small_house import GAME_FILE
+from tests.environments.household.small_house import GAME_FILE
 
 TASK = "put a mug in the cabinet"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from constrained import ActionKnowledge
 from constrained.environments.household import HouseholdEnv, load_games, make_game, solve
 from tests.data import shared
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 from tests.knowledge.enumerate import texts
 
 HOUSEHOLD = ActionKnowledge.from_lark("household")

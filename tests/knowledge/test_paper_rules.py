@@ -8,7 +8,7 @@ from constrained.environments.household import HouseholdEnv, make_game, solve
 from constrained.environments.household.task_spec import TASK_TYPES
 from constrained.grammar import shipped_names
 from tests.data import shared
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 GOTO = ("goto", "open", "take", "put")
 PRINTED = {

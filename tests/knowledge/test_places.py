@@ -5,7 +5,7 @@ import pytest
 from constrained import ActionKnowledge, Grammar
 from constrained.environments.household import HouseholdEnv
 from constrained.errors import KnowledgeError
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 from tests.knowledge.enumerate import texts
 
 TIED = """

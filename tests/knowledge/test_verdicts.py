@@ -7,7 +7,7 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.environments.household import HouseholdEnv
 from constrained.errors import GrammarError, KnowledgeError
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 
 @pytest.fixture(scope="module")

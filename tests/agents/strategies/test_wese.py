@@ -20,7 +20,7 @@ from constrained.environments.household import HouseholdEnv, make_game
 from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 RANDOM = tiny(context=4096)
 MODEL = load((RANDOM.model, RANDOM.tokenizer))

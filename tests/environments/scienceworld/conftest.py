@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.environments.science.present import needs_scienceworld
+from tests.environments.scienceworld.present import needs_scienceworld
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ identifiers: cabinet "..._1" is called "cabinet 2".
 """
 
 import json
+import random
 
-from constrained.environments.household import Game
+from constrained.environments.household import Game, HouseholdEnv
 
 PROBLEM = """
 (define (problem small) (:domain alfred)
@@ -73,3 +74,14 @@ GAME_FILE = json.dumps(
 def small_house() -> Game:
     """Return the game."""
     return Game.from_json(GAME_FILE, "small")
+
+
+def wander(env: HouseholdEnv, rng: random.Random, steps: int):
+    """Play admissible commands at random, doing things rather than walking; yield before each."""
+    for _ in range(steps):
+        yield
+        commands = env.admissible()
+        acting = [c for c in commands if not c.startswith(("go to", "examine", "look", "inventory", "close"))]
+        env.step(rng.choice(acting if acting and rng.random() < 0.7 else commands))
+        if env.done:
+            return

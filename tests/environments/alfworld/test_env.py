@@ -26,7 +26,7 @@ from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
 from tests.data import shared
-from tests.environments.test_view import wander
+from tests.environments.household.small_house import wander
 
 ARCHIVE = "alfworld/games_2.1.1_valid_seen.tar.xz"
 engine = pytest.mark.skipif(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.household.memory import Memory
 from tests.data import shared
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 from tools.embedded_model.expert import Prior, decide
 
 GO = [f"go to {name}" for name in ("cabinet 1", "cabinet 2", "fridge 1", "shelf 1", "sinkbasin 1", "table 1")]
@@ -249,3 +249,15 @@ def test_what_the_expert_does_in_alfworld_is_always_of_use(split, every):
     shared(f"alfworld/games_2.1.1_{split}.tar.xz")
     for game in load_games(split, every=every):
         check(HouseholdEnv(game))
+
+
+def test_the_explorer_opens_what_is_closed_here_and_goes_nowhere_twice():
+    found = memory()
+    assert found.filter_exploration([*GO, "look"]) == GO
+    found.update("go to cabinet 2", "The cabinet 2 is closed.")
+    assert found.filter_exploration([*GO, "open cabinet 2", "look"]) == ["open cabinet 2"]
+    found.update("open cabinet 2", "You open the cabinet 2. The cabinet 2 is open. In it, you see nothing.")
+    assert found.filter_exploration([*GO, "close cabinet 2"]) == [
+        action for action in GO if action != "go to cabinet 2"
+    ]
+    assert found.filter_exploration(["look"]) == []

@@ -4,8 +4,8 @@ import pytest
 
 from constrained.environments.household import HouseholdEnv
 from constrained.errors import GameError
+from tests.environments.household.small_house import small_house
 from tests.environments.protocols import is_suite_environment
-from tests.environments.small_house import small_house
 
 NOTHING = "Nothing happens."
 

@@ -9,7 +9,7 @@ from benchmarks import replay
 from constrained.environments.household import Game, HouseholdEnv, load_games
 from constrained.errors import DataError
 from tests.data import shared
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 EVERY = 24  # 149 of the 3,553 training games, of all task types
 

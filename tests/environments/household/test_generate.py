@@ -17,7 +17,7 @@ from constrained.environments.household.task_spec import TASK_TYPES, TaskSpec
 from constrained.environments.household.world import TREATMENTS
 from constrained.errors import GameError
 from tests.data import shared
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 
 def win(game) -> int:

@@ -6,7 +6,7 @@ from constrained.environments.household import HouseholdEnv, make_game, solve
 from constrained.environments.household.generate import prior_game
 from constrained.environments.household.task_spec import TASK_TYPES
 from constrained.errors import GameError
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house
 
 ROOM = "You are in the middle of a room. Looking quickly around you, you see {}.\n\nYour task is to: {}"
 

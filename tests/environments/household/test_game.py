@@ -13,7 +13,7 @@ from constrained.errors import DataError, GameError
 from constrained.knowledge.pddl.model import typed_names
 from constrained.knowledge.pddl.parser import read_problem
 from tests.data import shared
-from tests.environments.small_house import GAME_FILE, PROBLEM
+from tests.environments.household.small_house import GAME_FILE, PROBLEM
 
 
 def test_a_problem_is_read_with_comments_any_spacing_and_numeric_fluents_left_out():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.original import every_command
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from tests.data import shared
-from tests.environments.small_house import small_house
+from tests.environments.household.small_house import small_house, wander
 
 
 def commands_from(view: dict) -> set[str]:
@@ -47,17 +47,6 @@ def check_moment(env: HouseholdEnv, tried: list[str]) -> None:
         probe.step(command)
         assert probe.had_effect == (command in admissible), command
         assert probe.had_effect or probe.world == env.world
-
-
-def wander(env: HouseholdEnv, rng: random.Random, steps: int):
-    """Play admissible commands at random, doing things rather than walking; yield before each."""
-    for _ in range(steps):
-        yield
-        commands = env.admissible()
-        acting = [c for c in commands if not c.startswith(("go to", "examine", "look", "inventory", "close"))]
-        env.step(rng.choice(acting if acting and rng.random() < 0.7 else commands))
-        if env.done:
-            return
 
 
 def test_in_the_small_house_exactly_the_admissible_commands_have_an_effect():
