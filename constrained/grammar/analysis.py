@@ -11,7 +11,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from math import isqrt
 
 from constrained.grammar import nodes
-from constrained.grammar.nodes import NEVER, Alt, Call, Choices, Node, Related, Repeat, Rule, Seq, Slot, Var
+from constrained.grammar.nodes import (
+    NEVER,
+    Alt,
+    Call,
+    Chars,
+    Choices,
+    Literal,
+    Node,
+    Related,
+    Repeat,
+    Rule,
+    Seq,
+    Slot,
+    Var,
+)
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
 
@@ -49,21 +63,23 @@ class Nullable:
         return least_fixpoint(pieces, value, False)
 
     def _nullable(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
-        def leaf(node: Node) -> bool:
-            match node:
-                case Call():
-                    return found[node.rule]
-                case Var():
-                    return found.get((rule, node.name), False)
-                case Slot():
-                    return node.name in self._slots
-                case Related():
-                    return node.slot.name in self._slots
-                case Choices():
-                    return not node.values[0]
+        if isinstance(node, (Literal, Chars)):  # most nodes
             return False
+        return fold(node, lambda leaf: self._nullable_leaf(leaf, rule, found), all, any, optional_repeat)
 
-        return fold(node, leaf, all, any, optional_repeat)
+    def _nullable_leaf(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
+        match node:
+            case Call():
+                return found[node.rule]
+            case Var():
+                return found.get((rule, node.name), False)
+            case Slot():
+                return node.name in self._slots
+            case Related():
+                return node.slot.name in self._slots
+            case Choices():
+                return not node.values[0]
+        return False
 
 
 def productive_rules(rules: Mapping[str, Rule]) -> set[str]:

@@ -65,7 +65,7 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
     GrammarError
         Whether a token is read depends on which of its neighbours stands beside it.
     """
-    if not any(True for rule in rules.values() for _ in find(rule.body, Token)):
+    if not any(find(rule.body, Token) for rule in rules.values()):
         return rules, []
     steps = Steps(limits)
     beside = _FollowSets(rules, start, steps).beside

@@ -309,7 +309,7 @@ def with_span(node: Node, span: SourceSpan | None) -> Node:
 
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below `node`; a scope's are not among them."""
-    if isinstance(node, (Seq, Alt)):
+    if isinstance(node, Seq) or isinstance(node, Alt):  # noqa: SIM101  # twice as fast, and called for every node
         return node.items
     if isinstance(node, Repeat):
         return (node.item,)
@@ -318,6 +318,9 @@ def children(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Related):
         return (node.values,) if node.to is None else (node.values, node.to)
     return ()
+
+
+_LEAVES = frozenset({Literal, Chars, Choices, Var, Slot})
 
 
 def scoped_children(node: Node) -> tuple[Node, ...]:
@@ -334,15 +337,16 @@ def walk(node: Node, scopes: bool = False) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(below(top))
+        if type(top) not in _LEAVES:
+            stack += below(top)
 
 
 N = TypeVar("N", bound=Node)
 
 
-def find(node: Node, kind: type[N]) -> Iterator[N]:
-    """Iterate over the nodes of one type in `node`."""
-    return (part for part in walk(node) if isinstance(part, kind))
+def find(node: Node, kind: type[N]) -> list[N]:
+    """Return the nodes of one type in `node`."""
+    return [part for part in walk(node) if isinstance(part, kind)]
 
 
 def has_step(node: Node) -> bool:

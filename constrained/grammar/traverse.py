@@ -135,7 +135,7 @@ def reachable(rules: Mapping[str, Rule], start: Node) -> list[str]:
 
 def uses_relations(rules: Mapping[str, Rule]) -> bool:
     """Whether some rule picks values by a relation."""
-    return any(any(True for _ in find(rule.body, Related)) for rule in rules.values())
+    return any(find(rule.body, Related) for rule in rules.values())
 
 
 def size(node: Node) -> int:
