@@ -1,44 +1,46 @@
-"""Schemas that hold together, read as one: types, bounds, and what holds for the parts of a value."""
+"""Schemas that hold together, read as one: their types and bounds, and what holds for the parts of a value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, floor, lcm
+from typing import Any
 
 from constrained.errors import GrammarError, LimitError
-from constrained.grammar.json_schema.document import DENIED, TYPES, Options, Part, error
+from constrained.grammar.json_schema.document import DENIED, TYPES, Options, Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa
 from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.nodes import Node
 from constrained.limits import Limits
 
-Bound = "tuple[Fraction, bool] | None"
-"""A bound and whether it is left out itself; None for no bound."""
+Bound = tuple[Fraction, bool] | None
+"""A bound and whether the bound itself is left out; None for no bound."""
 
-_NEITHER = Part(False, "#/false")
+_NEITHER = Subschema(False, "#/false")
 
 
 @dataclass(frozen=True)
-class Shape:
+class Constraints:
     """What one alternative of a schema says.
 
     Attributes
     ----------
-    parts : tuple of Part
+    parts : tuple of Subschema
     options : Options
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Subschema, ...]
     options: Options
 
     @property
     def limits(self) -> Limits:
         return self.options.limits
 
-    def all(self, keyword: str) -> list:
-        """(schema, value) wherever the keyword stands."""
+    def all(self, keyword) -> list[tuple[Subschema, Any]]:
+        """Return (schema, value) wherever the keyword stands."""
         return [(part, part[keyword]) for part in self.parts if keyword in part]
 
     @cached_property
@@ -51,7 +53,7 @@ class Shape:
         return found - {"integer"} if "number" in found else found
 
     @cached_property
-    def listed(self) -> tuple[Part, list] | None:
+    def listed(self) -> tuple[Subschema, list] | None:
         """The shortest list of values by enum or const, and where it stands."""
         found = [*self.all("enum"), *((part, [value]) for part, value in self.all("const"))]
         return min(found, key=lambda one: len(one[1])) if found else None
@@ -74,22 +76,22 @@ class Shape:
     # numbers
 
     def bound(self, side: int) -> Bound:
-        """The tightest bound below (side -1) or above (1), and whether it is left out itself."""
+        """Return the tightest bound below (side -1) or above (1)."""
         name = "imum"
         plain, strict = (f"min{name}", f"exclusiveMin{name}") if side < 0 else (f"max{name}", f"exclusiveMax{name}")
         found = [(exact(v), False) for _, v in self.all(plain)] + [(exact(v), True) for _, v in self.all(strict)]
         return min(found, key=lambda b: (side * b[0], not b[1])) if found else None
 
     def intervals(self) -> list[tuple[Bound, Bound]]:
-        """Lower and upper bounds between the numbers that are left out."""
+        """Return lower and upper bounds between the numbers that are left out."""
         cuts = sorted({exact(v) for v in self.denied if isinstance(v, (int, float)) and not isinstance(v, bool)})
         low, high = self.bound(-1), self.bound(1)
         inside = [c for c in cuts if (low is None or c >= low[0]) and (high is None or c <= high[0])]
         edges = [low, *((cut, True) for cut in inside), high]
-        return list(zip(edges, edges[1:]))
+        return list(pairwise(edges))
 
     def multiple(self) -> int | None:
-        """The whole number that all must be multiples of; None where any number is good.
+        """Return the whole number that all must be multiples of; None where any number will do.
 
         Raises
         ------
@@ -110,18 +112,18 @@ class Shape:
     # lengths
 
     def counts(self, what: str) -> tuple[int, int | None]:
-        """The tightest of min and max: of "Length", "Items" or "Properties"."""
+        """Return the tightest min and max of "Length", "Items" or "Properties"."""
         low = max((int(v) for _, v in self.all(f"min{what}")), default=0)
         return low, min((int(v) for _, v in self.all(f"max{what}")), default=None)
 
     # arrays
 
     def prefix(self) -> int:
-        """How many items have a schema of their own."""
+        """Return how many items have a schema of their own."""
         return max((len(_tuple(part)) for part in self.parts), default=0)
 
-    def item(self, at: int) -> list[Part]:
-        """What holds for the item at that index."""
+    def item(self, at: int) -> list[Subschema]:
+        """Return what holds for the item at that index."""
         out = []
         for part in self.parts:
             keyword = "prefixItems" if "prefixItems" in part else "items"
@@ -147,28 +149,34 @@ class Shape:
 
     @cached_property
     def key_trees(self) -> dict[str, tuple[Node, Node]]:
-        """The patterns of patternProperties: the names that match, and those that may be taken to."""
+        """The patterns of patternProperties: the names that match in both languages, and those that match in either."""
         every = ((part, pattern) for part, patterns in self.all("patternProperties") for pattern in patterns)
-        places = {pattern: Part({}, f"{part.at}/patternProperties") for part, pattern in every}
+        places = {pattern: Subschema({}, f"{part.pointer}/patternProperties") for part, pattern in every}
         return {
-            pattern: tuple(reading(place, pattern, pattern, self.limits, either) for either in (False, True))
+            pattern: (
+                pattern_of(place, pattern, pattern, self.limits),
+                pattern_of(place, pattern, pattern, self.limits, either=True),
+            )
             for pattern, place in places.items()
         }
 
     @cached_property
     def _matchers(self) -> dict[str, tuple[Nfa, Nfa]]:
-        return {p: tuple(Nfa(tree, self.limits) for tree in trees) for p, trees in self.key_trees.items()}
+        return {
+            pattern: (Nfa(both, self.limits), Nfa(either, self.limits))
+            for pattern, (both, either) in self.key_trees.items()
+        }
 
-    def property(self, name: str) -> list[Part]:
-        """What holds for the property of that name."""
+    def property(self, name: str) -> list[Subschema]:
+        """Return what holds for the property of that name."""
         both, either = (
             self.key(name, frozenset(p for p, nfas in self._matchers.items() if nfas[which].accepts(name)))
             for which in (0, 1)
         )
-        return list({part.at: part for part in both + either}.values())
+        return list({part.pointer: part for part in both + either}.values())
 
-    def key(self, name: str | None, matched: frozenset[str]) -> list[Part]:
-        """What holds for a property whose name those patterns match; None: its name is not among `names`."""
+    def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
+        """Return what holds for a property whose name matches those patterns; None: its name is not among `names`."""
         out = []
         for part in self.parts:
             own = [part.below("properties", name)] if name is not None and name in (part["properties"] or ()) else []
@@ -185,11 +193,11 @@ class Shape:
         others = ("additionalProperties", "patternProperties", "unevaluatedProperties")
         return bool(self.all("properties")) and not any(self.all(keyword) for keyword in others)
 
-    def _unevaluated(self, name: str | None, matched: frozenset[str]) -> list[Part]:
-        """What unevaluatedProperties says, where no schema it looks into has said anything."""
+    def _unevaluated(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
+        """Return what unevaluatedProperties says, where no schema it depends on has said anything."""
         out = []
         for part, _ in self.all("unevaluatedProperties"):
-            seen = [p for p in self.parts if p is part or part.at in p.within]
+            seen = [p for p in self.parts if p is part or part.pointer in p.within]
             if any("anyOf" in p or "dependentSchemas" in p for p in seen) or "anyOf" in part:
                 what = "unevaluatedProperties beside anyOf is not supported"
                 self.options.refuse(
@@ -208,8 +216,8 @@ class Shape:
         return out
 
 
-def reading(part: Part, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:
-    """The texts in which a pattern is found; what is wrong with it is said with its place."""
+def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, either: bool = False) -> Node:
+    """Return the texts in which a pattern is found; an error in it is raised with its pointer."""
     try:
         return pattern_node(pattern, limits, either)
     except LimitError:
@@ -220,18 +228,18 @@ def reading(part: Part, keyword: str, pattern: str, limits: Limits, either: bool
 
 
 def whole(low: Bound, high: Bound) -> tuple[int | None, int | None]:
-    """The least and the greatest whole number between two bounds."""
+    """Return the least and the greatest whole number between two bounds."""
     least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
     return least, None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
 
 
 def exact(value: int | float) -> Fraction:
-    """The number as it is written."""
+    """Return the number exactly as it is written."""
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))
 
 
 def identity(value):
-    """Equal for equal JSON values: 1 is 1.0 but not true."""
+    """Return a key that is equal for equal JSON values: 1 is 1.0 but not true."""
     if isinstance(value, list):
         return ("array", *map(identity, value))
     if isinstance(value, dict):
@@ -239,6 +247,6 @@ def identity(value):
     return (isinstance(value, bool), value)
 
 
-def _tuple(part: Part) -> list:
+def _tuple(part: Subschema) -> list:
     found = part["prefixItems"] if "prefixItems" in part else part["items"]
     return found if isinstance(found, list) else []

@@ -1,6 +1,6 @@
-"""The document a schema stands in: its text, its places, and what `$ref` refers to.
+"""The document that a schema stands in: its subschemas, what `$ref` refers to, and the form of each keyword.
 
-A place is named by its JSON pointer (RFC 6901) as a URI fragment, such as ``#/properties/city``.
+A subschema is named by its JSON pointer (RFC 6901) as a URI fragment, such as ``#/properties/city``.
 """
 
 from __future__ import annotations
@@ -8,72 +8,74 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from constrained.errors import GrammarError
 from constrained.limits import Limits
 
-# MERGED DOC: """How a schema is to be read, and what of it was left out."""
-
-# MERGED DOC: """The keywords of JSON Schema: what each must be, which only describe, which are refused."""
-
-
 _NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "example"})
 
 
 @dataclass(frozen=True)
-class Part:
+class Subschema:
     """One schema, and where it stands.
 
     Attributes
     ----------
     schema : dict or bool
-    at : str
-        Its JSON pointer; names it among all schemas.
+    pointer : str
+        Its JSON pointer, which identifies it.
     base : str
         The URI that its references are relative to.
     within : frozenset of str
-        The places of the schemas that it is a part of, and that hold for the same value.
+        The pointers of the schemas that it is part of and that hold for the same value.
     """
 
-    schema: dict | bool
-    at: str
+    schema: dict[Any, Any] | bool
+    pointer: str
     base: str = ""
     within: frozenset[str] = frozenset()
 
-    def __getitem__(self, keyword: str):
-        return self.schema.get(keyword) if isinstance(self.schema, dict) else None
+    @property
+    def keywords(self) -> dict[Any, Any]:
+        """The keywords and their values; none for true and false."""
+        return self.schema if isinstance(self.schema, dict) else {}
 
-    def __contains__(self, keyword: str) -> bool:
-        return isinstance(self.schema, dict) and keyword in self.schema
+    def __getitem__(self, keyword) -> Any:
+        return self.keywords.get(keyword)
 
-    def below(self, *keys) -> Part:
-        """The schema at `keys` below this one, which holds for a part of the value."""
-        schema, at = self.schema, self.at
+    def __contains__(self, keyword) -> bool:
+        return keyword in self.keywords
+
+    def below(self, *keys) -> Subschema:
+        """Return the schema at `keys` below this one, which holds for a part of the value."""
+        schema: Any = self.schema
+        pointer = self.pointer
         for key in keys:
-            schema, at = schema[key], f"{at}/{escaped(key)}"
-        return Part(schema, at, _base(schema, self.base))
+            schema, pointer = schema[key], f"{pointer}/{escaped(key)}"
+        return Subschema(schema, pointer, _base(schema, self.base))
 
-    def beside(self, *keys) -> Part:
-        """The schema at `keys` below this one, which holds for the same value."""
+    def beside(self, *keys) -> Subschema:
+        """Return the schema at `keys` below this one, which holds for the same value."""
         inner = self.below(*keys)
-        return Part(inner.schema, inner.at, inner.base, self.within | {self.at})
+        return Subschema(inner.schema, inner.pointer, inner.base, self.within | {self.pointer})
 
 
 class Document:
-    """A schema with all that `$ref` may refer to in it.
+    """A schema with everything that `$ref` can refer to in it.
 
     Raises
     ------
     GrammarError
-        It is no JSON Schema, or nested too deeply.
+        It is not a JSON Schema, or nested too deeply.
     """
 
     def __init__(self, schema: dict | bool, limits: Limits):
         self.limits = limits
-        self.places: dict[str, Part] = {}  # URI -> the schema with that `$id`, `$anchor` or pointer
-        self.root = Part(schema, "#", _base(schema, ""))
-        self.places.update({"": self.root, self.root.base: self.root})
+        self.by_uri: dict[str, Subschema] = {}  # by `$id` and `$anchor`
+        self.root = Subschema(schema, "#", _base(schema, ""))
+        self.by_uri.update({"": self.root, self.root.base: self.root})
         self._collect()
 
     def _collect(self) -> None:
@@ -81,7 +83,7 @@ class Document:
         while work:
             part, depth = work.pop()
             if depth > self.limits.depth:
-                self.limits.check("depth", depth, f"{part.at[:60]}...: a schema {depth} levels deep")
+                self.limits.check("depth", depth, f"{part.pointer[:60]}...: a schema {depth} levels deep")
             schema = part.schema
             if isinstance(schema, list):
                 below = range(len(schema))
@@ -92,25 +94,25 @@ class Document:
                 continue
             work.extend((part.below(key), depth + 1) for key in below)
 
-    def _name(self, part: Part) -> None:
-        schema = part.schema
+    def _name(self, part: Subschema) -> None:
+        schema = part.keywords
         if isinstance(schema.get("$id"), str):
-            self.places.setdefault(urldefrag(part.base)[0], part)
+            self.by_uri.setdefault(urldefrag(part.base)[0], part)
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(schema.get(keyword), str):
-                self.places.setdefault(f"{urldefrag(part.base)[0]}#{schema[keyword]}", part)
+                self.by_uri.setdefault(f"{urldefrag(part.base)[0]}#{schema[keyword]}", part)
 
-    def refer(self, part: Part) -> Part:
-        """The schema that `$ref` in `part` means."""
+    def refer(self, part: Subschema) -> Subschema:
+        """Return the schema that `$ref` in `part` refers to."""
         reference = part["$ref"]
         if not isinstance(reference, str):
             raise error(part, "$ref", "is not text", "write a reference such as '#/$defs/name'")
         uri, fragment = urldefrag(urljoin(part.base, reference) if part.base else reference)
-        found = self.places.get(f"{uri}#{fragment}") or self.places.get(uri)
+        found = self.by_uri.get(f"{uri}#{fragment}") or self.by_uri.get(uri)
         if found is None:
             raise error(part, "$ref", f"{reference!r} leaves the document", "copy what it refers to under $defs")
-        if not fragment or f"{uri}#{fragment}" in self.places:
-            return self._for_same_value(found, part)
+        if not fragment or f"{uri}#{fragment}" in self.by_uri:
+            return _for_same_value(found, part)
         for key in unquote(fragment).split("/")[1:] if fragment.startswith("/") else [fragment]:
             key = key.replace("~1", "/").replace("~0", "~")
             try:
@@ -119,14 +121,15 @@ class Document:
                 known = ", ".join(f"#/$defs/{name}" for name in self.root["$defs"] or ())
                 hint = f"what can be referred to: {known}" if known else "define it under $defs"
                 raise error(part, "$ref", f"{reference!r} refers to nothing", hint) from None
-        return self._for_same_value(found, part)
+        return _for_same_value(found, part)
 
-    def _for_same_value(self, found: Part, part: Part) -> Part:
-        return Part(found.schema, found.at, found.base, part.within | {part.at})
+
+def _for_same_value(found: Subschema, part: Subschema) -> Subschema:
+    return Subschema(found.schema, found.pointer, found.base, part.within | {part.pointer})
 
 
 def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
-    """A schema, or other JSON, given as Python values, as JSON text, or as the path of a file.
+    """Return a schema, or other JSON, that is given as Python values, as JSON text, or as the path of a file.
 
     Raises
     ------
@@ -157,14 +160,14 @@ def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
         raise GrammarError(f"{name} does not parse: {problem or 'nested too deeply'}") from None
 
 
-def error(part: Part, keyword: str, what: str, hint: str | None = None) -> GrammarError:
-    """A GrammarError about a keyword of a schema."""
-    place = f"{part.at}/{escaped(keyword)}" if keyword else part.at
+def error(part: Subschema, keyword: str, what: str, hint: str | None = None) -> GrammarError:
+    """Return a GrammarError about a keyword of a schema."""
+    place = f"{part.pointer}/{escaped(keyword)}" if keyword else part.pointer
     return GrammarError(f"JSON Schema at {place}: {what}", hint=hint)
 
 
 def escaped(key) -> str:
-    """A key as it stands in a JSON pointer."""
+    """Return a key as it stands in a JSON pointer."""
     return str(key).replace("~", "~0").replace("/", "~1")
 
 
@@ -180,7 +183,7 @@ class Options:
     Attributes
     ----------
     left_out : dict
-        The places of keywords that are not honoured, as its keys.
+        Its keys are the pointers of keywords that are not honoured.
     """
 
     limits: Limits
@@ -189,11 +192,11 @@ class Options:
     lenient: bool = False
     left_out: dict[str, None] = field(default_factory=dict)
 
-    def refuse(self, part: Part, keyword: str, what: str, hint: str) -> None:
-        """Leave a keyword out if that was asked for; else raise GrammarError."""
+    def refuse(self, part: Subschema, keyword: str, what: str, hint: str) -> None:
+        """Leave a keyword out if `lenient`; else raise GrammarError."""
         if not self.lenient:
             raise error(part, keyword, what, f"{hint}; or lenient=True leaves it out")
-        self.left_out[f"{part.at}/{escaped(keyword)}"] = None
+        self.left_out[f"{part.pointer}/{escaped(keyword)}"] = None
 
 
 TYPES = ("null", "boolean", "object", "array", "number", "integer", "string")
@@ -203,11 +206,11 @@ DESCRIBING = frozenset(
     "examples deprecated readOnly writeOnly contentMediaType contentEncoding contentSchema discriminator externalDocs "
     "xml enumNames enumDescriptions markdownDescription format".split()
 )
-"""Keywords that say nothing about which values are valid; `format`, where it is none of ours."""
+"""Keywords that don't restrict values; `format`, where it is not enforced."""
 
 
 DENIED = object()
-"""A keyword that no document can hold: values left out, where a `not` was turned into what there may be."""
+"""A keyword that no document can contain: the values that a `not` leaves out."""
 
 
 def _is_count(value) -> bool:
@@ -290,7 +293,7 @@ FORMS = {
     "dependentSchemas": _NAMED,
     "dependencies": (lambda value: isinstance(value, dict), "an object"),
 }
-"""Keyword -> whether a value of it is one, and what it should be."""
+"""Keyword -> a check of its value, and what the value should be."""
 
 _REFUSED = {
     "if": "write it as anyOf: what holds in the one case, and what in the other",
@@ -307,13 +310,13 @@ _REFUSED = {
 _ALONE_MEANINGLESS = {"then": "if", "else": "if", "maxContains": "contains"}
 
 
-def check(part: Part, options: Options) -> None:
-    """Look at the keywords of one schema.
+def check(part: Subschema, options: Options) -> None:
+    """Check the keywords of one schema.
 
     Raises
     ------
     GrammarError
-        A keyword has no value it can have, or is one that is refused.
+        A keyword's value has the wrong form, or the keyword is not supported.
     """
     if isinstance(part.schema, bool):
         return
@@ -332,7 +335,7 @@ def check(part: Part, options: Options) -> None:
             options.refuse(part, keyword, *_unknown(keyword))
 
 
-def _says_nothing(keyword: str, value, part: Part) -> bool:
+def _says_nothing(keyword: str, value, part: Subschema) -> bool:
     if keyword in DESCRIBING or keyword.startswith("x-") or keyword == "nullable" and value is False:
         return True
     if keyword == "if":

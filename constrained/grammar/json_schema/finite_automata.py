@@ -1,8 +1,8 @@
-"""Regular languages of characters: what two patterns both admit, what one doesn't, texts of some lengths.
+"""Finite automata over characters: intersections and complements of patterns, and bounds on their length.
 
-A tree of characters becomes a nondeterministic automaton, several of these one deterministic
+A tree of characters becomes a nondeterministic automaton; several of these become one deterministic
 automaton by the subset construction (Rabin and Scott, "Finite automata and their decision
-problems", 1959), of which only the states that are reached, and that lead to an end, are kept.
+problems", 1959). Only its states that are reached, and that lead to an end, are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ANY = charset([(0, MAX_CODE_POINT)])
 
 
 class Nfa:
-    """The automaton of a tree of characters, as `regex_node` gives it."""
+    """The nondeterministic automaton of a tree of characters, as `regex_node` gives it."""
 
     def __init__(self, node: n.Node, limits: Limits):
         node, self.rules = eliminate_lookaround(node, "pattern", Steps(limits))
@@ -35,7 +35,7 @@ class Nfa:
         return self._closure({self.begin})
 
     def step(self, states: frozenset[int], character: int) -> frozenset[int]:
-        """The states after one more character."""
+        """Return the states after one more character."""
         return self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
 
     def accepts(self, text: str) -> bool:
@@ -46,7 +46,7 @@ class Nfa:
         return self.end in states
 
     def sets(self, states: frozenset[int]) -> set[CharSet]:
-        """The sets of characters that the next states depend on."""
+        """Return the sets of characters that the next states depend on."""
         return {chars for s in states for chars, _ in self.edges[s]}
 
     def _state(self) -> int:
@@ -65,7 +65,7 @@ class Nfa:
         return frozenset(states)
 
     def _add(self, node: n.Node, at: int) -> int:
-        """Add `node` after state `at`; the state after it."""
+        """Add `node` after state `at`; return the state after it."""
         if isinstance(node, n.Literal):
             for character in node.data.decode():
                 at = self._edge(at, charset([(ord(character),) * 2]))
@@ -80,6 +80,7 @@ class Nfa:
             return self._repeat(node, at)
         if isinstance(node, n.Call):
             return self._called(node.rule, at)
+        assert isinstance(node, (n.Choices, n.Alt))
         items = map(n.literal, node.values) if isinstance(node, n.Choices) else node.items
         end = self._state()
         for item in items:
@@ -107,7 +108,7 @@ class Nfa:
         return end
 
     def _called(self, rule: str, at: int) -> int:
-        """Add a rule that calls others, and itself, only as the last thing it does."""
+        """Add a rule whose calls, of itself and others, all come last."""
         end, begin = self._state(), {rule: self._state()}
         self.empty[at].append(begin[rule])
         work = [(self.rules[rule].body, begin[rule])]
@@ -144,7 +145,7 @@ class Dfa:
 
 
 def product(parts: list[tuple[Nfa, bool]], low: int, high: int | None, limits: Limits) -> Dfa:
-    """Texts of `low` to `high` characters that every (automaton, True) admits and no (automaton, False) does.
+    """Return the texts of `low` to `high` characters that every (automaton, True) accepts and no (automaton, False).
 
     Raises
     ------
@@ -180,7 +181,7 @@ def product(parts: list[tuple[Nfa, bool]], low: int, high: int | None, limits: L
 
 
 def _steps(parts: list[tuple[Nfa, bool]], sets: tuple) -> list[tuple[CharSet, tuple]]:
-    """Characters, and the states after any of them, where all that must go on can."""
+    """Return sets of characters, and the states after them in which no wanted automaton is stuck."""
     cells = partition(frozenset().union(*(nfa.sets(s) for (nfa, _), s in zip(parts, sets))))
     steps = ((cell, tuple(nfa.step(s, cell.ranges[0][0]) for (nfa, _), s in zip(parts, sets))) for cell in cells)
     return [(cell, after) for cell, after in steps if all(s or not wanted for (_, wanted), s in zip(parts, after))]
@@ -188,7 +189,7 @@ def _steps(parts: list[tuple[Nfa, bool]], sets: tuple) -> list[tuple[CharSet, tu
 
 @lru_cache(maxsize=4096)
 def partition(sets: frozenset[CharSet]) -> list[CharSet]:
-    """All characters, cut into sets of those that the same of `sets` hold."""
+    """Divide all characters into sets of those that the same ones of `sets` contain."""
     cells = [ANY]
     for chars in sets:
         cells = [part for cell in cells for part in (cell & chars, cell & chars.complement()) if part]
@@ -196,7 +197,7 @@ def partition(sets: frozenset[CharSet]) -> list[CharSet]:
 
 
 def _living(dfa: Dfa) -> Dfa:
-    """`dfa` without the states that lead to no end."""
+    """Return `dfa` without the states that lead to no end."""
     before: list[list[int]] = [[] for _ in dfa.edges]
     for state, edges in enumerate(dfa.edges):
         for to in edges:
@@ -216,26 +217,29 @@ def _living(dfa: Dfa) -> Dfa:
 
 
 def lengths(node: n.Node) -> tuple[int, int | None]:
-    """The fewest and the most characters (None: no bound) of a text of `node`."""
-    if isinstance(node, n.Literal):
-        return (len(node.data.decode()),) * 2
-    if isinstance(node, n.Chars):
-        return 1, 1
-    if isinstance(node, n.Repeat):
-        low, high = lengths(node.item)
-        return low * node.low, 0 if high == 0 else None if None in (high, node.high) else high * node.high
-    if isinstance(node, n.Choices):
-        found = [(len(v.decode()),) * 2 for v in node.values]
-    else:
-        found = [lengths(item) for item in node.items]
-    highs = [high for _, high in found]
+    """Return the fewest and the most characters (None: no bound) of a text of `node`."""
+    match node:
+        case n.Literal():
+            return (length := len(node.data.decode())), length
+        case n.Chars():
+            return 1, 1
+        case n.Choices():
+            found = [len(value.decode()) for value in node.values]
+            return min(found), max(found)
+        case n.Repeat():
+            low, high = lengths(node.item)
+            if high == 0 or node.high == 0:
+                return low * node.low, 0
+            return low * node.low, None if high is None or node.high is None else high * node.high
+    assert isinstance(node, (n.Seq, n.Alt))
+    lows, highs = zip(*map(lengths, node.items)) if node.items else ((), ())
     if isinstance(node, n.Seq):
-        return sum(low for low, _ in found), None if None in highs else sum(highs)
-    return min((low for low, _ in found), default=0), None if None in highs else max(highs, default=0)
+        return sum(lows), None if None in highs else sum(highs)
+    return min(lows, default=0), None if None in highs else max(highs, default=0)
 
 
 def within(node: n.Node, low: int, high: int | None) -> n.Node | None:
-    """The texts of `node` with `low` to `high` characters, where that is but another repeat count; else None."""
+    """Return the texts of `node` with `low` to `high` characters, if only one repeat count changes; else None."""
     shortest, longest = lengths(node)
     if shortest >= low and (high is None or longest is not None and longest <= high):
         return node

@@ -1,7 +1,9 @@
-"""Numbers within bounds, exactly, as the digits that write them.
+"""Numbers within bounds, and multiples of whole numbers, exactly, as the digits that write them.
 
-A bound is compared digit by digit: while a text agrees with it the next digit is bounded too,
-after that none is. Whole numbers are written without fraction or exponent.
+A bound is compared digit by digit: as long as a text agrees with it, the next digit is bounded too;
+after that, none is. Whole numbers are written without fraction or exponent. Multiples are read by an automaton whose
+states are remainders (Hopcroft, Motwani and Ullman, *Introduction to Automata Theory*, section 2.2), with how
+many digits are still to come and what bounds them.
 """
 
 from __future__ import annotations
@@ -10,16 +12,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from constrained.grammar import nodes as n
 from constrained.grammar.charset import charset
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule, alt, literal, repeat, seq
-
-# MERGED DOC: """Multiples of a whole number: the digits read so far, as their remainder.
-#
-# The states are remainders (Hopcroft, Motwani and Ullman, *Introduction to Automata Theory*,
-# section 2.2), with how many digits are still to come and what bounds them.
-# """
-
+from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule, alt, choices, literal, repeat, seq
 
 DIGITS = 100
 """Digits before the point, and after it, that a number may have."""
@@ -29,19 +23,19 @@ EXPONENT = 307
 
 
 def digit(low: int = 0, high: int = 9) -> Node:
-    """One digit of `low` to `high`."""
+    """Return one digit, `low` to `high`."""
     if low > high:
         return NEVER
     return literal(str(low)) if low == high else Chars(charset([(48 + low, 48 + high)]))
 
 
 def digits(low: int, high: int) -> Node:
-    """`low` to `high` digits."""
+    """Return `low` to `high` digits."""
     return NEVER if high < low else repeat(digit(), low, high)
 
 
 def integer(low: int | None, high: int | None) -> Node:
-    """Whole numbers from `low` to `high`, both included."""
+    """Return the whole numbers from `low` to `high`, both included."""
     out = []
     if low is None or low < 0:
         least = 1 if high is None or high >= 0 else -high
@@ -52,10 +46,10 @@ def integer(low: int | None, high: int | None) -> Node:
 
 
 def natural(low: int, high: int | None) -> Node:
-    """Whole numbers from `low` to `high`, neither negative."""
+    """Return the whole numbers from `low` to `high`, neither negative."""
     if high is not None and high < low:
         return NEVER
-    first, last = str(low), str(high) if high is not None else None
+    first, last = str(low), str(high) if high is not None else ""
     shortest, longest = len(first), len(last) if last else max(DIGITS, len(first) + 1)
     if shortest == longest:
         return _same_length(first, last)
@@ -69,7 +63,7 @@ def natural(low: int, high: int | None) -> Node:
 
 
 def _same_length(low: str, high: str) -> Node:
-    """Texts of as many digits as both have, from `low` to `high`."""
+    """Return the numbers from `low` to `high`, which have the same number of digits."""
     if low == high:
         return literal(low)
     if not low.strip("0") and not high.strip("9"):
@@ -89,14 +83,15 @@ def _same_length(low: str, high: str) -> Node:
     return alt(out)
 
 
-Bound = "tuple[Fraction, bool]"
+Bound = tuple[Fraction, bool]
+"""A bound, and whether the bound itself is left out."""
 
 
 def number(low: Bound | None, high: Bound | None) -> Node:
-    """Decimal numbers between two bounds; with an exponent, too, where any digits before it are within them.
+    """Return the decimal numbers between two bounds, also with an exponent where any digits before it are within them.
 
-    What a validator reads is the nearest double. So a number left out is replaced by the next
-    double, or a decimal just beside it would be taken for it.
+    A validator reads the nearest double. A bound that is itself left out is therefore replaced by the next
+    double: a decimal right beside it would be read as the bound.
     """
     low, high = _next_double(low, 1), _next_double(high, -1)
     out = []
@@ -118,7 +113,7 @@ def _next_double(bound: Bound | None, way: int) -> Bound | None:
 
 
 def _positive(low: Bound, high: Bound | None) -> Node:
-    """Decimal numbers without a sign."""
+    """Return decimal numbers without a sign."""
     low_whole, low_part = _split(low[0])
     if high is None:
         above = seq([natural(low_whole + 1, None), _fraction()])
@@ -135,12 +130,12 @@ def _positive(low: Bound, high: Bound | None) -> Node:
 
 
 def _beside(whole: int, part: str, strict: bool) -> Node:
-    """Numbers with that whole part, from the bound on."""
+    """Return numbers with that whole part, from the bound on."""
     return seq([literal(str(whole)), _Digits((part, strict), None).fraction()])
 
 
 def _split(value: Fraction) -> tuple[int, str]:
-    """Whole part, and the digits after the point."""
+    """Return the whole part, and the digits after the point."""
     whole, rest = divmod(value, 1)
     out = ""
     while rest:
@@ -154,8 +149,9 @@ def _fraction() -> Node:
 
 
 def _scientific(low: Bound, high: Bound | None) -> Node:
-    """One digit before the point, and exponents with which every number is within the bounds: small ones of
-    a range from 0, large ones of a range without end, up to what a double can hold.
+    """Return numbers with one digit before the point, and exponents with which every number is within the bounds.
+
+    Those are small ones of a range from 0, and large ones of a range without end, up to what a double can hold.
     """
     small = next((e for e in range(1, EXPONENT + 1) if high is None or Fraction(10) ** (1 - e) <= high[0]), None)
     large = next(e for e in range(EXPONENT + 1) if Fraction(10) ** e > low[0])
@@ -169,23 +165,24 @@ def _scientific(low: Bound, high: Bound | None) -> Node:
 
 
 def _exponent(least: int) -> Node:
-    """Exponents from `least` on, those of one digit also with a 0 before it."""
+    """Return exponents from `least` on, those of one digit also with a 0 before it."""
     return alt([natural(least, EXPONENT), seq([literal("0"), natural(least, 9)])])
 
 
 class _Digits:
-    """Digits after the point, between two bounds or on one side of one: (digits, left out itself)."""
+    """Digits after the point, between bounds: (digits, whether the bound itself is left out), or None."""
 
     def __init__(self, low: tuple[str, bool] | None, high: tuple[str, bool] | None):
-        self.low, self.high = low, high
+        self.low, self.high = low or ("", False), high or ("", False)
+        self.low_bound, self.high_bound = low is not None, high is not None
 
     def fraction(self) -> Node:
-        """The point and digits, or neither where that is within the bounds."""
-        more = seq([literal("."), self.after(0, bool(self.low), bool(self.high))])
-        return alt([more, EMPTY if self.may_end(0, bool(self.low), bool(self.high)) else NEVER])
+        """Return the point and digits, or neither where that is within the bounds."""
+        more = seq([literal("."), self.after(0, self.low_bound, self.high_bound)])
+        return alt([more, EMPTY if self.may_end(0, self.low_bound, self.high_bound) else NEVER])
 
     def may_end(self, at: int, low: bool, high: bool) -> bool:
-        """Whether the number may end after `at` digits that agree with those bounds that still hold."""
+        """Whether the number may end after `at` digits that agree with the bounds that still hold."""
         if low and (self.low[0][at:] or self.low[1]):
             return False
         return not high or bool(self.high[0][at:]) or not self.high[1]
@@ -195,7 +192,7 @@ class _Digits:
         return alt([more, EMPTY if self.may_end(at, low, high) else NEVER])
 
     def after(self, at: int, low: bool, high: bool) -> Node:
-        """One digit or more, after `at` of them that agree with the bounds `low` and `high` say still hold."""
+        """Return one digit or more, after `at` that agree with those bounds that, by `low` and `high`, still hold."""
         if not low and not high:
             return digits(1, DIGITS)
         if (not low or at >= len(self.low[0])) and (not high or at >= len(self.high[0])):
@@ -227,14 +224,14 @@ LONGEST = 20
 
 
 def multiples(of: int, low: int | None, high: int | None, add: Callable[[Rule], None], name: str) -> Node:
-    """Multiples of `of` from `low` to `high`; `add` takes the rules it needs, whose names begin with `name`."""
+    """Return the multiples of `of` from `low` to `high`; `add` takes their rules, whose names begin with `name`."""
     low = None if low is None else -(-low // of) * of
     high = None if high is None else high // of * of
     if low is not None and high is not None:
         if high < low:
-            return n.NEVER
+            return NEVER
         if (high - low) // of < LISTED:
-            return n.choices(str(value).encode() for value in range(low, high + 1, of))
+            return choices(str(value).encode() for value in range(low, high + 1, of))
     remainders = _Remainders(of, add, name)
     out = []
     if low is None or low < 0:
@@ -242,7 +239,7 @@ def multiples(of: int, low: int | None, high: int | None, add: Callable[[Rule], 
         out.append(seq([literal("-"), remainders.natural(least, None if low is None else -low)]))
     if high is None or high >= 0:
         out.append(remainders.natural(max(low or 0, 0), high))
-    return n.alt(out)
+    return alt(out)
 
 
 class _Remainders:
@@ -251,7 +248,7 @@ class _Remainders:
         self.made: set[str] = set()
 
     def natural(self, low: int, high: int | None) -> Node:
-        """Multiples from `low` to `high`, neither negative."""
+        """Return the multiples from `low` to `high`, neither negative."""
         first = str(low)
         last = "9" * max(LONGEST, len(first)) if high is None else str(high)
         out = []
@@ -259,13 +256,13 @@ class _Remainders:
             lowest = first if length == len(first) else "1" + "0" * (length - 1)
             highest = last if length == len(last) else "9" * length
             out.append(self.digits(length, 0, lowest, highest))
-        return n.alt(out)
+        return alt(out)
 
     def digits(self, left: int, remainder: int, low: str, high: str) -> Node:
-        """`left` more digits, between `low` and `high`: those digits, or none where they bound nothing any more."""
+        """Return `left` more digits between `low` and `high`; "" where a bound no longer matters."""
         low, high = low if low.strip("0") else "", high if high.strip("9") else ""
         if not left:
-            return n.NEVER if remainder else n.EMPTY
+            return NEVER if remainder else EMPTY
         name = f"{self.name}:{left}:{remainder}:{low}:{high}"
         if name not in self.made:
             self.made.add(name)
@@ -276,5 +273,5 @@ class _Remainders:
                 after.append(
                     seq([digit(figure, figure), self.digits(left - 1, (remainder * 10 + figure) % self.of, *rest)])
                 )
-            self.add(Rule(name, n.alt(after)))
+            self.add(Rule(name, alt(after)))
         return Call(name)

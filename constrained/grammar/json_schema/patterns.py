@@ -1,7 +1,12 @@
-"""`format`: the texts of the formats that are enforced, each from its RFC.
+"""The keywords `pattern` and `format`: regular expressions and the formats of RFCs, as trees of characters.
 
-Every text admitted is of the format; where a format allows more than people write, the
-docstring of its pattern says what is left out.
+JSON Schema's patterns are ECMA-262's, but validators often read them as regular expressions of their own
+language. So that every validator accepts what was written, a pattern means here what both ECMA-262 and Python's
+`re` make of it: ``\\d`` is an ASCII digit, and ``\\D`` no digit of any script. Where the question is what doesn't
+match, it means what either makes of it.
+
+Every text admitted by a format is valid; where a format allows more than people write, the comment beside its
+pattern says what is left out.
 """
 
 from __future__ import annotations
@@ -15,15 +20,6 @@ from constrained.grammar.json_schema.finite_automata import ANY
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
 from constrained.grammar.regex import regex_node
 from constrained.limits import Limits
-
-# MERGED DOC: """`pattern`: a search for an ECMA-262 regular expression, as the texts in which it finds something.
-#
-# JSON Schema's patterns are ECMA-262's, its validators often read them as their own language's.
-# So that none of them refuses what was written, a pattern means here what ECMA-262 and Python's
-# `re` both make of it: ``\\d`` is an ASCII digit, and ``\\D`` no digit of any script. Where it is
-# asked what doesn't match, it means what either makes of it.
-# """
-
 
 _YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
 _LEAP_YEAR = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
@@ -84,7 +80,7 @@ PATTERNS = {
 
 @cache
 def format_node(name: str) -> Node | None:
-    """The texts of a format as a tree of characters; None if it is not enforced."""
+    """Return the texts of a format as a tree of characters; None if it is not enforced."""
     return regex_node(PATTERNS[name]) if name in PATTERNS else None
 
 
@@ -95,7 +91,7 @@ _FEWEST = {
     "w": charset(_ASCII_WORD),
     "s": charset([*_SPACES, (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000)]),
 }
-"""What both languages take for a category; the most that one of them does is Python's."""
+"""The characters that both languages count in a category; Python's sets are the larger ones."""
 _BYTE_ORDER_MARK = (0xFEFF, 0xFEFF)  # white space to ECMA-262 only
 _LINE_ENDS = r"\n\r\u2028\u2029"
 _SAME_TO_BOTH = "tnrfv"
@@ -107,24 +103,24 @@ _LOOKING = frozenset([r"\A", r"\Z", "(?=", "(?!", "(?<=", "(?<!", *_BOTH.values(
 
 
 def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
-    """The texts in which `pattern` is found, as a tree of characters (where it looks around, with `Look` nodes).
+    """Return the texts in which `pattern` is found, as a tree of characters (where it looks around, with `Look` nodes).
 
     Parameters
     ----------
     either : bool
-        Whether it is enough that one of the two languages finds it.
+        Whether it is enough that one of the two languages finds the pattern.
 
     Raises
     ------
     GrammarError
-        It does not parse, is not regular, or is one language's only.
+        It does not parse, is not regular, or exists in one of the languages only.
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
     return n.alt([_found(alternative, limits) for alternative in _Translation(pattern, either).alternatives])
 
 
 def _found(tokens: list[str], limits: Limits) -> Node:
-    """The texts in which one alternative, as tokens of `re`'s language, is found."""
+    """Return the texts in which one alternative, as tokens of `re`, is found."""
     begins, ends = tokens[:1] == [r"\A"], tokens[-1:] == [r"\Z"]
     inner = tokens[begins : len(tokens) - ends]
     if any(token in _LOOKING for token in inner):
@@ -136,12 +132,12 @@ def _found(tokens: list[str], limits: Limits) -> Node:
 
 
 class _Translation:
-    """A pattern cut into tokens of Python's `re`, in the alternatives of its outermost level."""
+    """A pattern as tokens of Python's `re`, one list for each alternative of its outermost level."""
 
     def __init__(self, pattern: str, either: bool):
         self.pattern, self.at = pattern, 0
         self.alternatives: list[list[str]] = [[]]
-        self.either = [either]  # per open group; what must not be there turns it round
+        self.either = [either]  # per open group; a negative lookaround inverts it
         while self.at < len(pattern):
             token = self.token()
             if token == "|" and len(self.either) == 1:
@@ -237,7 +233,7 @@ class _Translation:
         return f"\\{kind}"
 
     def category(self, kind: str, in_class: bool, inverted: bool) -> str:
-        """The characters of a category: the fewest that both languages mean, or the most that one does."""
+        """Return the characters of a category: those that both languages mean, or those that either does."""
         name, positive = kind.lower(), kind.islower()
         if positive != inverted:
             chars = _FEWEST[name]

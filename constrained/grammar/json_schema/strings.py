@@ -1,8 +1,8 @@
-r"""How the characters of a JSON string are written (RFC 8259, section 7).
+r"""Strings: pattern, format, lengths and values left out, as one language, and how its characters are written.
 
-A free string has every spelling there is: a character itself, or any escape of it. Where a
-schema looks at the characters, each is written as `json.dumps` writes it, with or without
-`ensure_ascii`: itself where that may be, a short escape where one must be, and beyond ASCII
+A free string has every spelling there is: a character itself, or any escape of it (RFC 8259, section 7).
+Where a schema constrains the characters, each is written as `json.dumps` writes it, with or without
+`ensure_ascii`: itself where that is allowed, a short escape where one is needed, and beyond ASCII
 also as ``\uXXXX`` (two of these above U+FFFF).
 """
 
@@ -15,14 +15,24 @@ from functools import lru_cache
 from constrained.grammar import nodes as n
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.json_schema.constraints import Shape, reading
+from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, Dfa, Nfa, product, within
 from constrained.grammar.json_schema.patterns import format_node
-from constrained.grammar.nodes import Call, Chars, Choices, Literal, Node, Repeat, Rule, Seq, choices, literal, repeat
+from constrained.grammar.nodes import (
+    Alt,
+    Call,
+    Chars,
+    Choices,
+    Literal,
+    Node,
+    Repeat,
+    Rule,
+    Seq,
+    choices,
+    literal,
+    repeat,
+)
 from constrained.limits import Limits
-
-# MERGED DOC: """Which strings a schema admits: pattern, format, lengths and values left out, as one language."""
-
 
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
 """Characters that stand for themselves: no control characters, quote or backslash."""
@@ -72,7 +82,7 @@ FREE = n.seq([repeat(Chars(RAW), 0, None), _MORE])
 
 
 def free(low: int, high: int | None) -> Node:
-    """Any text of `low` to `high` characters."""
+    """Return any text of `low` to `high` characters."""
     if high is not None:
         return repeat(FREE_CHARACTER, low, high)
     if not low:
@@ -85,17 +95,17 @@ def free(low: int, high: int | None) -> Node:
 
 
 def quoted(content: Node) -> Node:
-    """A JSON string with that content."""
+    """Return a JSON string with that content."""
     return n.seq([literal('"'), content, literal('"')])
 
 
 def texts(value: str) -> set[bytes]:
-    """The spellings of one JSON string, quotes included."""
+    """Return the spellings of one JSON string, quotes included."""
     return {json.dumps(value, ensure_ascii=ascii).encode() for ascii in (False, True)}
 
 
 def spelled(node: Node) -> Node:
-    """A tree of characters as the text between the quotes of a JSON string."""
+    """Return a tree of characters as the text between the quotes of a JSON string."""
     if isinstance(node, Literal):
         return n.seq(
             [literal(c) if ord(c) in _PLAIN else character(charset([(ord(c), ord(c))])) for c in node.data.decode()]
@@ -108,12 +118,13 @@ def spelled(node: Node) -> Node:
         if isinstance(node.item, Chars) and node.high is None:
             return n.seq([repeat(character(node.item.chars), node.low, node.low), run(node.item.chars)])
         return repeat(spelled(node.item), node.low, node.high)
+    assert isinstance(node, (Seq, Alt))
     items = [spelled(item) for item in node.items]
     return n.seq(items) if isinstance(node, Seq) else n.alt(items)
 
 
 def run(chars: CharSet) -> Node:
-    """Any number of characters of a set."""
+    """Return any number of characters of a set."""
     if chars is ANY:
         return FREE
     raw, escape = _written(chars)
@@ -124,13 +135,13 @@ def run(chars: CharSet) -> Node:
 
 
 def character(chars: CharSet) -> Node:
-    """One character of a set."""
+    """Return one character of a set."""
     return FREE_CHARACTER if chars is ANY else n.alt(_written(chars))
 
 
 @lru_cache(maxsize=256)
 def _written(chars: CharSet) -> tuple[Node, Node]:
-    """The characters that stand for themselves, and the escapes of the set."""
+    """Return the characters of the set that stand for themselves, and the escapes of the others."""
     raw = chars & RAW
     escapes = [n.choices(b"\\" + e.encode() for c, e in _SHORT.items() if c in chars)]
     long = chars & (_LONG if len(chars.ranges) <= RANGES else _CONTROL)
@@ -139,7 +150,7 @@ def _written(chars: CharSet) -> tuple[Node, Node]:
 
 
 def _code(low: int, high: int) -> Node:
-    """The characters `low` to `high` as the digits after ``\\u``."""
+    """Return the characters `low` to `high` as the digits after ``\\u``."""
     out = []
     if low <= 0xFFFF:
         out.append(_digits(low, min(high, 0xFFFF), 4))
@@ -158,7 +169,7 @@ def _code(low: int, high: int) -> Node:
 
 
 def _digits(low: int, high: int, width: int) -> Node:
-    """The numbers `low` to `high` in hexadecimal, `width` digits, small letters or capitals."""
+    """Return the numbers `low` to `high` in hexadecimal, `width` digits, lower or upper case."""
     if not width:
         return n.EMPTY
     if (low, high) == (0, 16**width - 1):
@@ -176,7 +187,7 @@ def _digits(low: int, high: int, width: int) -> Node:
 
 
 def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
-    """A deterministic automaton of characters as rules of the text between the quotes."""
+    """Write a deterministic automaton of characters as rules of the text between the quotes."""
     if not dfa.edges:
         return n.NEVER, {}
     rules = {}
@@ -189,29 +200,28 @@ def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
     return Call(f"{name}:0"), rules
 
 
-Written = "tuple[Node, dict[str, Rule]]"
-
-
-def trees(shape: Shape) -> list[Node]:
-    """The trees of characters that every string must fit."""
-    found = [reading(part, "pattern", pattern, shape.limits) for part, pattern in shape.all("pattern")]
-    named = (format_node(name) for _, name in shape.all("format") if isinstance(name, str))
+def trees(constraints: Constraints) -> list[Node]:
+    """Return the trees of characters that every string must fit."""
+    found = [pattern_of(part, "pattern", pattern, constraints.limits) for part, pattern in constraints.all("pattern")]
+    named = (format_node(name) for _, name in constraints.all("format") if isinstance(name, str))
     return found + [node for node in named if node is not None]
 
 
-def denied(shape: Shape) -> list[Node]:
-    """The strings left out, as one tree if there are any."""
-    return any_of([value for value in shape.denied if isinstance(value, str)])
+def denied(constraints: Constraints) -> list[Node]:
+    """Return the strings left out, as one tree if there are any."""
+    return any_of([value for value in constraints.denied if isinstance(value, str)])
 
 
 def any_of(values: list[str]) -> list[Node]:
-    """The tree of a list of strings; none for none."""
+    """Return the tree of a list of strings; none for none."""
     return [choices(value.encode("utf-8", "ignore") for value in values)] if values else []
 
 
-def string(shape: Shape, name: str, add: Callable[[Rule], None]) -> Node:
-    """The text between the quotes; `add` takes the rules it needs, whose names begin with `name`."""
-    return language(trees(shape), denied(shape), *shape.counts("Length"), name, add, shape.limits)
+def string(constraints: Constraints, name: str, add: Callable[[Rule], None]) -> Node:
+    """Return the text between the quotes; `add` takes the rules it needs, whose names begin with `name`."""
+    return language(
+        trees(constraints), denied(constraints), *constraints.counts("Length"), name, add, constraints.limits
+    )
 
 
 def language(
@@ -223,7 +233,7 @@ def language(
     add: Callable[[Rule], None],
     limits: Limits,
 ) -> Node:
-    """Strings of `low` to `high` characters that fit all of some trees and none of others, between the quotes."""
+    """Return the strings of `low` to `high` characters that fit all of some trees and none of others, unquoted."""
     if high is not None and high < low:
         return n.NEVER
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
@@ -240,12 +250,12 @@ def language(
 
 
 def automaton(fitting: list[Node], without: list[Node], low: int, high: int | None, limits: Limits) -> Dfa:
-    """The deterministic automaton of such strings."""
+    """Return the deterministic automaton of such strings."""
     parts = [(Nfa(node, limits), True) for node in fitting] + [(Nfa(node, limits), False) for node in without]
     return product(parts, low, high, limits)
 
 
-def some_in_both(one: Shape, other: Shape) -> bool:
+def some_in_both(one: Constraints, other: Constraints) -> bool:
     """Whether some string is admitted by both."""
     (low, high), (low2, high2) = one.counts("Length"), other.counts("Length")
     least, most = max(low, low2), min((h for h in (high, high2) if h is not None), default=None)

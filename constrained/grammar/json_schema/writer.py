@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from constrained.errors import GrammarError
-from constrained.grammar import nodes as n
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.alternatives import Alternatives, Disjoint, Evaluator, places
-from constrained.grammar.json_schema.constraints import Shape, whole
+from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of
+from constrained.grammar.json_schema.constraints import Constraints, whole
 from constrained.grammar.json_schema.containers import Layout, array, properties
-from constrained.grammar.json_schema.document import Document, Options, Part, error
+from constrained.grammar.json_schema.document import Document, Options, Subschema, error
 from constrained.grammar.json_schema.numbers import integer, multiples, number
-from constrained.grammar.json_schema.strings import string
-from constrained.grammar.nodes import Call, Node, Rule, literal, seq
+from constrained.grammar.nodes import Call, Node, Rule, alt, choices, seq
 
 
 class Writer:
     """Writes the schemas of one document into `rules`.
 
-    Objects and arrays are rules, each written once, so that recursion comes back to them; they
+    Objects and arrays are rules, each written once, so that recursion leads back to them. They
     are written one after the other, so that a deep schema takes no deep Python stack.
     """
 
@@ -27,80 +26,71 @@ class Writer:
         self.rules, self.prefix, self.layout, self.options = rules, prefix, layout, options
         self.limits = options.limits
         self.alternatives = Alternatives(document, options)
-        self.evaluator = Evaluator(self.alternatives, self.shape)
-        self.alternatives.disjoint = Disjoint(self.alternatives, self.shape, self.evaluator)
+        self.fits = self.alternatives.validator.fits
+        self.admits = self.alternatives.validator.admits
         self._nodes: dict[frozenset[str], Node] = {}
-        self._shapes: dict[frozenset[str], Shape] = {}
         self._names: set[str] = set()
-        self._waiting: list[tuple[str, str, Shape]] = []
+        self._waiting: list[tuple[str, str, Constraints]] = []
 
-    def write(self, part: Part) -> Node:
-        """The texts of one schema, and all rules that they need."""
+    def write(self, part: Subschema) -> Node:
+        """Return the texts of one schema, and write all rules that they need."""
         node = self.node([part])
         while self._waiting:
-            kind, name, shape = self._waiting.pop()
+            kind, name, constraints = self._waiting.pop()
             how = array if kind == "array" else properties
-            self.add(Rule(name, how(shape, self, name, self.layout)))
+            self.add(Rule(name, how(constraints, self, name, self.layout)))
         return node
 
     def add(self, rule: Rule) -> None:
         self.rules[rule.name] = rule
         self.limits.check("schema", len(self.rules), "a JSON Schema that takes too many rules")
 
-    def shape(self, together) -> Shape:
-        key = places(together)
-        if key not in self._shapes:
-            self._shapes[key] = Shape(together, self.options)
-        return self._shapes[key]
+    def constraints_of(self, parts: list[Subschema]) -> list[Constraints]:
+        return self.alternatives.constraints_of(parts)
 
-    def shapes(self, parts: list[Part]) -> list[Shape]:
-        """The alternatives of schemas that hold together."""
-        return [self.shape(one) for one in self.alternatives.of(parts)]
-
-    def admits(self, value, parts: list[Part]) -> bool:
-        return self.evaluator.admits(value, parts)
-
-    def values(self, parts: list[Part]) -> list | None:
-        """The values that `parts` admit, where they are listed; else None."""
-        out = []
-        for shape in self.shapes(parts):
-            if shape.listed is None and shape.types <= {"null", "boolean"}:
-                out += [v for v, kind in ((None, "null"), (False, "boolean"), (True, "boolean")) if kind in shape.types]
-            elif shape.listed is None:
-                return None
+    def values(self, parts: list[Subschema]) -> list[Any] | None:
+        """Return the values that `parts` admit, where they are listed; else None."""
+        out: list[Any] = []
+        for constraints in self.constraints_of(parts):
+            if constraints.listed is not None:
+                out += [v for v in constraints.listed[1] if self.fits(v, constraints)]
+            elif constraints.types <= _FEW_VALUES.keys():
+                out += [v for kind, values in _FEW_VALUES.items() if kind in constraints.types for v in values]
             else:
-                out += [v for v in shape.listed[1] if self.evaluator.fits(v, shape)]
+                return None
         return list({json.dumps(v, sort_keys=True): v for v in out}.values())
 
-    def node(self, parts: list[Part]) -> Node:
-        """The texts of values that are valid under all `parts`."""
-        return n.alt([self._one(places(together), self.shape(together)) for together in self.alternatives.of(parts)])
+    def node(self, parts: list[Subschema]) -> Node:
+        """Return the texts of values that are valid under all `parts`."""
+        return alt([self._conjunction(one) for one in self.alternatives.of(parts)])
 
-    def _one(self, key: frozenset[str], shape: Shape) -> Node:
+    def _conjunction(self, conjunction: Conjunction) -> Node:
+        key = key_of(conjunction)
         if key not in self._nodes:
-            self._nodes[key] = self._written(key, shape)
+            self._nodes[key] = self._texts(key, self.alternatives.constraints(conjunction))
         return self._nodes[key]
 
-    def _written(self, key: frozenset[str], shape: Shape) -> Node:
-        if shape.listed is not None:
-            values = [v for v in shape.listed[1] if self.evaluator.fits(v, shape)]
-            plain = n.choices(text for v in values if not isinstance(v, (list, dict)) for text in scalar(v))
-            return n.alt([plain, *(self.value(v) for v in values if isinstance(v, (list, dict)))])
+    def _texts(self, key: frozenset[str], constraints: Constraints) -> Node:
+        if constraints.listed is not None:
+            return self._listed([v for v in constraints.listed[1] if self.fits(v, constraints)])
         name = self._name(key)
-        out = []
-        for kind in sorted(shape.types):
+        out: list[Node] = []
+        for kind in sorted(constraints.types):
             if kind in ("object", "array"):
-                self._refuse_denied(shape, dict if kind == "object" else list)
-                self._waiting.append((kind, f"{name} {kind}", shape))
+                self._refuse_denied(constraints, dict if kind == "object" else list)
+                self._waiting.append((kind, f"{name} {kind}", constraints))
                 out.append(Call(f"{name} {kind}"))
             elif kind in ("number", "integer"):
-                out.append(self._number(kind, name, shape))
+                out.append(self._number(kind, name, constraints))
             elif kind == "string":
-                out.append(strings.quoted(string(shape, f"{name} string", self.add)))
+                out.append(strings.quoted(strings.string(constraints, f"{name} string", self.add)))
             else:
-                values = [None] if kind == "null" else [False, True]
-                out.append(n.alt([self.value(v) for v in values if self.evaluator.fits(v, shape)]))
-        return n.alt(out)
+                out.append(self._listed([v for v in _FEW_VALUES[kind] if self.fits(v, constraints)]))
+        return alt(out)
+
+    def _listed(self, values: list[Any]) -> Node:
+        plain = choices(text for v in values if not isinstance(v, (list, dict)) for text in scalar(v))
+        return alt([plain, *(self.value(v) for v in values if isinstance(v, (list, dict)))])
 
     def _name(self, key: frozenset[str]) -> str:
         name = min(key, key=len, default="#")
@@ -109,42 +99,42 @@ class Writer:
         self._names.add(name)
         return self.prefix + name
 
-    def _refuse_denied(self, shape: Shape, kind: type) -> None:
-        for value in shape.denied:
+    def _refuse_denied(self, constraints: Constraints, kind: type) -> None:
+        for value in constraints.denied:
             if isinstance(value, kind):
                 hint = "say with its own keywords what there may be"
-                raise error(shape.parts[0], "", f"{json.dumps(value)[:80]} can't be left out of so many values", hint)
+                what = f"{json.dumps(value)[:80]} can't be left out of so many values"
+                raise error(constraints.parts[0], "", what, hint)
 
-    def _number(self, kind: str, name: str, shape: Shape) -> Node:
-        of = shape.multiple()
+    def _number(self, kind: str, name: str, constraints: Constraints) -> Node:
+        of = constraints.multiple()
         out = []
-        for i, (low, high) in enumerate(shape.intervals()):
+        for i, (low, high) in enumerate(constraints.intervals()):
             if of is not None:
                 what = f"multiples of {of} take too many rules"
                 self.limits.check("schema", of if None in (low, high) else 0, what, "give the bounds on both sides")
                 out.append(multiples(of, *whole(low, high), self.add, f"{name} multiple{i}"))
             else:
                 out.append(integer(*whole(low, high)) if kind == "integer" else number(low, high))
-        return n.alt(out)
+        return alt(out)
 
-    def value(self, value) -> Node:
-        """One value."""
+    def value(self, value: Any) -> Node:
+        """Return the texts of one value."""
         if isinstance(value, list):
-            items = [seq([self.layout.comma if i else n.EMPTY, self.value(v)]) for i, v in enumerate(value)]
-            return self.layout.around("[", seq(items), "]") if value else literal("[]")
+            return self.layout.between("[", [self.value(v) for v in value], "]")
         if isinstance(value, dict):
-            pairs = [
-                seq([self.layout.comma if i else n.EMPTY, self._pair(*pair)]) for i, pair in enumerate(value.items())
-            ]
-            return self.layout.around("{", seq(pairs), "}") if value else literal("{}")
-        return n.choices(scalar(value))
+            return self.layout.between("{", [self._pair(name, v) for name, v in value.items()], "}")
+        return choices(scalar(value))
 
-    def _pair(self, name: str, value) -> Node:
-        return seq([n.choices(strings.texts(name)), self.layout.colon, self.value(value)])
+    def _pair(self, name: str, value: Any) -> Node:
+        return seq([choices(strings.texts(name)), self.layout.colon, self.value(value)])
 
 
-def scalar(value) -> set[bytes]:
-    """The spellings of a value that is no array or object."""
+_FEW_VALUES: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
+
+
+def scalar(value: Any) -> set[bytes]:
+    """Return the spellings of a value that is no array or object."""
     if isinstance(value, str):
         return strings.texts(value)
     found = {json.dumps(value).encode()}
@@ -152,12 +142,12 @@ def scalar(value) -> set[bytes]:
 
 
 def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options) -> Node:
-    """The texts of `schema`; their rules, whose names begin with `prefix`, are added to `rules`.
+    """Return the texts of `schema`; add their rules, whose names begin with `prefix`, to `rules`.
 
     Raises
     ------
     GrammarError
-        The schema is none, is refused, or admits nothing.
+        It is not a schema, is refused, or admits nothing.
     """
     try:
         document = Document(schema, options.limits)
