@@ -157,7 +157,7 @@ def drops(result: Result, runs: Mapping[str, ReleasedRun]) -> list[dict]:
 
 
 def _offence(act: Act, run: ReleasedRun) -> str:
-    """The kind of an action that isn't admitted; going nowhere is told apart from going where nothing is."""
+    """The kind of an action that isn't admitted; two kinds of wrong "go to" are distinguished."""
     verb = act.text.partition("[")[0].partition(" ")[0]
     if verb == "go" and act.verdict == INVALID:
         place = act.text.removeprefix("go to ")

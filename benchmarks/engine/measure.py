@@ -59,7 +59,7 @@ class Times:
     masks, advances : list of float
         Later masks and advances in the order of the walk; of a batch, whole calls.
     nbytes : list of int
-        Held after the walk, per case, where it can be told.
+        Held after the walk, per case, if the engine tells.
     """
 
     compile: list[float] = field(default_factory=list)
@@ -210,9 +210,9 @@ def time_reading(adapter: BaseAdapter, name: str) -> tuple[list[float], list[flo
     tokenizer(name)
     with tempfile.TemporaryDirectory() as folder:
         adapter.read(name, folder)  # fills the cache
-        anew = [_time_prepared(adapter, partial(adapter.read, name, None))[1] for _ in range(3)]
-        kept = [_time_prepared(adapter, partial(adapter.read, name, folder))[1] for _ in range(5)]
-    return anew, kept
+        uncached = [_time_prepared(adapter, partial(adapter.read, name, None))[1] for _ in range(3)]
+        cached = [_time_prepared(adapter, partial(adapter.read, name, folder))[1] for _ in range(5)]
+    return uncached, cached
 
 
 def _one_mask(adapter: BaseAdapter, vocabulary, text) -> None:
@@ -282,13 +282,13 @@ class Engine:
 
     def hello(self) -> dict:
         """The version, whether compiling is eager, and the seconds of preparation."""
-        anew, kept = time_reading(self.adapter, self.tokens.name) if self.adapter.KEEPS_VOCABULARIES else ([], [])
+        uncached, cached = time_reading(self.adapter, self.tokens.name) if self.adapter.KEEPS_VOCABULARIES else ([], [])
         return {
             "version": self.adapter.version(),
             "eager": self.adapter.EAGER,
             "preparation": self.preparation,
-            "from tokenizer": anew,
-            "from disk": kept,
+            "from tokenizer": uncached,
+            "from disk": cached,
         }
 
     def take(self, workload: Workload, ids: Ids) -> None:

@@ -15,9 +15,8 @@ from pathlib import Path
 
 from benchmarks import plot_style
 from benchmarks.reporting import add_json, describe_machine, report
-from benchmarks.self_learning.compare import tables
 from benchmarks.self_learning.plot import draw
-from benchmarks.self_learning.rounds import rounds_table
+from benchmarks.self_learning.tables import paper_tables, rounds_table
 from benchmarks.self_learning.variants import VARIANTS, Variant
 from constrained import __version__
 from constrained.agents.episode import Settings
@@ -70,7 +69,7 @@ def run_command(options: argparse.Namespace) -> int:
         "version": __version__, "machine": describe_machine(), "train": train.name, "temperature": options.temperature,
         "samples": options.samples, "tuning": asdict(tuning), "runs": runs,
     }  # fmt: skip
-    report("\n\n".join(part for part in (rounds_table(runs), tables(runs)) if part), result, options)
+    report("\n\n".join(part for part in (rounds_table(runs), paper_tables(runs)) if part), result, options)
     if options.plot:
         draw(result, options.plot)
     return 0

@@ -8,8 +8,7 @@ from pathlib import Path
 from benchmarks import papers
 from benchmarks.plot_style import INK, SMALL, SOFT, caption, cut, drawing, plain
 from benchmarks.result_files import COUNT, FIGURE, TEXT, Maybe
-from benchmarks.self_learning.compare import SAME_GAMES
-from benchmarks.self_learning.rounds import PRUNED, suites
+from benchmarks.self_learning.tables import PRUNED, SAME_GAMES, suites
 from constrained.errors import ConstrainedError
 
 _FIGURES = {"tasks": COUNT, "success %": FIGURE, "invalid %": FIGURE, "misordered %": FIGURE, PRUNED: FIGURE}

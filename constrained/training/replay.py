@@ -92,19 +92,21 @@ def join_texts(written: Iterable[tuple[Request, Generation, str]], *, bounded: b
     spans: list[Span] = []
     text = ""
     for request, answer, action in written:
-        if spans and request.prompt.startswith(text):
-            between = request.prompt[len(text) :]
+        prompt = request.prompt
+        assert isinstance(prompt, str)  # strategies ask in text
+        if spans and prompt.startswith(text):
+            between = prompt[len(text) :]
             # The stop string that ends a text without masks must be learned, too.
             stop = request.stop if request.stop and between.startswith(request.stop) else ""
             spans += [Span(stop, True), Span(between[len(stop) :], False)]
         else:
             if spans:
                 yield _without_empty(spans)
-            spans = [Span(request.prompt, False)]
+            spans = [Span(prompt, False)]
         end = len(answer.text)
         cut = end - len(action) if bounded and answer.text.endswith(action) else end
         spans += [Span(answer.text[:cut], True), Span(answer.text[cut:], True)]
-        text = request.prompt + answer.text
+        text = prompt + answer.text
     if spans:
         yield _without_empty(spans)
 

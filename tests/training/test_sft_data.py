@@ -22,7 +22,7 @@ from constrained.training.settings import PRESETS
 from constrained.training.sft_data import chat_form, fireact_steps, read_source
 from tests.agents.baselines import GENERAL, question, says
 from tests.data import shared
-from tests.training.annotations.test_convert import SODA
+from tests.training.annotations.solutions import SODA
 
 EPISODE = (
     "Thought: I look him up.\nAction: search[Milhouse]\nObservation: Milhouse is named after Richard Nixon.\n"

@@ -61,7 +61,10 @@ class Batch:
 
 
 class BaseAdapter:
-    """What is alike in most engines; a vocabulary is a namespace with at least `words` and the reused row `mask`."""
+    """The interface, with defaults for most engines.
+
+    A vocabulary is a namespace with at least `words` and the reused row `mask`.
+    """
 
     DISTRIBUTION: str
     NOTATION: ClassVar[Mapping[str, str]]

@@ -47,8 +47,6 @@ class Calculation:
         The value in the text: the same, or rounded.
     begin, end : int
         Span of the calculation with its result in the line.
-    percent : bool
-        The text states the result as a percentage, 20% for 0.2.
     """
 
     formula: str
@@ -56,7 +54,6 @@ class Calculation:
     stated: Fraction
     begin: int
     end: int
-    percent: bool = False
 
 
 @lru_cache(maxsize=200_000)
@@ -106,9 +103,7 @@ def _around(tokens: list[re.Match], equal: int) -> tuple[Calculation, int] | Non
     for first in range(reach(tokens, equal), equal):
         left, end = expression(tokens, first)
         if left and skip_words(tokens, end) == equal and (found := _agreement([left, *sides])):
-            formula, value, stated, percent = found
-            place = tokens[first].start(), tokens[after - 1].end()
-            return Calculation(formula, value, stated, *place, percent), after
+            return Calculation(*found, tokens[first].start(), tokens[after - 1].end()), after
     return None
 
 
@@ -184,8 +179,8 @@ def expression(tokens: list[re.Match], at: int, unknowns: tuple[str, ...] = ()) 
     return kept[: whole[0]], whole[1]
 
 
-def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction, bool] | None:
-    """Formula, its value, the stated value, and whether that is a percentage; None if no two sides agree.
+def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction] | None:
+    """Formula, its value, and the stated value; None if no two sides agree.
 
     The formula is the first side that calculates anything; the stated value is the last side.
     """
@@ -200,7 +195,7 @@ def _agreement(sides: list[list[str]]) -> tuple[str, Fraction, Fraction, bool] |
             for tried in dict.fromkeys((formula, _FRACTION.sub(r"(\g<0>)", formula))):  # "6 / 1/30" is 6 / (1/30)
                 value = value_of(tried)
                 if value is not None and (fitted := fitted_to(tried, value, stated, last)):
-                    return spaced(fitted[0]), fitted[1], stated, keep and last.endswith("%")
+                    return spaced(fitted[0]), fitted[1], stated
     return None
 
 

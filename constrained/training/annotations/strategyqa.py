@@ -1,8 +1,8 @@
 """StrategyQA's decompositions as Lumos annotations: each question is looked up, read and answered.
 
 ``#1`` in a question is the answer to the first; it becomes the name of the result that holds it. The page for a
-question is its annotators' evidence. A comparison of two answers is a calculation. The gold answer can't be computed by rule: it
-needs the retrieval and the answering model that these actions call.
+question is its annotators' evidence. A comparison of two answers is a calculation. The gold answer can't be computed by
+rule: it needs the retrieval and the answering model that these actions call.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from benchmarks.lumos.command import SUITES, table
 from benchmarks.lumos.models import modules
 from benchmarks.lumos.problems import in_figures, number, training_problems, worked
 from benchmarks.lumos.recipe import PAPER_MODEL, QUICK, VARIANTS
-from benchmarks.lumos.report import SUITES, table
 from benchmarks.papers import LUMOS_TABLE_2B
 from constrained.cli import main
 from constrained.environments.maths import WordProblem

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks import papers
 from benchmarks.self_learning import command
-from benchmarks.self_learning.compare import tables
-from benchmarks.self_learning.rounds import rounds_table
+from benchmarks.self_learning.tables import paper_tables, rounds_table
 from benchmarks.self_learning.variants import VARIANTS
 from constrained.cli import main
 from constrained.cli.options import tuning_of
@@ -81,7 +80,7 @@ def test_what_was_not_measured_is_a_dash():
 
 
 def test_the_papers_rows_stand_below_ours():
-    text = tables(RUNS)
+    text = paper_tables(RUNS)
     scores, untuned, mistakes = text.split("\n\n")[1::2]
     assert cells(scores, "full, round 1", "embedded") == ["95.00 %", "–"]
     assert cells(scores, "*KnowAgent*", "Llama-2-70b") == ["77.14 %", "78.36 %"]
@@ -95,8 +94,8 @@ def test_the_papers_rows_stand_below_ours():
 
 def test_nothing_is_held_against_the_papers_that_was_not_played_on_their_games():
     elsewhere = [run("full", {"round": 0, "test": {"household/seed 0": figures_of(99.0)}})]
-    assert tables(elsewhere) == ""
-    assert "Table 2" not in tables(RUNS[:1])  # ReAct was not run
+    assert paper_tables(elsewhere) == ""
+    assert "Table 2" not in paper_tables(RUNS[:1])  # ReAct was not run
 
 
 def test_variants_differ_in_what_they_are_named_for():
