@@ -11,21 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from math import isqrt
 
 from constrained.grammar import nodes
-from constrained.grammar.nodes import (
-    NEVER,
-    Alt,
-    Call,
-    Chars,
-    Choices,
-    Literal,
-    Node,
-    Related,
-    Repeat,
-    Rule,
-    Seq,
-    Slot,
-    Var,
-)
+from constrained.grammar.nodes import NEVER, Node, Rule
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
 
@@ -63,21 +49,21 @@ class Nullable:
         return least_fixpoint(pieces, value, False)
 
     def _nullable(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
-        if isinstance(node, (Literal, Chars)):  # most nodes
+        if isinstance(node, (nodes.Literal, nodes.Chars)):  # most nodes
             return False
         return fold(node, lambda leaf: self._nullable_leaf(leaf, rule, found), all, any, optional_repeat)
 
     def _nullable_leaf(self, node: Node, rule: str, found: Mapping[Unit, bool]) -> bool:
         match node:
-            case Call():
+            case nodes.Call():
                 return found[node.rule]
-            case Var():
+            case nodes.Var():
                 return found.get((rule, node.name), False)
-            case Slot():
+            case nodes.Slot():
                 return node.name in self._slots
-            case Related():
+            case nodes.Related():
                 return node.slot.name in self._slots
-            case Choices():
+            case nodes.Choices():
                 return not node.values[0]
         return False
 
@@ -95,7 +81,11 @@ def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
 
 def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
     def leaf(node: Node) -> bool:
-        return not isinstance(node, Call) or rule_is(node.rule) and all(_productive(arg, rule_is) for arg in node.args)
+        return (
+            not isinstance(node, nodes.Call)
+            or rule_is(node.rule)
+            and all(_productive(arg, rule_is) for arg in node.args)
+        )
 
     return fold(node, leaf, all, any, optional_repeat)
 
@@ -110,12 +100,12 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
         if not _productive(node, productive.__contains__):
             return NEVER
         match node:
-            case Seq():
+            case nodes.Seq():
                 return _split_long(nodes.seq(map(prune, node.items)))
-            case Alt():
+            case nodes.Alt():
                 kept = [item for item in map(prune, node.items) if item is not NEVER]
-                return kept[0] if len(kept) == 1 else Alt(tuple(kept))
-            case Repeat():
+                return kept[0] if len(kept) == 1 else nodes.Alt(tuple(kept))
+            case nodes.Repeat():
                 return nodes.repeat(prune(node.item), node.low, node.high)
         return node
 
@@ -130,10 +120,10 @@ _LONG = 256
 
 def _split_long(node: Node) -> Node:
     """Nest a long sequence in shorter ones: after each item, the automaton makes a sequence of the remaining ones."""
-    if not isinstance(node, Seq) or len(node.items) <= _LONG:
+    if not isinstance(node, nodes.Seq) or len(node.items) <= _LONG:
         return node
     size = max(32, isqrt(len(node.items)))
-    return Seq(tuple(Seq(node.items[i : i + size]) for i in range(0, len(node.items), size)))
+    return nodes.Seq(tuple(nodes.Seq(node.items[i : i + size]) for i in range(0, len(node.items), size)))
 
 
 def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:

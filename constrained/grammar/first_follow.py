@@ -15,21 +15,7 @@ from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.assertions import Atomic, Look
 from constrained.grammar.charset import charset
 from constrained.grammar.lookaround import ANYTHING, EDGE, Neighbours, Resolver, Undecided
-from constrained.grammar.nodes import (
-    Alt,
-    Call,
-    Chars,
-    Choices,
-    Literal,
-    Node,
-    Related,
-    Repeat,
-    Rule,
-    Seq,
-    Slot,
-    Var,
-    find,
-)
+from constrained.grammar.nodes import Node, Rule, find
 from constrained.grammar.traverse import Pieces, Unit, call_arguments, fold, least_fixpoint, rebuild, units
 from constrained.limits import Limits
 
@@ -96,8 +82,8 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
     def leaf(node: Node) -> Node:
         if isinstance(node, Token):
             return resolve(node)
-        if isinstance(node, Call) and node.args:
-            return Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
+        if isinstance(node, nodes.Call) and node.args:
+            return nodes.Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
         return node
 
     out = {n: Rule(n, rebuild(r.body, leaf), r.params, r.line) for n, r in rules.items()}
@@ -107,11 +93,11 @@ def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple
 def _check_parts(token: Token) -> None:
     """Raise GrammarError if some of the token's texts are not known here."""
     for part in nodes.walk(token.node):
-        if isinstance(part, Slot):
+        if isinstance(part, nodes.Slot):
             raise token.error(
                 "a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal"
             )
-        if isinstance(part, Call):
+        if isinstance(part, nodes.Call):
             raise token.error(
                 "a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it"
             )
@@ -155,23 +141,23 @@ class _FollowSets:
                 out = _then(value, out)
             return out
 
-        def repeat(node: Repeat, item: Neighbours) -> Neighbours:
+        def repeat(node: nodes.Repeat, item: Neighbours) -> Neighbours:
             return item | EDGE if node.low == 0 else item
 
         def leaf(node: Node) -> Neighbours:
             self.steps(1)
             match node:
-                case Call():
+                case nodes.Call():
                     return units.get(node.rule, _NONE)[side]
-                case Var():
+                case nodes.Var():
                     return units.get((rule, node.name), _NONE)[side]
-                case Slot() | Related():
+                case nodes.Slot() | nodes.Related():
                     return ANYTHING
                 case Look():
                     return EDGE
                 case Atomic():
                     return fold(node.node, leaf, seq, _union, repeat)
-                case Chars():
+                case nodes.Chars():
                     return Neighbours(node.chars)
                 case Token():
                     return self._fixed_ends(node.node)[side]
@@ -183,8 +169,8 @@ class _FollowSets:
         """Return both ends of a node that contains no calls and parameters, remembered."""
         found = self.fixed.get(node)
         if found is None:
-            if isinstance(node, (Literal, Choices)):
-                texts = [v.decode() for v in ((node.data,) if isinstance(node, Literal) else node.values)]
+            if isinstance(node, (nodes.Literal, nodes.Choices)):
+                texts = [v.decode() for v in ((node.data,) if isinstance(node, nodes.Literal) else node.values)]
                 found = _of_texts(t[:1] for t in texts), _of_texts(t[-1:] for t in texts)
             else:
                 found = self.end(node, "", 0, {}), self.end(node, "", 1, {})
@@ -194,7 +180,7 @@ class _FollowSets:
     def visit(self, node: Node, rule: str, before: Neighbours, after: Neighbours) -> None:
         """Note what stands beside everything in `node`, which stands in `rule` between `before` and `after`."""
         match node:
-            case Seq():
+            case nodes.Seq():
                 befores = []
                 for item in node.items:
                     befores.append(before)
@@ -202,20 +188,20 @@ class _FollowSets:
                 for item, left in zip(reversed(node.items), reversed(befores)):
                     self.visit(item, rule, left, after)
                     after = _then(self.end(item, rule, 0), after)
-            case Alt():
+            case nodes.Alt():
                 for item in node.items:
                     self.visit(item, rule, before, after)
-            case Repeat():
+            case nodes.Repeat():
                 if node.high != 1:
                     before, after = before | self.end(node.item, rule, 1), after | self.end(node.item, rule, 0)
                 self.visit(node.item, rule, before, after)
             case Token():
                 known = self.beside.get(node, _NONE)
                 self.beside[node] = known[0] | before, known[1] | after
-            case Var():
+            case nodes.Var():
                 if self.grow((rule, node.name), before, after):
                     self.work.extend(self.callers.get((rule, node.name), ()))
-            case Call():
+            case nodes.Call():
                 if self.grow(node.rule, before, after):
                     self.work.append(node.rule)
                 for param, arg in zip(self.rules[node.rule].params, node.args):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -78,7 +79,6 @@ class ContextFreeGrammar:
         self.orders: dict[str, SlotOrder] = dict(orders or {})
         self.limits = limits
         self.name = name
-        self._used: frozenset[str] | None = None
         self._derived: dict = {}
         self._of_rules: dict = {}  # what follows from the rules alone, shared by all grammars with the same ones
 
@@ -212,7 +212,7 @@ class ContextFreeGrammar:
                 known = ", ".join(sorted(self.slots)) or "none"
                 raise GrammarError(f"no slot {name!r}", hint=f"%declare it; the slots are: {known}")
             bound[name], orders[name] = _slot_value(f"slot {name}", value, self.limits)
-        return self._variant(self.start, bound, orders)
+        return self._variant(bindings=bound, orders=orders)
 
     def stand_ins(self, form: str = "{}") -> dict[str, str | list[str] | dict[str, list[str]]]:
         """Return values for the slots that have none, to look at a grammar without what it will be bound to.
@@ -230,33 +230,24 @@ class ContextFreeGrammar:
 
     def with_start(self, start: Node) -> Self:
         """Return the same rules and bindings with another start."""
-        return self._variant(start)
+        return self._variant(start=start)
 
     def with_limits(self, limits: Limits) -> Self:
         """Return the same grammar with other limits."""
-        return self if limits == self.limits else self._variant(self.start, limits=limits)
+        return self if limits == self.limits else self._variant(limits=limits)
 
     def with_rules(self, rules: dict[str, Rule], start: Node) -> Self:
         """Return a grammar of other rules with the same bindings."""
-        return type(self)(rules, start, self.slots, self.bindings, self.limits, self.orders, self.name)
+        return self._variant(rules=rules, start=start, _of_rules={})
 
-    def _variant(
-        self,
-        start: Node,
-        bindings: Mapping[str, SlotValue] | None = None,
-        orders: Mapping[str, SlotOrder] | None = None,
-        limits: Limits | None = None,
-    ) -> Self:
-        bindings = self.bindings if bindings is None else bindings
-        orders = self.orders if orders is None else orders
-        other = type(self)(self.rules, start, self.slots, bindings, limits or self.limits, orders, self.name)
-        other._used = self._used_slots()
-        other._of_rules = self._of_rules
+    def _variant(self, **changes) -> Self:
+        other = copy(self)
+        vars(other).update(_derived={}, **changes)
         return other
 
     def unbound(self) -> list[str]:
         """Return the slots in use that have no value yet."""
-        return sorted(self._used_slots() - set(self.bindings) - {STEP})
+        return sorted(self.of_rules(_used_slots) - set(self.bindings) - {STEP})
 
     @property
     def nests(self) -> bool:
@@ -289,10 +280,9 @@ class ContextFreeGrammar:
     def extended(self, extend: Callable[[dict[str, Rule]], dict[str, Rule]], start: Node) -> Self:
         """Return a grammar from `start` over the rules ``extend(rules)``, made once for all with the same rules."""
         if extend not in self._of_rules:
-            self._of_rules[extend] = type(self)(extend(self.rules), start, self.slots)
-        extended: Self = self._of_rules[extend]._variant(start, self.bindings, self.orders, self.limits)
-        extended.name = self.name
-        return extended
+            self._of_rules[extend] = self.with_rules(extend(self.rules), start)
+        extended: Self = self._of_rules[extend]
+        return extended._variant(start=start, bindings=self.bindings, orders=self.orders, limits=self.limits)
 
     def check_slots(self) -> None:
         """Raise GrammarError if a slot bound to the empty text makes a rule left-recursive."""
@@ -312,10 +302,9 @@ class ContextFreeGrammar:
                 hint="bind the slot that stands before the recursion to text only",
             ) from None
 
-    def _used_slots(self) -> frozenset[str]:
-        if self._used is None:
-            self._used = frozenset(slot.name for rule in self.rules.values() for slot in find(rule.body, Slot))
-        return self._used
+
+def _used_slots(rules: dict[str, Rule]) -> frozenset[str]:
+    return frozenset(slot.name for rule in rules.values() for slot in find(rule.body, Slot))
 
 
 def as_bytes(text: str | bytes) -> bytes:

@@ -13,20 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from constrained.errors import GrammarError, LimitError
-from constrained.grammar.lark_syntax import (
-    Declared,
-    Defined,
-    Group,
-    Ignored,
-    Imported,
-    Item,
-    Name,
-    Options,
-    Repeated,
-    Statement,
-    parse,
-    walk,
-)
+from constrained.grammar import lark_syntax as syntax
+from constrained.grammar.lark_syntax import Group, Item, Name, Options, Repeated, parse, walk
 from constrained.grammar.lark_tokens import blank_comments, comments, word_at
 from constrained.grammar.source import Source, SourceSpan
 from constrained.limits import DEFAULT, Limits
@@ -259,12 +247,12 @@ def first_of(item: Item) -> Item:
     return first_of(item.item) if isinstance(item, Repeated) else item
 
 
-def _add(outline: Outline, statement: Statement) -> None:
+def _add(outline: Outline, statement: syntax.Statement) -> None:
     def span(name: str, at: int) -> SourceSpan:
         return outline.source.span(at, len(name))
 
     match statement:
-        case Defined():
+        case syntax.Defined():
             kind = TERMINAL if statement.name.isupper() else RULE
             head = re.compile(r"[^:\n]*").match(outline.source.text, statement.at + len(statement.name))
             if statement.kind == "override":  # replaces what was defined before
@@ -280,13 +268,13 @@ def _add(outline: Outline, statement: Statement) -> None:
                     head=head[0] if head else "",
                 )
             )
-        case Ignored():
+        case syntax.Ignored():
             outline.ignored.append(statement.options)
-        case Declared():
+        case syntax.Declared():
             for name in statement.names:
                 kind = SLOT if name.text.isupper() else RULE
                 outline.definitions.append(OutlineEntry(name.text, kind, span(name.text, name.at)))
-        case Imported():
+        case syntax.Imported():
             path = ("." if statement.relative else "") + ".".join(statement.path)
             for name, called in statement.names:
                 library = f"{path}.{name.text}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from constrained.grammar import nodes as n
+from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.lookaround import eliminate_lookaround
@@ -23,7 +23,7 @@ ANY = charset([(0, MAX_CODE_POINT)])
 class Nfa:
     """The nondeterministic automaton of a tree of characters, as `regex_node` gives it."""
 
-    def __init__(self, node: n.Node, limits: Limits):
+    def __init__(self, node: nodes.Node, limits: Limits):
         node, self.rules = eliminate_lookaround(node, "pattern", Steps(limits))
         self.limits = limits
         self.edges: list[list[tuple[CharSet, int]]] = []
@@ -64,24 +64,24 @@ class Nfa:
                     work.append(to)
         return frozenset(states)
 
-    def _add(self, node: n.Node, at: int) -> int:
+    def _add(self, node: nodes.Node, at: int) -> int:
         """Add `node` after state `at`; return the state after it."""
-        if isinstance(node, n.Literal):
+        if isinstance(node, nodes.Literal):
             for character in node.data.decode():
                 at = self._edge(at, charset([(ord(character),) * 2]))
             return at
-        if isinstance(node, n.Chars):
+        if isinstance(node, nodes.Chars):
             return self._edge(at, node.chars)
-        if isinstance(node, n.Seq):
+        if isinstance(node, nodes.Seq):
             for item in node.items:
                 at = self._add(item, at)
             return at
-        if isinstance(node, n.Repeat):
+        if isinstance(node, nodes.Repeat):
             return self._repeat(node, at)
-        if isinstance(node, n.Call):
+        if isinstance(node, nodes.Call):
             return self._called(node.rule, at)
-        assert isinstance(node, (n.Choices, n.Alt))
-        items = map(n.literal, node.values) if isinstance(node, n.Choices) else node.items
+        assert isinstance(node, (nodes.Choices, nodes.Alt))
+        items = map(nodes.literal, node.values) if isinstance(node, nodes.Choices) else node.items
         end = self._state()
         for item in items:
             self.empty[self._add(item, at)].append(end)
@@ -92,7 +92,7 @@ class Nfa:
         self.edges[at].append((chars, to))
         return to
 
-    def _repeat(self, node: n.Repeat, at: int) -> int:
+    def _repeat(self, node: nodes.Repeat, at: int) -> int:
         for _ in range(node.low):
             at = self._add(node.item, at)
         if node.high is None:
@@ -114,11 +114,11 @@ class Nfa:
         work = [(self.rules[rule].body, begin[rule])]
         while work:
             node, at = work.pop()
-            if isinstance(node, n.Alt):
+            if isinstance(node, nodes.Alt):
                 work += [(item, at) for item in node.items]
-            elif isinstance(node, n.Seq) and node.items:
-                work.append((node.items[-1], self._add(n.Seq(node.items[:-1]), at)))
-            elif isinstance(node, n.Call):
+            elif isinstance(node, nodes.Seq) and node.items:
+                work.append((node.items[-1], self._add(nodes.Seq(node.items[:-1]), at)))
+            elif isinstance(node, nodes.Call):
                 if node.rule not in begin:
                     begin[node.rule] = self._state()
                     work.append((self.rules[node.rule].body, begin[node.rule]))
@@ -216,43 +216,43 @@ def _living(dfa: Dfa) -> Dfa:
     return Dfa(kept, {number[s] for s in dfa.ends})
 
 
-def lengths(node: n.Node) -> tuple[int, int | None]:
+def lengths(node: nodes.Node) -> tuple[int, int | None]:
     """Return the fewest and the most characters (None: no bound) of a text of `node`."""
     match node:
-        case n.Literal():
+        case nodes.Literal():
             return (length := len(node.data.decode())), length
-        case n.Chars():
+        case nodes.Chars():
             return 1, 1
-        case n.Choices():
+        case nodes.Choices():
             found = [len(value.decode()) for value in node.values]
             return min(found), max(found)
-        case n.Repeat():
+        case nodes.Repeat():
             low, high = lengths(node.item)
             if high == 0 or node.high == 0:
                 return low * node.low, 0
             return low * node.low, None if high is None or node.high is None else high * node.high
-    assert isinstance(node, (n.Seq, n.Alt))
+    assert isinstance(node, (nodes.Seq, nodes.Alt))
     lows, highs = zip(*map(lengths, node.items)) if node.items else ((), ())
-    if isinstance(node, n.Seq):
+    if isinstance(node, nodes.Seq):
         return sum(lows), None if None in highs else sum(highs)
     return min(lows, default=0), None if None in highs else max(highs, default=0)
 
 
-def within(node: n.Node, low: int, high: int | None) -> n.Node | None:
+def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:
     """Return the texts of `node` with `low` to `high` characters, if only one repeat count changes; else None."""
     shortest, longest = lengths(node)
     if shortest >= low and (high is None or longest is not None and longest <= high):
         return node
-    items = node.items if isinstance(node, n.Seq) else (node,)
+    items = node.items if isinstance(node, nodes.Seq) else (node,)
     varied = [i for i, item in enumerate(items) if len(set(lengths(item))) > 1]
     if len(varied) != 1:
         return None
     item = items[varied[0]]
-    if not isinstance(item, n.Repeat) or not isinstance(item.item, n.Chars):
+    if not isinstance(item, nodes.Repeat) or not isinstance(item.item, nodes.Chars):
         return None
     others = sum(lengths(i)[0] for i in items if i is not item)
     least = max(item.low, low - others)
     most = item.high if high is None else high - others if item.high is None else min(item.high, high - others)
     if most is not None and most < least:
-        return n.NEVER
-    return n.seq([n.repeat(i.item, least, most) if i is item else i for i in items])
+        return nodes.NEVER
+    return nodes.seq([nodes.repeat(i.item, least, most) if i is item else i for i in items])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import cache
 
 from constrained.errors import GrammarError
-from constrained.grammar import nodes as n
+from constrained.grammar import nodes
 from constrained.grammar.charset import charset, matching
 from constrained.grammar.json_schema.finite_automata import ANY
 from constrained.grammar.nodes import EMPTY, Chars, Node, repeat
@@ -116,7 +116,7 @@ def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
         It does not parse, is not regular, or exists in one of the languages only.
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
-    return n.alt([_found(alternative, limits) for alternative in _Translation(pattern, either).alternatives])
+    return nodes.alt([_found(alternative, limits) for alternative in _Translation(pattern, either).alternatives])
 
 
 def _found(tokens: list[str], limits: Limits) -> Node:
@@ -128,7 +128,7 @@ def _found(tokens: list[str], limits: Limits) -> Node:
         return regex_node(f"{'' if begins else _ANY_TEXT}(?:{text}){'' if ends else _ANY_TEXT}", 0, limits)
     anything = repeat(Chars(ANY), 0, None)
     node = regex_node("".join(inner), 0, limits)
-    return n.seq([EMPTY if begins else anything, node, EMPTY if ends else anything])
+    return nodes.seq([EMPTY if begins else anything, node, EMPTY if ends else anything])
 
 
 class _Translation:

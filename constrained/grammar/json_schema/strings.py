@@ -12,26 +12,13 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 
-from constrained.grammar import nodes as n
+from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, Dfa, Nfa, product, within
 from constrained.grammar.json_schema.patterns import format_node
-from constrained.grammar.nodes import (
-    Alt,
-    Call,
-    Chars,
-    Choices,
-    Literal,
-    Node,
-    Repeat,
-    Rule,
-    Seq,
-    choices,
-    literal,
-    repeat,
-)
+from constrained.grammar.nodes import Node, Rule
 from constrained.limits import Limits
 
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
@@ -49,54 +36,54 @@ SPELT_OUT = 2
 _PLAIN = frozenset(range(0x20, 0x7F)) - set(_SHORT)
 
 
-def _one_of(characters: str) -> Chars:
-    return Chars(charset((ord(c), ord(c)) for c in characters))
+def _one_of(characters: str) -> nodes.Chars:
+    return nodes.Chars(charset((ord(c), ord(c)) for c in characters))
 
 
 _HEX = _one_of("0123456789abcdefABCDEF")
 _HIGH_DIGIT, _LOW_DIGIT = _one_of("89abAB"), _one_of("cdefCDEF")
-_UNICODE = n.alt(
+_UNICODE = nodes.alt(
     [
-        n.seq([_one_of("0123456789abcefABCEF"), repeat(_HEX, 3, 3)]),
-        n.seq([_one_of("dD"), _one_of("01234567"), repeat(_HEX, 2, 2)]),
-        n.seq(
+        nodes.seq([_one_of("0123456789abcefABCEF"), nodes.repeat(_HEX, 3, 3)]),
+        nodes.seq([_one_of("dD"), _one_of("01234567"), nodes.repeat(_HEX, 2, 2)]),
+        nodes.seq(
             [
                 _one_of("dD"),
                 _HIGH_DIGIT,
-                repeat(_HEX, 2, 2),
-                literal("\\u"),
+                nodes.repeat(_HEX, 2, 2),
+                nodes.literal("\\u"),
                 _one_of("dD"),
                 _LOW_DIGIT,
-                repeat(_HEX, 2, 2),
+                nodes.repeat(_HEX, 2, 2),
             ]
         ),
     ]
 )
-_ESCAPE = n.seq([literal("\\"), n.alt([_one_of('"\\/bfnrt'), n.seq([literal("u"), _UNICODE])])])
+_ESCAPE = nodes.seq([nodes.literal("\\"), nodes.alt([_one_of('"\\/bfnrt'), nodes.seq([nodes.literal("u"), _UNICODE])])])
 
-FREE_CHARACTER = n.alt([Chars(RAW), _ESCAPE])
+FREE_CHARACTER = nodes.alt([nodes.Chars(RAW), _ESCAPE])
 """Any one character."""
-_MORE = repeat(n.seq([_ESCAPE, repeat(Chars(RAW), 0, None)]), 0, None)
-FREE = n.seq([repeat(Chars(RAW), 0, None), _MORE])
+_MORE = nodes.repeat(nodes.seq([_ESCAPE, nodes.repeat(nodes.Chars(RAW), 0, None)]), 0, None)
+FREE = nodes.seq([nodes.repeat(nodes.Chars(RAW), 0, None), _MORE])
 """Any text. Not ``(RAW | ESCAPE)*``: a run of characters of one set is the engine's quickest construct."""
 
 
 def free(low: int, high: int | None) -> Node:
     """Return any text of `low` to `high` characters."""
     if high is not None:
-        return repeat(FREE_CHARACTER, low, high)
+        return nodes.repeat(FREE_CHARACTER, low, high)
     if not low:
         return FREE
     if low > SPELT_OUT:
-        return n.seq([repeat(FREE_CHARACTER, low - SPELT_OUT, low - SPELT_OUT), free(SPELT_OUT, None)])
-    raw = Chars(RAW)
-    begun = [n.seq([repeat(raw, at, at), _ESCAPE, free(low - at - 1, None)]) for at in range(low)]
-    return n.alt([n.seq([repeat(raw, low, None), _MORE]), *begun])
+        return nodes.seq([nodes.repeat(FREE_CHARACTER, low - SPELT_OUT, low - SPELT_OUT), free(SPELT_OUT, None)])
+    raw = nodes.Chars(RAW)
+    begun = [nodes.seq([nodes.repeat(raw, at, at), _ESCAPE, free(low - at - 1, None)]) for at in range(low)]
+    return nodes.alt([nodes.seq([nodes.repeat(raw, low, None), _MORE]), *begun])
 
 
 def quoted(content: Node) -> Node:
     """Return a JSON string with that content."""
-    return n.seq([literal('"'), content, literal('"')])
+    return nodes.seq([nodes.literal('"'), content, nodes.literal('"')])
 
 
 def texts(value: str) -> set[bytes]:
@@ -106,21 +93,24 @@ def texts(value: str) -> set[bytes]:
 
 def spelled(node: Node) -> Node:
     """Return a tree of characters as the text between the quotes of a JSON string."""
-    if isinstance(node, Literal):
-        return n.seq(
-            [literal(c) if ord(c) in _PLAIN else character(charset([(ord(c), ord(c))])) for c in node.data.decode()]
+    if isinstance(node, nodes.Literal):
+        return nodes.seq(
+            [
+                nodes.literal(c) if ord(c) in _PLAIN else character(charset([(ord(c), ord(c))]))
+                for c in node.data.decode()
+            ]
         )
-    if isinstance(node, Chars):
+    if isinstance(node, nodes.Chars):
         return character(node.chars)
-    if isinstance(node, Choices):
-        return n.choices(text[1:-1] for v in node.values for text in texts(v.decode()))
-    if isinstance(node, Repeat):
-        if isinstance(node.item, Chars) and node.high is None:
-            return n.seq([repeat(character(node.item.chars), node.low, node.low), run(node.item.chars)])
-        return repeat(spelled(node.item), node.low, node.high)
-    assert isinstance(node, (Seq, Alt))
+    if isinstance(node, nodes.Choices):
+        return nodes.choices(text[1:-1] for v in node.values for text in texts(v.decode()))
+    if isinstance(node, nodes.Repeat):
+        if isinstance(node.item, nodes.Chars) and node.high is None:
+            return nodes.seq([nodes.repeat(character(node.item.chars), node.low, node.low), run(node.item.chars)])
+        return nodes.repeat(spelled(node.item), node.low, node.high)
+    assert isinstance(node, (nodes.Seq, nodes.Alt))
     items = [spelled(item) for item in node.items]
-    return n.seq(items) if isinstance(node, Seq) else n.alt(items)
+    return nodes.seq(items) if isinstance(node, nodes.Seq) else nodes.alt(items)
 
 
 def run(chars: CharSet) -> Node:
@@ -128,25 +118,25 @@ def run(chars: CharSet) -> Node:
     if chars is ANY:
         return FREE
     raw, escape = _written(chars)
-    if escape is n.NEVER:
-        return repeat(raw, 0, None)
-    loop = repeat(raw, 0, None)
-    return n.seq([loop, repeat(n.seq([escape, loop]), 0, None)])
+    if escape is nodes.NEVER:
+        return nodes.repeat(raw, 0, None)
+    loop = nodes.repeat(raw, 0, None)
+    return nodes.seq([loop, nodes.repeat(nodes.seq([escape, loop]), 0, None)])
 
 
 def character(chars: CharSet) -> Node:
     """Return one character of a set."""
-    return FREE_CHARACTER if chars is ANY else n.alt(_written(chars))
+    return FREE_CHARACTER if chars is ANY else nodes.alt(_written(chars))
 
 
 @lru_cache(maxsize=256)
 def _written(chars: CharSet) -> tuple[Node, Node]:
     """Return the characters of the set that stand for themselves, and the escapes of the others."""
     raw = chars & RAW
-    escapes = [n.choices(b"\\" + e.encode() for c, e in _SHORT.items() if c in chars)]
+    escapes = [nodes.choices(b"\\" + e.encode() for c, e in _SHORT.items() if c in chars)]
     long = chars & (_LONG if len(chars.ranges) <= RANGES else _CONTROL)
-    escapes += [n.seq([literal("\\u"), _code(a, b)]) for a, b in long.ranges]
-    return Chars(raw) if raw else n.NEVER, n.alt([e for e in escapes if e is not n.NEVER])
+    escapes += [nodes.seq([nodes.literal("\\u"), _code(a, b)]) for a, b in long.ranges]
+    return nodes.Chars(raw) if raw else nodes.NEVER, nodes.alt([e for e in escapes if e is not nodes.NEVER])
 
 
 def _code(low: int, high: int) -> Node:
@@ -159,21 +149,21 @@ def _code(low: int, high: int) -> Node:
         a, b = max(low, first), min(high, first + 0x3FF)
         if a <= b and (a > first or b < first + 0x3FF):
             tail = _digits(0xDC00 + (a & 0x3FF), 0xDC00 + (b & 0x3FF), 4)
-            out.append(n.seq([_digits(lead, lead, 4), literal("\\u"), tail]))
+            out.append(nodes.seq([_digits(lead, lead, 4), nodes.literal("\\u"), tail]))
     first = max(0, -(-(low - 0x10000) >> 10)) if low > 0x10000 else 0
     last = (high + 1 - 0x10000 >> 10) - 1
     if first <= last:
         leads = _digits(0xD800 + first, 0xD800 + last, 4)
-        out.append(n.seq([leads, literal("\\u"), _digits(0xDC00, 0xDFFF, 4)]))
-    return n.alt(out)
+        out.append(nodes.seq([leads, nodes.literal("\\u"), _digits(0xDC00, 0xDFFF, 4)]))
+    return nodes.alt(out)
 
 
 def _digits(low: int, high: int, width: int) -> Node:
     """Return the numbers `low` to `high` in hexadecimal, `width` digits, lower or upper case."""
     if not width:
-        return n.EMPTY
+        return nodes.EMPTY
     if (low, high) == (0, 16**width - 1):
-        return repeat(_HEX, width, width)
+        return nodes.repeat(_HEX, width, width)
     size = 16 ** (width - 1)
     parts: dict[tuple[int, int], list[int]] = {}
     for digit in range(low // size, high // size + 1):
@@ -182,22 +172,24 @@ def _digits(low: int, high: int, width: int) -> Node:
     out = []
     for (a, b), digits in parts.items():
         letters = "".join(f"{d:x}" for d in digits)
-        out.append(n.seq([_one_of(letters + letters.upper()), _digits(a, b, width - 1)]))
-    return n.alt(out)
+        out.append(nodes.seq([_one_of(letters + letters.upper()), _digits(a, b, width - 1)]))
+    return nodes.alt(out)
 
 
 def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
     """Write a deterministic automaton of characters as rules of the text between the quotes."""
     if not dfa.edges:
-        return n.NEVER, {}
+        return nodes.NEVER, {}
     rules = {}
     for state, edges in enumerate(dfa.edges):
-        after = [n.seq([character(chars), Call(f"{name}:{to}")]) for to, chars in edges.items() if to != state]
+        after = [
+            nodes.seq([character(chars), nodes.Call(f"{name}:{to}")]) for to, chars in edges.items() if to != state
+        ]
         if state in dfa.ends:
-            after.append(n.EMPTY)
+            after.append(nodes.EMPTY)
         loop = [run(edges[state])] if state in edges else []
-        rules[f"{name}:{state}"] = Rule(f"{name}:{state}", n.seq([*loop, n.alt(after)]))
-    return Call(f"{name}:0"), rules
+        rules[f"{name}:{state}"] = Rule(f"{name}:{state}", nodes.seq([*loop, nodes.alt(after)]))
+    return nodes.Call(f"{name}:0"), rules
 
 
 def trees(constraints: Constraints) -> list[Node]:
@@ -214,7 +206,7 @@ def denied(constraints: Constraints) -> list[Node]:
 
 def any_of(values: list[str]) -> list[Node]:
     """Return the tree of a list of strings; none for none."""
-    return [choices(value.encode("utf-8", "ignore") for value in values)] if values else []
+    return [nodes.choices(value.encode("utf-8", "ignore") for value in values)] if values else []
 
 
 def string(constraints: Constraints, name: str, add: Callable[[Rule], None]) -> Node:
@@ -235,7 +227,7 @@ def language(
 ) -> Node:
     """Return the strings of `low` to `high` characters that fit all of some trees and none of others, unquoted."""
     if high is not None and high < low:
-        return n.NEVER
+        return nodes.NEVER
     limits.check("repeat", max(low, high or 0), f"strings of {max(low, high or 0)} characters")
     if not fitting and not without:
         return free(low, high)
