@@ -62,39 +62,15 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return logits.masked_fill_(~expand(mask, logits.shape[1]), -torch.inf)
 
 
-class MaskTransfer:
-    """Moves a batch's masks to the device: one copy a step, from pinned memory, without waiting.
+def filled(shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndarray], object]) -> torch.Tensor:
+    """A mask on `device`, int32 ``[rows, words]``, that `fill` writes on the host.
 
-    The memory is written again only after the last copy from it is done.
+    On a GPU one copy from pinned memory, not waited for: torch reuses the memory only after the copy is done.
     """
-
-    def __init__(self) -> None:
-        self._host = torch.empty(0, dtype=torch.int32)
-        self._copied: torch.cuda.Event | None = None
-
-    def move(self, shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndarray], object]) -> torch.Tensor:
-        """Let `fill` write int32 ``[rows, words]`` on the host, and copy it to `device`.
-
-        Returns
-        -------
-        torch.Tensor
-            int32 ``[rows, words]``; on the CPU the host memory itself, valid until the next call.
-        """
-        rows, words = shape
-        pinned = device.type == "cuda"
-        if self._host.numel() < rows * words or self._host.is_pinned() != pinned:
-            self._host = torch.empty(rows * words, dtype=torch.int32, pin_memory=pinned)
-        host = self._host[: rows * words].view(rows, words)
-        if self._copied is not None:
-            self._copied.synchronize()
-        fill(host.numpy())
-        if device.type == "cpu":
-            return host
-        moved = host.to(device, non_blocking=pinned)
-        if pinned:
-            self._copied = torch.cuda.Event()
-            self._copied.record(torch.cuda.current_stream(device))
-        return moved
+    pinned = device.type == "cuda"
+    host = torch.empty(shape, dtype=torch.int32, pin_memory=pinned)
+    fill(host.numpy())
+    return host.to(device, non_blocking=pinned)
 
 
 def check_width(vocabulary: Vocabulary, width: int) -> None:

@@ -41,23 +41,11 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 class Forward:
-    """A causal language model, called for what follows each row.
-
-    Parameters
-    ----------
-    model : transformers causal language model, or a PEFT wrapper of one
-
-    Attributes
-    ----------
-    passes : int
-        Calls so far.
-    accepted : mapping
-        The parameters of the model's ``forward``.
-    """
+    """A causal language model (or a PEFT wrapper of one), called for what follows each row."""
 
     def __init__(self, model: Any):
         self.model = model
-        self.passes = 0
+        self.passes = 0  # calls so far
         # A PEFT wrapper hides the signature of the model below it.
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
         self.accepted = inspect.signature(base.forward).parameters
@@ -148,41 +136,23 @@ def _is_product(model: Any, head: nn.Linear) -> bool:
 
 @dataclass(frozen=True)
 class NeededLogits:
-    """Which logits a sampler looks at.
+    """Which logits a sampler looks at."""
 
-    Attributes
-    ----------
-    allowed_only : bool
-        Only those of allowed tokens.
-    best : int
-        Of those, only so many of the largest; 0: all.
-    temperature : float or None
-        One of those is drawn by softmax at this temperature, and nothing else is looked at.
-    generator : torch.Generator or None
-        Source of random numbers for that.
-    """
-
-    allowed_only: bool = False
-    best: int = 0
-    temperature: float | None = None
-    generator: torch.Generator | None = None
+    allowed_only: bool = False  # only those of allowed tokens
+    best: int = 0  # of those, only so many of the largest; 0: all
+    temperature: float | None = None  # or one, drawn by softmax at this temperature
+    generator: torch.Generator | None = None  # with its random numbers
 
 
 ALL_LOGITS = NeededLogits()
 
 
 class PartialLogits:
-    """Picks the columns of the logits for some texts, once their last hidden states are known.
-
-    Attributes
-    ----------
-    ids : ndarray or None
-        int64 ``[C]``, ascending: the columns picked; None: all.
-    """
+    """Picks the columns of the logits for some texts, once their last hidden states are known."""
 
     def __init__(self, texts: Sequence[Any], forward: Forward, needed: NeededLogits):
         self.texts, self.forward, self.needed = texts, forward, needed
-        self.ids: np.ndarray | None = None
+        self.ids: np.ndarray | None = None  # int64 [C], ascending: the columns picked; None: all
 
     @classmethod
     def of(cls, texts: Sequence[Any], forward: Forward, needed: NeededLogits) -> PartialLogits | None:

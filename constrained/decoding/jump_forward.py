@@ -8,6 +8,7 @@ reach past the forced text, for there the model, under the mask, may prefer that
 
 from __future__ import annotations
 
+import codecs
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
@@ -76,9 +77,8 @@ def tokenize_after(tokenizer: Any, vocabulary: Vocabulary, data: bytes, contexts
     Each of the `contexts` is tried in turn, until the tokenizer has a token boundary at its end.
     """
     try:
-        # The data may end inside a character; where it starts inside one no tokenizer can help.
-        text = data.decode() if data[-1] < 0x80 else data[: _whole(data)].decode()
-    except UnicodeDecodeError:
+        text, _ = codecs.utf_8_decode(data)  # up to its last whole character
+    except UnicodeDecodeError:  # it starts inside a character: no tokenizer can help
         return []
     data, spelling = text.encode(), vocabulary.tokens
     for context in contexts:
@@ -99,12 +99,3 @@ def encode(tokenizer: Any, text: str) -> list[int]:
         return tokenizer.encode(text, False, False)
     ids = tokenizer.encode(text, add_special_tokens=False)
     return ids if isinstance(ids, list) else ids.ids  # tokenizers.Tokenizer returns an Encoding
-
-
-def _whole(data: bytes) -> int:
-    """Number of bytes up to the end of the last whole character."""
-    start = len(data) - 1
-    while start and 0x80 <= data[start] < 0xC0:
-        start -= 1
-    width = 1 if data[start] < 0x80 else 2 if data[start] < 0xE0 else 3 if data[start] < 0xF0 else 4
-    return len(data) if start + width <= len(data) else start

@@ -24,41 +24,21 @@ from constrained.errors import ConstrainedError
 
 
 class Text(ABC):
-    """A text being written: its tokens and its bytes.
+    """A text being written: its tokens and its bytes."""
 
-    Attributes
-    ----------
-    ids : list of int
-        The prompt's tokens and those written, without the end-of-text token.
-    tokens : list of Token
-        Those written.
-    data : bytearray
-        The end of the prompt and, from `start` on, what was written.
-    end : Token or None
-        The end-of-text token, if the model was asked and chose one.
-    done : bool
-        Nothing more will be written.
-    complete : bool
-        Once done: it ended by itself, not at its limit.
-    stop_at : int or None
-        Where in `data` the text ends, if not at its end.
-    mask : ndarray
-        int32 ``[words]``: the tokens allowed next, once prepared.
-    """
-
-    mask: np.ndarray
+    mask: np.ndarray  # int32 [words]: the tokens allowed next, once prepared
 
     def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int]):
         self.vocabulary = vocabulary
-        self.ids = list(prompt)
+        self.ids = list(prompt)  # and the tokens written, without the end-of-text token
         self.prompt_tokens = len(self.ids)
-        self.data = bytearray(b"".join(map(self._bytes, self.ids[-CONTEXT_BYTES:])))
-        self.start = len(self.data)
+        self.data = bytearray(b"".join(map(self._bytes, self.ids[-CONTEXT_BYTES:])))  # end of the prompt, and
+        self.start = len(self.data)  # from here on what was written,
+        self.stop_at: int | None = None  # up to here if not to its end
         self.tokens: list[Token] = []
-        self.end: Token | None = None
-        self.done = False
-        self.complete = True
-        self.stop_at: int | None = None
+        self.end: Token | None = None  # the end-of-text token, if the model was asked and chose one
+        self.done = False  # nothing more will be written
+        self.complete = True  # once done: it ended by itself, not at its limit
 
     @abstractmethod
     def prepare(self) -> None:
@@ -83,17 +63,7 @@ class Text(ABC):
 
 
 class FreeText(Text):
-    """A text in which everything is allowed, up to an end-of-text token, a stop string or a limit.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    prompt : sequence of int
-    limit : int
-        Most tokens to write.
-    stop : bytes
-        The text ends before the first occurrence of this; empty: nothing stops it.
-    """
+    """A text in which everything is allowed, up to an end-of-text token, a stop string (if not empty) or a limit."""
 
     def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int], limit: int, stop: bytes = b""):
         super().__init__(vocabulary, prompt)
@@ -115,20 +85,8 @@ class FreeText(Text):
 class GuidedText(Text):
     """A text that stays inside its matcher's grammar.
 
-    Parameters
-    ----------
-    matcher : Matcher
-        At the text's beginning, with its budget; advanced with the text.
-    prompt : sequence of int
-    tokenizer : optional
-        Splits forced text into its own tokens; without one, only tokens that have no alternative are forced.
-    min_forced : int
-        Forced text of fewer bytes is left to the model, under the mask.
-
-    Attributes
-    ----------
-    count : int
-        How many tokens are allowed next, once prepared.
+    The matcher stands at the text's beginning, with its budget, and is advanced with the text. Without a tokenizer,
+    only tokens that have no alternative are forced; forced text of fewer than `min_forced` bytes is left to the model.
     """
 
     def __init__(self, matcher: Matcher, prompt: Sequence[int], tokenizer: Any = None, min_forced: int = 1):
@@ -136,7 +94,7 @@ class GuidedText(Text):
         self.matcher, self.tokenizer, self.min_forced = matcher, tokenizer, min_forced
         self._rows = np.zeros((1, self.vocabulary.words), np.int32)
         self.mask = self._rows[0]
-        self.count = 0
+        self.count = 0  # tokens allowed next, once prepared
 
     def prepare(self) -> None:
         """Append what is forced, up to where the model has a choice or the text is over."""

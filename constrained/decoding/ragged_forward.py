@@ -45,27 +45,16 @@ def supports_ragged(model: Any) -> bool:
 
 
 class RaggedForward:
-    """Reads the texts of a batch.
+    """Reads the texts of a batch with a model that `supports_ragged`.
 
     Parameters
     ----------
-    model : transformers causal language model
-        One that `supports_ragged`.
-    texts : sequence of Row
-        All of the batch.
     capacity : int
         Tokens of the longest text, as far as is known.
     static : bool
         See `RaggedCache`.
-    needed : NeededLogits
-        The logits that are looked at.
     copies : int
         So many rows, next to each other, have the same prompt; it is read once.
-
-    Attributes
-    ----------
-    tokens_run : int
-        Tokens that went through the model, padding not counted.
     """
 
     def __init__(
@@ -83,7 +72,7 @@ class RaggedForward:
         self.cache = RaggedCache(capacity, static=static)
         self.texts = list(texts)
         self.read = [0] * len(self.texts)  # tokens of each text that the model has read
-        self.tokens_run = 0
+        self.tokens_run = 0  # that went through the model, padding not counted
         config = model.config.get_text_config()
         self._window = getattr(config, "sliding_window", None)
         self._by_kind = getattr(config, "layer_types", None) is not None

@@ -1,5 +1,7 @@
 """A batch writes what each of its requests gives alone."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,16 +9,14 @@ from hypothesis import strategies as st
 from transformers import BloomConfig, BloomForCausalLM
 
 from constrained import ConstrainedError, compile_grammar
-from constrained.agents.step_formats import step_grammar, step_prompt
-from constrained.decoding import Request, generate, generate_batch
+from constrained.decoding import Request, generate_batch
 from constrained.decoding.ragged_forward import RaggedForward
-from constrained.environments.household import HouseholdEnv, load_games, make_game
-from constrained.environments.household.memory import Memory
+from constrained.environments.household import load_games, make_game
 from constrained.errors import ModelError
-from constrained.knowledge import ActionKnowledge
 from constrained.models import load
 from tests.data import shared
 from tests.decoding.grammars import GRAMMARS
+from tests.decoding.requests import alone, household_requests
 from tests.decoding.tiny import tiny, tiny_tokenizer
 
 TINY = tiny()
@@ -34,20 +34,13 @@ MIXED = [
 ]
 
 
-def alone(loaded, request, generator=None, **options):
-    return generate(
-        loaded, request.prompt, request.grammar, max_new_tokens=request.max_new_tokens, stop=request.stop,
-        begun=request.begun, generator=generator, **options,
-    )  # fmt: skip
-
-
 def check_alike(loaded, requests, seed=None, rows=32, **options):
     """The batch's texts and costs are those of `generate`; probabilities agree up to rounding."""
 
     def chance(i):
         return None if seed is None else torch.Generator().manual_seed(seed + i)
 
-    batch = [Request(r.prompt, r.grammar, r.max_new_tokens, r.stop, r.begun, chance(i)) for i, r in enumerate(requests)]
+    batch = [replace(request, generator=chance(i)) for i, request in enumerate(requests)]
     found = generate_batch(loaded, batch, rows=rows, **options)
     assert len(found) == len(requests)
     for i, (made, request) in enumerate(zip(found, requests)):
@@ -69,23 +62,6 @@ def test_free_and_guided_rows_of_all_kinds(rows):
 @given(st.lists(st.sampled_from(MIXED), max_size=7), st.integers(1, 4), st.integers(0, 99))
 def test_any_company(requests, rows, seed):
     check_alike(TINY, requests, seed=seed, rows=rows, temperature=1.0)
-
-
-def household_requests(loaded, games, strategy):
-    """The first steps of games, as the agents ask for them, after a move and a look round."""
-    knowledge = ActionKnowledge.from_lark("household")
-    for game in games:
-        env = HouseholdEnv(game)
-        memory = Memory(env.reset())
-        known, path = knowledge.bind_view(env.view()), []
-        for n, go in enumerate([None, *[a for a in env.admissible() if a.startswith("go to ")][:2]], 1):
-            if go is not None:
-                memory.update(go, env.step(go)[0])
-                known, path = known.after(go).bind_view(env.view()), [*path, go]
-            head = step_prompt("", strategy, n, path).removeprefix("\n")
-            head = head if loaded.is_embedded else head.rstrip(" ")
-            grammar = compile_grammar(step_grammar(strategy, n, path, known.next_action()), loaded.vocabulary)
-            yield Request(f"{memory.text()}\n{head}", grammar, 200, begun=head)
 
 
 @pytest.mark.parametrize("strategy", ["act", "knowagent"])

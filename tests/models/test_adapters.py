@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from peft import LoraConfig, PromptTuningConfig, get_peft_model
+from peft import PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 
 from constrained.automaton import Grammar
@@ -13,25 +13,15 @@ from constrained.decoding import PrefixCache, generate, generate_batch
 from constrained.environments.household import make_game
 from constrained.errors import ModelError
 from constrained.models import load, load_adapters
-from tests.decoding.test_batch_generation import alone, household_requests
+from tests.decoding.requests import alone, household_requests
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
+from tests.models.adapters import tuned
 
 KINDS = {
     "planner": {"r": 4, "target_modules": ["q_proj", "v_proj"]},
     "grounder": {"r": 8, "target_modules": ["q_proj", "k_proj", "o_proj", "down_proj"], "use_dora": True},
     "explorer": {"r": 2, "target_modules": ["v_proj"], "modules_to_save": ["norm"]},
 }
-
-
-def tuned(model, seed, r, **options):
-    """`model`, wrapped, with an adapter strong enough to change what it writes."""
-    torch.manual_seed(seed)
-    wrapped = get_peft_model(model, LoraConfig(r=r, lora_alpha=2 * r, init_lora_weights=False, **options))
-    with torch.no_grad():
-        for name, weight in wrapped.named_parameters():
-            if weight.requires_grad:
-                weight.mul_(25 if "lora_B" in name else 1)
-    return wrapped
 
 
 @pytest.fixture(scope="module")

@@ -56,15 +56,10 @@ class TokenClasses:
     Free text of bounded length has hundreds of states that each allow nearly the whole vocabulary. A table of next
     states by token would take 4 bytes x states x vocabulary (160 MB for 300 states of 131,072 tokens); but tokens
     differ only in how many characters they hold and where they end, so a few hundred classes are enough.
-
-    Attributes
-    ----------
-    of_token : ndarray of int32, shape [size]
-        The class of each token.
     """
 
     def __init__(self, size: int):
-        self.of_token = np.zeros(size, np.int32)
+        self.of_token = np.zeros(size, np.int32)  # the class of each token
         self._example = np.zeros(1, np.int64)  # class -> one token of it
         self._parent = np.zeros(1, np.int64)  # class -> the class it was split from
         self._rows: list[np.ndarray] = []  # as wide as there were classes when the state was added
@@ -102,43 +97,21 @@ class TokenClasses:
 
 
 class Exploration:
-    """All states of some grammars, as arrays that grow while `walk` visits them.
-
-    Attributes
-    ----------
-    start : ndarray of int32
-        Start state of each grammar.
-    counts : list of int
-        Per state, the number of tokens it lists; -1 for a wide state.
-    ids, after : list of ndarray of int32
-        Tokens (ascending) and next states of the narrow states, one after the other.
-    classes : TokenClasses
-        Next states of the wide ones.
-    masks : list of ndarray of int32, shape [words]
-        Distinct masks.
-    mask_row : list of int
-        Wide state -> its mask.
-    wide_edges : list of ndarray of int
-        Wide state -> its next states, distinct.
-    truncated : bool
-        Some state was left out.
-    levels : list of int
-        Per state, how deep it nests; 0 where no rule does.
-    """
+    """All states of some grammars, as arrays that grow while `walk` visits them."""
 
     def __init__(self, compiled: Sequence[CompiledGrammar], limits: BuildLimits):
         self.compiled, self.limits = compiled, limits
         self.vocabulary = compiled[0].vocabulary
         self.eos = np.array(self.vocabulary.eos_token_ids, np.int32)
-        self.classes = TokenClasses(self.vocabulary.size)
-        self.counts = [len(self.eos)]  # the finished state reads the end again
-        self.ids = [self.eos]
-        self.after = [np.full(len(self.eos), FINISHED, np.int32)]
-        self.masks: list[np.ndarray] = []
-        self.mask_row: list[int] = []
-        self.wide_edges: list[np.ndarray] = []
-        self.truncated = False
-        self.levels = [0]
+        # Per state: how many tokens it lists, -1 for a wide one; how deep it nests, 0 where no rule does.
+        self.counts, self.levels = [len(self.eos)], [0]  # the finished state reads the end again
+        # Tokens (ascending) and next states of the narrow states, int32, one after the other.
+        self.ids, self.after = [self.eos], [np.full(len(self.eos), FINISHED, np.int32)]
+        self.classes = TokenClasses(self.vocabulary.size)  # next states of the wide ones
+        self.masks: list[np.ndarray] = []  # distinct, int32 [words]
+        self.mask_row: list[int] = []  # wide state -> its mask
+        self.wide_edges: list[np.ndarray] = []  # wide state -> its next states, distinct
+        self.truncated = False  # some state was left out
         self._open_levels: dict = {}
         self._mask_numbers: dict[bytes, int] = {}
         self._listed = len(self.eos)

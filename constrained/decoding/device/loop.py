@@ -43,11 +43,10 @@ def decode_on_device(
     Parameters
     ----------
     forward : RaggedForward
-        Its texts are the prompts, none read yet.
+        Of the prompts, none read yet.
     matcher : DeviceMatcher
         With the budgets set.
     max_steps : int
-        Most tokens to write.
     settings : mapping
         ``temperature``, ``top_k`` and ``top_p`` of `DeviceMatcher.step`.
     measure : bool
@@ -186,13 +185,6 @@ class AsyncFlag:
             if self._event is not None:
                 self._event.record(torch.cuda.current_stream(condition.device))
             self._pending = True
-        self._collect()
-        return self._seen
-
-    def wait(self) -> bool:
-        """Wait for the last condition."""
-        if self._event is not None and self._pending:
-            self._event.synchronize()
         self._collect()
         return self._seen
 

@@ -44,35 +44,18 @@ def dropped_keywords() -> dict[str, Any]:
 
 @dataclass
 class GenerateArguments:
-    """What a call asks for; its rows are prompts times beams or returned sequences.
-
-    Attributes
-    ----------
-    model : transformers causal language model
-    config : GenerationConfig
-    input_ids : torch.Tensor
-        int64 ``[rows, width]``, padded on the left.
-    prompts : list of list of int
-        Each row's tokens, without the padding.
-    processors : LogitsProcessorList
-    criteria : list
-        The caller's own stopping criteria; end of text and greatest length are the loop's own.
-    streamer, tokenizer, generator : optional
-    measure : bool
-        Keep the pruned mass.
-    past : Cache or None
-    """
+    """What a call asks for; its rows are prompts times beams or returned sequences."""
 
     model: Any
     config: GenerationConfig
-    input_ids: torch.Tensor
-    prompts: list[list[int]]
+    input_ids: torch.Tensor  # int64 [rows, width], padded on the left
+    prompts: list[list[int]]  # each row's tokens, without the padding
     processors: LogitsProcessorList
-    criteria: list[Any]
+    criteria: list[Any]  # the caller's own; end of text and greatest length are the loop's
     streamer: BaseStreamer | None
     tokenizer: Any
     generator: torch.Generator | None
-    measure: bool
+    measure: bool  # keep the pruned mass
     past: Any
 
     @property

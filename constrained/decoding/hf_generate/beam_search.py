@@ -21,26 +21,14 @@ from constrained.decoding.request import Token
 
 @dataclass(eq=False)
 class Beam:
-    """A text that may become the result.
+    """A text that may become the result."""
 
-    Attributes
-    ----------
-    prompt : int
-        Which prompt it continues.
-    ids : list of int
-        The prompt's tokens and those written.
-    score : float
-        Sum of the written tokens' log-probabilities, as the processors left them.
-    mask : ndarray
-        int32 ``[words]``: the tokens allowed next.
-    """
-
-    prompt: int
-    ids: list[int]
+    prompt: int  # index of the prompt that it continues
+    ids: list[int]  # the prompt's tokens and those written
     prompt_tokens: int
-    tokens: list[Token] = field(default_factory=list)
-    score: float = 0.0
-    mask: np.ndarray | None = None
+    tokens: list[Token] = field(default_factory=list)  # those written
+    score: float = 0.0  # sum of their log-probabilities, as the processors left them
+    mask: np.ndarray | None = None  # int32 [words]: the tokens allowed next
 
     def extended(self, token: Token, score: float) -> Beam:
         """This beam with one more token."""

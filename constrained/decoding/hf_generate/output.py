@@ -59,20 +59,9 @@ def result(
     scores: Sequence[dict[int, torch.Tensor]] | None = None,
     **fields: Any,
 ) -> torch.Tensor | ConstrainedOutput:
-    """The sequences, or with ``return_dict_in_generate`` everything.
+    """The sequences, or with ``return_dict_in_generate`` a `ConstrainedOutput`, some of whose `fields` are given.
 
-    Parameters
-    ----------
-    args : GenerateArguments
-    prompts : torch.Tensor
-        int64 ``[rows, prompt]``, padded on the left.
-    written : sequence of sequence of Token
-        Of each row.
-    pad : int
-    scores : sequence of dict, optional
-        Each row's kept scores, by step.
-    **fields
-        Others of `ConstrainedOutput`.
+    `prompts` are int64 ``[rows, prompt]``, padded on the left; `scores` are each row's kept scores, by step.
     """
     ids = _tensor([[token.id for token in row] for row in written], pad)
     sequences = torch.cat((prompts, ids.to(prompts.device, torch.long)), 1)
@@ -121,17 +110,12 @@ class Streaming:
     prompts : dict of GuidedText to list of int
         Every row, with its prompt as transformers holds it (padded on the left).
     pad : int
-
-    Attributes
-    ----------
-    stopped : set of GuidedText
-        Those that a criterion has ended.
     """
 
     def __init__(self, args: GenerateArguments, prompts: dict[GuidedText, list[int]], pad: int):
         self.prompts, self.pad, self.device = prompts, pad, args.input_ids.device
         self.criteria, self.streamer = args.criteria, args.streamer
-        self.stopped: set[GuidedText] = set()
+        self.stopped: set[GuidedText] = set()  # ended by a criterion
         self._streamed = 0
 
     def after(self, texts: Sequence[GuidedText]) -> None:

@@ -54,13 +54,6 @@ class ProcessorSampler:
     keep_scores : bool
         Keep each step's scores in :attr:`scores`.
 
-    Attributes
-    ----------
-    needed : NeededLogits
-        The logits that are looked at.
-    scores : dict of GuidedText to dict of int to torch.Tensor
-        By the index of the written token: float32 ``[width]``.
-
     Raises
     ------
     ConstrainedError
@@ -82,6 +75,7 @@ class ProcessorSampler:
                 raise ConstrainedError(REFUSED[type(processor)], "leave it out where a grammar guides the text")
         self.processors, self.prompts = processors, prompts
         self.sample, self.generator, self.measure = sample, generator, measure
+        # By text, then by index of the written token: float32 [width].
         self.scores: dict[Any, dict[int, torch.Tensor]] | None = {t: {} for t in prompts} if keep_scores else None
         self._scores_only = all(type(processor) in SCORES_ONLY for processor in processors)
         self.needed = self._needed() if self._scores_only and not measure and not keep_scores else ALL_LOGITS

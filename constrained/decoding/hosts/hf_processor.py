@@ -62,14 +62,7 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
         num_beams: int = 1,
         assisted: bool = False,
     ):
-        self._rows = Rows(
-            grammar,
-            max_new_tokens=max_new_tokens,
-            begun=begun,
-            prompt_length=prompt_length,
-            num_beams=num_beams,
-            assisted=assisted,
-        )
+        self._rows = Rows(grammar, max_new_tokens, begun, prompt_length, num_beams, assisted)
 
     def reset(self) -> None:
         """Forget the generation so far: the next call is the first of another."""

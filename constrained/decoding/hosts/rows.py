@@ -19,31 +19,14 @@ from constrained.errors import ConstrainedError
 class Rows:
     """The matchers of a batch, found again at every step by the rows' token histories.
 
-    Parameters
-    ----------
-    grammar : CompiledGrammar or sequence of CompiledGrammar
-        One for all rows, or one a prompt: all rows of a prompt (beams, several answers) have its grammar.
-    max_new_tokens : int, optional
-        Every text is whole within so many tokens, the end-of-text token not counted.
-    begun : str
-        Beginning of the grammar's text that the prompts end with; the rows continue after it.
-    prompt_length : int, optional
-        Columns before the first generated token; default: the columns of the first step.
-    num_beams : int
-        More than 1: a row whose token wasn't allowed is a beam without continuations, not an error.
-    assisted : bool
-        The rows show drafts, too, which may hold any token and are taken back.
-
-    Raises
-    ------
-    ConstrainedError
-        No grammar, a number out of range, or (`VocabularyError`) a budget below the shortest text.
+    For the parameters see `hf_processor.ConstrainedLogitsProcessor`. All rows of a prompt (beams, several answers) have
+    its grammar. With `num_beams`, a row whose token wasn't allowed is a beam without continuations, not an error; with
+    `assisted`, it is a draft.
     """
 
     def __init__(
         self,
         grammar: CompiledGrammar | Sequence[CompiledGrammar],
-        *,
         max_new_tokens: int | None = None,
         begun: str = "",
         prompt_length: int | None = None,
@@ -67,7 +50,6 @@ class Rows:
         self._prompt_length = prompt_length
         self._beams = num_beams > 1
         self._assisted = assisted
-        self._transfer = bitmask.MaskTransfer()
         self.reset()
 
     def reset(self) -> None:
@@ -129,7 +111,7 @@ class Rows:
         """
         bitmask.check_width(self.vocabulary, scores.shape[1])
         self.follow(ids.cpu().numpy())
-        mask = self._transfer.move((len(scores), self.vocabulary.words), scores.device, self.fill)
+        mask = bitmask.filled((len(scores), self.vocabulary.words), scores.device, self.fill)
         out = bitmask.apply(scores.clone(), mask)
         best = out.amax(dim=1).float().cpu().numpy()
         stuck = np.flatnonzero(np.isneginf(best) & ~self._dead)

@@ -51,12 +51,7 @@ _LARK_LIBRARY = ("common", "lark", "python", "unicode")
 
 
 class CompiledCache:
-    """Caches compiled grammars by the content of their specifications.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-    """
+    """Caches compiled grammars by the content of their specifications."""
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary

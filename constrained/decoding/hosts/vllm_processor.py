@@ -41,14 +41,7 @@ class VllmV1LogitsProcessor(V1Interface):
     (`apply`). Tokens are read as late as possible, in `apply`: with asynchronous scheduling a request's list of tokens
     ends with a placeholder until then. Some versions of vLLM fill it in only for processors that were named at the
     start, not for plugins; then constrained requests end at once, and the log says what to do. vLLM refuses speculative
-    decoding together with this interface.
-
-    Parameters
-    ----------
-    vllm_config : vllm.config.VllmConfig
-    device : torch.device
-    is_pin_memory : bool
-        Unused: masks are pinned where the logits are on a GPU.
+    decoding together with this interface. Masks are pinned where the logits are on a GPU, whatever `is_pin_memory`.
     """
 
     def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool):
@@ -121,13 +114,7 @@ class VllmV2LogitsProcessor(V2Interface):
 
     Requests keep their slots; the rows of the logits belong to slots, several to one where a draft is being verified
     (speculative decoding). Tokens are on the device only: a step with constrained requests waits for one small copy to
-    the host; steps without any cost nothing.
-
-    Parameters
-    ----------
-    vllm_config : vllm.config.VllmConfig
-    req_states : LogitsProcRequestState
-        The model runner's tokens and lengths by slot.
+    the host; steps without any cost nothing. `req_states` has the model runner's tokens and lengths by slot.
     """
 
     def __init__(self, vllm_config: Any, req_states: Any):

@@ -15,7 +15,6 @@ import torch
 
 from constrained.automaton import Grammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
-from constrained.decoding.bitmask import MaskTransfer, check_width
 from constrained.decoding.hosts.rows import Follower, not_allowed
 from constrained.decoding.hosts.specification import CompiledCache, check_specification
 from constrained.decoding.vocabulary import eos_ids, model_vocabulary
@@ -70,15 +69,11 @@ class EndingFollower(Follower):
 class Requests:
     """Makes matchers for requests, and applies their masks to the logits.
 
-    Parameters
-    ----------
-    vllm_config : vllm.config.VllmConfig
-        Names the tokenizer, which is read when the first request asks for a constraint.
+    The tokenizer that `vllm_config` names is read when the first request asks for a constraint.
     """
 
     def __init__(self, vllm_config: Any):
         self.config = vllm_config.model_config
-        self.transfer = MaskTransfer()
         self._cache: CompiledCache | None = None
         self._unreadable: ConstrainedError | None = None
 
@@ -144,13 +139,13 @@ class Requests:
             Writes their masks into int32 ``[len(rows), >= words]``.
         """
         vocabulary = self.cache.vocabulary
-        check_width(vocabulary, logits.shape[1])
+        bitmask.check_width(vocabulary, logits.shape[1])
 
         def write(table: np.ndarray) -> None:
             fill(table)
             table[:, -1] = rows  # in the same copy
 
-        table = self.transfer.move((len(rows), vocabulary.words + 1), logits.device, write)
+        table = bitmask.filled((len(rows), vocabulary.words + 1), logits.device, write)
         mask = table[:, :-1]
         if rows == list(range(len(logits))):
             return bitmask.apply(logits, mask)

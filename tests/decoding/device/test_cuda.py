@@ -14,7 +14,7 @@ from constrained.decoding.device import (
     capture,
     gumbel,
 )
-from tests.decoding.device.test_kernel import VOCABULARIES
+from tests.decoding.device.vocabularies import VOCABULARIES
 from tests.decoding.tiny import tiny_llama
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -45,7 +45,7 @@ def test_the_loop_never_waits_for_the_device(tables, backend, options):
             flag.look(matcher.finished.all())
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert flag.wait() in (True, False) and matcher.finished.all()
+    assert matcher.finished.all()
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.9])

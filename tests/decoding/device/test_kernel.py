@@ -11,10 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constrained import Grammar, Vocabulary, compile_grammar
+from constrained import Grammar, compile_grammar
 from constrained.decoding import bitmask
 from constrained.decoding.device import DeviceMatcher, DeviceTables, gumbel
 from tests.automaton.small_grammars import GRAMMARS
+from tests.decoding.device.vocabularies import VOCABULARIES
 from tests.decoding.device.walk import DEVICE, at
 
 triton = pytest.importorskip("triton", reason="triton is not installed: pip install triton")
@@ -22,12 +23,6 @@ if DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("no GPU, and triton was not started with TRITON_INTERPRET=1", allow_module_level=True)
 
 NAMES = ["choices", "bounded text", "inside characters", "may be empty", "rules"]
-WORDS = [b"ab", b"abc", b"desk 1", b"go to ", b"\xc3", b"\xa9", b"bb", b"c?"]
-VOCABULARIES = {
-    "odd width": Vocabulary([bytes((b,)) for b in range(256)] + WORDS + [b""], [264]),
-    "several EOS, wide": Vocabulary([b""] + [bytes((b,)) for b in range(256)] + WORDS, [0, 300, 299], size=333),
-    "one word": Vocabulary([b"a", b"b", b"c", b"\xc3", b"\xa9", b"e", b"go", b""], [7]),
-}
 
 
 def build(kind: str, narrow: int) -> DeviceTables:
@@ -116,22 +111,6 @@ def test_both_backends_cut_alike(batch, temperature, top_k, top_p, block):
     (expected, reference), (found, kernel) = side_by_side(tables, states, left, logits, block, **options)
     assert found == expected
     assert torch.equal(kernel.state, reference.state) and torch.equal(kernel.left, reference.left)
-
-
-@settings(max_examples=30)
-@given(batches(), st.integers(-3, 3))
-def test_the_apply_kernel_is_the_hosts(batch, more):
-    tables, states, left, logits, _ = batch
-    mask = at(tables, states, left).mask()
-    mask = torch.nn.functional.pad(mask, (0, max(0, more))) if more > 0 else mask[:, : mask.shape[1] + more]
-    if not mask.shape[1]:
-        return
-    from constrained.decoding.device import kernel_triton
-
-    assert torch.equal(
-        kernel_triton.apply(logits.clone(), mask).nan_to_num(nan=7.0),
-        bitmask.apply(logits.clone(), mask).nan_to_num(nan=7.0),
-    )
 
 
 def test_a_vocabulary_larger_than_a_block():

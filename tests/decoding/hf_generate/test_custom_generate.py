@@ -65,7 +65,9 @@ def test_a_batch_writes_what_each_prompt_writes_alone(options):
 @settings(max_examples=40)
 @given(
     st.lists(
-        st.tuples(st.text("abc é", max_size=30), st.lists(st.text("abc é1", min_size=1, max_size=12), min_size=1, max_size=4)),
+        st.tuples(
+            st.text("abc é", max_size=30), st.lists(st.text("abc é1", min_size=1, max_size=12), min_size=1, max_size=4)
+        ),
         min_size=2, max_size=5,
     ),
     st.booleans(),

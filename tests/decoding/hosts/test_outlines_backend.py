@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from constrained import ActionKnowledge, ConstrainedError, Grammar, compile_grammar
 from constrained.agents.step_formats import step_prompt
-from constrained.decoding import generate
+from constrained.decoding import bitmask, generate
 from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
 from constrained.decoding.hosts.outlines_backend import (
     ConstrainedBackend,
@@ -143,8 +143,8 @@ def test_an_error_that_c_code_would_ignore_ends_the_text_all_the_same():
 def test_a_batch_moves_its_masks_once_a_step(model, monkeypatch):
     processor = ConstrainedBackend(model).get_grammar_logits_processor(GRAMMARS["choices"])
     moves = []
-    move = processor._rows._transfer.move
-    monkeypatch.setattr(processor._rows._transfer, "move", lambda *args: moves.append(args[0]) or move(*args))
+    move = bitmask.filled
+    monkeypatch.setattr(bitmask, "filled", lambda *args: moves.append(args[0]) or move(*args))
     processor(torch.zeros((16, 4), dtype=torch.long), torch.zeros((16, VOCABULARY.size)))
     assert moves == [(16, VOCABULARY.words)]
 

@@ -138,7 +138,9 @@ def test_limits_have_names(monkeypatch):
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["choices", "regex", "lark", "knowledge", "path", "begun", "view"]), inner, max_size=3),
+    | st.dictionaries(
+        st.sampled_from(["choices", "regex", "lark", "knowledge", "path", "begun", "view"]), inner, max_size=3
+    ),
     max_leaves=6,
 ))  # fmt: skip
 def test_anything_at_all_is_a_grammar_or_an_error_of_ours(anything):

@@ -8,45 +8,11 @@ import torch
 
 from constrained import ActionKnowledge
 from constrained.decoding.hosts import vllm_requests
-from constrained.decoding.hosts.specification import CompiledCache, read_specification
+from constrained.decoding.hosts.specification import read_specification
 from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor, VllmV1LogitsProcessor, VllmV2LogitsProcessor
 from tests.decoding.hosts.texts import CHOICES, text_of
+from tests.decoding.hosts.vllm_requests import CACHE, EOS, LOADED, VOCABULARY, noise, requests
 from tests.decoding.hosts.vllm_stand_in import EngineV1, EngineV2, Request, SamplingParams, config
-from tests.decoding.tiny import tiny
-
-LOADED = tiny(padding=13)
-VOCABULARY = LOADED.vocabulary
-EOS = set(VOCABULARY.eos_token_ids)
-SPECIFICATIONS = [
-    {"choices": CHOICES},
-    {"regex": r"(a|b)+c{1,3}é?"},
-    {"lark": 'start: "go to " PLACE "!"*\n%declare PLACE\n', "bindings": {"PLACE": ["desk 1", "desk 10"]}},
-    json.dumps({"knowledge": "hotpotqa", "path": ["Retrieve[Milhouse]"]}),
-    {"regex": "[ab]{1,30}(cd){2}", "begun": "a"},
-    None,
-]
-CACHE = CompiledCache(VOCABULARY)
-
-
-def noise(seed):
-    """A model that knows nothing: its logits are random, and the same for the same text."""
-
-    def model(tokens):
-        text = [token % 2**32 for token in tokens]
-        return torch.from_numpy(np.random.default_rng([seed, *text]).normal(size=LOADED.logits_width)).float()
-
-    return model
-
-
-def requests(count, seed, specifications=SPECIFICATIONS):
-    rng = np.random.default_rng(seed)
-    out = []
-    for _ in range(count):
-        specification = specifications[rng.integers(len(specifications))]
-        arguments = None if specification is None else {"constrained": specification, "another": 1}
-        params = SamplingParams(max_tokens=int(rng.integers(24, 50)), extra_args=arguments)
-        out.append(Request(rng.integers(2, 250, rng.integers(1, 9)).tolist(), params))
-    return out
 
 
 def check_row(request, before, after):

@@ -14,8 +14,8 @@ from constrained.decoding import hosts
 from constrained.decoding.hosts import vllm_requests
 from constrained.decoding.hosts.specification import CompiledCache
 from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor, VllmV1LogitsProcessor, VllmV2LogitsProcessor
-from tests.decoding.hosts.test_vllm import EOS, LOADED, VOCABULARY, noise, requests
 from tests.decoding.hosts.texts import CHOICES, text_of
+from tests.decoding.hosts.vllm_requests import EOS, LOADED, VOCABULARY, noise, requests
 from tests.decoding.hosts.vllm_stand_in import EngineV1, Request, SamplingParams, config
 
 

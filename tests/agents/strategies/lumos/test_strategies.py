@@ -15,7 +15,7 @@ from tests.agents.alike import assert_alike
 from tests.agents.scripted import answer_with
 from tests.agents.strategies.lumos.hall import GREETING, HOSTILE, TINY, Hall, played, rollout, seen
 from tests.decoding.tiny import tiny
-from tests.models.test_adapters import tuned
+from tests.models.adapters import tuned
 
 
 def test_iterative_plans_grounds_and_plans_again_with_the_result():

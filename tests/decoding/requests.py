@@ -1,0 +1,32 @@
+"""Requests to write, and `generate` as their oracle."""
+
+from constrained import compile_grammar
+from constrained.agents.step_formats import step_grammar, step_prompt
+from constrained.decoding import Request, generate
+from constrained.environments.household import HouseholdEnv
+from constrained.environments.household.memory import Memory
+from constrained.knowledge import ActionKnowledge
+
+
+def alone(loaded, request, generator=None, **options):
+    return generate(
+        loaded, request.prompt, request.grammar, max_new_tokens=request.max_new_tokens, stop=request.stop,
+        begun=request.begun, generator=generator, **options,
+    )  # fmt: skip
+
+
+def household_requests(loaded, games, strategy):
+    """The first steps of games, as the agents ask for them, after a move and a look round."""
+    knowledge = ActionKnowledge.from_lark("household")
+    for game in games:
+        env = HouseholdEnv(game)
+        memory = Memory(env.reset())
+        known, path = knowledge.bind_view(env.view()), []
+        for n, go in enumerate([None, *[a for a in env.admissible() if a.startswith("go to ")][:2]], 1):
+            if go is not None:
+                memory.update(go, env.step(go)[0])
+                known, path = known.after(go).bind_view(env.view()), [*path, go]
+            head = step_prompt("", strategy, n, path).removeprefix("\n")
+            head = head if loaded.is_embedded else head.rstrip(" ")
+            grammar = compile_grammar(step_grammar(strategy, n, path, known.next_action()), loaded.vocabulary)
+            yield Request(f"{memory.text()}\n{head}", grammar, 200, begun=head)
