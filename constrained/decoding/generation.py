@@ -57,7 +57,6 @@ def generate(
     generator: torch.Generator | None = None,
     stop: str | None = None,
     cache: PrefixCache | None = None,
-    min_forced: int = 1,
     begun: str = "",
 ) -> Generation:
     """Continue a prompt, within a grammar if one is given.
@@ -71,8 +70,6 @@ def generate(
         See `Sampler`; greedy by default. Equal seeds give equal texts.
     cache : PrefixCache, optional
         Keys and values of the last call, to reuse what the prompts share.
-    min_forced : int
-        Forced text of fewer bytes is left to the model, under the mask.
 
     Raises
     ------
@@ -81,9 +78,7 @@ def generate(
         grammar doesn't fit in the tokens allowed.
     """
     request = Request(prompt, grammar, max_new_tokens, stop, begun, generator=generator)
-    [generation] = generate_batch(
-        loaded, [request], temperature=temperature, top_k=top_k, top_p=top_p, min_forced=min_forced, cache=cache
-    )
+    [generation] = generate_batch(loaded, [request], temperature=temperature, top_k=top_k, top_p=top_p, cache=cache)
     return generation
 
 
@@ -94,7 +89,6 @@ def generate_batch(
     temperature: float = 0.0,
     top_k: int | None = None,
     top_p: float | None = None,
-    min_forced: int = 1,
     rows: int = MAX_ROWS,
     cache: PrefixCache | None = None,
 ) -> list[Generation]:
@@ -104,7 +98,7 @@ def generate_batch(
     ----------
     loaded : LoadedModel
     requests : sequence of Request
-    temperature, top_k, top_p, min_forced
+    temperature, top_k, top_p
         As for `generate`, for all texts.
     rows : int
         At most so many at a time.
@@ -132,7 +126,7 @@ def generate_batch(
             "give each its own: torch.Generator().manual_seed(…)",
         )
     began = time.perf_counter()
-    texts = [_start(loaded, request, min_forced) for request in requests]
+    texts = [_start(loaded, request) for request in requests]
     samplers = {t: Sampler(temperature, top_k, top_p, r.generator, r.show_forbidden) for t, r in zip(texts, requests)}
 
     def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Token]:
@@ -153,7 +147,7 @@ def generate_batch(
     return [_generation(text, request, loaded, seconds) for text, request in zip(texts, requests)]
 
 
-def _start(loaded: LanguageModel, request: Request, min_forced: int) -> Text:
+def _start(loaded: LanguageModel, request: Request) -> Text:
     """The request's text, nothing written yet."""
     grammar, stop = request.grammar, request.stop
     if stop is not None and (grammar is not None or not stop):
@@ -164,7 +158,7 @@ def _start(loaded: LanguageModel, request: Request, min_forced: int) -> Text:
         return FreeText(loaded.vocabulary, ids, limit, stop.encode() if stop else b"")
     matcher = _compiled(loaded, grammar).matcher(request.begun)
     matcher.set_budget(limit)
-    return GuidedText(matcher, ids, loaded.tokenizer, min_forced)
+    return GuidedText(matcher, ids, loaded.tokenizer)
 
 
 def _generation(text: Text, request: Request, loaded: LanguageModel, seconds: float) -> Generation:

@@ -19,7 +19,7 @@ CONTEXT_BYTES = 48
 """Bytes of the text so far that the tokenizer sees in front of forced text."""
 
 
-def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes, shortest: int = 1) -> list[int]:
+def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
     """Advance the matcher over forced text.
 
     Parameters
@@ -29,8 +29,6 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes, shortest: int 
     tokenizer : transformers tokenizer, tokenizers.Tokenizer, or Tekkenizer
     before : bytes
         The text so far, or its end.
-    shortest : int
-        Forced text of fewer bytes is left to the model.
 
     Returns
     -------
@@ -38,7 +36,7 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes, shortest: int 
         Tokens of the forced text; empty where the model has a choice.
     """
     forced = matcher.forced_text()
-    if len(forced) < max(1, shortest):
+    if not forced:
         return []
     vocabulary = matcher.compiled.vocabulary
     sure = len(forced) - _open_end(vocabulary, forced, matcher.state.read(forced).first())

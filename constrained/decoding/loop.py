@@ -86,12 +86,12 @@ class GuidedText(Text):
     """A text that stays inside its matcher's grammar.
 
     The matcher stands at the text's beginning, with its budget, and is advanced with the text. Without a tokenizer,
-    only tokens that have no alternative are forced; forced text of fewer than `min_forced` bytes is left to the model.
+    only tokens that have no alternative are forced.
     """
 
-    def __init__(self, matcher: Matcher, prompt: Sequence[int], tokenizer: Any = None, min_forced: int = 1):
+    def __init__(self, matcher: Matcher, prompt: Sequence[int], tokenizer: Any = None):
         super().__init__(matcher.compiled.vocabulary, prompt)
-        self.matcher, self.tokenizer, self.min_forced = matcher, tokenizer, min_forced
+        self.matcher, self.tokenizer = matcher, tokenizer
         self._rows = np.zeros((1, self.vocabulary.words), np.int32)
         self.mask = self._rows[0]
         self.count = 0  # tokens allowed next, once prepared
@@ -101,8 +101,7 @@ class GuidedText(Text):
         matcher, eos = self.matcher, len(self.vocabulary.eos_token_ids)
         while True:
             if self.tokenizer is not None:
-                before = bytes(self.data[-CONTEXT_BYTES:])
-                for token in jump_forward(matcher, self.tokenizer, before, self.min_forced):
+                for token in jump_forward(matcher, self.tokenizer, bytes(self.data[-CONTEXT_BYTES:])):
                     self.append(Token(token, forced=True))
             matcher.fill_bitmask(self._rows)
             self.count = allowed_count(self.mask)

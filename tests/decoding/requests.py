@@ -1,11 +1,23 @@
 """Requests to write, and `generate` as their oracle."""
 
+from contextlib import contextmanager
+
+import pytest
+
 from constrained import compile_grammar
 from constrained.agents.step_formats import step_grammar, step_prompt
 from constrained.decoding import Request, generate
 from constrained.environments.household import HouseholdEnv
 from constrained.environments.household.memory import Memory
 from constrained.knowledge import ActionKnowledge
+
+
+@contextmanager
+def no_jump_forward():
+    """Leave forced text to the model, under the mask."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("constrained.decoding.loop.jump_forward", lambda *_: [])
+        yield
 
 
 def alone(loaded, request, generator=None, **options):

@@ -72,12 +72,6 @@ def test_the_end_is_left_to_the_model_where_a_longer_token_reaches_past_it(real)
     assert jump_forward(matcher, tokenizer, b"\nAction 1:") == []
 
 
-def test_short_runs_can_be_left_to_the_model(real):
-    tokenizer, matcher = start(real, Grammar.from_choices(["Done."]))
-    assert jump_forward(matcher, tokenizer, b"\n", shortest=6) == []
-    assert spelled(matcher, jump_forward(matcher, tokenizer, b"\n", shortest=5)) == b"Done."
-
-
 def test_the_budget_has_the_last_word():
     """The tokenizer's own cut is longer than the shortest one: where that doesn't fit, nothing is forced."""
     tokenizer = tiny_tokenizer()

@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from transformers import GenerationConfig
 
 from constrained.automaton import BatchMatcher, Matcher
+from constrained.decoding.hf_generate.arguments import GenerateArguments
+from constrained.decoding.hf_generate.output import ConstrainedOutput, result
 from constrained.decoding.hf_generate.processors import ProcessorSampler
 from constrained.decoding.ragged_forward import RaggedForward
 from constrained.decoding.request import Token
+from constrained.errors import ConstrainedError
 
 
 @dataclass(eq=False)
@@ -30,85 +34,79 @@ class Beam:
     score: float = 0.0  # sum of their log-probabilities, as the processors left them
     mask: np.ndarray | None = None  # int32 [words]: the tokens allowed next
 
-    def extended(self, token: Token, score: float) -> Beam:
-        """This beam with one more token."""
-        return Beam(self.prompt, [*self.ids, token.id], self.prompt_tokens, [*self.tokens, token], score)
 
-
-@dataclass
 class Finished:
-    """The best whole texts of one prompt so far, best first."""
+    """The best whole texts of one prompt so far, each with its penalized score, best first."""
 
-    beams: list[tuple[float, Beam]] = field(default_factory=list)
-    open: bool = True
+    def __init__(self, config: GenerationConfig, max_steps: int):
+        self.config, self.max_steps = config, max_steps
+        self.beams: list[tuple[float, Beam]] = []
+        self.open = True  # running beams may still improve on them
 
-    def add(self, score: float, beam: Beam, most: int) -> None:
-        self.beams.append((score, beam))
+    def add(self, beam: Beam, length: int) -> None:
+        self.beams.append((self._penalized(beam.score, length), beam))
         self.beams.sort(key=lambda pair: -pair[0])
-        del self.beams[most:]
+        del self.beams[self.config.num_beams :]
 
-
-@dataclass(frozen=True)
-class BeamSettings:
-    """`num_beams`, `length_penalty` and `early_stopping` as in transformers' GenerationConfig; at most `max_steps`."""
-
-    num_beams: int
-    length_penalty: float
-    early_stopping: bool | str
-    max_steps: int
-
-    def penalized(self, score: float, length: int) -> float:
-        return score / length**self.length_penalty
-
-    def may_improve(self, best_running: float, found: Finished, length: int) -> bool:
+    def may_improve(self, best_running: float, length: int) -> bool:
         """Whether a running beam could displace a finished one."""
-        if len(found.beams) < self.num_beams:
+        if len(self.beams) < self.config.num_beams:
             return True
-        if self.early_stopping is True:
+        if self.config.early_stopping is True:
             return False
-        longest = self.early_stopping == "never" and self.length_penalty > 0
-        return self.penalized(best_running, self.max_steps if longest else length) > found.beams[-1][0]
+        longest = self.config.early_stopping == "never" and self.config.length_penalty > 0
+        return self._penalized(best_running, self.max_steps if longest else length) > self.beams[-1][0]
+
+    def _penalized(self, score: float, length: int) -> float:
+        return score / length**self.config.length_penalty
 
 
-def beam_search(
-    forward: RaggedForward,
-    beams: Sequence[Beam],
-    matchers: Sequence[Matcher],
-    settings: BeamSettings,
-    sampler: ProcessorSampler,
-) -> list[list[tuple[float, Beam]]]:
-    """The best texts of each prompt.
+def search_beams(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tensor | ConstrainedOutput:
+    """The best texts of each prompt; the last token is an end-of-text token unless the text takes all steps.
 
-    Parameters
-    ----------
-    forward : RaggedForward
-        Of `beams`.
-    beams : sequence of Beam
-        One a prompt, nothing written yet.
-    matchers : sequence of Matcher
-        Theirs, with their budgets set.
-    settings : BeamSettings
-    sampler : ProcessorSampler
-        Masks and processes the log-probabilities.
-
-    Returns
-    -------
-    list of list of (float, Beam)
-        For each prompt at most ``num_beams`` whole texts with their penalised scores, best first; the last token is
-        an end-of-text token unless the text takes all steps.
+    Of each prompt's `matchers`, one a row, the first is used.
     """
-    running, batch, results = list(beams), BatchMatcher(matchers), [Finished() for _ in beams]
-    prompts = [sampler.prompts[beam] for beam in beams]
-    ends = set(matchers[0].compiled.vocabulary.eos_token_ids)
-    keep = max(2, 1 + len(ends)) * settings.num_beams
-    for length in range(1, settings.max_steps + 1):
-        for beam, row in zip(running, batch.fill_bitmask()):
-            beam.mask = row
-        sampler.prompts = _all_rows(running, prompts, settings.num_beams)
-        log_probs = _logits(forward, running).log_softmax(-1)
-        scores, masses = sampler.score(running, log_probs)
+    config, num_beams = args.config, args.config.num_beams
+    if args.criteria:
+        raise ConstrainedError("stopping criteria would cut beams short", "leave them out, or use num_beams=1")
+    matchers, rows = matchers[::num_beams], args.input_ids[::num_beams]
+    beams = [Beam(i, list(ids), len(ids)) for i, ids in enumerate(args.prompts[::num_beams])]
+    sampler = ProcessorSampler(args.processors, {}, measure=args.measure)
+    forward = args.ragged_forward(beams)
+    finished = _search(args, forward, beams, matchers, sampler, rows.tolist())
+    # A grammar may have fewer texts than are asked for; the caller counts on that many rows all the same.
+    count = config.num_return_sequences
+    best = [pair for beam, f in zip(beams, finished) for pair in (f.beams + [(-torch.inf, beam)] * count)[:count]]
+    return result(
+        args,
+        rows[[beam.prompt for _, beam in best]],
+        [beam.tokens for _, beam in best],
+        args.pad(matchers[0].compiled.vocabulary.eos_token_ids),
+        sequences_scores=torch.tensor([score for score, _ in best]),
+        complete=torch.tensor([score > -torch.inf for score, _ in best]),
+        forward_passes=forward.forward.passes,
+    )
+
+
+def _search(
+    args: GenerateArguments,
+    forward: RaggedForward,
+    running: list[Beam],
+    matchers: Sequence[Matcher],
+    sampler: ProcessorSampler,
+    prompts: list[list[int]],
+) -> list[Finished]:
+    num_beams, steps = args.config.num_beams, args.max_steps
+    batch, results = BatchMatcher(matchers), [Finished(args.config, steps) for _ in running]
+    eos = set(matchers[0].compiled.vocabulary.eos_token_ids)
+    keep = max(2, 1 + len(eos)) * num_beams
+    for length in range(1, steps + 1):
+        for beam, mask in zip(running, batch.fill_bitmask()):
+            beam.mask = mask
+        sampler.prompts = _all_rows(running, prompts, num_beams)
+        scores, masses = sampler.score(running, _logits(forward, running).log_softmax(-1))
         scores += torch.tensor([beam.score for beam in running], device=scores.device)[:, None]
-        following: list[tuple[int, Beam]] = []
+        following: list[tuple[int, Beam]] = []  # with the row that each continues
         for prompt, found in enumerate(results):
             rows = [row for row, beam in enumerate(running) if beam.prompt == prompt]
             if not found.open or not rows:
@@ -119,14 +117,15 @@ def beam_search(
             for rank, (score, index) in enumerate(zip(best, indices)):
                 if score == -torch.inf:
                     break
-                row, token = rows[index // scores.shape[1]], index % scores.shape[1]
-                beam = running[row].extended(Token(token, float("nan"), masses[row]), score)
-                if token not in ends and length < settings.max_steps:
+                row, id = rows[index // scores.shape[1]], index % scores.shape[1]
+                old, token = running[row], Token(id, float("nan"), masses[row])
+                beam = Beam(prompt, [*old.ids, id], old.prompt_tokens, [*old.tokens, token], score)
+                if id not in eos and length < steps:
                     candidates.append((row, beam))
-                elif rank < settings.num_beams:
-                    found.add(settings.penalized(score, length), beam, settings.num_beams)
-            del candidates[settings.num_beams :]
-            found.open = bool(candidates) and settings.may_improve(candidates[0][1].score, found, length)
+                elif rank < num_beams:
+                    found.add(beam, length)
+            del candidates[num_beams:]
+            found.open = bool(candidates) and found.may_improve(candidates[0][1].score, length)
             following += candidates if found.open else []
         if not following:
             break
@@ -134,7 +133,7 @@ def beam_search(
         batch.reorder(parents)
         batch.advance([beam.ids[-1] for beam in running])
         forward.reorder(running, parents)
-    return [found.beams for found in results]
+    return results
 
 
 def _logits(forward: RaggedForward, beams: Sequence[Beam]) -> torch.Tensor:

@@ -19,7 +19,7 @@ from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary
 from constrained.decoding.device import DeviceMatcher, DeviceTables
 from constrained.decoding.device.loop import Prompt, decode_on_device
 from constrained.decoding.hf_generate.arguments import GenerateArguments, dropped_keywords, matchers, read_arguments
-from constrained.decoding.hf_generate.beam_search import Beam, BeamSettings, beam_search
+from constrained.decoding.hf_generate.beam_search import search_beams
 from constrained.decoding.hf_generate.output import ConstrainedOutput, Streaming, result
 from constrained.decoding.hf_generate.processors import ProcessorSampler
 from constrained.decoding.loop import GuidedText, PrefixForward, decode
@@ -55,7 +55,6 @@ def custom_generate(
     tokenizer: Any = None,
     assistant_model: Any = None,
     generator: torch.Generator | None = None,
-    min_forced: int = 1,
     device_tables: bool = False,
     output_pruned_mass: bool = False,
     **model_kwargs: Any,
@@ -82,8 +81,6 @@ def custom_generate(
         call, for grammars that aren't compiled.
     generator : torch.Generator, optional
         Source of chance; default: torch's global one (``torch.manual_seed``).
-    min_forced : int
-        Runs of fewer forced bytes are left to the model, under the mask.
     device_tables : bool
         Visit the grammars ahead of time and let masks, choice and state live on the model's device: no token is
         waited for, but all are asked. Greedy, temperature, top-k and top-p only. At every call; build `DeviceTables`
@@ -126,14 +123,14 @@ def custom_generate(
         return _decode_on_device(args, grammar)
     rows = matchers(args, grammar, vocabulary)
     if args.config.num_beams > 1:
-        return _search_beams(args, rows)
-    return _decode(args, rows, min_forced)
+        return search_beams(args, rows)
+    return _decode(args, rows)
 
 
-def _decode(args: GenerateArguments, matchers: Sequence[Matcher], min_forced: int) -> torch.Tensor | ConstrainedOutput:
+def _decode(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tensor | ConstrainedOutput:
     """Each row by itself: greedily, or sampled."""
     config = args.config
-    texts = [GuidedText(matcher, ids, args.tokenizer, min_forced) for matcher, ids in zip(matchers, args.prompts)]
+    texts = [GuidedText(matcher, ids, args.tokenizer) for matcher, ids in zip(matchers, args.prompts)]
     prompts = dict(zip(texts, args.input_ids.tolist()))
     sampler = ProcessorSampler(
         args.processors,
@@ -193,31 +190,6 @@ def _keep_consistent(past: Any) -> Iterator[None]:
             except (AttributeError, RuntimeError, ValueError, NotImplementedError):
                 past.reset()  # static and sliding caches can't be cropped: an empty one is correct, too
         raise
-
-
-def _search_beams(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.Tensor | ConstrainedOutput:
-    """Beam search; of each prompt's `matchers`, one a row, the first is used."""
-    config = args.config
-    if args.criteria:
-        raise ConstrainedError("stopping criteria would cut beams short", "leave them out, or use num_beams=1")
-    matchers, rows = matchers[:: config.num_beams], args.input_ids[:: config.num_beams]
-    beams = [Beam(i, list(ids), len(ids)) for i, ids in enumerate(args.prompts[:: config.num_beams])]
-    sampler = ProcessorSampler(args.processors, dict(zip(beams, rows.tolist())), measure=args.measure)
-    forward = args.ragged_forward(beams)
-    settings = BeamSettings(config.num_beams, config.length_penalty, config.early_stopping, args.max_steps)
-    finished = beam_search(forward, beams, matchers, settings, sampler)
-    # A grammar may have fewer texts than are asked for; the caller counts on that many rows all the same.
-    count = config.num_return_sequences
-    best = [pair for beam, found in zip(beams, finished) for pair in (found + [(-torch.inf, beam)] * count)[:count]]
-    return result(
-        args,
-        rows[[beam.prompt for _, beam in best]],
-        [beam.tokens for _, beam in best],
-        args.pad(matchers[0].compiled.vocabulary.eos_token_ids),
-        sequences_scores=torch.tensor([score for score, _ in best]),
-        complete=torch.tensor([score > -torch.inf for score, _ in best]),
-        forward_passes=forward.forward.passes,
-    )
 
 
 def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | ConstrainedOutput:
