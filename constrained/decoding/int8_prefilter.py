@@ -34,15 +34,7 @@ _PREFILTERS: WeakKeyDictionary[nn.Module, Int8Prefilter | None] = WeakKeyDiction
 
 
 class Int8Prefilter:
-    """An output matrix in 8 bits, and bounds on its error.
-
-    Parameters
-    ----------
-    weight : torch.Tensor
-        float32 ``[V, d]`` on the CPU.
-    bias : torch.Tensor or None
-        float32 ``[V]``.
-    """
+    """An output matrix (float32 ``[V, d]`` on the CPU) in 8 bits, and bounds on its error."""
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None):
         rows, width = weight.shape
@@ -80,20 +72,9 @@ class Int8Prefilter:
         return bool(((weight @ self.probe - self.probe_product).abs() <= CHANGED * self.norm).all())
 
     def best(self, hidden: torch.Tensor, allowed: torch.Tensor, count: int) -> torch.Tensor:
-        """Tokens that include the `count` likeliest allowed ones of every row.
+        """Tokens that include the `count` likeliest allowed ones of every row, int64 ``[C]``, ascending.
 
-        Parameters
-        ----------
-        hidden : torch.Tensor
-            float32 ``[n, d]``.
-        allowed : torch.Tensor
-            bool ``[n, V]``.
-        count : int
-
-        Returns
-        -------
-        torch.Tensor
-            int64 ``[C]``, ascending; each is allowed in some row.
+        `hidden` is float32 ``[n, d]``, `allowed` bool ``[n, V]``; each token found is allowed in some row.
         """
         logits, error = self._bounded(hidden, allowed)
         low = logits - error
@@ -108,22 +89,9 @@ class Int8Prefilter:
 
         By rejection (von Neumann 1951): drawn by the upper bounds of the logits, and accepted with the probability by
         which the true one is lower; only the logits of the candidates are computed.
+        None after `TRIALS` rejections, or where the logits are NaN: sample from all logits then.
 
-        Parameters
-        ----------
-        hidden : torch.Tensor
-            float32 ``[1, d]``.
-        allowed : torch.Tensor
-            bool ``[1, V]``.
-        weight : torch.Tensor
-            The matrix itself.
-        temperature : float
-        generator : torch.Generator, optional
-
-        Returns
-        -------
-        int or None
-            None after `TRIALS` rejections, or where the logits are NaN: sample from all logits then.
+        `hidden` is float32 ``[1, d]``, `allowed` bool ``[1, V]``, `weight` the matrix itself.
         """
         logits, error = self._bounded(hidden, allowed)
         high = logits.add_(error)[0]

@@ -39,7 +39,9 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
     if not forced:
         return []
     vocabulary = matcher.compiled.vocabulary
-    sure = len(forced) - _open_end(vocabulary, forced, matcher.state.read(forced).first())
+    after = matcher.state.read(forced)
+    assert after is not None, "forced text can be read"
+    sure = len(forced) - _open_end(vocabulary, forced, after.first())
     if not sure:
         return []
     tokens: list[int] = []

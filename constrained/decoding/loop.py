@@ -131,16 +131,10 @@ class NextLogits(Protocol):
     """Runs a model over texts."""
 
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
-        """Read on in each text.
+        """Read on in each text: (asked, logits, columns).
 
-        Returns
-        -------
-        asked : list
-            Those of `texts` that have been read to their end; at least one.
-        logits : torch.Tensor
-            float32 ``[len(asked), C]`` of what follows them.
-        columns : ndarray or None
-            int64 ``[C]``, ascending: the ids the logits are of; None: of all.
+        `asked` are those of `texts` that have been read to their end, at least one; the logits of what follows them
+        are float32 ``[len(asked), C]``; `columns` are the ids they are of, int64 ``[C]``, ascending; None: all.
         """
 
 
@@ -167,14 +161,8 @@ def decode(
 ) -> None:
     """Write all texts to their ends.
 
-    Parameters
-    ----------
-    texts : sequence of Text
-    forward : NextLogits
-    choose : callable
-        The texts asked, their logits and columns as `NextLogits.next_logits` returns them -> one token each.
-    after : callable, optional
-        Called after each round with the texts that have grown; may set their ``done``.
+    `choose` gets the texts asked, their logits and columns, as `NextLogits` returns them, and returns one token each.
+    `after` is called after each round with the texts that have grown, and may set their ``done``.
     """
     asked = texts
     while True:

@@ -55,20 +55,9 @@ class PrefixCache:
     def next_logits(
         self, model: Any, tokens: Sequence[int], columns: Callable[[torch.Tensor], torch.Tensor | None] | None = None
     ) -> torch.Tensor:
-        """The model's logits for what follows `tokens`.
+        """The model's logits for what follows `tokens`, float32 ``[width]``; with `columns` (see `Forward`) ``[C]``.
 
-        Parameters
-        ----------
-        model : transformers causal language model
-        tokens : sequence of int
-            The whole text so far, at least one id; the part already held is not run again.
-        columns : callable, optional
-            See `Forward`.
-
-        Returns
-        -------
-        torch.Tensor
-            float32 ``[width]``, or ``[C]``.
+        `tokens` are the whole text so far, at least one id; the part already held is not run again.
         """
         forward = self.forward(model)
         kept = self._keep(tokens)

@@ -101,12 +101,7 @@ class RaggedForward:
     def step(self, tokens: torch.Tensor, positions: torch.Tensor, reach: int) -> torch.Tensor:
         """Logits after one more token a row, whose value the host needn't know; float32 ``[rows, width]``.
 
-        Parameters
-        ----------
-        tokens, positions : torch.Tensor
-            int64 ``[rows, 1]`` on the model's device.
-        reach : int
-            Greater than all positions.
+        `tokens` and `positions` are int64 ``[rows, 1]`` on the model's device; `reach` is greater than all positions.
         """
         self.cache.place(positions, begin=reach - 1, reach=reach)
         mask = self.mask(positions)
@@ -208,12 +203,8 @@ def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
 def block_width(unread: Sequence[int], call_cost: int = CALL_COST) -> int:
     """Columns of the block that reads most tokens for its cost.
 
-    Parameters
-    ----------
-    unread : sequence of int
-        Tokens that each row has still to read; 0 for finished rows, which are carried along.
-    call_cost : int
-        What calling the model costs, in tokens.
+    `unread` are the tokens that each row has still to read, 0 for finished rows, which are carried along; `call_cost`
+    is what calling the model costs, in tokens.
     """
     rows = len(unread)
 
@@ -248,16 +239,10 @@ class RaggedCache(Cache):
         self.begin = self.reach = 0
 
     def place(self, slots: torch.Tensor, begin: int, reach: int) -> None:
-        """Set where the next call's tokens go.
+        """Set where the next call's tokens go: `slots`, int64 ``[rows, T]``, -1 for columns that are no token.
 
-        Parameters
-        ----------
-        slots : torch.Tensor
-            int64 ``[rows, T]``; ``-1`` for columns that are no token.
-        begin : int
-            Tokens already read, where all rows have read equally many (used where no mask is given).
-        reach : int
-            The call may look at the slots below.
+        `begin` is the number of tokens already read, where all rows have read equally many (used where no mask is
+        given); the call may look at the slots below `reach`.
         """
         if reach > self.capacity:
             if self.static:

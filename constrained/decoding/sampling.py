@@ -110,17 +110,8 @@ def draw(chances: torch.Tensor, generator: torch.Generator | None = None) -> tor
     By a binary search in the cumulative sums: one random number a row, where torch.multinomial draws one for each of
     131,072 columns, which takes 2.8 ms.
 
-    Parameters
-    ----------
-    chances : torch.Tensor
-        float ``[rows, C]``, not negative; need not sum to 1.
-    generator : torch.Generator, optional
-        Source of random numbers; default: torch's global one of the device.
-
-    Returns
-    -------
-    torch.Tensor
-        int64 ``[rows, 1]``; never a column whose chance is 0.
+    `chances` are float ``[rows, C]``, not negative, and need not sum to 1. Returns int64 ``[rows, 1]``, never a column
+    whose chance is 0.
     """
     sums = chances.double().cumsum(-1)
     device = chances.device if generator is None else generator.device
@@ -133,14 +124,7 @@ def draw(chances: torch.Tensor, generator: torch.Generator | None = None) -> tor
 def likeliest_outside(logits: torch.Tensor, mask: np.ndarray, total: float) -> Forbidden | None:
     """The likeliest token within the width of a packed mask that it excludes; None if all these have probability 0.
 
-    Parameters
-    ----------
-    logits : torch.Tensor
-        float32 ``[V]``.
-    mask : ndarray
-        int32 ``[words]``.
-    total : float
-        Log-sum-exp of `logits`.
+    `logits` are float32 ``[V]``, `total` is their log-sum-exp; `mask` is int32 ``[words]``.
     """
     rest = logits[: 32 * len(mask)].clone()
     rest[torch.from_numpy(allowed_ids(mask)).to(rest.device)] = -math.inf

@@ -206,19 +206,10 @@ class Exploration:
 
 
 def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.ndarray:
-    """Fewest tokens from each state to the finished state 0: breadth first, backwards over all edges.
+    """Fewest tokens from each state to the finished state 0, int32 ``[states]``: breadth first, backwards.
 
-    Parameters
-    ----------
-    source, target : ndarray of int, shape [edges]
-        A token leads from ``source[i]`` to ``target[i]``.
-    states : int
-
-    Returns
-    -------
-    ndarray of int32, shape [states]
-        The end-of-text token isn't counted: 0 where the text is complete, -1 for the finished state itself; `NEVER`
-        for a dead end.
+    A token leads from ``source[i]`` to ``target[i]``. The end-of-text token isn't counted: 0 where the text is
+    complete, -1 for the finished state itself; `NEVER` for a dead end.
     """
     order = np.argsort(target, kind="stable")
     before = source[order]

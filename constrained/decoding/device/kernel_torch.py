@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import torch
 
+from constrained.decoding import bitmask
 from constrained.decoding.device.explore import FINISHED, NEVER
 from constrained.decoding.device.tables import DeviceTables
 
 LARGEST = 1.0e38
 """Logits are clamped to this size; minus infinity and NaN become the least, so that no sum is ever NaN."""
+
+apply = bitmask.apply
 
 
 def scratch(tables: DeviceTables, rows: int) -> None:

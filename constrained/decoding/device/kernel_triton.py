@@ -1,7 +1,7 @@
-"""The kernel in Triton: it masks, chooses and advances.
+"""The kernels in Triton: one that masks, chooses and advances, one that applies packed masks.
 
 Importing this module needs triton (it comes with torch for CUDA). With ``TRITON_INTERPRET=1`` in the environment before
-triton is first imported, the same kernel runs on CPU tensors, slowly: that is how it is tested without a GPU.
+triton is first imported, the same kernels run on CPU tensors, slowly: that is how they are tested without a GPU.
 """
 
 from __future__ import annotations
@@ -206,6 +206,20 @@ def _step(
             tl.store(pruned + row, tl.where(running, mass, 0.0))
 
 
+@triton.jit
+def _apply(logits, mask, logits_stride, mask_stride, width, size, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.program_id(1) * (BLOCK // 8) + tl.arange(0, BLOCK // 8)
+    bit = tl.arange(0, 8)
+    column = at[:, None] * 8 + bit[None, :]
+    # uint8: a byte of the mask for 8 columns; those beyond it are not allowed
+    byte = tl.load(mask + row * mask_stride + at, mask=at < size, other=0).to(tl.int32)[:, None]
+    to = logits + row * logits_stride + column
+    # Allowed logits are neither read nor written. Most bytes of a narrow mask are empty: one wide store each.
+    tl.store(to, float("-inf"), mask=(byte == 0) & (column < width))
+    tl.store(to, float("-inf"), mask=(byte != 0) & (((byte >> bit[None, :]) & 1) == 0) & (column < width))
+
+
 class Scratch(NamedTuple):
     """Where the programs of one row leave their results for the last of them."""
 
@@ -289,6 +303,17 @@ def step(
             enable_fp_fusion=False,  # a fused multiply-add rounds differently than torch on the CPU
         )
     return tokens
+
+
+def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """`constrained.decoding.bitmask.apply`; the rows of `logits` must be contiguous."""
+    rows, width = logits.shape
+    mask = (mask if mask.stride(1) == 1 else mask.contiguous()).view(torch.uint8)
+    with _on(logits.device):
+        _apply[(rows, triton.cdiv(width, BLOCK))](
+            logits, mask, logits.stride(0), mask.stride(0), width, mask.shape[1], BLOCK=BLOCK, num_warps=WARPS
+        )
+    return logits
 
 
 def _on(device: torch.device) -> AbstractContextManager[Any]:

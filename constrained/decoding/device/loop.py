@@ -40,24 +40,9 @@ def decode_on_device(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Write all rows to their ends; on a CUDA device with a static cache, a step (model, mask, choice) is one graph.
 
-    Parameters
-    ----------
-    forward : RaggedForward
-        Of the prompts, none read yet.
-    matcher : DeviceMatcher
-        With the budgets set.
-    max_steps : int
-    settings : mapping
-        ``temperature``, ``top_k`` and ``top_p`` of `DeviceMatcher.step`.
-    measure : bool
-        Keep the pruned mass.
-
-    Returns
-    -------
-    tokens : torch.Tensor
-        int64 ``[rows, n]``, with the matcher's padding after each end.
-    pruned_mass : torch.Tensor or None
-        float32 ``[rows, n]``; meaningless after the end.
+    `forward` is of the prompts, none read yet; `matcher` has the budgets set; `settings` are ``temperature``, ``top_k``
+    and ``top_p`` of `DeviceMatcher.step`. Returns the tokens, int64 ``[rows, n]``, with the matcher's padding after
+    each end, and if `measure` the pruned mass, float32 ``[rows, n]``, meaningless after the end.
     """
     rows, device = len(matcher), matcher.state.device
     reach = max(len(text.ids) for text in forward.texts)
@@ -152,16 +137,11 @@ def _captured(
 
 
 class AsyncFlag:
-    """Reads a condition from the device without waiting for it.
+    """Reads a condition from the device without waiting for it; on a CPU the answer is there at once.
 
     A loop that asked the device "are all rows finished?" at every token would stall until the token is computed. This
     one starts a copy to pinned memory and looks whether an earlier one has arrived: the loop learns of the end some
     tokens late, which costs those steps and nothing else.
-
-    Parameters
-    ----------
-    device : torch.device or str
-        Where the conditions are computed. On a CPU the answer is there at once.
     """
 
     def __init__(self, device: torch.device | str):
@@ -174,10 +154,7 @@ class AsyncFlag:
     def look(self, condition: torch.Tensor) -> bool:
         """Whether an earlier condition (on a CPU: this one) was true; once True, always True.
 
-        Parameters
-        ----------
-        condition : torch.Tensor
-            bool, one element, on the device; such as ``matcher.finished.all()``.
+        A condition is a bool tensor of one element on the device, such as ``matcher.finished.all()``.
         """
         self._collect()
         if not self._pending and not self._seen:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from constrained.decoding import bitmask
 from constrained.decoding.device import kernel_torch
 from constrained.decoding.device.explore import FINISHED, NEVER
 from constrained.decoding.device.kernel_torch import gumbel
@@ -204,7 +203,7 @@ class DeviceMatcher:
     def apply(self, logits: torch.Tensor) -> torch.Tensor:
         """Set the logits of tokens that aren't allowed to minus infinity, in place."""
         self._check(logits)
-        return bitmask.apply(logits, self.mask())
+        return self.backend.apply(logits, self.mask())
 
     def copy(self) -> DeviceMatcher:
         """An independent copy."""

@@ -12,10 +12,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
-from constrained.automaton import Grammar, Vocabulary
+from constrained.automaton import Vocabulary
 from constrained.automaton.persist import GrammarWriter
 from constrained.errors import DataError, VocabularyError
 from constrained.files import write_whole
+from constrained.grammar import ContextFreeGrammar
 
 FORMAT = "constrained device tables"
 
@@ -36,22 +37,7 @@ def save(path: str | Path, tensors: Mapping[str, torch.Tensor], facts: Mapping[s
 def load(
     path: str | Path, vocabulary: Vocabulary, grammars: Sequence[str] | None = None
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Read what `save` wrote, and check that the tables are for this vocabulary, and for these grammars.
-
-    Parameters
-    ----------
-    path : str or Path
-    vocabulary : Vocabulary
-    grammars : sequence of str, optional
-        Their digests (`grammar_digest`).
-
-    Raises
-    ------
-    DataError
-        No such file, another kind or version of file, tables of other grammars, or a damaged file.
-    VocabularyError
-        The tables were built for another vocabulary.
-    """
+    """Read what `save` wrote for this vocabulary, and grammars of these digests; see `DeviceTables.load`."""
     try:
         with safe_open(path, framework="pt") as file:
             facts = file.metadata() or {}
@@ -130,7 +116,7 @@ def digest(tensors: Mapping[str, torch.Tensor]) -> str:
     return found.hexdigest()
 
 
-def grammar_digest(grammar: Grammar) -> str:
+def grammar_digest(grammar: ContextFreeGrammar) -> str:
     """SHA-256 over a grammar's rules and bindings: equal for grammars written and bound alike."""
     writer = GrammarWriter()
     root = writer.grammar(grammar)

@@ -92,15 +92,7 @@ class GenerateArguments:
     def ragged_forward(
         self, texts: Sequence[Row], *, static: bool = False, needed: NeededLogits = ALL_LOGITS
     ) -> RaggedForward:
-        """Reads all rows side by side.
-
-        Raises
-        ------
-        ModelError
-            The model's cache can't hold rows of different lengths.
-        ConstrainedError
-            The cache that was asked for can't.
-        """
+        """Reads all rows side by side; ConstrainedError if the model's cache or the one asked for can't hold them."""
         config = self.config
         if not supports_ragged(self.model):
             raise ModelError(
@@ -221,12 +213,8 @@ def _without_padding(input_ids: torch.Tensor, mask: torch.Tensor | None) -> list
 def matchers(args: GenerateArguments, grammar: Any, vocabulary: Vocabulary | None) -> list[Matcher]:
     """One matcher a row, its budget set.
 
-    Parameters
-    ----------
-    args : GenerateArguments
-    grammar : CompiledGrammar, Grammar or Matcher, or a sequence of them, one a prompt
-    vocabulary : Vocabulary, optional
-        For grammars that aren't compiled yet; default: the tokenizer's.
+    `grammar` is a CompiledGrammar, Grammar or Matcher, or a sequence of them, one a prompt; `vocabulary` is for
+    grammars that aren't compiled, by default the tokenizer's.
     """
     prompts = len(args.prompts) // args.copies
     if grammar is None:

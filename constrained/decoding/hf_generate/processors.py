@@ -37,27 +37,12 @@ REFUSED = {
 
 
 class ProcessorSampler:
-    """Chooses the next tokens of a batch.
+    """Chooses the next tokens of a batch: the most probable ones, or sampled.
 
-    Parameters
-    ----------
-    processors : LogitsProcessorList
-        Applied to the masked scores; a score that they raise from minus infinity is masked again.
-    prompts : mapping of GuidedText or Beam to list of int
-        Every row of the batch, in order, with its prompt as transformers holds it (padded on the left).
-    sample : bool
-        Sample; else take the most probable token.
-    generator : torch.Generator, optional
-        Source of random numbers; default: torch's global one.
-    measure : bool
-        Measure the pruned mass.
-    keep_scores : bool
-        Keep each step's scores in :attr:`scores`.
-
-    Raises
-    ------
-    ConstrainedError
-        One of the processors can't work behind a grammar.
+    The processors are applied to the masked scores; a score that they raise from minus infinity is masked again.
+    `prompts` has every row of the batch (GuidedText or Beam), in order, with its prompt as transformers holds it
+    (padded on the left). `measure` asks for the pruned mass, `keep_scores` for each step's scores in :attr:`scores`.
+    ConstrainedError: one of the processors can't work behind a grammar.
     """
 
     def __init__(

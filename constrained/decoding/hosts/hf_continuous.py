@@ -96,17 +96,9 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
         int32_tensor.zero_()
 
     def prepare_tensor_args(self, requests_with_new_token: list[FutureRequestState]) -> torch.Tensor:
-        """Read the tokens that are new, and fill the table of masks.
+        """Read the tokens that are new, and fill the table of masks; each request's row in it, int32 ``[requests]``.
 
-        Returns
-        -------
-        torch.Tensor
-            int32 ``[requests]``: each request's row in the table.
-
-        Raises
-        ------
-        ConstrainedError
-            A token was not allowed, or the tokens allowed are fewer than the shortest text.
+        ConstrainedError: a token was not allowed, or the tokens allowed are fewer than the shortest text.
         """
         rows, batch = [], BatchMatcher()
         for request in requests_with_new_token:

@@ -60,22 +60,10 @@ class Rows:
         self._dead = np.zeros(0, bool)  # beams without continuations, and drafts past a forbidden token
 
     def follow(self, ids: np.ndarray) -> BatchMatcher:
-        """Read the tokens that are new.
+        """Read the tokens that are new; a matcher for each row, in order.
 
-        Parameters
-        ----------
-        ids : ndarray of int, shape [rows, length]
-            Prompts and what has been generated; what follows a row's end-of-text token is ignored.
-
-        Returns
-        -------
-        BatchMatcher
-            A matcher for each row, in order.
-
-        Raises
-        ------
-        ConstrainedError
-            A token was not allowed, or the rows are not a multiple of the grammars.
+        `ids` are int ``[rows, length]``: prompts and what has been generated. What follows a row's end-of-text token is
+        ignored. ConstrainedError: a token was not allowed, or the rows are not a multiple of the grammars.
         """
         if self._is_new(ids):
             self._start(ids)
@@ -96,18 +84,9 @@ class Rows:
     def masked(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """`follow` the rows; a copy of their scores, minus infinity where a token is not allowed.
 
-        Parameters
-        ----------
-        ids : torch.Tensor
-            int64 ``[rows, length]``.
-        scores : torch.Tensor
-            float ``[rows, width]``.
-
-        Raises
-        ------
-        ConstrainedError
-            As `follow`; the scores are narrower than the vocabulary; or other processors have forbidden all that the
-            grammar allows, so that the host would take any token.
+        `ids` are int64 ``[rows, length]``, `scores` float ``[rows, width]``. ConstrainedError: as `follow`; the scores
+        are narrower than the vocabulary; or other processors have forbidden all that the grammar allows, so that the
+        host would take any token.
         """
         bitmask.check_width(self.vocabulary, scores.shape[1])
         self.follow(ids.cpu().numpy())

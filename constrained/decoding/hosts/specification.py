@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -55,7 +54,7 @@ class CompiledCache:
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
-        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._compiled = lru_cache(MAX_COMPILED)(self._compile)
 
     def matcher(self, specification: Mapping | str, max_new_tokens: int | None = None) -> Matcher:
         """A matcher at the beginning of a request.
@@ -66,19 +65,16 @@ class CompiledCache:
             As `read_specification`, or the budget is below the shortest text.
         """
         fields = parse(specification)
-        key = json.dumps({name: value for name, value in fields.items() if name != "begun"}, sort_keys=True)
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            compiled = self._compiled[key] = compile_grammar(read_specification(fields), self.vocabulary)
-            while len(self._compiled) > MAX_COMPILED:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(key)
-        matcher = compiled.matcher(fields.get("begun", ""))
+        begun = _text(fields.pop("begun", ""), "begun")
+        matcher = self._compiled(json.dumps(fields, sort_keys=True)).matcher(begun)
         matcher.set_budget(max_new_tokens)
         return matcher
 
+    def _compile(self, specification: str) -> CompiledGrammar:
+        return compile_grammar(read_specification(json.loads(specification)), self.vocabulary)
+
     def __len__(self) -> int:
-        return len(self._compiled)
+        return self._compiled.cache_info().currsize
 
 
 def check_specification(specification: Mapping | str) -> None:

@@ -63,13 +63,7 @@ class VllmV1LogitsProcessor(V1Interface):
         return bool(self._rows)
 
     def update_state(self, batch_update: Any) -> None:
-        """Follow the batch: requests removed, then added, then moved, in vLLM's documented order.
-
-        Parameters
-        ----------
-        batch_update : BatchUpdate or None
-            None: no request came, went or moved.
-        """
+        """Follow the batch: requests removed, then added, then moved, in vLLM's documented order; None: no change."""
         if batch_update is None:
             return
         rows = self._rows
@@ -89,13 +83,7 @@ class VllmV1LogitsProcessor(V1Interface):
         self._batch = None
 
     def apply(self, logits: torch.Tensor) -> torch.Tensor:
-        """Mask the rows of constrained requests in place.
-
-        Parameters
-        ----------
-        logits : torch.Tensor
-            float ``[requests, width]``.
-        """
+        """Mask the rows of constrained requests in place; `logits` are float ``[requests, width]``."""
         if not self._rows:
             return logits
         for index, (follower, tokens) in list(self._rows.items()):
@@ -143,14 +131,9 @@ class VllmV2LogitsProcessor(V2Interface):
         """Nothing is kept on the device between steps."""
 
     def apply(self, logits: torch.Tensor, ctx: Any) -> torch.Tensor:
-        """Mask the rows of constrained requests in place.
+        """Mask the rows of constrained requests in place; `logits` are float ``[rows, width]``.
 
-        Parameters
-        ----------
-        logits : torch.Tensor
-            float ``[rows, width]``.
-        ctx : LogitsContext
-            Each row's slot, its position, and the token the model read there.
+        `ctx` has each row's slot, its position, and the token the model read there.
         """
         followers = {int(slot): self._followers.get(int(slot)) for slot in ctx.idx_mapping_np}
         slots = [slot for slot, follower in followers.items() if follower is not None]

@@ -127,16 +127,9 @@ class Requests:
         return self.refuse(not_allowed(follower.matcher, tokens[wrong], f"token {wrong + 1} of a request"))
 
     def apply(self, logits: torch.Tensor, rows: list[int], fill: Callable[[np.ndarray], object]) -> torch.Tensor:
-        """Mask some rows of the logits in place.
+        """Mask some `rows` of the logits, float ``[all rows, width]``, in place.
 
-        Parameters
-        ----------
-        logits : torch.Tensor
-            float ``[rows of the batch, width]``.
-        rows : list of int
-            Which are masked.
-        fill : callable
-            Writes their masks into int32 ``[len(rows), >= words]``.
+        `fill` writes their masks into int32 ``[len(rows), >= words]``.
         """
         vocabulary = self.cache.vocabulary
         bitmask.check_width(vocabulary, logits.shape[1])

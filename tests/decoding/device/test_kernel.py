@@ -113,6 +113,22 @@ def test_both_backends_cut_alike(batch, temperature, top_k, top_p, block):
     assert torch.equal(kernel.state, reference.state) and torch.equal(kernel.left, reference.left)
 
 
+@settings(max_examples=30)
+@given(batches(), st.integers(-3, 3))
+def test_the_apply_kernel_is_the_hosts(batch, more):
+    tables, states, left, logits, _ = batch
+    mask = at(tables, states, left).mask()
+    mask = torch.nn.functional.pad(mask, (0, max(0, more))) if more > 0 else mask[:, : mask.shape[1] + more]
+    if not mask.shape[1]:
+        return
+    from constrained.decoding.device import kernel_triton
+
+    assert torch.equal(
+        kernel_triton.apply(logits.clone(), mask).nan_to_num(nan=7.0),
+        bitmask.apply(logits.clone(), mask).nan_to_num(nan=7.0),
+    )
+
+
 def test_a_vocabulary_larger_than_a_block():
     """Several rounds through the loops: real free text of GPT-2, whole and near the end of its budget."""
     from tests.automaton.tokenizers import vocabulary

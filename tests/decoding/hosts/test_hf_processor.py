@@ -241,7 +241,7 @@ def test_a_processor_serves_one_generation_after_another():
         for row in write(prompts, processor):
             assert text_of(VOCABULARY, row) in CHOICES
     first = TOKENIZER(["x"], return_tensors="pt")["input_ids"]
-    for again in range(4):  # what was written becomes the next prompt, as agents do
+    for _ in range(4):  # what was written becomes the next prompt, as agents do
         first = MODEL.generate(
             input_ids=first, max_new_tokens=40, logits_processor=[processor], pad_token_id=0, do_sample=False
         )
