@@ -1,9 +1,10 @@
-"""The errors of this library: one small family, each with what, where and what to do."""
+"""The errors of this library: each says what was wrong, where, and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class ConstrainedError(Exception):
@@ -49,33 +50,42 @@ def needs_extra(extra: str, what: str, *packages: str) -> Iterator[None]:
         raise ConstrainedError(f"{what} needs {missing}, which isn't installed", install_hint(extra)) from None
 
 
-class GrammarError(ConstrainedError):
-    """A grammar that can't be read, or that this engine refuses.
+class SourceError(ConstrainedError):
+    """An error in a source text.
 
-    Attributes
+    Parameters
     ----------
-    line, column : int or None
-        One-based place in the source, where known.
-    context : str
-        The offending line with a caret under the column; empty if unknown.
+    message, hint : str
+    line, column : int, optional
+        One-based position in the source, if known.
+    context : str, optional
+        The offending line with a caret under the column.
+    source : str, optional
+        The name of the file.
     """
+
+    kind = "source"
+    """What a source without a name is called."""
 
     def __init__(
         self,
         message: str,
+        hint: str | None = None,
         *,
         line: int | None = None,
         column: int | None = None,
         context: str = "",
-        hint: str | None = None,
         source: str | None = None,
     ):
         self.line, self.column, self.context, self.source = line, column, context, source
-        place = f"{source or 'grammar'}:{line}:{column}: " if line is not None else ""
-        text = f"{place}{message}"
-        if context:
-            text += f"\n{context}"
-        super().__init__(text, hint)
+        position = f"{source or self.kind}:{line}:{column}: " if line is not None else ""
+        super().__init__(f"{position}{message}" + (f"\n{context}" if context else ""), hint)
+
+
+class GrammarError(SourceError):
+    """A grammar that can't be read, or that this engine refuses."""
+
+    kind = "grammar"
 
 
 class LimitError(GrammarError):
@@ -84,59 +94,39 @@ class LimitError(GrammarError):
     Attributes
     ----------
     limit : str
-        The field of :class:`constrained.limits.Limits` that was passed.
+        The field of :class:`constrained.limits.Limits` that was exceeded.
     value : int
-        What it stood at.
+        The value of that limit.
     """
 
-    def __init__(self, limit: str, value: int, what: str, advice: str | None = None, **place):
+    def __init__(self, limit: str, value: int, what: str, advice: str | None = None, **position: Any):
         self.limit, self.value = limit, value
         self._given = what, advice
         hint = f"limits=Limits({limit}=...) raises it" + (f"; or {advice}" if advice else "")
-        super().__init__(f"{what} (the limit `{limit}` is {value:,})", hint=hint, **place)
+        super().__init__(f"{what} (the limit `{limit}` is {value:,})", hint, **position)
 
-    def at(self, place: GrammarError) -> LimitError:
-        """The same error, where `place` is."""
-        where = {"line": place.line, "column": place.column, "context": place.context, "source": place.source}
-        return LimitError(self.limit, self.value, *self._given, **where)
+    def at(self, other: SourceError) -> LimitError:
+        """The same error at the position of `other`."""
+        position = {key: getattr(other, key) for key in ("line", "column", "context", "source")}
+        return LimitError(self.limit, self.value, *self._given, **position)
 
 
 class KnowledgeError(ConstrainedError):
-    """Action knowledge used wrongly: an unknown action or slot, an empty binding."""
+    """Action knowledge used incorrectly: an unknown action or slot, an empty binding."""
 
 
 class VocabularyError(ConstrainedError):
-    """A tokenizer whose tokens can't be told apart as bytes, or that never ends a text."""
+    """A tokenizer whose tokens can't be read as bytes, or that has no end-of-text token."""
 
 
 class GameError(ConstrainedError):
-    """A game file that is cut short or not understood, or a task that no game can be made for."""
+    """A damaged or unknown game file, a task without a game, or a simulator that failed."""
 
 
-class PddlError(GameError):
-    """PDDL that can't be read, or that says what isn't understood here.
+class PddlError(SourceError, GameError):
+    """PDDL that can't be read, or that uses a feature that isn't supported."""
 
-    Attributes
-    ----------
-    line, column : int or None
-        One-based place in the text, where known.
-    context : str
-        The offending line with a caret under the column; empty if unknown.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        hint: str | None = None,
-        *,
-        line: int | None = None,
-        column: int | None = None,
-        context: str = "",
-        source: str | None = None,
-    ):
-        self.line, self.column, self.context, self.source = line, column, context, source
-        place = f"{source or 'pddl'}:{line}:{column}: " if line is not None else ""
-        super().__init__(f"{place}{message}\n{context}" if context else f"{place}{message}", hint)
+    kind = "pddl"
 
 
 class ModelError(ConstrainedError):
@@ -144,16 +134,16 @@ class ModelError(ConstrainedError):
 
 
 class ActionError(ConstrainedError):
-    """An action that can't be read or carried out: no such result, a division by zero, a limit passed."""
+    """An action that can't be read or carried out: an unknown result, a division by zero, a passed limit."""
 
 
 class DataError(ConstrainedError):
-    """A data file that is missing, cut short or of another form than expected."""
+    """A data file that is missing, truncated or malformed."""
 
 
 class ToolError(ConstrainedError):
-    """A tool that an action calls, such as a search engine, failed or took longer than it may."""
+    """A tool that an action calls, such as a search engine, failed or took too long."""
 
 
 class TrainingError(ConstrainedError):
-    """Training that can't begin or go on: nothing to learn from, no memory left, a loss that is no number."""
+    """Training that can't start or continue: no data, no memory, a loss that is NaN."""

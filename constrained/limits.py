@@ -1,73 +1,73 @@
-"""Every bound on what a grammar may cost, by name."""
+"""Named limits on what a grammar may cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from constrained.errors import GrammarError, LimitError
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a grammar may cost; a passed limit raises :class:`LimitError`.
+    """Limits on what a grammar may cost; :class:`LimitError` is raised when one is exceeded.
 
-    The defaults let through what agents need with a wide margin, and stop a hostile grammar
-    within seconds and some hundred megabytes. ``Grammar.from_*(…, limits=Limits(…))`` and
-    ``compile_grammar(…, limits=Limits(…))`` take other ones.
+    The defaults leave agents a wide margin and stop a hostile grammar within seconds and some hundred megabytes.
+    ``Grammar.from_*(…, limits=Limits(…))`` and ``compile_grammar(…, limits=Limits(…))`` take others.
 
     Attributes
     ----------
     characters : int
-        Characters of a grammar's text, with that of what it imports.
+        Characters of a grammar's text and of the files that it imports.
     symbols : int
-        Names, literals and signs of one `.lark` file.
+        Names, literals and operators of one `.lark` file.
     pattern : int
-        Characters of a grammar's regular expressions together, plain words and alternatives of these aside.
+        Characters of a grammar's regular expressions together, without plain words and alternatives of them.
     imports : int
-        Files that a grammar imports, each as often as it is.
+        Imported files, counted as often as they are imported.
     depth : int
-        Groups within each other, in a rule or in a regular expression.
+        Nested groups in a rule or regular expression.
     nodes : int
-        Pieces of a grammar once it is read and its left recursion eliminated.
+        Nodes of a grammar after left-recursion elimination.
     lookaround : int
-        Steps of making automata of a grammar's regular expressions that look around.
+        Steps of building automata for regular expressions with lookaround.
     repeat : int
         Either bound of a repeat; at most 2**31 - 1, what a counter holds.
     schema : int
-        Rules, combinations, and states of a pattern that a JSON Schema is written out into.
+        Rules, combinations, and pattern states that a JSON Schema is compiled to.
     values : int
-        Texts of one slot or of one choice.
+        Texts of one slot or one choice.
     value_bytes : int
         Bytes of all those texts together.
     closure : int
         Constructs entered one after the other without reading a byte.
     entered : int
-        Constructs entered so in all, over an automaton's life (each stack's only once).
+        Constructs entered in that way over an automaton's life (once for each stack).
     cases : int
-        Rule bodies, each with its parameters' values, looked at to tell whether a text can
-        be finished where a slot has no value for some key.
+        Rule bodies, each with its parameters' values, that are examined to decide whether a text can be finished when
+        a slot has no value for some key.
     positions : int
-        Places in the grammar that one automaton comes to hold, each with its stack.
+        Positions of one automaton, each with its stack.
     frames : int
-        Entries of those stacks, shared ones once.
+        Frames of those stacks; shared ones count once.
     states : int
-        Sets of positions that it comes to hold.
+        States of one automaton: sets of positions.
     state_positions : int
-        Ways in which one text so far can be read.
+        Positions of one state: the ways to read the text so far.
     row_bytes : int
-        Bytes of mask rows kept by one compiled grammar; beyond, it begins anew (no error).
+        Bytes of mask rows that one compiled grammar keeps; when they are used up it starts again (no error).
     precomputed : int
         Positions that `CompiledGrammar.precompute` visits.
     search_positions : int
-        Positions visited to find a shortest text.
+        Positions visited in the search for a shortest text.
     search_steps : int
         Token steps of one search for the fewest tokens to the end.
     search_milliseconds : int
-        Time of one such search, and of one for a shortest text.
+        Time of one such search, or of one for a shortest text.
     mask_steps : int
-        Steps of single positions, a byte each, that one token mask may take.
+        Steps of single positions, one byte each, for one token mask.
     check_steps : int
-        Steps of single positions, a byte each, by which `constrained check` tells actions apart.
+        Steps of single positions, one byte each, with which `constrained check` compares actions.
     """
 
     characters: int = 1_000_000
@@ -104,10 +104,10 @@ class Limits:
         if self.repeat >= 2**31:
             raise GrammarError(f"limit repeat is {self.repeat}", hint="counters hold numbers below 2**31")
 
-    def check(self, limit: str, found: int, what: str, advice: str | None = None, **place) -> None:
-        """Raise LimitError if `found` is above the limit of that name."""
+    def check(self, limit: str, found: int, what: str, advice: str | None = None, **position: Any) -> None:
+        """Raise LimitError if `found` exceeds the limit of that name."""
         if found > getattr(self, limit):
-            raise LimitError(limit, getattr(self, limit), what, advice, **place)
+            raise LimitError(limit, getattr(self, limit), what, advice, **position)
 
 
 DEFAULT = Limits()

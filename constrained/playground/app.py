@@ -208,7 +208,7 @@ class Playground:
 
     def text(self, data: dict) -> dict:
         """The text in a request, with the path of its document."""
-        asked = requests.text(data)
+        asked = requests.read(data, "text", "document")
         path = path_of(asked["document"], self.document)
         return {**asked, "source": str(path) if path else None}
 
@@ -261,18 +261,16 @@ def _add_pages(app: Flask, playground: Playground) -> None:
 def _add_documents(app: Flask, playground: Playground) -> None:
     @app.post("/api/open")
     def open_():
-        name = requests.field(request.get_json(), "document", str)
+        name = requests.read(request.get_json(), "document")["document"]
         if name == FILE and playground.document is not None:
             return playground.document.read()
         return {"text": shipped_text(name), "version": None}
 
     @app.post("/api/save")
     def save():
-        data = request.get_json()
         if playground.document is None:
             raise requests.RequestError("no file is open", "start it with a file: constrained playground FILE.lark")
-        text = requests.unicode(requests.field(data, "text", str, bounds.TEXT))
-        return playground.document.save(text, requests.field(data, "version", (str, type(None))))
+        return playground.document.save(**requests.read(request.get_json(), "text", "version"))
 
 
 def _add_jobs(app: Flask, playground: Playground) -> None:
@@ -285,7 +283,7 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/explain")
     def explain():
         data = request.get_json()
-        asked = {**playground.text(data), **requests.explain(data)}
+        asked = {**playground.text(data), **requests.read(data, *requests.EXPLAIN)}
         if asked["tokenizer"] not in playground.tokenizers:
             problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"
             raise requests.RequestError(problem, "reload the page")
@@ -296,7 +294,7 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/run")
     def run():
         data = request.get_json()
-        asked = {**playground.text(data), **requests.run(data), "model": playground.model}
+        asked = {**playground.text(data), **requests.read(data, *requests.RUN), "model": playground.model}
         lines = _lines(playground.runs, {**asked, "trace": str(playground.trace)})
         return Response(lines, mimetype="application/x-ndjson")
 

@@ -107,8 +107,9 @@ def path_of(name: str | None, document: Document | None) -> Path | None:
     return SHIPPED / f"{name}.lark"
 
 
-def shipped_text(name: str) -> str:
+def shipped_text(name: str | None) -> str:
     """The text of a shipped grammar; DataError if there is none of that name."""
     path = path_of(name, None)
-    assert path is not None
+    if path is None:
+        raise DataError("no document is named", "reload the page")
     return read_source(path).text

@@ -72,7 +72,7 @@ def explain(request: dict, send: Send) -> None:
 
 def run(request: dict, send: Send) -> None:
     """Plan a task: messages are the "start", each "step", and the "end"."""
-    from constrained import generate_plan  # imports torch
+    from constrained.agents.generate import generate_plan  # imports torch
 
     def start(plan: Plan) -> None:
         send({"start": {"model": plan.model, "note": plan.note, "observation": plan.first_observation}})

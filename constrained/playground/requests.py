@@ -2,86 +2,61 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 from constrained.agents.strategies import STRATEGIES
 from constrained.errors import ConstrainedError
 from constrained.playground import bounds
 
+FIELDS: dict[str, tuple[tuple[type, ...], int | None]] = {
+    "text": ((str,), bounds.TEXT),
+    "document": ((str, NoneType), None),
+    "version": ((str, NoneType), None),
+    "values": ((dict,), None),
+    "path": ((str,), bounds.PATH),
+    "tokenizer": ((str,), None),
+    "task": ((str,), bounds.TASK),
+    "strategy": ((str,), None),
+    "masks": ((bool,), None),
+    "seed": ((int,), 2**31 - 1),
+    "steps": ((int, NoneType), bounds.STEPS),
+}
+"""Field -> its types, and the greatest length of a text or the greatest number (the least is 0)."""
+
+EXPLAIN = ("values", "path", "tokenizer")
+RUN = ("values", "task", "strategy", "masks", "seed", "steps")
+
 
 class RequestError(ConstrainedError):
     """A request that doesn't have the form that the page sends."""
 
 
-def field(data: Any, name: str, kind: type | tuple[type, ...], most: int | None = None) -> Any:
-    """One field of a request's JSON.
-
-    Parameters
-    ----------
-    data : object
-        The request.
-    name : str
-    kind : type or tuple of type
-    most : int, optional
-        The greatest length of a text, or the greatest number (the least is 0).
+def read(data: Any, *names: str) -> dict[str, Any]:
+    """The named fields of a request's JSON.
 
     Raises
     ------
     RequestError
-        The field is missing or of another type.
+        A field is missing or of another type.
     ConstrainedError
-        It is beyond its bound.
+        A value is beyond its bound, or is no text in Unicode.
     """
-    value = data.get(name) if isinstance(data, dict) else None
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
+    return {name: _field(data, name) for name in names}
+
+
+def _field(data: Any, name: str) -> Any:
+    types, most = FIELDS[name]
+    value: Any = data.get(name) if isinstance(data, dict) else ...
+    if not isinstance(value, types) or isinstance(value, bool) and bool not in types:
         raise RequestError(f"the request has no {name!r} of the right kind", "reload the page")
-    if most is not None and isinstance(value, str) and len(value) > most:
-        raise ConstrainedError(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
-    if most is not None and isinstance(value, int) and not 0 <= value <= most:
+    if name == "strategy" and value not in STRATEGIES:
+        raise RequestError(f"no strategy {value!r}", f"use one of {', '.join(STRATEGIES)}")
+    if isinstance(value, str):
+        if most is not None and len(value) > most:
+            raise ConstrainedError(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
+        if any("\ud800" <= character <= "\udfff" for character in value):  # JSON can hold it, UTF-8 can't
+            raise ConstrainedError(f"the {name} has a lone surrogate, which is no character", "delete it")
+    elif most is not None and value is not None and not 0 <= value <= most:
         raise ConstrainedError(f"{name} is {value}", f"use 0 to {most:,}")
     return value
-
-
-def text(data: Any) -> dict:
-    """The text of a grammar, and the name of its document."""
-    return {
-        "text": unicode(field(data, "text", str, bounds.TEXT)),
-        "document": field(data, "document", (str, type(None))),
-    }
-
-
-def explain(data: Any) -> dict:
-    """The path to explain, the values of slots and the tokenizer."""
-    return {
-        "values": field(data, "values", dict),
-        "path": unicode(field(data, "path", str, bounds.PATH)),
-        "tokenizer": field(data, "tokenizer", str),
-    }
-
-
-def run(data: Any) -> dict:
-    """The task to run and the settings of the run."""
-    strategy = field(data, "strategy", str)
-    if strategy not in STRATEGIES:
-        raise RequestError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
-    steps = field(data, "steps", (int, type(None)), bounds.STEPS)
-    return {
-        "values": field(data, "values", dict),
-        "task": unicode(field(data, "task", str, bounds.TASK)),
-        "strategy": strategy,
-        "masks": field(data, "masks", bool),
-        "seed": field(data, "seed", int, 2**31 - 1),
-        "steps": steps,
-    }
-
-
-def unicode(given: str) -> str:
-    """Return `given`; raise if it has lone surrogates, which JSON can hold and UTF-8 can't."""
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise ConstrainedError(
-            "the text has a lone surrogate, which is no character", "delete the characters that can't be shown"
-        ) from None
-    return given

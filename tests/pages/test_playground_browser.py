@@ -123,7 +123,7 @@ def test_values_that_are_no_json_are_told_of(tab, address):
     opened(tab, address, ROOMS, "What may come next")
     tab.get_by_text("Values of the slots").click()
     tab.get_by_label("PLACE").fill('["desk 1"')
-    expect(tab.locator("#slot-PLACE-problem")).to_contain_text("begins like JSON")
+    expect(tab.locator("#slot-PLACE-problem")).to_contain_text("is not valid JSON")
 
 
 def test_a_run_to_its_end(tab, address):
