@@ -1,1 +1,1 @@
-"""Pages for people: what an agent wrote and could not write, shown in a browser."""
+"""HTML pages: the trace of a run, a list of runs, and local servers for pages."""

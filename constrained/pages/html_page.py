@@ -1,11 +1,11 @@
-"""One HTML text with everything in it: styles, scripts and data, nothing loaded from anywhere."""
+"""Build an HTML page that contains its styles, scripts and data."""
 
 from __future__ import annotations
 
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -44,62 +44,53 @@ def page(
     *,
     styles: Iterable[str] = (),
     scripts: Iterable[str] = (),
-    modules: Iterable[str] = (),
+    modules: Sequence[str] = (),
     data: Any = None,
-    connect: bool = False,
 ) -> str:
-    """A whole page.
+    """A complete page, whose policy lets the browser run these scripts and no others, whatever `data` contains.
 
     Parameters
     ----------
     title : str
         Plain text.
     body : str
-        HTML; what is in it from elsewhere must be escaped already.
+        HTML; text from elsewhere in it must already be escaped.
     styles, scripts : iterable of str
-        Names of files under ``static/``, in order, after ``base.css`` and before ``theme.js``, which every page has.
-        The scripts become one module (see `joined`).
-    modules : iterable of str
-        Addresses of scripts on the server that the page comes from, for pages that have one: these may import others
-        from there.
+        Names of files under ``static/``, in order. Every page has ``base.css`` before the styles and ``theme.js`` after
+        the scripts, which become one module (see `joined`).
+    modules : sequence of str
+        Addresses of scripts on the page's own server. They may import others from there, and talk to that server; a
+        page without modules talks to nobody.
     data : optional
         Plain data, which scripts read as ``JSON.parse(document.getElementById("data").textContent)``.
-    connect : bool
-        The page may talk to the server that it came from; else to nobody.
-
-    Returns
-    -------
-    str
-        The policy in its head lets the browser run these very scripts and no others, whatever `data` holds.
     """
-    texts, modules = [*filter(None, [joined(scripts)]), static("theme.js")], list(modules)
+    texts = [*filter(None, [joined(scripts)]), static("theme.js")]
     policy = [
         "default-src 'none'",
         "style-src 'unsafe-inline'",
         "img-src data:",
         " ".join(["script-src", *map(_hash, texts), *(["'self'"] if modules else [])]),
-        "connect-src 'self'" if connect else "connect-src 'none'",
+        "connect-src 'self'" if modules else "connect-src 'none'",
         "base-uri 'none'",
         "form-action 'none'",
     ]
-    text = _PAGE.format(
+    elements = [f'<script type="module">{text}</script>' for text in texts]
+    elements += [f'<script type="module" src="{escape(module)}"></script>' for module in modules]
+    html = _PAGE.format(
         policy="; ".join(policy),
         title=escape(title),
         style="\n".join(static(name) for name in ("base.css", *styles)),
         body=body,
         data=embedded_json(data),
-        scripts="\n".join(
-            [f'<script type="module">{text}</script>' for text in texts]
-            + [f'<script type="module" src="{escape(module)}"></script>' for module in modules]
-        ),
+        scripts="\n".join(elements),
     )
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # half a character from somewhere stays \udc80
+    return html.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate becomes \udc80
 
 
 def joined(names: Iterable[str]) -> str:
-    """Scripts as one module, each after those that it imports from: a page by itself has no files to load them from.
+    """Join scripts into one module, since a page opened as a file can't import others.
 
-    All of them share one scope, so no name may be given twice.
+    A script must stand after those that it imports from. All share one scope: no name may be defined twice.
     """
     text = "\n".join(static(name) for name in names)
     return _EXPORT.sub("", _IMPORT.sub("", text))
@@ -111,7 +102,7 @@ def static(name: str) -> str:
 
 
 def embedded_json(data: Any) -> str:
-    """JSON that can stand in a script element: no text in it ends the element or begins a comment."""
+    """JSON for a script element: no text in it can end the element or begin a comment."""
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 

@@ -1,1 +1,1 @@
-"""The playground: a page on this machine in which knowledge is written, looked at and tried."""
+"""The playground: a local page to write, check and run action knowledge."""

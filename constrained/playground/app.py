@@ -204,7 +204,7 @@ class Playground:
         title = f"{self.document.path.name if self.document else 'constrained'} - playground"
         styles = ["graph.css", *(f"playground/{name}.css" for name in ("layout", "editor", "panels", "run"))]
         body = static("playground/body.html")
-        return page(title, body, styles=styles, modules=["static/playground/main.js"], data=data, connect=True)
+        return page(title, body, styles=styles, modules=["static/playground/main.js"], data=data)
 
     def text(self, data: dict) -> dict:
         """The text in a request, with the path of its document."""

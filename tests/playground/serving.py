@@ -11,6 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+RUN = {
+    "text": "", "source": None, "values": {}, "task": "go on", "strategy": "act", "masks": True, "seed": 1,
+    "steps": 200, "model": None,
+    "trace": None,
+}  # fmt: skip
+
+LONG = "%declare _STEP\nstart: go0\n"
+LONG += "".join(f'go{n}: "go " /[a-z]{{20}}/ _STEP go{n + 1}\n' for n in range(100)) + 'go100: "stop"\n'
+"""A plan of a hundred and one steps."""
+
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[tuple[str, subprocess.Popen]]:

@@ -11,16 +11,7 @@ from constrained.playground import bounds
 from constrained.playground.app import JobError, Jobs, tokenizers_at
 from constrained.subprocesses import START_SECONDS
 from tests.data import shared
-
-RUN = {
-    "text": "", "source": None, "values": {}, "task": "go on", "strategy": "act", "masks": True, "seed": 1,
-    "steps": 200, "model": None,
-    "trace": None,
-}  # fmt: skip
-
-LONG = "%declare _STEP\nstart: go0\n"
-LONG += "".join(f'go{n}: "go " /[a-z]{{20}}/ _STEP go{n + 1}\n' for n in range(100)) + 'go100: "stop"\n'
-"""A plan of a hundred and one steps."""
+from tests.playground.serving import LONG, RUN
 
 
 @pytest.fixture

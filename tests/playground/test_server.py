@@ -15,8 +15,7 @@ import pytest
 
 from constrained.cli import main
 from constrained.pages import local_server
-from tests.playground.serving import serving
-from tests.playground.test_jobs import LONG, RUN
+from tests.playground.serving import LONG, RUN, serving
 
 
 def token_of(address: str) -> str:
