@@ -230,7 +230,7 @@ def test_names_are_completed(tab, address):
 
 def test_what_ships_opens_as_a_copy(tab, address):
     opened(tab, address)
-    tab.get_by_label("What is edited").select_option("hotpotqa")
+    tab.get_by_label("Document").select_option("hotpotqa")
     expect(tab.locator("#picture svg")).to_contain_text("lookup")
     expect(tab.locator("#document-state")).to_have_text("a copy")
     expect(tab.get_by_role("button", name="Save")).to_be_hidden()
