@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -11,15 +10,8 @@ from constrained.environments.alfworld.process import ANSWER_SECONDS, EngineProc
 from constrained.environments.base import Binding
 from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
 from constrained.environments.household.game import game_files, read_game_file
-from constrained.environments.household.observations import (
-    ARRIVAL,
-    GO,
-    NAME,
-    NOTHING_HAPPENS,
-    ROOM,
-    listing_order,
-)
-from constrained.environments.household.world import TREATMENTS
+from constrained.environments.household.observations import ARRIVAL, GO, NAME, NOTHING_HAPPENS, ROOM
+from constrained.environments.household.rules import slots
 from constrained.environments.suite import Suite, Task
 from constrained.errors import GameError
 
@@ -149,57 +141,6 @@ class AlfworldEnv(HouseholdTexts):
 
     def _says_move(self) -> bool:
         return any(command.startswith("move ") for command in self._now()["admissible"])
-
-
-def slots(
-    admissible: Sequence[str],
-    receptacles: Sequence[str],
-    takeable: Mapping[str, Sequence[str]],
-    standing_at: str | None,
-) -> dict[str, Binding]:
-    """Return the values of the slots of ``grammars/household.lark``, the same as `household.rules.view` gives.
-
-    Parameters
-    ----------
-    admissible : sequence of str
-        The engine's admissible commands.
-    receptacles : sequence of str
-        All there are, in the order of the first observation.
-    takeable : mapping of str to sequence of str
-        What could be taken with an empty hand, by receptacle.
-    standing_at : str or None
-        The receptacle that the last successful "go to" named, the key of the slots that depend on it.
-    """
-    arguments: dict[str, list[str]] = {}
-    for command in admissible:
-        verb, _, rest = command.partition(" ")
-        arguments.setdefault(verb, []).append(rest)
-    in_order = receptacles.index
-    examinable = sorted(arguments.get("examine", ()), key=lambda name: (name not in receptacles, name))
-    reach = sorted((name for name in examinable if name in receptacles), key=in_order)
-    held = [name for name in examinable if name not in receptacles]
-    here = {
-        "REACH": reach,
-        "CLOSED": sorted(arguments.get("open", ()), key=in_order),
-        "OPENED": sorted(arguments.get("close", ()), key=in_order),
-        "EXAMINABLE": reach + held,
-        "LAMP": sorted(arguments.get("use", ()), key=listing_order),
-        "FITS": sorted((rest.partition(" in/on ")[2] for rest in arguments.get("put", ())), key=in_order),
-        "SLICEABLE": sorted((rest.partition(" with ")[0] for rest in arguments.get("slice", ())), key=listing_order),
-    }
-    for verb, treatment in TREATMENTS.items():
-        appliances = (rest.partition(" with ")[2] for rest in arguments.get(verb, ()))
-        here[treatment.slot] = sorted(appliances, key=in_order)
-    found: dict[str, Binding] = {
-        "OBJECT": {r: sorted(takeable[r], key=listing_order) for r in receptacles if takeable.get(r)},
-        **{slot: {standing_at: names} if standing_at is not None and names else {} for slot, names in here.items()},
-    }
-    destinations = [rest.removeprefix("to ") for rest in arguments.get("go", ())]
-    if destinations:
-        found["RECEPTACLE"] = sorted(destinations, key=in_order)
-    if held:
-        found["HELD"] = held
-    return found
 
 
 def original(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:

@@ -144,7 +144,8 @@ class HouseholdEnv(HouseholdTexts):
 
     def view(self) -> dict[str, Binding]:
         """Return what each slot of ``grammars/household.lark`` may be bound to now."""
-        return rules.view(self.world, self.standing_at)
+        world = self.world
+        return rules.slots(self.admissible(), world.house.receptacles, rules.takeable(world), self.standing_at)
 
     def admissible(self) -> list[str]:
         """Return every command that would have an effect now, and no other."""

@@ -1,13 +1,13 @@
 """The actions of a household: when each is possible, what it changes, what it answers; and what is possible now.
 
 One function an action, after the action's schema in ALFWorld's ``alfred.pddl``. A function returns the answer, or None
-when the action isn't possible now; only in the first case has it changed the world. `view` and `admissible` ask the
-same predicates, so a command that the slots admit is one that the game answers.
+when the action isn't possible now; only in the first case has it changed the world. `admissible` asks the
+same predicates, and the slots follow from it, so a command that the slots admit is one that the game answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from constrained.environments.base import Binding
 from constrained.environments.household import observations
@@ -232,12 +232,55 @@ def act(world: World, command: str) -> str | None:
     return None
 
 
-def view(world: World, standing_at: str | None) -> dict[str, Binding]:
-    """Return the values of the slots of ``grammars/household.lark``; a slot with none is an empty mapping or left out.
+def admissible(world: World) -> list[str]:
+    """Return every command that would have an effect now, in alphabetical order."""
+    here, held = world.here(), world.held
+    inside = {name for receptacle in here for name in world.contents[receptacle]}
+    commands = ["look", "inventory", *(f"examine {receptacle}" for receptacle in here)]
+    commands += [f"go to {receptacle}" for receptacle in world.house.receptacles if receptacle not in here]
+    commands += [f"open {receptacle}" for receptacle in here if not world.accessible(receptacle)]
+    commands += [f"close {receptacle}" for receptacle in here if receptacle in world.states["opened"]]
+    commands += [f"use {name}" for name in inside if can_use(world, name)]
+    if held is None:
+        commands += [f"take {name} from {where}" for where, names in takeable(world).items() for name in names]
+    else:
+        commands.append(f"examine {held}")
+        commands += [f"put {held} in/on {receptacle}" for receptacle in here if can_put(world, receptacle)]
+        commands += [f"slice {name} with {held}" for name in world.spots if can_slice(world, name)]
+        for verb in TREATMENTS:
+            commands += [
+                f"{verb} {held} with {receptacle}" for receptacle in here if can_treat(world, verb, receptacle)
+            ]
+    return sorted(commands)
+
+
+def takeable(world: World) -> dict[str, list[str]]:
+    """Return what could be taken with an empty hand, by receptacle."""
+    pickupable = world.house.traits["pickupable"]
+    found = {
+        receptacle: [name for name in world.listed(receptacle) if name in pickupable]
+        for receptacle in world.here()
+        if world.accessible(receptacle)
+    }
+    return {receptacle: names for receptacle, names in found.items() if names}
+
+
+def slots(
+    admissible: Sequence[str],
+    receptacles: Sequence[str],
+    takeable: Mapping[str, Sequence[str]],
+    standing_at: str | None,
+) -> dict[str, Binding]:
+    """Return the values of the slots of ``grammars/household.lark``, for any engine that lists its admissible commands.
 
     Parameters
     ----------
-    world : World
+    admissible : sequence of str
+        The admissible commands.
+    receptacles : sequence of str
+        All there are, in the order of the first observation.
+    takeable : mapping of str to sequence of str
+        What could be taken with an empty hand, by receptacle.
     standing_at : str or None
         The receptacle that the last successful "go to" named. Slots that depend
         on where the player stands are mappings with this one key.
@@ -249,69 +292,37 @@ def view(world: World, standing_at: str | None) -> dict[str, Binding]:
         OBJECT: what can be taken, by receptacle; FITS, CLEANER, HEATER, COOLER:
         receptacles here that the held object can be put in or treated with;
         LAMP, SLICEABLE, EXAMINABLE: what can be used, sliced, examined here;
-        HELD: what is in the hand.
+        HELD: what is in the hand. A slot without values is an empty mapping or left out.
     """
-    slots: dict[str, Binding] = {"OBJECT": _takeable(world)}
-    destinations = _destinations(world)
-    if destinations:
-        slots["RECEPTACLE"] = destinations
-    if world.held is not None:
-        slots["HELD"] = [world.held]
-    for slot, values in _slots_here(world).items():
-        slots[slot] = {standing_at: values} if standing_at is not None and values else {}
-    return slots
-
-
-def admissible(world: World) -> list[str]:
-    """Return every command that would have an effect now, in alphabetical order."""
-    held = world.held
-    here = _slots_here(world)
-    commands = ["look", "inventory"]
-    commands += [f"go to {receptacle}" for receptacle in _destinations(world)]
-    commands += [f"open {receptacle}" for receptacle in here["CLOSED"]]
-    commands += [f"close {receptacle}" for receptacle in here["OPENED"]]
-    commands += [f"examine {name}" for name in here["EXAMINABLE"]]
-    commands += [f"use {name}" for name in here["LAMP"]]
-    if held is None:
-        commands += [f"take {name} from {where}" for where, names in _takeable(world).items() for name in names]
-    else:
-        commands += [f"put {held} in/on {receptacle}" for receptacle in here["FITS"]]
-        commands += [f"slice {name} with {held}" for name in here["SLICEABLE"]]
-        for verb, treatment in TREATMENTS.items():
-            commands += [f"{verb} {held} with {receptacle}" for receptacle in here[treatment.slot]]
-    return sorted(commands)
-
-
-def _destinations(world: World) -> list[str]:
-    return [r for r in world.house.receptacles if not world.reachable(r)]
-
-
-def _takeable(world: World) -> dict[str, list[str]]:
-    pickupable = world.house.traits["pickupable"]
-    found = {
-        receptacle: [name for name in world.listed(receptacle) if name in pickupable]
-        for receptacle in world.here()
-        if world.accessible(receptacle)
+    arguments: dict[str, list[str]] = {}
+    for command in admissible:
+        verb, _, rest = command.partition(" ")
+        arguments.setdefault(verb, []).append(rest)
+    in_order = receptacles.index
+    examinable = sorted(arguments.get("examine", ()), key=lambda name: (name not in receptacles, name))
+    reach = sorted((name for name in examinable if name in receptacles), key=in_order)
+    held = [name for name in examinable if name not in receptacles]
+    here = {
+        "REACH": reach,
+        "CLOSED": sorted(arguments.get("open", ()), key=in_order),
+        "OPENED": sorted(arguments.get("close", ()), key=in_order),
+        "EXAMINABLE": reach + held,
+        "LAMP": sorted(arguments.get("use", ()), key=observations.listing_order),
+        "FITS": sorted((rest.partition(" in/on ")[2] for rest in arguments.get("put", ())), key=in_order),
+        "SLICEABLE": sorted(
+            (rest.partition(" with ")[0] for rest in arguments.get("slice", ())), key=observations.listing_order
+        ),
     }
-    return {receptacle: names for receptacle, names in found.items() if names}
-
-
-def _slots_here(world: World) -> dict[str, list[str]]:
-    """Return the slots that depend on where the player stands."""
-    here = world.here()
-    inside = {name for receptacle in here for name in world.contents[receptacle]}
-    in_order = world.house.order.__getitem__
-    slots = {
-        "REACH": list(here),
-        "CLOSED": [r for r in here if not world.accessible(r)],
-        "OPENED": [r for r in here if r in world.states["opened"]],
-        "EXAMINABLE": [*here] if world.held is None else [*here, world.held],
-        "LAMP": sorted((name for name in inside if can_use(world, name)), key=in_order),
-        "FITS": [], "CLEANER": [], "HEATER": [], "COOLER": [], "SLICEABLE": [],
-    }  # fmt: skip
-    if world.held is not None:
-        slots["FITS"] = [r for r in here if can_put(world, r)]
-        for verb, treatment in TREATMENTS.items():
-            slots[treatment.slot] = [r for r in here if can_treat(world, verb, r)]
-        slots["SLICEABLE"] = sorted((name for name in world.spots if can_slice(world, name)), key=in_order)
-    return slots
+    for verb, treatment in TREATMENTS.items():
+        appliances = (rest.partition(" with ")[2] for rest in arguments.get(verb, ()))
+        here[treatment.slot] = sorted(appliances, key=in_order)
+    found: dict[str, Binding] = {
+        "OBJECT": {r: sorted(takeable[r], key=observations.listing_order) for r in receptacles if takeable.get(r)},
+        **{slot: {standing_at: names} if standing_at is not None and names else {} for slot, names in here.items()},
+    }
+    destinations = [rest.removeprefix("to ") for rest in arguments.get("go", ())]
+    if destinations:
+        found["RECEPTACLE"] = sorted(destinations, key=in_order)
+    if held:
+        found["HELD"] = held
+    return found

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from benchmarks import original
 from constrained.environments.alfworld import AlfworldEnv, process
 from constrained.environments.alfworld.engine import takeable
-from constrained.environments.alfworld.env import slots
+from constrained.environments.household.rules import slots
 from constrained.environments.alfworld.process import EngineProcess
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.game import game_files
