@@ -64,7 +64,7 @@ def run_command(options: argparse.Namespace) -> int:
     for name in dict.fromkeys(options.variant or DEFAULT):
         variant = VARIANTS[name]
         rounds = learn(variant, train, tests, tuning, options)
-        runs.append({**asdict(variant), "model": model_name(variant, options.model), "rounds": rounds})
+        runs.append({**asdict(variant), "model": model_name(options.model), "rounds": rounds})
     result = {
         "version": __version__, "machine": describe_machine(), "train": train.name, "temperature": options.temperature,
         "samples": options.samples, "tuning": asdict(tuning), "runs": runs,
@@ -79,10 +79,7 @@ def learn(
     variant: Variant, train: Suite, tests: Sequence[Suite], tuning: Tuning, options: argparse.Namespace
 ) -> list[dict]:
     """The reports of one variant's rounds; the seed of tuning is also that of the games and of play."""
-    from benchmarks.self_learning.small_start import make_small_start
     from constrained.training.self_learning import Schedule, self_learning
-
-    model = make_small_start(options.output / "small-start-base") if variant.base == "small" else options.model
 
     def print_round(round_report: dict) -> None:
         for line in round_summary(round_report).splitlines():
@@ -100,7 +97,7 @@ def learn(
         options.output / variant.name,
         synthesis=settings(variant.masks, options.temperature),
         test=settings(variant.test_masks, 0.0),
-        model=model,
+        model=options.model,
         schedule=Schedule(options.rounds, None, options.samples, variant.rule),
         tuning=tuning,
         batch=options.play_batch,
@@ -109,8 +106,6 @@ def learn(
     )
 
 
-def model_name(variant: Variant, model: str | None) -> str:
-    """The name of a variant's base model in the tables: of a path the last two folders, as in a hub name."""
-    if variant.base == "small":
-        return "small start"
+def model_name(model: str | None) -> str:
+    """The name of a base model in the tables: of a path the last two folders, as in a hub name."""
     return "/".join(Path(model).parts[-2:]) if model else "embedded"

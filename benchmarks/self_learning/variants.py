@@ -22,8 +22,6 @@ class Variant:
         Of `constrained.training.filter`: "paper" drops what breaks the action knowledge, "released" does not.
     detours : bool
         Masks admit moves that the memory knows to be useless, too.
-    base : str
-        "embedded", or "small" for what `small_start` makes.
     """
 
     name: str
@@ -33,7 +31,6 @@ class Variant:
     test_masks: bool = True
     rule: str = "paper"
     detours: bool = False
-    base: str = "embedded"
 
 
 _WITHOUT_MASKS = {"masks": False, "test_masks": False}
@@ -47,9 +44,6 @@ VARIANTS = {
         Variant("detours", "as full, but moves that the memory knows to be useless are allowed, too", detours=True),
         Variant("masks-in-training", "masks while it plays to learn, none in the tests", test_masks=False),
         Variant("no-knowledge", "ReAct's steps, whatever won is learned from", **_WITHOUT_KNOWLEDGE),
-        Variant("small-start", "as full, from a base taught by few games", base="small"),
-        Variant("small-no-masks", "as no-masks, from that base", base="small", **_WITHOUT_MASKS),
-        Variant("small-no-knowledge", "as no-knowledge, from that base", base="small", **_WITHOUT_KNOWLEDGE),
     )
 }
 """By name. *full* against *no-knowledge* is KnowAgent's Figure 3, the rounds of each its Figure 4."""

@@ -13,7 +13,7 @@ from benchmarks.self_learning.tables import paper_tables, rounds_table
 from benchmarks.self_learning.variants import VARIANTS
 from constrained.cli import main
 from constrained.cli.options import tuning_of
-from constrained.errors import ConstrainedError, DataError
+from constrained.errors import ConstrainedError
 from constrained.training.filter import RULES
 from constrained.training.settings import PRESETS
 
@@ -106,9 +106,6 @@ def test_variants_differ_in_what_they_are_named_for():
         assert replace(VARIANTS[name], name="full", words=full.words, **part) == full
     assert bare.step_format == "react" and bare.rule == "released" and not bare.masks
     assert {variant.rule for variant in VARIANTS.values()} <= set(RULES)
-    for name in ("no-masks", "no-knowledge"):
-        small = VARIANTS[f"small-{name}"]
-        assert small.base == "small" and (small.masks, small.rule) == (VARIANTS[name].masks, VARIANTS[name].rule)
 
 
 def test_the_picture_shows_every_variant_and_does_not_change(tmp_path):
@@ -134,39 +131,6 @@ def test_a_picture_of_nothing_is_an_error(tmp_path):
     with pytest.raises(ConstrainedError, match="too many"):
         draw({"runs": many}, tmp_path / "many.svg")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_small_start_goes_on_where_it_was_stopped_and_reads_a_memory(tmp_path):
-    from benchmarks.self_learning.small_start import RECORD, make_small_start
-    from constrained.environments.household import make_game
-    from constrained.models import load
-    from tools.embedded_model.pretraining import Recipe, Run
-
-    recipe = Recipe(hidden=32, layers=1, heads=2, inner=64, entries=400, tokens=4000, batch=1024)
-    asked = []
-
-    def games():
-        asked.append(1)
-        return [make_game(seed=seed) for seed in range(3)]
-
-    class Killed(Exception):
-        pass
-
-    def killed(run: Run) -> None:
-        if run.steps == 2:
-            run.save()
-            raise Killed
-
-    whole = make_small_start(tmp_path / "whole", recipe=recipe, games=games)
-    with pytest.raises(Killed):
-        make_small_start(tmp_path / "broken", recipe=recipe, games=games, on_step=killed)
-    broken = make_small_start(tmp_path / "broken", recipe=recipe, games=games)
-    assert (broken / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    assert json.loads((whole / RECORD).read_text())["games"] == 3 and not (whole / "checkpoint.pt").exists()
-    assert load(whole, device="cpu").is_embedded
-    assert make_small_start(whole, recipe=recipe, games=games) == whole and len(asked) == 3
-    with pytest.raises(DataError, match="another recipe"):
-        make_small_start(whole, recipe=Recipe(), games=games)
 
 
 def test_the_command_runs_the_variants_writes_everything_and_goes_on(tmp_path, capsys):
@@ -208,14 +172,12 @@ def test_the_recorded_figures_are_those_of_the_commands_own_defaults():
 
 
 def test_a_model_of_ones_own_is_named_by_the_end_of_its_path():
-    full, small = VARIANTS["full"], VARIANTS["small-start"]
     names = {
         None: "embedded",
         "/somewhere/build/embedded/taught": "embedded/taught",
         "maker/model-7b": "maker/model-7b",
     }
-    assert {model: command.model_name(full, model) for model in names} == names
-    assert command.model_name(small, "maker/model-7b") == "small start"
+    assert {model: command.model_name(model) for model in names} == names
 
 
 def test_what_is_learned_from_is_not_tested_on(capsys):
