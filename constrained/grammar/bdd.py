@@ -11,7 +11,7 @@ FALSE, TRUE = 0, 1
 
 
 class Formulas:
-    """Formulas over variables, which are any hashable values; `count` is told of each step taken."""
+    """Formulas over variables, which are any hashable values; `count` is called for each step."""
 
     def __init__(self, count: Callable[[int], None]):
         self.count = count

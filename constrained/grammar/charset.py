@@ -1,8 +1,8 @@
-"""Sets of Unicode characters, stepped through as UTF-8 bytes.
+"""Character classes: sets of Unicode characters, read as UTF-8 bytes, and their notation in regular expressions.
 
 A set never becomes a table of UTF-8 sequences. The state inside a character is the
-range of code points that the bytes read so far leave open; a byte narrows it. States
-whose whole range lies inside the set are one state, so that `[^\\]]` has four, not
+range of code points that are still possible after the bytes read so far; each byte narrows it. States
+whose whole range lies inside the set are one state, so that `[^\\]]` has four states, not
 thousands.
 """
 
@@ -85,14 +85,14 @@ class CharSet:
         return any(many.overlap(a, b) for a, b in few.ranges)
 
     def within(self, low: int, high: int) -> tuple[tuple[int, int], ...]:
-        """The ranges that share a character with ``low..high``."""
+        """Return the ranges that share a character with ``low..high``."""
         return self.ranges[bisect_left(self._ends, low) : bisect_right(self._starts, high)]
 
     def __or__(self, other: CharSet) -> CharSet:
         return charset([*self.ranges, *other.ranges])
 
     def fold_case(self) -> CharSet:
-        """The set closed under ``re.IGNORECASE``, by asking `re` about each cased character."""
+        """Return the set closed under ``re.IGNORECASE``, by asking `re` about each cased character."""
         if self._folded is None:
             self._folded = self._fold_case() if self.ranges else self
         return self._folded
@@ -103,7 +103,7 @@ class CharSet:
         return charset([*self.ranges, *((ord(c), ord(c)) for c in found)])
 
     def shortest(self) -> bytes:
-        """A member of the fewest UTF-8 bytes, printable where there is one."""
+        """Return a member of the fewest UTF-8 bytes, printable where there is one."""
         for low, high in ((0x61, 0x7A), (0x20, 0x7E), (0, MAX_CODE_POINT)):
             for a, b in self.ranges:
                 if a <= high and b >= low:
@@ -111,7 +111,7 @@ class CharSet:
         raise ValueError("empty set")
 
     def edges(self, state: tuple | None) -> dict[int, tuple]:
-        """Byte -> next state, from `state` (None: before a character)."""
+        """Return, for each byte, the next state after `state` (None: before a character)."""
         found = self._edges.get(state)
         if found is None:
             found = self._edges[state] = self._make_edges(state)
@@ -159,7 +159,7 @@ _INTERNED: dict[tuple, CharSet] = {}
 
 
 def charset(ranges) -> CharSet:
-    """The set of the given inclusive code point ranges, in any order, surrogates dropped."""
+    """Return the set of inclusive code point ranges, given in any order; surrogates are dropped."""
     merged: list[list[int]] = []
     for low, high in sorted(ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -182,7 +182,7 @@ def charset(ranges) -> CharSet:
 
 
 def partition(sets: list[CharSet]) -> list[CharSet]:
-    """The coarsest classes of the characters in `sets` that each set holds wholly or not at all."""
+    """Return the coarsest classes of the characters in `sets` that each set contains wholly or not at all."""
     edges: dict[int, int] = {}
     for i, chars in enumerate(sets):
         for low, high in chars.ranges:
@@ -199,7 +199,7 @@ def partition(sets: list[CharSet]) -> list[CharSet]:
 
 @lru_cache(maxsize=64)
 def matching(pattern: str, flags: int = 0) -> CharSet:
-    """The characters that the one-character `re` pattern matches: Python's own meaning."""
+    """Return the characters that a one-character `re` pattern matches, by asking `re`."""
     text = "".join(map(chr, range(_SURROGATES[0])))
     text += "\x00" * (_SURROGATES[1] - _SURROGATES[0] + 1)  # keeps index == code point
     text += "".join(map(chr, range(_SURROGATES[1] + 1, MAX_CODE_POINT + 1)))
@@ -214,11 +214,11 @@ def _cased_characters() -> str:
 
 _NAMED = ("\\w", "\\d", "\\s", "\\W", "\\D", "\\S")
 _SHOWN = 12
-"""Ranges that are written out."""
+"""The most ranges that are written out."""
 
 
 def class_text(chars: CharSet) -> str:
-    """`chars` in the notation of regular expressions; cut short, with a word on it, where it is long."""
+    """Return `chars` in the notation of regular expressions; a long list of ranges is cut short."""
     rest = chars.complement()
     if not rest:
         return "(?s:.)"

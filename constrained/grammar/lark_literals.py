@@ -24,14 +24,14 @@ _CONTROL = {"n": "\n", "t": "\t", "f": "\f", "r": "\r"}
 _ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\\"|[\s\S]))')
 
 
-# a string in lark's way: a quote, anything, no backslash or pairs of them, the same quote
+# a string as lark's libraries write it: a quote, anything, an even number of backslashes, the same quote
 _UNTIL_QUOTE = re.compile(
     r"""(?P<quote>"{3}|'{3}|["'])(?:\(\?!(?:""|'')\))?\.\*\?\(\?<!\\\\\)\(\\\\\\\\\)\*\?(?P=quote)"""
 )
 
 
 class Fault(Exception):
-    """What is wrong with a literal, and at which character of it as it is written."""
+    """A faulty literal: what is wrong, and at which character of its source text."""
 
     def __init__(self, message: str, offset: int = 0, hint: str | None = None):
         self.message, self.offset, self.hint = message, offset, hint
@@ -39,7 +39,7 @@ class Fault(Exception):
 
 
 def parts(literal: Quoted) -> tuple[str, str]:
-    """A literal's text, escapes read, and its flags.
+    """Return a literal's text, escapes replaced, and its flags.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def parts(literal: Quoted) -> tuple[str, str]:
 
 
 def unescape(written: str, regex: bool) -> str:
-    """`written` with lark's escapes read."""
+    """Return `written` with lark's escapes replaced."""
     if "\\" not in written:
         return written
     return _ESCAPE.sub(lambda found: _character(found, regex), written)
@@ -90,7 +90,7 @@ def _character(found: re.Match, regex: bool) -> str:
 
 
 def written_offset(literal: Quoted, at: int) -> int:
-    """Where in the literal as it is written stands the character `at` of its unescaped text."""
+    """Return the offset, in a literal's source text, of the character `at` of its unescaped text."""
     done = last = 0
     written = literal.text[1 : literal.text.rindex(literal.text[0])]
     for found in _ESCAPE.finditer(written):
@@ -105,7 +105,7 @@ def written_offset(literal: Quoted, at: int) -> int:
 
 
 def literal_node(literal: Quoted, limits: Limits) -> Node:
-    """The texts of a literal.
+    """Return the texts of a literal.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def literal_node(literal: Quoted, limits: Limits) -> Node:
 
 
 def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0) -> Node:
-    """The texts of a regular expression, which begins at character `first` of the unescaped literal."""
+    """Return the texts of a regular expression, which begins at character `first` of the unescaped literal."""
     number = 0
     for letter in flags:
         if letter == "l":
@@ -143,10 +143,10 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
 
 
 def _unescaped_quotes_end(pattern: str, dotall: bool) -> str:
-    """`pattern` with lark's strings written as what they mean there: no unescaped quote inside.
+    """Rewrite lark's string patterns as what they mean in lark: no unescaped quote inside.
 
-    `python.STRING` and `python.LONG_STRING` admit quotes inside by themselves (a lazy repeat is a greedy
-    one), but lark's lexers stop at the first that ends them.
+    As regular languages, `python.STRING` and `python.LONG_STRING` admit quotes inside (a lazy repeat is a greedy
+    one), but lark's lexers stop at the first quote that ends them.
     """
 
     def instead(found: re.Match) -> str:
@@ -168,9 +168,9 @@ def string_text(quote: Quoted) -> str | None:
 
 
 def branches(literal: Quoted, limits: Limits) -> list[Node]:
-    """A regular expression's alternatives: without flags, lark puts it beside what is next to it as it is.
+    """Return a regular expression's alternatives: lark pastes one without flags next to its neighbours as it is.
 
-    So in a terminal, `/a|b/ "c"` is `a|bc`.
+    In a terminal, `/a|b/ "c"` is therefore `a|bc`.
     """
     if literal.text[0] == '"' or literal.text[-1] != "/" or "|" not in literal.text:
         return [literal_node(literal, limits)]
@@ -182,7 +182,7 @@ def branches(literal: Quoted, limits: Limits) -> list[Node]:
 
 
 def _bars(pattern: str) -> list[int]:
-    """Where the `|` stand that are in no group."""
+    """Return where the `|` stand that are in no group."""
     found, depth = [], 0
     for part in re.finditer(r"\\[\s\S]|\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|[()|]", pattern):
         depth += (part[0] == "(") - (part[0] == ")")
@@ -192,7 +192,7 @@ def _bars(pattern: str) -> list[int]:
 
 
 def range_node(item: Range) -> Node:
-    """The characters of a range.
+    """Return the characters of a range.
 
     Raises
     ------

@@ -22,7 +22,7 @@ LINES = "a line goes on only before `|`, or after a backslash at its end"
 
 @dataclass(slots=True, eq=False)
 class Name:
-    """A rule, terminal, slot or parameter that is used; `args`: of a template."""
+    """The use of a rule, terminal, slot or parameter; `args`: the arguments of a template."""
 
     text: str
     at: int
@@ -39,7 +39,7 @@ class Quoted:
 
 @dataclass(slots=True, eq=False)
 class Range:
-    """From one character to another."""
+    """A range of characters, first to last."""
 
     first: Quoted
     last: Quoted
@@ -55,7 +55,7 @@ class Range:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Alternatives in `(...)` or, as they may be left out, in `[...]`."""
+    """Alternatives in `(...)` or, if they are optional, in `[...]`."""
 
     options: Options
     at: int
@@ -64,7 +64,7 @@ class Group:
 
 @dataclass(slots=True, eq=False)
 class Repeated:
-    """An item with `?`, `*`, `+` or `~` behind it; `at`: of that operator."""
+    """An item with `?`, `*`, `+` or `~` behind it; `at` is the operator's offset."""
 
     item: Item
     low: int
@@ -75,7 +75,7 @@ class Repeated:
 
 @dataclass(slots=True, eq=False)
 class Options:
-    """Alternatives, each a list of items; `aliases`: where an alias stands."""
+    """Alternatives, each a list of items; `aliases` are the offsets of aliases."""
 
     items: list[list[Item]]
     aliases: list[int]
@@ -166,7 +166,7 @@ class _Parser:
         return self.tokens.error(message, self.at if index is None else index, hint)
 
     def take(self, kind: str) -> str | None:
-        """The next token's text, if it is of this kind."""
+        """Consume and return the next token's text, if it is of this kind."""
         if self.kinds[self.at] != kind:
             return None
         self.at += 1
@@ -307,7 +307,7 @@ class _Parser:
     # alternatives
 
     def options(self) -> Options:
-        """Alternatives up to the end of their line; groups by a stack of their own, as they may nest deeply."""
+        """Parse alternatives up to the end of their line; groups are on an explicit stack, as they can nest deeply."""
         outer: list[tuple[Options, int]] = []
         options = Options([[]], [])
         kinds = self.kinds

@@ -22,7 +22,7 @@ _SHARED, _NESTED = 2_000, 20
 small, and long chains of them flat."""
 
 _INSIDE = ["/.*?/", r"/(?<!\\)(\\\\)*?/"]
-"""What `common._STRING_ESC_INNER` is made of."""
+"""The parts of `common._STRING_ESC_INNER`."""
 
 
 class Terminals:
@@ -42,10 +42,10 @@ class Terminals:
         self._nodes: dict[Definition, Node] = {}
         self._sizes: dict[Definition, int] = {}
         self._depths: dict[Definition, int] = {}
-        self._looks: dict[Definition, partial] = {}  # those that look around: an error where they do
+        self._looks: dict[Definition, partial] = {}  # terminals that look around -> makes an error there
 
     def node(self, definition: Definition) -> Node:
-        """The texts of a terminal.
+        """Return the texts of a terminal.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Terminals:
             self._sizes[definition], self._branches[definition] = 1, [Call(definition.name)]
             self._depths[definition] = 0
 
-    # a list is of alternatives that no group holds together
+    # in what follows, a list of nodes stands for alternatives that are not in a group
 
     def _options(self, options: Options, definition: Definition, body: Body) -> list[Node]:
         return self._set_apart([self._items(items, definition, body) for items in options.items])
@@ -147,7 +147,7 @@ class Terminals:
 
 
 def parts_first(definition: Definition, known) -> list[Definition]:
-    """Return a terminal after those it is made of, without those that are `known`.
+    """Return a terminal and its parts, parts first, without those that are `known`.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 
 from constrained import Grammar, GrammarError, Limits, Vocabulary, compile_grammar
 from constrained.automaton.distance import nesting_calls
-from tests.grammar.test_recursion import CALCULATOR, GRAMMARS, tangled
+from tests.grammar.grammars import CALCULATOR, GRAMMARS, tangled
 
 WORDS = [
     b"((",

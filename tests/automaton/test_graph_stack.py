@@ -13,9 +13,8 @@ from lark.exceptions import LarkError
 from constrained import ActionKnowledge, Grammar, LimitError, Limits, Vocabulary, compile_grammar
 from constrained.automaton import graph_stack, native
 from constrained.automaton.matcher import PythonMatcher
+from tests.grammar.grammars import tangled, templated
 from tests.grammar.oracles import lark_accepts, words
-from tests.grammar.test_random_grammars import templated
-from tests.grammar.test_recursion import tangled
 
 # name: (grammar, a text of so many levels, whether it is whole)
 AMBIGUOUS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_right
 from collections import defaultdict
 
 from lark.load_grammar import load_grammar
@@ -141,7 +142,7 @@ def _joined(first: set[str], second: set[str], longest: int) -> set[str]:
     if second == {""}:
         return first
     by_length = sorted(second, key=len)
-    return {a + b for a in first for b in itertools.takewhile(lambda b: len(a) + len(b) <= longest, by_length)}
+    return {a + b for a in first for b in by_length[: bisect_right(by_length, longest - len(a), key=len)]}
 
 
 def _closure(items: set[str], longest: int) -> set[str]:

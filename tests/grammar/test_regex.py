@@ -1,5 +1,7 @@
 """A regular expression means the texts that `re.fullmatch` accepts."""
 
+# ruff: noqa: E501  # one case, one line
+
 from __future__ import annotations
 
 import random
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from constrained import Grammar, GrammarError
 from tests.grammar.oracles import assert_same_language, completion
 
-I, S, A, M, X = re.IGNORECASE, re.DOTALL, re.ASCII, re.MULTILINE, re.VERBOSE
+I, S, A, M, X = re.IGNORECASE, re.DOTALL, re.ASCII, re.MULTILINE, re.VERBOSE  # noqa: E741  # as in `re`
 
 # pattern, flags, alphabet, longest text tried exhaustively
 PATTERNS = [

@@ -13,7 +13,7 @@ from constrained.grammar import nodes as n
 from constrained.grammar.regex import regex_node
 from constrained.knowledge.lint import ERROR, Tokens, check_file
 from constrained.knowledge.lint.unbounded import bounded_pattern
-from tests.grammar.test_random_grammars import layered, recursive
+from tests.grammar.grammars import layered, recursive
 
 # names, and ways that never finish: rules as lists of alternatives of (name or None for text, may be left out)
 

@@ -6,67 +6,17 @@ import random
 
 import pytest
 from hypothesis import assume, given
-from hypothesis import strategies as st
 from lark.exceptions import LarkError
 
 from constrained import Grammar, GrammarError, Limits
+from tests.grammar.grammars import CALCULATOR, GRAMMARS, tangled
 from tests.grammar.oracles import assert_same_language, examples, lark_accepts, words
-from tests.grammar.test_random_grammars import IGNORES, RULES, TERMINALS, bodies
-
-CALCULATOR = """
-start: sum
-?sum: sum "+" product | sum "-" product | product
-?product: product "*" atom | product "/" atom | atom
-?atom: NUMBER | "-" atom | "(" sum ")"
-NUMBER: /[12]/
-"""
-
-# name: (grammar, alphabet, length of all texts tried, longer texts)
-GRAMMARS = {
-    "brackets": ('start: "(" start ")" | "x"', "()x", 6, ("((((x))))",)),
-    "brackets side by side": ('start: ("(" start ")")*', "()", 10, ("(()())()",)),
-    "two kinds of brackets": ('start: "(" start ")" start | "[" start "]" start | ', "()[]", 5, ("([()])[]",)),
-    "calculator": (CALCULATOR, "1+*()-", 4, ("((1+2)*(1-(2/1)))", "-(1)*-(-2)", "(1+(2)")),
-    "calculator that ignores spaces": (CALCULATOR + '%ignore " "\n', "1+() ", 4, (" ( 1 +2 )* 1 ", "( 1 2 )")),
-    "an operator on both sides": ('start: start "+" start | start "*" start | "(" start ")" | "1"', "1+*()", 5, ("(1+1)*(1)+1",)),
-    "the same twice": ('start: start start | "a" | "(" start ")"', "a()", 6, ()),
-    "the same twice, or nothing": ('start: start start start | start start | "a" |', "a", 8, ()),
-    "through others": ('start: a\na: "x" b "y" | "z"\nb: c\nc: a | "q"', "xyzq", 5, ("xxxqyyy",)),
-    "in a repeat": ('start: ("a" start "b")+ | "c"', "abc", 6, ("aacbbacb",)),
-    "in a counted repeat": ('start: "(" start~0..2 ")" | "x"', "()x", 6, ("((xx)(x))",)),
-    "front and end": ('start: start "a" | "b" start | "c"', "abc", 6, ("bbcaa",)),
-    "even palindromes": ('start: "a" start "a" | "b" start "b" |', "ab", 8, ("abbaabba",)),
-    "as many of each": ('start: "a" start "b" | "ab"', "ab", 8, ("aaaabbbb",)),
-    "not one parse tree": ('start: "i" start | "i" start "e" start | "s"', "ies", 6, ("iisesesi",)),
-    "many ways that begin alike": ('start: "a" start "b" | "a" start "c" | "d"', "abcd", 6, ("aaadbcb",)),
-    "hidden left recursion": ('start: b? start "x" | "y"\nb: "z"', "xyz", 6, ("zzyxx",)),
-    "left recursion behind a rule that may be empty": ('start: b start "x" | "y"\nb: "z" | c\nc: "w"?', "xyzw", 5, ("zwyxx",)),
-    "left recursion behind itself": ('start: start start "x" | "y" |', "xy", 7, ("yyxxy",)),
-    "mutual and hidden": ('start: a "1" | "s"\na: o start "2" | o a "3" | "t"\no: "o"*', "123sto", 4, ("oos2131",)),
-    "mutual, of three": ('start: a | "s"\na: b "1" | start "a"\nb: start "2" | a "3" | "b"', "s123ab", 4, ("b1a231",)),
-    "left recursion around brackets": ('start: start "," i | i\ni: "[" start? "]" | "1"', "[],1", 6, ("[1,[]],1",)),
-    "a unit cycle": ('start: a\na: b | "x"\nb: a | "(" a ")"', "x()", 6, ()),
-    "a left recursive list of anything": ('start: list{i}\nlist{x}: list{x} "," x | x\ni: "1" | "(" list{i} ")"', "1,()", 6, ("(1,(1,1)),1",)),
-    "a template over itself": ('start: wrap{start} | "x"\nwrap{y}: "(" y ")"', "()x", 6, ("(((x)))",)),
-    "a template used both ways": ('start: t{"1"}\nt{x}: x | "(" t{x} ")" | t{x} "+" x', "1+()", 6, ("((1)+1)+1",)),
-    "json": (
-        'start: v\nv: o | a | S | "1"\no: "{" [p ("," p)*] "}"\np: S ":" v\na: "[" [v ("," v)*] "]"\nS: /"[ab]*"/',
-        '{}[]:,"a1', 3, ('{"a":[1,{"b":"ab"}],"":{}}', '[1,[1,"a"],{}]', '{"a":1,}')),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_the_same_language_as_lark(name):
     text, alphabet, longest, more = GRAMMARS[name]
     assert assert_same_language(Grammar.from_lark(text), lark_accepts(text), alphabet, longest, more)
-
-
-@st.composite
-def tangled(draw):
-    """Rules that call any rule, themselves included, anywhere."""
-    parts = [f"{name}: {draw(bodies(RULES))}" for name in RULES]
-    parts = [f'{part}\n    | "{end}"' for part, end in zip(parts, "abca")]
-    return "\n".join([*parts, TERMINALS + draw(IGNORES)])
 
 
 @examples(50)
@@ -146,7 +96,8 @@ def test_a_slot_inside_brackets_keeps_its_value_at_each_depth():
 
 def test_slots_that_may_have_no_value_are_not_begun_at_any_depth():
     grammar = Grammar.from_lark(
-        '%declare ROOM THING\nstart: visit{ROOM}\nvisit{r}: r "(" (take{THING, r} | "!" | visit{ROOM}) ")"\ntake{o, r}: "take " o " from " r\n'
+        '%declare ROOM THING\nstart: visit{ROOM}\nvisit{r}: r "(" (take{THING, r} | "!" | visit{ROOM}) ")"\n'
+        'take{o, r}: "take " o " from " r\n'
     ).bind(ROOM=["a", "b"], THING={"a": ["cup"]})
     deep = "a(b(" * 500
     for end, ok in (("a(take cup from a", True), ("b(t", False), ("b(!", True)):
