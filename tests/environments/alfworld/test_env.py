@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from benchmarks import original
 from constrained.environments.alfworld import AlfworldEnv, process
 from constrained.environments.alfworld.engine import takeable
-from constrained.environments.household.rules import slots
 from constrained.environments.alfworld.process import EngineProcess
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.game import game_files
+from constrained.environments.household.rules import slots
 from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
