@@ -136,7 +136,7 @@ def distill(
 
 def example_lines(knowledge: ActionKnowledge) -> str:
     """Action knowledge in the form of a draft, as an example; its definitions read "name: Name[argument] does"."""
-    found = {name: _COMMAND.fullmatch(text) for name, text in knowledge.actions.items()}
+    found = {name: match for name, text in knowledge.actions.items() if (match := _COMMAND.fullmatch(text))}
     names = {rule: match["name"] for rule, match in found.items()}
     overview = knowledge.comments["start"]
     lines = [f"Task: {overview.split(':')[0]}", f"Overview: {overview}", "Actions:"]

@@ -203,11 +203,13 @@ class Episode:
         if self.over:
             return None
         if len(self.steps) >= self.settings.max_steps:
-            return self.end(f"stopped at the limit of {self.settings.max_steps} steps")
+            self.end(f"stopped at the limit of {self.settings.max_steps} steps")
+            return None
         try:
             action = self.knowledge.next_action()
         except KnowledgeError as error:  # the path is at its end, though the environment is not
-            return self.end(error.message)
+            self.end(error.message)
+            return None
         done = set() if self.settings.repeats else self.world.done_here()
         choose, memory = self.choose, self.world.memory
         if choose is None and self.settings.constrained and not self.settings.detours:
@@ -219,7 +221,8 @@ class Episode:
         chosen = choose(actions) if choose else actions
         left = [one for one in chosen if one not in done] or chosen
         if not left:
-            return self.end("nothing is left that was not done")
+            self.end("nothing is left that was not done")
+            return None
         return action if len(left) == len(actions) else Grammar.from_choices(left)
 
     def ask(
@@ -233,12 +236,13 @@ class Episode:
         stop: str | None = "\n",
         free_tokens: int = FREE_TOKENS,
     ) -> Requests[Generation | None]:
-        """Let a role's model write a text (see `Writer.ask`); None, and the episode ends, if too few tokens are left."""
+        """Let a role's model write (see `Writer.ask`); None, and the episode ends, if too few tokens are left."""
         tokens = self.writer.tokens_left() if max_new_tokens is None else max_new_tokens
         if tokens is not None:
             grammar = self.writer.compile(grammar, role) if isinstance(grammar, Grammar) else grammar
             if not self.writer.fits(grammar, tokens, begun):
-                return self.end(f"stopped at the limit of {self.settings.max_new_tokens} tokens")
+                self.end(f"stopped at the limit of {self.settings.max_new_tokens} tokens")
+                return None
         return (
             yield from self.writer.ask(
                 prompt, grammar, role=role, max_new_tokens=tokens, begun=begun, stop=stop, free_tokens=free_tokens

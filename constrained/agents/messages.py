@@ -42,7 +42,7 @@ Strategy: TypeAlias = Requests[None]
 
 def for_role(role: str, by_role: Mapping[str, Value]) -> Value:
     """The value for a role (its model, or its price): its own, its fallback's, or the policy's."""
-    for name in (role, FALLBACK.get(role), POLICY):
+    for name in (role, FALLBACK.get(role, POLICY), POLICY):
         if name in by_role:
             return by_role[name]
     raise KeyError(role)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from constrained.automaton import Grammar
+from constrained.automaton.automaton import State
+from constrained.automaton.grammar import automaton_of
 from constrained.errors import ActionError
-from constrained.grammar import nodes
+from constrained.grammar import ContextFreeGrammar, nodes
 
 
 class Part(NamedTuple):
@@ -26,7 +27,7 @@ class Part(NamedTuple):
 Parts = tuple[Part, ...]
 
 
-def parse(grammar: Grammar, text: str) -> dict[str, str]:
+def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
     """What each rule and slot of `grammar` wrote in `text`; of one that wrote several times, the first.
 
     Raises
@@ -40,12 +41,12 @@ def parse(grammar: Grammar, text: str) -> dict[str, str]:
     raise ActionError(f"{shown!r} is no text of the grammar that it is read by")
 
 
-def readings(grammar: Grammar, text: str) -> Iterator[Parts]:
+def readings(grammar: ContextFreeGrammar, text: str) -> Iterator[Parts]:
     """Every way to read the whole of `text`, as its parts in order; the shipped formats leave one."""
     return (parts for end, parts in _ends(grammar, grammar.start, text, 0) if end == len(text))
 
 
-def _ends(grammar: Grammar, node: nodes.Node, text: str, at: int) -> Iterator[tuple[int, Parts]]:
+def _ends(grammar: ContextFreeGrammar, node: nodes.Node, text: str, at: int) -> Iterator[tuple[int, Parts]]:
     """Where a text of `node` that begins at `at` may end, the longest first, and its parts."""
     match node:
         case nodes.Literal(data=data):
@@ -80,13 +81,16 @@ def _ends(grammar: Grammar, node: nodes.Node, text: str, at: int) -> Iterator[tu
                 yield end, (Part(name, at, end), *parts)
         case nodes.Slot(name=name):
             value = grammar.bindings.get(name, ())
-            found = _written(value, text, at) if isinstance(value, Grammar) else _listed(value, text, at)
+            assert not isinstance(value, dict), "values by key are for templates"
+            found = _written(value, text, at) if isinstance(value, ContextFreeGrammar) else _listed(value, text, at)
             yield from ((end, (Part(name, at, end),)) for end, _ in found)
         case _:
             raise TypeError(f"a step format has no {type(node).__name__.lower()} nodes")
 
 
-def _sequence(grammar: Grammar, items: tuple[nodes.Node, ...], text: str, at: int) -> Iterator[tuple[int, Parts]]:
+def _sequence(
+    grammar: ContextFreeGrammar, items: tuple[nodes.Node, ...], text: str, at: int
+) -> Iterator[tuple[int, Parts]]:
     if not items:
         yield at, ()
         return
@@ -103,12 +107,13 @@ def _listed(values: tuple[bytes, ...], text: str, at: int) -> Iterator[tuple[int
             yield at + len(word), ()
 
 
-def _written(grammar: Grammar, text: str, at: int) -> Iterator[tuple[int, Parts]]:
+def _written(grammar: ContextFreeGrammar, text: str, at: int) -> Iterator[tuple[int, Parts]]:
     """The ends of the texts of `grammar` that begin at `at`."""
-    state, ends = grammar.automaton.start, []
-    for end in range(at, len(text) + 1):
+    state: State | None = automaton_of(grammar).start
+    ends, end = [], at
+    while state is not None:
         if state.accepting:
             ends.append(end)
-        if end == len(text) or (state := state.read(text[end].encode())) is None:
-            break
+        state = state.read(text[end].encode()) if end < len(text) else None
+        end += 1
     return ((end, ()) for end in reversed(ends))

@@ -219,7 +219,7 @@ def _no_line(path: str | Path, number: int, problem: str) -> DataError:
 
 
 def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dict]:
-    """The lines of the steps of a plan after the first `steps`; the answers after the first `answers` go with the first."""
+    """The lines of a plan's steps after the first `steps`, with the answers after the first `answers`."""
     new = plan.answers[answers:]
     for step in plan.steps[steps:]:
         yield {"task": task, "step": asdict(step), "answers": [_answer_data(answer) for answer in new]}

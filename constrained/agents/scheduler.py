@@ -141,11 +141,12 @@ def _generate(group: Sequence[Rollout], caches: dict[int, PrefixCache]) -> list[
     settings = group[0].episode.settings
     requests = [
         replace(
-            rollout.request,
+            request,
             generator=rollout.generator(),
-            show_forbidden=rollout.episode.settings.trace and rollout.request.grammar is not None,
+            show_forbidden=rollout.episode.settings.trace and request.grammar is not None,
         )
         for rollout in group
+        if (request := rollout.request) is not None
     ]
     model = group[0].episode.writer.model(requests[0].role)
     written = generate_batch(

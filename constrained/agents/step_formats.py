@@ -1,8 +1,8 @@
 """The forms of one step: what a model is shown before it, its grammar (`grammars/steps/`), and reading it back.
 
-The formats are KnowAgent's (ActionPath, Thought, Action; its section 3.2), ReAct's (Thought, Action) and the bare action;
-for models other than the embedded one also those of a chain of thought and of FireAct's data. Agents and the trainer of
-the embedded model share these texts.
+The formats are KnowAgent's (ActionPath, Thought, Action; its section 3.2), ReAct's (Thought, Action) and the bare
+action; for models other than the embedded one also those of a chain of thought and of FireAct's data. Agents and the
+trainer of the embedded model share these texts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from constrained.agents.parse import parse
 from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError
+from constrained.grammar import ContextFreeGrammar
 
 FORMATS = ("act", "react", "knowagent")
 """The formats that the embedded model was trained on."""
@@ -105,7 +106,7 @@ def _thought() -> Grammar:
     return Grammar.from_lark("steps/thought")
 
 
-def parse_step(grammar: Grammar, text: str) -> StepText:
+def parse_step(grammar: ContextFreeGrammar, text: str) -> StepText:
     """The thought and the action of a whole step written under masks of `grammar`.
 
     The action is exactly what the grammar's slot wrote; spaces around the thought are dropped.

@@ -121,7 +121,7 @@ def play_all(
     words: str = "",
     judge: ActionKnowledge | None = None,
 ) -> list[dict]:
-    """The "end" of every task of `suite`, with its "name" and "kind"; tasks finished in the file at `path` aren't played.
+    """The "end" of every task of `suite`, with its "name" and "kind"; tasks finished at `path` aren't played again.
 
     On a terminal, a progress bar that starts with `words` is shown.
     """

@@ -197,5 +197,5 @@ def _next_action(knowledge: ActionKnowledge) -> Grammar | None:
 
 
 def _texts(action: Grammar | None) -> list[str] | None:
-    texts = action and action.automaton.start.texts(MAX_ACTIONS)
+    texts = None if action is None else action.automaton.start.texts(MAX_ACTIONS)
     return None if texts is None else [text.decode() for text in texts]

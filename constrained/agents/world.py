@@ -72,8 +72,12 @@ class World:
 
     def slots(self) -> Mapping[str, Binding]:
         """What the slots of the action grammar may be bound to now, from what is in view and what is remembered."""
-        view = self.environment.view() if isinstance(self.environment, WithView) else {}
-        return {**view, **(self.memory.slots() if isinstance(self.memory, MemoryWithSlots) else {})}
+        found: dict[str, Binding] = {}
+        if isinstance(self.environment, WithView):
+            found.update(self.environment.view())
+        if isinstance(self.memory, MemoryWithSlots):
+            found.update(self.memory.slots())
+        return found
 
     def step(self, action: str) -> Result:
         """Do an action, and remember it."""

@@ -28,7 +28,7 @@ def run(path, suite=SUITE, settings=SETTINGS, batch=1, stop_after=None):
     with RunFile(path, header(suite, KNOWLEDGE, MODELS, settings)) as file:
         if stop_after is not None:
             file.write = partial(_write_some, file.write, [stop_after])
-        return dict((task.name, end) for task, end in play_suite(suite, KNOWLEDGE, MODELS, settings, file, batch))
+        return {task.name: end for task, end in play_suite(suite, KNOWLEDGE, MODELS, settings, file, batch)}
 
 
 def _write_some(write, left, line):

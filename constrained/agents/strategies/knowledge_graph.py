@@ -1,8 +1,8 @@
 """The knowledge graph of WESE (section 3.2): triples read from observations, and those that a task needs.
 
 An environment's own rules extract triples and the task's entities, if its texts have a known form. Otherwise a model
-writes them under masks (`grammars/steps/triples.lark` and `entities.lark`): heads and tails are words of the observation
-or of the action before it, entities are nodes of the graph, so none is invented.
+writes them under masks (`grammars/steps/triples.lark` and `entities.lark`): heads and tails are words of the
+observation or of the action before it, entities are nodes of the graph, so none is invented.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def knowledge_graph(triples: Iterable[tuple[str, str, str]]) -> MultiDiGraph:
 def one_hop(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = None) -> list[Triple]:
     """Algorithm 2: the triples between each entity and its neighbours, in the order of the entities.
 
-    Neighbours are on either side of a relation, as the paper's text says: the printed loop would find a thing's location
-    by the thing, but not by the location.
+    Neighbours are on either side of a relation, as the paper's text says: the printed loop would find a thing's
+    location by the thing, but not by the location.
 
     Parameters
     ----------

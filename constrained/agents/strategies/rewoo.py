@@ -2,8 +2,8 @@
 
 The planner writes lines such as ``#E2 = Search[the mother of #E1]``; with masks on they are numbered in order, refer
 only to evidence of lines above, and call tools in an order that the action knowledge admits. The worker does the calls
-with the evidence put in; ``LLM[...]`` is the paper's tool that asks a language model. The solver reads plan and evidence,
-and answers. No step is written after an observation, which saves tokens.
+with the evidence put in; ``LLM[...]`` is the paper's tool that asks a language model. The solver reads plan and
+evidence, and answers. No step is written after an observation, which saves tokens.
 
 Where no action gives an answer, as in a household, there is nothing to refer to and nothing to solve: a plan is written
 ahead and carried out, as in `cot`.
@@ -67,7 +67,7 @@ def rewoo(episode: Episode, prior: Environment | None = None) -> Strategy:
     if episode.world.environment is not None:
         episode.begin()
     plan = yield from _plan(episode)
-    calls, written = read_plan(plan.text) if plan else [], [plan]
+    calls, written = (read_plan(plan.text), [plan]) if plan else ([], [])
     if episode.world.environment is None:
         _leave_undone(episode, calls, written)
         return
@@ -109,7 +109,8 @@ def _plan(episode: Episode) -> Requests[Generation | None]:
     over = {tools[action] for action in tools if answers.intersection(rules[action])}
     form = plan_form(after, over, max(episode.settings.max_steps - 1, 1))
     if form is None:
-        return episode.end("no plan can be made: no answer may follow tools that take any text")
+        episode.end("no plan can be made: no answer may follow tools that take any text")
+        return None
     left = episode.writer.tokens_left()
     half = None if left is None else left // 2  # the rest is for worker and solver
     prompt = _planner_prompt(episode, tools, after)
@@ -135,7 +136,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
     """
     plans: dict[str, Grammar] = {}  # by the tool called last: those from the next line on
     for n in range(lines, 0, -1):
-        before = [str(number) for number in range(1, n)] or {}
+        before: list[str] | dict[str, str] = [str(number) for number in range(1, n)] or {}
         longer = {}
         for last, following in after.items():
             called = {tool: tool for tool in following} | {ASK: last}  # a question leaves the order where it is
@@ -187,7 +188,7 @@ def _work(episode: Episode, call: Call, evidence: Mapping[int, str], written: li
     step = episode.new_step(call.why, action, *written)
     written.clear()
     episode.do(step, as_planned=True)
-    return step.observation
+    return step.observation or ""
 
 
 def _cut(evidence: Mapping[int, str], length: int) -> dict[int, str]:
@@ -207,7 +208,7 @@ def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]
 
 
 def _action(episode: Episode, call: Call, given: str) -> str | None:
-    """The action that calls the tool with those characters of `given` that the rules admit, as evidence can be any text.
+    """The action that calls the tool with the characters of `given` that the rules admit: evidence can be any text.
 
     None if there is no such action here. What a model wrote without masks is not changed.
     """
@@ -219,8 +220,8 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
     except KnowledgeError:  # the path is over
         state = None
     kept = ""
-    for letter in given if state else "":
-        after = state.read(letter.encode()) if letter != "]" else None  # which would end it
+    for letter in given:
+        after = state.read(letter.encode()) if state and letter != "]" else None  # a bracket would end the input
         if after is not None:
             state, kept = after, kept + letter
     end = state.read(b"]") if state else None
@@ -236,6 +237,7 @@ def _solve(
     episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Generation]
 ) -> Requests[None]:
     answer = answer_only(episode.knowledge)
+    assert answer is not None, "rewoo is for knowledge with actions that give an answer"
     admitted = set(answer_actions(episode.knowledge)).intersection(episode.knowledge.may_follow)
     if episode.settings.constrained and not admitted:
         episode.end("the plan came to no place where the answer may be given")

@@ -1,7 +1,7 @@
 """Act, ReAct, KnowAgent and FireAct: one step after the other, each with the last one's observation.
 
-They differ in the form of a step (`grammars/steps/`): the bare action; a thought before it (ReAct; Yao et al., 2022); the
-path so far, a thought, the action (KnowAgent, section 3.2).
+They differ in the form of a step (`grammars/steps/`): the bare action; a thought before it (ReAct; Yao et al., 2022);
+the path so far, a thought, the action (KnowAgent, section 3.2).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from constrained.agents.strategies.lumos.suites import GroundedQuestion, Unanswe
 from constrained.automaton import Grammar
 from constrained.decoding.request import Generation
 from constrained.environments.executor.actions import action_grammar, further_action
+from constrained.grammar import ContextFreeGrammar
 
 ROLE = "grounder"
 ANSWERER = "answerer"
@@ -57,7 +58,8 @@ class Grounder:
         is shown no results (section 2.3), so it reads the same as if all actions were done after its turn.
         """
         episode, more, turn, result = self.episode, True, "", ""
-        costs, actions = [subgoal.answer], []
+        costs = [subgoal.answer]
+        actions: list[str] = []
         if not self.turns:
             self.brief = ground(self.task, {}, subgoal.label)
         user = ground_next(subgoal.label) if self.turns else ground(self.task, episode.start.actions, subgoal.label)
@@ -93,7 +95,7 @@ class Grounder:
         answer = yield from episode.ask(prompt, compiled, role=ROLE, begun=begun)
         return answer, [] if answer is None else self._actions_in(answer.text, begun, compiled.grammar)
 
-    def _actions_in(self, text: str, begun: str, grammar: Grammar) -> list[str]:
+    def _actions_in(self, text: str, begun: str, grammar: ContextFreeGrammar) -> list[str]:
         """The actions in a text: with masks on one, or none; otherwise as many as there seem to be."""
         if not self.episode.settings.constrained:
             return [piece.strip() for piece in _BETWEEN.split(text.strip().removesuffix(";"))]

@@ -72,7 +72,8 @@ class Planner:
         """The next subgoal, after the `result` of the last; None if the planner stops, or a limit is reached."""
         episode, limit = self.episode, self.episode.settings.max_subgoals
         if limit is not None and self.subgoals == limit:
-            return episode.end(f"stopped at the limit of {limit} subgoals")
+            episode.end(f"stopped at the limit of {limit} subgoals")
+            return None
         subgoal = yield from self._thought() if reads_memory(episode, ROLE) else self._in_conversation(result)
         self.subgoals += 1
         return subgoal
@@ -81,7 +82,7 @@ class Planner:
         """All subgoals (section 2.2); None if a limit leaves no room for them."""
         grammar = whole_plan(self.episode.settings.max_subgoals or PLAN_SUBGOALS)
         answer = yield from self._ask(plan_for(self.task), grammar)
-        return answer and Subgoal(answer.text, answer.text, answer)
+        return None if answer is None else Subgoal(answer.text, answer.text, answer)
 
     def _in_conversation(self, result: str) -> Requests[Subgoal | None]:
         n = self.subgoals + 1
@@ -116,7 +117,7 @@ class Planner:
 
 
 def reads_memory(episode: Episode, role: str) -> bool:
-    """Whether a role's model is the embedded one and reads a memory, as it was trained to, instead of a conversation."""
+    """Whether a role's model is the embedded one, which was trained to read a memory, and there is one."""
     return episode.writer.model(role).is_embedded and episode.world.memory is not None
 
 
@@ -126,7 +127,7 @@ def first_subgoal() -> Grammar:
 
 
 def next_subgoal(number: int, most: int) -> Grammar:
-    """Its answer to the result of a subgoal: subgoal `number`, or that it stops; past `most` only that it stops."""
+    """Its answer to the result of a subgoal: the next subgoal, or that it stops; past `most` the latter."""
     return _format("planner_iterative").bind(N=str(number) if number <= most else {})
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from constrained.agents.strategies.lumos.planner import MOST_SUBGOALS
-from constrained.environments.base import Binding
+from constrained.environments.base import Binding, TaskEnvironment
 from constrained.environments.executor.actions import read_turn
 from constrained.environments.executor.executor import Executor, Tools
 from constrained.environments.question import QuestionEnv
@@ -42,8 +42,10 @@ class GroundedQuestion:
         Whether the last action could be carried out.
     """
 
-    def __init__(self, make: Callable[[], QuestionEnv]):
-        self._env = make()
+    def __init__(self, make: Callable[[], TaskEnvironment]):
+        environment = make()
+        assert isinstance(environment, QuestionEnv), "other environments have no questions"
+        self._env = environment
         self.task = self._env.task
         self.reset()
 
@@ -76,7 +78,7 @@ class GroundedQuestion:
         """Take the answer to what the action just tried asks for."""
         self._answer = " ".join(text.split())
 
-    def view(self) -> dict[str, Binding]:
+    def view(self) -> Mapping[str, Binding]:
         """Return which results there are, and what each can be used for."""
         return self._executor.slots()
 
@@ -101,7 +103,7 @@ ACTIONS = 4
 
 
 def grounded(suite: Suite) -> Suite:
-    """`suite` in the action space that Lumos has for it; as it is where it has none."""
+    """`suite` in the action space that Lumos has for it; unchanged if it has none."""
     family = _family(suite)
     most = MOST_SUBGOALS.get(family, 0) * ACTIONS
     if family in MATHS:
@@ -113,7 +115,7 @@ def grounded(suite: Suite) -> Suite:
 
 
 def most_subgoals(suite: Suite) -> int | None:
-    """Subgoals after which the released agents stop planning; None where no number is known."""
+    """Subgoals after which the released agents stop planning; None if none is known."""
     return MOST_SUBGOALS.get(_family(suite))
 
 
