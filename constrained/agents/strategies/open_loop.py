@@ -61,7 +61,7 @@ def plan_ahead(episode: Episode) -> Strategy:
     plan = replace(episode.plan, steps=[])  # its answers are the same list: tokens are counted together
     draft = Episode(episode.writer.models, episode.knowledge, plan, episode.settings)
     draft.world = World(None, episode.world.memory)
-    draft.hints = _HOW.format(stop=_stops(episode.knowledge)[0])
+    draft.hints = _HOW.format(stop=_stop_word(episode.knowledge))
     yield from open_loop(draft, environment.prior(first) if isinstance(environment, WithPrior) else None)
     for step in plan.steps:
         if episode.over:
@@ -92,24 +92,23 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         house.remember_from(f"{opening}Your task is to: {plan.task}")
         episode.world.memory = house.memory
         _bind_view(episode, house)
-    stops = _stops(episode.knowledge)
+    stop_word = _stop_word(episode.knowledge)
     while len(plan.steps) < settings.max_steps:
         steps_left = _steps_left(episode)
         try:
             action = episode.knowledge.next_action(steps_left if settings.constrained else None)
         except KnowledgeError:
             raise _too_tight(episode) from None
-        may_stop = episode.knowledge.may_end and plan.steps
-        stop = next((word for word in stops if not action.matches(word)), None) if may_stop else None
-        if stop is not None:
-            action = _either().bind(A=action, STOP=stop)
+        may_stop = episode.knowledge.may_end and plan.steps and not action.matches(stop_word)
+        if may_stop:
+            action = _either().bind(A=action, STOP=stop_word)
         tokens = writer.tokens_left()
         if not writer.fits(episode.step_grammar(action), tokens, episode.head()):
             break
         if tokens is not None and settings.constrained:
             tokens -= _reserve(episode, steps_left)
         step = yield from episode.write_step(action, tokens)
-        if step is None or step.action == stop:
+        if step is None or (may_stop and step.action == stop_word):
             break
         if step.verdict == "ok":
             episode.knowledge = episode.knowledge.after(step.action)
@@ -129,9 +128,9 @@ def _bind_view(episode: Episode, house: World) -> None:
         episode.knowledge = episode.knowledge.bind_view(house.environment.view())
 
 
-def _stops(knowledge: ActionKnowledge) -> list[str]:
-    """The words of `STOPS` that are no action of the knowledge; all of them if any text is one."""
-    return [word for word in STOPS if knowledge.judge(word).verdict == INVALID] or list(STOPS)
+def _stop_word(knowledge: ActionKnowledge) -> str:
+    """The first of `STOPS` that is no action of the knowledge; the last if all are, and then it ends no plan."""
+    return next((word for word in STOPS if knowledge.judge(word).verdict == INVALID), STOPS[-1])
 
 
 def _too_tight(episode: Episode) -> ConstrainedError:
