@@ -108,7 +108,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         if tokens is not None and settings.constrained:
             tokens -= _reserve(episode, steps_left)
         step = yield from episode.write_step(action, tokens)
-        if step is None or (may_stop and step.action == stop_word):
+        if step is None or (step.action == stop_word and (may_stop or not settings.constrained)):
             break
         if step.verdict == "ok":
             episode.knowledge = episode.knowledge.after(step.action)
