@@ -28,9 +28,8 @@ from constrained.errors import DataError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import INVALID, OK
-from constrained.training.filter import NOT_CORRECT, Filtered, filter_trajectories
+from constrained.training.filter import NOT_CORRECT, Filtered, filter_trajectories, merge
 from constrained.training.judging import judge_actions, judge_in_game
-from constrained.training.merge import merge
 from constrained.training.released import ALFWORLD, HOTPOTQA, ReleasedRun, read_released
 from constrained.training.trajectory import Act, Trajectory
 

@@ -1,8 +1,8 @@
-"""Filter the trajectories to learn from, with a reason for each one dropped (KnowAgent, section 3.3 and Algorithm 1).
+"""Filter and merge the trajectories to learn from (KnowAgent, section 3.3 and Algorithm 1).
 
-Two rules. "released" is what the authors' program does: keep what is correct and met no error of the environment; it
-never looks at the action knowledge. "paper" is what the paper says: of these, also drop every trajectory with an action
-that doesn't exist or is out of order.
+The filter gives a reason for each trajectory that it drops. It has two rules. "released" is what the authors' program
+does: keep what is correct and met no error of the environment; it never looks at the action knowledge. "paper" is what
+the paper says: of these, also drop every trajectory with an action that doesn't exist or is out of order.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 from constrained.errors import DataError
 from constrained.training.trajectory import Trajectory
@@ -91,3 +92,22 @@ def check_rule(rule: str) -> None:
     """Raise DataError if there is no such rule."""
     if rule not in RULES:
         raise DataError(f"no rule {rule!r} to filter trajectories by", f"the rules are: {', '.join(RULES)}")
+
+
+def merge(earlier: Iterable[Trajectory], later: Iterable[Trajectory]) -> list[Trajectory]:
+    """Keep the shortest trajectory of each task, in the order in which the tasks first appear.
+
+    Of two of equal length the later is kept, as in the authors' program: it is the tuned model's. This holds within a
+    round, too, so merging what was merged changes nothing.
+
+    Parameters
+    ----------
+    earlier, later : iterable of Trajectory
+        Already filtered.
+    """
+    kept: dict[str, Trajectory] = {}
+    for trajectory in chain(earlier, later):
+        best = kept.get(trajectory.task)
+        if best is None or trajectory.length <= best.length:
+            kept[trajectory.task] = trajectory
+    return list(kept.values())

@@ -44,8 +44,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel, load, load_adapters
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import TrainingText
-from constrained.training.filter import Filtered, check_rule, filter_trajectories
-from constrained.training.merge import merge
+from constrained.training.filter import Filtered, check_rule, filter_trajectories, merge
 from constrained.training.replay import read_merged, replay_texts, write_merged
 from constrained.training.settings import Tuning
 from constrained.training.trajectory import Trajectory, from_record

@@ -8,9 +8,8 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.environments.household import make_game, solve
 from constrained.errors import DataError
-from constrained.training.filter import filter_trajectories, reason_to_drop
+from constrained.training.filter import filter_trajectories, merge, reason_to_drop
 from constrained.training.judging import judge_actions, judge_in_game
-from constrained.training.merge import merge
 from constrained.training.released import ALFWORLD, HOTPOTQA, read_released
 from tests.data import shared
 
