@@ -50,21 +50,6 @@ class Junction:
 
 
 @dataclass(frozen=True)
-class Not:
-    """The opposite of a condition that is no literal."""
-
-    part: Condition
-
-
-@dataclass(frozen=True)
-class Imply:
-    """If one condition holds, then so does another."""
-
-    premise: Condition
-    conclusion: Condition
-
-
-@dataclass(frozen=True)
 class Quantified:
     """A condition for "every" or for "some" value of its variables."""
 
@@ -73,7 +58,8 @@ class Quantified:
     part: Condition
 
 
-Condition = Literal | Junction | Not | Imply | Quantified
+Condition = Literal | Junction | Quantified
+"""In negation normal form: only literals are negated, and implications are disjunctions."""
 
 ALWAYS = Junction("and", ())
 """The condition that always holds."""
@@ -165,13 +151,14 @@ class Problem:
 
 
 def negated(condition: Condition) -> Condition:
-    """The opposite of a condition."""
+    """The opposite of a condition, by De Morgan's laws."""
     match condition:
         case Literal():
             return condition.negated
-        case Not():
-            return condition.part
-    return Not(condition)
+        case Junction(operator, parts):
+            return Junction("or" if operator == "and" else "and", tuple(map(negated, parts)))
+        case Quantified(quantifier, variables, part):
+            return Quantified("every" if quantifier == "some" else "some", variables, negated(part))
 
 
 def free_variables(condition: Condition) -> set[str]:
@@ -181,10 +168,6 @@ def free_variables(condition: Condition) -> set[str]:
             return {term for term in condition.terms if term.startswith("?")}
         case Junction():
             return set().union(*map(free_variables, condition.parts))
-        case Not():
-            return free_variables(condition.part)
-        case Imply():
-            return free_variables(condition.premise) | free_variables(condition.conclusion)
         case Quantified():
             return free_variables(condition.part) - {v.name for v in condition.variables}
 
@@ -192,19 +175,15 @@ def free_variables(condition: Condition) -> set[str]:
 def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
     """`condition` with its free variables renamed."""
     match condition:
-        case Literal():
-            terms = tuple(names.get(term, term) for term in condition.terms)
-            return Literal(condition.predicate, terms, condition.positive)
-        case Junction():
-            return Junction(condition.operator, tuple(renamed(part, names) for part in condition.parts))
-        case Not():
-            return Not(renamed(condition.part, names))
-        case Imply():
-            return Imply(renamed(condition.premise, names), renamed(condition.conclusion, names))
-        case Quantified():
-            own = {v.name for v in condition.variables}
-            free = {old: new for old, new in names.items() if old not in own}
-            return Quantified(condition.quantifier, condition.variables, renamed(condition.part, free))
+        case Literal(predicate, terms, positive):
+            return Literal(predicate, tuple(names.get(term, term) for term in terms), positive)
+        case Junction(operator, parts):
+            return Junction(operator, tuple(renamed(part, names) for part in parts))
+        case Quantified(quantifier, variables, part):
+            own = {v.name for v in variables}
+            return Quantified(
+                quantifier, variables, renamed(part, {old: new for old, new in names.items() if old not in own})
+            )
 
 
 def typed_names(words: Formula) -> list[tuple[str, str]]:

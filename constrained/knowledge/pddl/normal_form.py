@@ -11,18 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from constrained.knowledge.pddl.model import (
-    Action,
-    Condition,
-    Imply,
-    Junction,
-    Literal,
-    Not,
-    Parameter,
-    Quantified,
-    negated,
-    renamed,
-)  # fmt: skip
+from constrained.knowledge.pddl.model import Action, Condition, Junction, Literal, Parameter, Quantified, renamed
 
 MAX_DISJUNCTS = 32
 """Disjuncts of one precondition; a disjunction that would make more of them is kept whole."""
@@ -66,34 +55,20 @@ def disjuncts(action: Action) -> list[Disjunct]:
 
 def _disjuncts(condition: Condition, names: Mapping[str, str], taken: set[str]) -> list[Disjunct]:
     """The disjuncts of `condition`, its variables renamed by `names`; `taken` are the names used so far."""
-    match _pushed_inward(condition):
-        case Literal() as literal:
-            terms = tuple(names.get(term, term) for term in literal.terms)
-            return [Disjunct((Literal(literal.predicate, terms, literal.positive),))]
+    match condition:
+        case Literal(predicate, terms, positive):
+            return [Disjunct((Literal(predicate, tuple(names.get(term, term) for term in terms), positive),))]
         case Junction("and", parts):
             return _product([(part, _disjuncts(part, names, taken)) for part in parts], names)
         case Junction("or", parts):
             every = [disjunct for part in parts for disjunct in _disjuncts(part, names, taken)]
-            return every if len(every) <= MAX_DISJUNCTS else [Disjunct(whole=(renamed(condition, names),))]
+            if len(every) <= MAX_DISJUNCTS:
+                return every
         case Quantified("some", declared, part):
             inner = {**names, **{v.name: _fresh(v.name, taken) for v in declared}}
             variables = tuple(Parameter(inner[v.name], v.type) for v in declared)
             return [d.joined(Disjunct(variables=variables)) for d in _disjuncts(part, inner, taken)]
     return [Disjunct(whole=(renamed(condition, names),))]
-
-
-def _pushed_inward(condition: Condition) -> Condition:
-    """`condition` without an implication or negation at its top, by De Morgan's laws; a quantifier's stays."""
-    match condition:
-        case Imply(premise, conclusion):
-            return Junction("or", (negated(premise), conclusion))
-        case Not(Junction(operator, parts)):
-            return Junction("or" if operator == "and" else "and", tuple(map(negated, parts)))
-        case Not(Imply(premise, conclusion)):
-            return Junction("and", (premise, negated(conclusion)))
-        case Not(Quantified("every", variables, part)):
-            return Quantified("some", variables, negated(part))
-    return condition
 
 
 def _product(parts: Sequence[tuple[Condition, list[Disjunct]]], names: Mapping[str, str]) -> list[Disjunct]:

@@ -27,7 +27,6 @@ from constrained.knowledge.pddl.model import (
     Domain,
     Effect,
     Formula,
-    Imply,
     Junction,
     Literal,
     Parameter,
@@ -355,7 +354,7 @@ class _DomainReader:
             parts = tuple(self.condition(p, scope) for p in part[1:])
             if operator == "not":
                 return negated(parts[0])
-            return Imply(*parts) if operator == "imply" else Junction(operator, parts)
+            return Junction("or", (negated(parts[0]), parts[1])) if operator == "imply" else Junction(operator, parts)
         if operator in ("exists", "forall"):
             if len(part) != 3 or not isinstance(part[1], tuple):
                 raise self.error(part, f"({operator} ...) needs a list of variables and one condition")

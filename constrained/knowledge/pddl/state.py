@@ -14,10 +14,8 @@ from constrained.knowledge.pddl.model import (
     Action,
     Condition,
     Domain,
-    Imply,
     Junction,
     Literal,
-    Not,
     Parameter,
     Quantified,
 )  # fmt: skip
@@ -82,10 +80,6 @@ class State:
                 return true == condition.positive
             case Junction():
                 return (all if condition.operator == "and" else any)(self.holds(p, bound) for p in condition.parts)
-            case Not():
-                return not self.holds(condition.part, bound)
-            case Imply():
-                return not self.holds(condition.premise, bound) or self.holds(condition.conclusion, bound)
             case Quantified():
                 each = (self.holds(condition.part, inner) for inner in self._assignments(condition.variables, bound))
                 return any(each) if condition.quantifier == "some" else all(each)

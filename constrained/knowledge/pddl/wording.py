@@ -11,17 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from constrained.errors import PddlError
-from constrained.knowledge.pddl.model import (
-    Action,
-    Condition,
-    Domain,
-    Effect,
-    Imply,
-    Junction,
-    Literal,
-    Not,
-    Quantified,
-)  # fmt: skip
+from constrained.knowledge.pddl.model import Action, Condition, Domain, Effect, Junction, Literal, Quantified
 
 Command = tuple[str, ...]
 """Pieces of text and variables ("?r"), in turns."""
@@ -110,22 +100,15 @@ def condition_words(condition: Condition, domain: Domain) -> str:
             found = [(part, words) for part in parts if (words := condition_words(part, domain))]
             if len(found) == 1:
                 return found[0][1]
-            return f" {operator} ".join(f"({w})" if _needs_brackets(p, operator) else w for p, w in found)
-        case Not(part):
-            words = condition_words(part, domain)
-            return f"not ({words})" if _needs_brackets(part) else f"not {words}"
-        case Imply(premise, conclusion):
-            return f"if {condition_words(premise, domain)} then {condition_words(conclusion, domain)}"
+            return f" {operator} ".join(f"({w})" if _is_list(p, operator) else w for p, w in found)
         case Quantified(quantifier, variables, part):
             names = " ".join(plain(v.name, domain) for v in variables)
             return f"{quantifier} {names} with ({condition_words(part, domain)})"
 
 
-def _needs_brackets(condition: Condition, within: str = "") -> bool:
-    """Whether a condition's words need brackets inside others, joined by the word `within`."""
-    if isinstance(condition, Junction):
-        return condition.operator != within and len(condition.parts) > 1
-    return isinstance(condition, Imply)
+def _is_list(condition: Condition, within: str) -> bool:
+    """Whether a condition's words are joined by another word than the list they stand in."""
+    return isinstance(condition, Junction) and condition.operator != within and len(condition.parts) > 1
 
 
 def effect_words(action: Action, domain: Domain) -> str:
