@@ -8,29 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from constrained.grammar import STEP
-from constrained.grammar.nodes import (
-    EMPTY,
-    Alt,
-    Call,
-    Chars,
-    Choices,
-    Literal,
-    Node,
-    Related,
-    Repeat,
-    Rule,
-    Seq,
-    Slot,
-    Var,
-    repeat,
-    seq,
-    walk,
-)  # fmt: skip
-from constrained.grammar.traverse import call_arguments
-
-Unit = str | tuple[str, str]
-"""What is called: a rule, or a (rule, parameter)."""
+from constrained.grammar import STEP, nodes
+from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.traverse import Unit, call_arguments, fold, reachable
 
 First = tuple[tuple[str, ...], bool]
 """The actions that something may begin with, and whether it may hold no action."""
@@ -51,7 +31,7 @@ class FollowSets:
     """
 
     def __init__(self, rules: dict[str, Rule], start: str):
-        self._rules = {name: rules[name] for name in _reachable(rules, start)}
+        self._rules = {name: rules[name] for name in reachable(rules, nodes.Call(start))}
         self.arguments = call_arguments(self._rules)
         self._first: dict[Unit, First] = {}
         while self._grow_first():
@@ -65,7 +45,7 @@ class FollowSets:
     def first(self, node: Node, rule: str) -> First:
         """FIRST of `node`, which stands in `rule`."""
         match node:
-            case Seq():
+            case nodes.Seq():
                 found: dict[str, None] = {}
                 for item in node.items:
                     actions, empty = self.first(item, rule)
@@ -73,18 +53,18 @@ class FollowSets:
                     if not empty:
                         return tuple(found), False
                 return tuple(found), True
-            case Alt():
+            case nodes.Alt():
                 return _union(self.first(item, rule) for item in node.items)
-            case Repeat():
+            case nodes.Repeat():
                 actions, empty = self.first(node.item, rule)
                 return actions, empty or node.low == 0
-            case Call() if writes_text(self._rules[node.rule].body):
+            case nodes.Call() if writes_text(self._rules[node.rule].body):
                 return (node.rule,), False
-            case Call():
+            case nodes.Call():
                 return self._first.get(node.rule, ((), False))
-            case Var():
+            case nodes.Var():
                 return self._first.get((rule, node.name), ((), False))
-        return (), isinstance(node, Slot) and node.name == STEP
+        return (), _is_step(node)
 
     def after(self, action: str) -> First:
         """The actions that may follow `action`, and whether a path may end after it."""
@@ -128,11 +108,11 @@ class FollowSets:
         walked: set[Unit] = set()
         # (node, the rule it stands in, the actions behind it, the unit it is part of, whether it may end that unit);
         # an explicit stack, as a chain of actions may be longer than Python's own
-        stack: list[tuple[Node, str, dict[str, None], Unit | None, bool]] = [(Call(start), start, {}, None, True)]
+        stack: list[tuple[Node, str, dict[str, None], Unit | None, bool]] = [(nodes.Call(start), start, {}, None, True)]
         while stack:
             node, rule, behind, whole, last = stack.pop()
             match node:
-                case Seq():
+                case nodes.Seq():
                     parts = []
                     for item in reversed(node.items):
                         parts.append((item, rule, behind, whole, last))
@@ -140,13 +120,13 @@ class FollowSets:
                         behind = {**dict.fromkeys(actions), **(behind if empty else {})}
                         last = last and empty
                     stack.extend(reversed(parts))
-                case Alt():
+                case nodes.Alt():
                     stack.extend((item, rule, behind, whole, last) for item in reversed(node.items))
-                case Repeat():
+                case nodes.Repeat():
                     again = self.first(node.item, rule)[0] if node.high != 1 else ()
                     stack.append((node.item, rule, {**dict.fromkeys(again), **behind}, whole, last))
-                case Call() | Var():
-                    unit = node.rule if isinstance(node, Call) else (rule, node.name)
+                case nodes.Call() | nodes.Var():
+                    unit = node.rule if isinstance(node, nodes.Call) else (rule, node.name)
                     self._behind.setdefault(unit, {}).update(behind)
                     if last:
                         self._ends.setdefault(unit, {})[whole] = None
@@ -167,30 +147,24 @@ class FollowSets:
 
 def writes_text(node: Node) -> bool:
     """Whether a rule's body reads text or slots itself, rather than only choosing between rules."""
-    match node:
-        case Literal() | Chars() | Choices() | Related():
-            return True
-        case Slot():
-            return node.name != STEP
-        case Seq() | Alt():
-            return any(writes_text(item) for item in node.items)
-        case Repeat():
-            return writes_text(node.item)
-    return False
+    return fold(node, _reads_text, any, any, lambda _, item: item)
+
+
+def _reads_text(node: Node) -> bool:
+    return not _is_step(node) and not isinstance(node, (nodes.Call, nodes.Var, nodes.Scoped))
 
 
 def ends_step(node: Node) -> bool:
     """Whether every way through `node` passes a `_STEP`, not counting the rules it calls."""
-    match node:
-        case Slot():
-            return node.name == STEP
-        case Seq():
-            return any(ends_step(item) for item in node.items)
-        case Alt():
-            return all(ends_step(item) for item in node.items)
-        case Repeat():
-            return node.low > 0 and ends_step(node.item)
-    return False
+    return fold(node, _is_step, any, all, _at_least_once)
+
+
+def _at_least_once(repeat: nodes.Repeat, item: bool) -> bool:
+    return repeat.low > 0 and item
+
+
+def _is_step(node: Node) -> bool:
+    return isinstance(node, nodes.Slot) and node.name == STEP
 
 
 def continuations(node: Node) -> list[Node]:
@@ -198,39 +172,27 @@ def continuations(node: Node) -> list[Node]:
 
     That is what stands after each `_STEP`, and the empty rest if there is a way through without one.
     """
-    return [*_after_step(node), *([] if ends_step(node) else [EMPTY])]
+    return [*_after_step(node), *([] if ends_step(node) else [nodes.EMPTY])]
 
 
 def _after_step(node: Node) -> Iterator[Node]:
     match node:
-        case Seq():
+        case nodes.Seq():
             for i, item in enumerate(node.items):
                 for after in _after_step(item):
-                    yield seq([after, *node.items[i + 1 :]])
+                    yield nodes.seq([after, *node.items[i + 1 :]])
                 if ends_step(item):
                     return
-        case Alt():
+        case nodes.Alt():
             for item in node.items:
                 yield from _after_step(item)
-        case Repeat():
-            again = EMPTY if node.high == 1 else repeat(node.item, 0, None)
-            yield from (seq([after, again]) for after in _after_step(node.item))
-        case Slot() if node.name == STEP:
-            yield EMPTY
+        case nodes.Repeat():
+            again = nodes.EMPTY if node.high == 1 else nodes.repeat(node.item, 0, None)
+            yield from (nodes.seq([after, again]) for after in _after_step(node.item))
+        case nodes.Slot() if _is_step(node):
+            yield nodes.EMPTY
 
 
 def _union(parts: Iterable[First]) -> First:
     parts = list(parts)
     return tuple(dict.fromkeys(a for actions, _ in parts for a in actions)), any(empty for _, empty in parts)
-
-
-def _reachable(rules: dict[str, Rule], start: str) -> list[str]:
-    """The rules that a text of `start` can pass through, breadth first."""
-    found = {start: None}
-    work = [start]
-    for name in work:
-        for node in walk(rules[name].body):
-            if isinstance(node, Call) and node.rule not in found:
-                found[node.rule] = None
-                work.append(node.rule)
-    return list(found)

@@ -7,22 +7,9 @@ from collections.abc import Iterator
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
 from constrained.errors import GrammarError
+from constrained.grammar import nodes
 from constrained.grammar.grammar import texts_in
-from constrained.grammar.nodes import (
-    AT,
-    NEVER,
-    Call,
-    Choices,
-    Literal,
-    Node,
-    Related,
-    Scoped,
-    Slot,
-    Var,
-    alt,
-    choices,
-    walk,
-)  # fmt: skip
+from constrained.grammar.nodes import Node
 from constrained.knowledge.action_graph import ActionGraph
 from constrained.knowledge.diagnosis import longest_prefix
 
@@ -41,7 +28,7 @@ class UnorderedActions:
         Stands for a parameter that has no value now.
     """
 
-    def __init__(self, grammar: Grammar, graph: ActionGraph, missing: Node = NEVER):
+    def __init__(self, grammar: Grammar, graph: ActionGraph, missing: Node = nodes.NEVER):
         self._grammar = grammar
         self._graph = graph
         self._missing = missing
@@ -58,7 +45,7 @@ class UnorderedActions:
 
     def any_opening(self) -> State | None:
         """The state before the texts of all actions."""
-        return start_state(self._grammar.with_start(alt([self._any_arguments(a) for a in self._graph.actions])))
+        return start_state(self._grammar.with_start(nodes.alt([self._any_arguments(a) for a in self._graph.actions])))
 
     def names(self, data: bytes) -> list[str]:
         """The actions of which `data` is a text, in the file's order."""
@@ -71,21 +58,21 @@ class UnorderedActions:
         best = max(lengths, key=lengths.__getitem__)
         return best if lengths[best] else None
 
-    def _note_fixed(self, scope: Scoped) -> None:
+    def _note_fixed(self, scope: nodes.Scoped) -> None:
         """Note the values that `scope` gives to the rules it calls."""
-        for node in walk(scope.node):
-            if isinstance(node, Call):
+        for node in nodes.walk(scope.node):
+            if isinstance(node, nodes.Call):
                 for param, arg in zip(self._grammar.rules[node.rule].params, node.args):
-                    value = scope.values.get(arg.name) if isinstance(arg, Var) else None
+                    value = scope.values.get(arg.name) if isinstance(arg, nodes.Var) else None
                     if isinstance(value, (bytes, tuple)):
                         texts = {value} if isinstance(value, bytes) else value
                         self._fixed.setdefault((node.rule, param), set()).update(texts)
 
     def _any_arguments(self, action: str) -> Node:
         rule = self._grammar.rules[action]
-        return Scoped(rule.body, {param: self._value(action, param) for param in rule.params})
+        return nodes.Scoped(rule.body, {param: self._value(action, param) for param in rule.params})
 
-    def _value(self, rule: str, param: str) -> tuple[bytes, ...] | Scoped:
+    def _value(self, rule: str, param: str) -> tuple[bytes, ...] | nodes.Scoped:
         """Every value of a parameter, as a scope takes it."""
         texts: set[bytes] = set()
         pieces: list[Node] = []
@@ -95,8 +82,8 @@ class UnorderedActions:
             else:
                 pieces.append(found)
         if not pieces:
-            return tuple(sorted(texts)) or Scoped(self._missing, {})
-        return Scoped(alt([choices(texts), *pieces]), {})
+            return tuple(sorted(texts)) or nodes.Scoped(self._missing, {})
+        return nodes.Scoped(nodes.alt([nodes.choices(texts), *pieces]), {})
 
     def _reaching(self, rule: str, param: str, seen: set[tuple[str, str]]) -> Iterator[bytes | Node]:
         """Every text, and every other piece of grammar, that a parameter may be now."""
@@ -106,30 +93,30 @@ class UnorderedActions:
         yield from self._fixed.get((rule, param), ())
         for caller, arg in self._graph.arguments.get((rule, param), ()):
             match arg:
-                case Var():
+                case nodes.Var():
                     yield from self._reaching(caller, arg.name, seen)
-                case Literal():
+                case nodes.Literal():
                     yield arg.data
-                case Choices():
+                case nodes.Choices():
                     yield from arg.values
-                case Slot():
+                case nodes.Slot():
                     yield from self._slot(arg)
-                case Related():
+                case nodes.Related():
                     yield from self._slot(arg.slot)
                 case _ if self._graph.leads_on(arg, caller):
                     yield self._grammar.start
                 case _:
-                    values = {v.name: self._value(caller, v.name) for v in walk(arg) if isinstance(v, Var)}
-                    yield Scoped(arg, values)
+                    values = {v.name: self._value(caller, v.name) for v in nodes.walk(arg) if isinstance(v, nodes.Var)}
+                    yield nodes.Scoped(arg, values)
 
-    def _slot(self, slot: Slot) -> Iterator[bytes | Node]:
+    def _slot(self, slot: nodes.Slot) -> Iterator[bytes | Node]:
         value = self._grammar.bindings.get(slot.name, ())
         yield from texts_in(value)
         if isinstance(value, Grammar):
             yield slot
         elif isinstance(value, dict):
             keys = (key for key, one in value.items() if isinstance(one, Grammar))
-            yield from (Related(AT, slot, Literal(key)) for key in keys)
+            yield from (nodes.Related(nodes.AT, slot, nodes.Literal(key)) for key in keys)
 
 
 def start_state(grammar: Grammar) -> State | None:
@@ -149,12 +136,12 @@ def start_state(grammar: Grammar) -> State | None:
         return None
 
 
-def _scopes(node: Node) -> Iterator[Scoped]:
+def _scopes(node: Node) -> Iterator[nodes.Scoped]:
     """The scopes in `node`, those inside their values included."""
-    for part in walk(node):
-        if isinstance(part, Scoped):
+    for part in nodes.walk(node):
+        if isinstance(part, nodes.Scoped):
             yield part
             yield from _scopes(part.node)
             for value in part.values.values():
-                if isinstance(value, Scoped):
+                if isinstance(value, nodes.Scoped):
                     yield from _scopes(value)

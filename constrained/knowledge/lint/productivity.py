@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from constrained.grammar import STEP
+from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import components, productive_rules, shortest_cycle
 from constrained.grammar.lark_outline import Outline, items_in
 from constrained.grammar.lark_syntax import Quoted
-from constrained.grammar.nodes import (
-    EMPTY,
-    NEVER,
-    Alt,
-    Call,
-    Choices,
-    Node,
-    Repeat,
-    Rule,
-    Seq,
-    Slot,
-    children,
-    find,
-    walk,
-)
+from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import SourceSpan
 from constrained.grammar.traverse import least_fixpoint, units
 from constrained.knowledge.lint.finding import Finding
@@ -41,10 +27,10 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
     told: set[str] = set()
     for _ in range(_ROUNDS):
         # what comes behind a cycle that was reported is looked at as if that cycle were fixed
-        assumed = {name: Rule(name, EMPTY) if name in told else rule for name, rule in rules.items()}
+        assumed = {name: Rule(name, nodes.EMPTY) if name in told else rule for name, rule in rules.items()}
         bad = reached.intersection(rules) - productive_rules(assumed) - told
         calls = {
-            name: [call.rule for call in find(rules[name].body, Call) if call.rule in bad]
+            name: [call.rule for call in nodes.find(rules[name].body, nodes.Call) if call.rule in bad]
             for name in outline.by_name
             if name in bad
         }
@@ -56,7 +42,10 @@ def never_finish(rules: dict[str, Rule], outline: Outline, reached: set[str], st
             told.update(found)
             spans = {name: span for name in found if (span := outline.span_of(name))}
             first = min(spans, key=lambda name: spans[name].line)
-            if not any(part is NEVER or (isinstance(part, Alt) and not part.items) for part in walk(rules[first].body)):
+            if not any(
+                part is nodes.NEVER or (isinstance(part, nodes.Alt) and not part.items)
+                for part in nodes.walk(rules[first].body)
+            ):
                 yield _never_finishes(shortest_cycle(first, calls), rules, start in productive, start, spans[first])
 
 
@@ -64,7 +53,7 @@ def _never_finishes(
     cycle: Sequence[str], rules: Mapping[str, Rule], start_finishes: bool, start: str, span: SourceSpan
 ) -> Finding:
     first = cycle[0]
-    is_action = any(slot.name == STEP for name in cycle for slot in find(rules[name].body, Slot))
+    is_action = any(slot.name == STEP for name in cycle for slot in nodes.find(rules[name].body, nodes.Slot))
     if start_finishes:
         why = f"a text that enters '{first}' could never be complete, so every alternative that leads there is left out"
     else:
@@ -97,11 +86,11 @@ def only_empty(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -
 def _writes(node: Node, rules: Mapping[str, bool]) -> bool:
     """Whether `node` may read some text; `rules` says which rules do."""
     match node:
-        case Call():
+        case nodes.Call():
             return rules[node.rule] or any(_writes(arg, rules) for arg in node.args)
-        case Seq() | Alt() | Repeat():
-            return any(_writes(item, rules) for item in children(node))
-        case Choices():
+        case nodes.Seq() | nodes.Alt() | nodes.Repeat():
+            return any(_writes(item, rules) for item in nodes.children(node))
+        case nodes.Choices():
             return any(node.values)
     return True
 

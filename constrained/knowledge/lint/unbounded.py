@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from constrained.grammar import STEP
+from constrained.grammar import STEP, nodes
 from constrained.grammar.analysis import cyclic_components
 from constrained.grammar.lark_outline import (
     IMPORT,
@@ -18,7 +18,7 @@ from constrained.grammar.lark_outline import (
     spelled,
 )  # fmt: skip
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated
-from constrained.grammar.nodes import Alt, Call, Node, Repeat, Rule, Seq, Slot, Var, children, find, walk
+from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.traverse import least_fixpoint, units
 from constrained.knowledge.lint.finding import KINDS, Finding
 from constrained.knowledge.lint.imports import library
@@ -168,7 +168,7 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
     """Rule -> the rules that may be read before its action ends."""
 
     def may_end_action(rule: str, found: Mapping[str, bool]) -> bool:
-        return any(_is_step(n) or (isinstance(n, Call) and found[n.rule]) for n in walk(rules[rule].body))
+        return any(_is_step(n) or (isinstance(n, nodes.Call) and found[n.rule]) for n in nodes.walk(rules[rule].body))
 
     bodies = units(rules, parameters=False)
     ending = {name for name, ends in least_fixpoint(bodies, may_end_action, False).items() if ends}
@@ -176,20 +176,20 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
 
     def parameters(rule: str, found: Mapping[str, frozenset[str]]) -> frozenset[str]:
         """The parameters of `rule` that may be read before its action ends."""
-        handed_on = (var.name for arg in _read_arguments(rule, found) for var in find(arg, Var))
-        return frozenset(n.name for n in inside[rule] if isinstance(n, Var)).union(handed_on)
+        handed_on = (var.name for arg in _read_arguments(rule, found) for var in nodes.find(arg, nodes.Var))
+        return frozenset(n.name for n in inside[rule] if isinstance(n, nodes.Var)).union(handed_on)
 
     def _read_arguments(rule: str, found: Mapping[str, frozenset[str]]) -> Iterator[Node]:
         for call in inside[rule]:
-            if isinstance(call, Call):
+            if isinstance(call, nodes.Call):
                 given = zip(rules[call.rule].params, call.args)
                 yield from (arg for parameter, arg in given if parameter in found[call.rule])
 
     nothing: frozenset[str] = frozenset()
     read = least_fixpoint(bodies, parameters, nothing)
     return {
-        name: {n.rule for n in inside[name] if isinstance(n, Call)}.union(
-            call.rule for arg in _read_arguments(name, read) for call in find(arg, Call)
+        name: {n.rule for n in inside[name] if isinstance(n, nodes.Call)}.union(
+            call.rule for arg in _read_arguments(name, read) for call in nodes.find(arg, nodes.Call)
         )
         for name in rules
     }
@@ -197,17 +197,17 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
 
 def _before_step(node: Node, ending: set[str]) -> Iterator[Node]:
     """The nodes of a body before its action ends, calls without their arguments; rules in `ending` may end it."""
-    if isinstance(node, Seq):
+    if isinstance(node, nodes.Seq):
         for item in node.items:
             yield from _before_step(item, ending)
-            if _is_step(item) or (isinstance(item, Call) and item.rule in ending):
+            if _is_step(item) or (isinstance(item, nodes.Call) and item.rule in ending):
                 return
-    elif isinstance(node, (Alt, Repeat)):
-        for item in children(node):
+    elif isinstance(node, (nodes.Alt, nodes.Repeat)):
+        for item in nodes.children(node):
             yield from _before_step(item, ending)
     else:
         yield node
 
 
 def _is_step(node: Node) -> bool:
-    return isinstance(node, Slot) and node.name == STEP
+    return isinstance(node, nodes.Slot) and node.name == STEP

@@ -19,22 +19,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from constrained.errors import GameError, PddlError
-from constrained.knowledge.pddl.model import (
-    ALWAYS,
-    ROOT,
-    Action,
-    Condition,
-    Domain,
-    Effect,
-    Formula,
-    Junction,
-    Literal,
-    Parameter,
-    Problem,
-    Quantified,
-    negated,
-    typed_names,
-)  # fmt: skip
+from constrained.knowledge.pddl import model
+from constrained.knowledge.pddl.model import Condition, Domain, Formula
 
 MAX_DOMAIN_CHARACTERS = 300_000
 """Characters of a domain; alfred.pddl has 17,016."""
@@ -136,7 +122,7 @@ def _error_at(text: str, at: int, message: str, hint: str | None = None, source:
     return PddlError(message, line=line, column=column, context=context, hint=hint, source=source)
 
 
-def read_problem(text: str) -> Problem:
+def read_problem(text: str) -> model.Problem:
     """Read a PDDL problem.
 
     Raises
@@ -158,7 +144,7 @@ def read_problem(text: str) -> Problem:
     goal = sections[":goal"][0]
     if not isinstance(goal, tuple) or not goal:
         raise GameError(f"the goal {goal!r} is not a formula", hint="write it as (and ...)")
-    return Problem(dict(typed_names(sections[":objects"])), tuple(_facts(sections[":init"])), goal)
+    return model.Problem(dict(model.typed_names(sections[":objects"])), tuple(_facts(sections[":init"])), goal)
 
 
 def _facts(init: Formula) -> Iterator[tuple[str, ...]]:
@@ -249,9 +235,9 @@ class _DomainReader:
         self.domain.spelling.setdefault(word.lower(), str(word))
         return word.lower()
 
-    def typed(self, part: Formula, either: bool = False) -> list[Parameter]:
+    def typed(self, part: Formula, either: bool = False) -> list[model.Parameter]:
         """The names of a typed list with their types; with `either`, (either ...) is read as object."""
-        out: list[Parameter] = []
+        out: list[model.Parameter] = []
         waiting: list[str] = []
         rest = iter(part)
         for word in rest:
@@ -265,23 +251,23 @@ class _DomainReader:
                 if not either:
                     hint = "declare a type that the others belong to, and name that"
                     raise self.error(kind, "(either ...) is not supported here", hint)
-                kind = ROOT
+                kind = model.ROOT
             if not isinstance(kind, str):
                 raise self.error(word, "no type follows this '-'")
-            out += [Parameter(self.name(name), self.name(kind)) for name in waiting]
+            out += [model.Parameter(self.name(name), self.name(kind)) for name in waiting]
             waiting = []
-        return out + [Parameter(self.name(name), ROOT) for name in waiting]
+        return out + [model.Parameter(self.name(name), model.ROOT) for name in waiting]
 
     def types(self, part: Formula) -> None:
         for declared in self.typed(part[1:]):
-            if declared.name != ROOT:
+            if declared.name != model.ROOT:
                 self.domain.types[declared.name] = declared.type
         for parent in list(self.domain.types.values()):
-            self.domain.types.setdefault(parent, ROOT)
-        self.domain.types.pop(ROOT, None)
+            self.domain.types.setdefault(parent, model.ROOT)
+        self.domain.types.pop(model.ROOT, None)
 
-    def known_type(self, parameter: Parameter, part: Formula) -> Parameter:
-        if parameter.type != ROOT and parameter.type not in self.domain.types:
+    def known_type(self, parameter: model.Parameter, part: Formula) -> model.Parameter:
+        if parameter.type != model.ROOT and parameter.type not in self.domain.types:
             word = next((w for w in _words(part) if w.lower() == parameter.type), None)
             known = ", ".join(self.domain.types) or "none but object"
             raise self.error(word or part, f"no type '{parameter.type}'", f"(:types ...) declares {known}")
@@ -297,7 +283,7 @@ class _DomainReader:
                 raise self.error(predicate, "a predicate such as (at ?x) belongs here")
             self.domain.predicates[self.name(predicate[0])] = tuple(self.typed(predicate[1:], either=True))
 
-    def variables(self, listed: Formula) -> tuple[Parameter, ...]:
+    def variables(self, listed: Formula) -> tuple[model.Parameter, ...]:
         """A typed list of variables, whose types are known."""
         parameters = self.typed(listed)
         for word, parameter in zip((w for w in listed if str(w).startswith("?")), parameters):
@@ -333,13 +319,13 @@ class _DomainReader:
         if twice:
             raise self.error(listed, f"parameter {twice} of action {name} is declared twice")
         precondition = self.condition(fields.get(":precondition", ()), scope)
-        effects = tuple(self.effects(fields.get(":effect", ()), (), ALWAYS, scope))
-        self.domain.actions.append(Action(self.name(name), parameters, precondition, effects))
+        effects = tuple(self.effects(fields.get(":effect", ()), (), model.ALWAYS, scope))
+        self.domain.actions.append(model.Action(self.name(name), parameters, precondition, effects))
 
     def condition(self, part: Part, scope: Sequence[str]) -> Condition:
         """A condition; `scope` are the variables declared around it. () always holds."""
         if part == ():
-            return ALWAYS
+            return model.ALWAYS
         if not isinstance(part, tuple) or not isinstance(part[0], str):
             raise self.error(part, "a condition such as (at ?x) belongs here")
         operator = part[0].lower()
@@ -353,17 +339,21 @@ class _DomainReader:
         if operator in ("and", "or", "not", "imply"):
             parts = tuple(self.condition(p, scope) for p in part[1:])
             if operator == "not":
-                return negated(parts[0])
-            return Junction("or", (negated(parts[0]), parts[1])) if operator == "imply" else Junction(operator, parts)
+                return model.negated(parts[0])
+            return (
+                model.Junction("or", (model.negated(parts[0]), parts[1]))
+                if operator == "imply"
+                else model.Junction(operator, parts)
+            )
         if operator in ("exists", "forall"):
             if len(part) != 3 or not isinstance(part[1], tuple):
                 raise self.error(part, f"({operator} ...) needs a list of variables and one condition")
             declared = self.variables(part[1])
             inner = self.condition(part[2], [*scope, *(v.name for v in declared)])
-            return Quantified("some" if operator == "exists" else "every", declared, inner)
+            return model.Quantified("some" if operator == "exists" else "every", declared, inner)
         return self.literal(part, scope)
 
-    def literal(self, part: Formula, scope: Sequence[str]) -> Literal:
+    def literal(self, part: Formula, scope: Sequence[str]) -> model.Literal:
         if not part or not isinstance(part[0], str):
             raise self.error(part, "a predicate such as (at ?x) belongs here")
         head, predicate = part[0], part[0].lower()
@@ -379,11 +369,11 @@ class _DomainReader:
         for term in terms:
             if term.startswith("?") and term.lower() not in scope:
                 raise self.error(term, f"variable {term} is not declared here")
-        return Literal(predicate, tuple(self.name(t) for t in terms))
+        return model.Literal(predicate, tuple(self.name(t) for t in terms))
 
     def effects(
-        self, part: Part, variables: tuple[Parameter, ...], condition: Condition, scope: Sequence[str]
-    ) -> Iterator[Effect]:
+        self, part: Part, variables: tuple[model.Parameter, ...], condition: Condition, scope: Sequence[str]
+    ) -> Iterator[model.Effect]:
         """The effects in `part`, which stands under the quantifiers and conditions given."""
         if part == ():
             return
@@ -404,16 +394,18 @@ class _DomainReader:
         elif operator in ("forall", "when", "or", "oneof", "imply", "exists", "probabilistic"):
             raise self.error(part, f"({operator} ...) is no effect", "use and, not, when and forall")
         elif operator == "not" and len(inner) == 1 and isinstance(inner[0], tuple) and inner[0]:
-            yield Effect(self.literal(inner[0], scope).negated, variables, condition)
+            yield model.Effect(self.literal(inner[0], scope).negated, variables, condition)
         else:
             literal = self.literal(part, scope)
             if literal.predicate == "=":
                 raise self.error(part, "equality is no effect")
-            yield Effect(literal, variables, condition)
+            yield model.Effect(literal, variables, condition)
 
 
 def _both(first: Condition, second: Condition) -> Condition:
-    return second if first == ALWAYS else first if second == ALWAYS else Junction("and", (first, second))
+    return (
+        second if first == model.ALWAYS else first if second == model.ALWAYS else model.Junction("and", (first, second))
+    )
 
 
 def _words(part: Part) -> Iterator[Word]:

@@ -8,17 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from constrained.knowledge.pddl import model
 from constrained.knowledge.pddl.lark_file import LarkFile, SlotMeaning
-from constrained.knowledge.pddl.model import (
-    ROOT,
-    Action,
-    Condition,
-    Domain,
-    Junction,
-    Literal,
-    Parameter,
-    Quantified,
-)  # fmt: skip
+from constrained.knowledge.pddl.model import Condition, Domain
 from constrained.knowledge.pddl.normal_form import Disjunct
 
 Bound = dict[str, str]
@@ -55,7 +47,7 @@ class State:
         self.domain = domain
         self.names = {name.lower(): name for name in (*domain.constants, *objects)}
         types = {**domain.constants, **{name.lower(): kind.lower() for name, kind in objects.items()}}
-        every = {ROOT, *domain.types}
+        every = {model.ROOT, *domain.types}
         self.objects = {wide: [o for o, kind in types.items() if domain.is_subtype(kind, wide)] for wide in every}
         self._members = {kind: set(objects) for kind, objects in self.objects.items()}
         self.facts: dict[str, set[Fact]] = {}
@@ -74,17 +66,17 @@ class State:
     def holds(self, condition: Condition, bound: Bound) -> bool:
         """Whether a condition is true."""
         match condition:
-            case Literal():
+            case model.Literal():
                 terms = tuple(bound.get(t, t) for t in condition.terms)
                 true = terms[0] == terms[1] if condition.predicate == "=" else self._is_fact(condition.predicate, terms)
                 return true == condition.positive
-            case Junction():
+            case model.Junction():
                 return (all if condition.operator == "and" else any)(self.holds(p, bound) for p in condition.parts)
-            case Quantified():
+            case model.Quantified():
                 each = (self.holds(condition.part, inner) for inner in self._assignments(condition.variables, bound))
                 return any(each) if condition.quantifier == "some" else all(each)
 
-    def answers(self, action: Action, disjunct: Disjunct, wanted: Sequence[str]) -> set[Fact]:
+    def answers(self, action: model.Action, disjunct: Disjunct, wanted: Sequence[str]) -> set[Fact]:
         """The values of the `wanted` variables for which a disjunct of an action's precondition holds."""
         variables = (*action.parameters, *disjunct.variables)
         types = {v.name: v.type for v in variables}
@@ -101,7 +93,7 @@ class State:
     def _is_fact(self, predicate: str, arguments: Fact) -> bool:
         return arguments in self.facts.get(predicate, ())
 
-    def _assignments(self, variables: Sequence[Parameter], bound: Bound) -> Iterator[Bound]:
+    def _assignments(self, variables: Sequence[model.Parameter], bound: Bound) -> Iterator[Bound]:
         """`bound` with every combination of objects for some more variables."""
         if not variables:
             yield bound
@@ -110,13 +102,13 @@ class State:
         for name in self.objects.get(first.type, ()):
             yield from self._assignments(others, {**bound, first.name: name})
 
-    def _join(self, literals: Sequence[Literal], types: Mapping[str, str], bound: Bound) -> Iterator[Bound]:
+    def _join(self, literals: Sequence[model.Literal], types: Mapping[str, str], bound: Bound) -> Iterator[Bound]:
         """`bound` with every assignment to the variables of some positive literals that makes all of them true."""
         if not literals:
             yield bound
             return
 
-        def unbound(literal: Literal) -> tuple[int, int]:
+        def unbound(literal: model.Literal) -> tuple[int, int]:
             return sum(t not in bound for t in set(literal.terms) if t[0] == "?"), len(literal.terms)
 
         best = min(literals, key=unbound)
@@ -126,7 +118,7 @@ class State:
             if extended is not None:
                 yield from self._join(rest, types, extended)
 
-    def _candidates(self, literal: Literal, bound: Bound) -> Collection[Fact]:
+    def _candidates(self, literal: model.Literal, bound: Bound) -> Collection[Fact]:
         """The facts that a positive literal may be, by the index of its first bound term."""
         for position, term in enumerate(literal.terms):
             value = bound.get(term) if term.startswith("?") else term
@@ -139,7 +131,7 @@ class State:
                 return self._index[key].get(value, ())
         return self.facts.get(literal.predicate, ())
 
-    def _unify(self, literal: Literal, fact: Fact, types: Mapping[str, str], bound: Bound) -> Bound | None:
+    def _unify(self, literal: model.Literal, fact: Fact, types: Mapping[str, str], bound: Bound) -> Bound | None:
         """`bound` with the variables of `literal` as `fact` has them; None if they don't agree."""
         out = dict(bound)
         for term, value in zip(literal.terms, fact):
