@@ -20,6 +20,7 @@ Pieces = list[tuple[str, Node]]
 """What a unit stands for: each node, after the rule that it is written in."""
 
 T = TypeVar("T")
+U = TypeVar("U", str, Unit)
 
 
 def fold(
@@ -78,9 +79,9 @@ def units(rules: Mapping[str, Rule], parameters: bool = True) -> dict[Unit, Piec
     return out
 
 
-def users(pieces: Mapping[Unit, Pieces]) -> dict[Unit, set[Unit]]:
+def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
     """Return, for each unit, the units whose pieces mention it."""
-    out: dict[Unit, set[Unit]] = {}
+    out: dict[Unit, set[U]] = {}
     for unit, given in pieces.items():
         for rule, piece in given:
             for node in walk(piece):
@@ -91,9 +92,7 @@ def users(pieces: Mapping[Unit, Pieces]) -> dict[Unit, set[Unit]]:
     return out
 
 
-def least_fixpoint(
-    pieces: Mapping[Unit, Pieces], value: Callable[[Unit, Mapping[Unit, T]], T], bottom: T
-) -> dict[Unit, T]:
+def least_fixpoint(pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]], T], bottom: T) -> dict[U, T]:
     """Return the least solution of ``found[unit] == value(unit, found)`` over all units of `pieces`.
 
     Parameters

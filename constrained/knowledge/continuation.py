@@ -12,7 +12,7 @@ from constrained.automaton import Grammar, positions
 from constrained.automaton.graph_stack import forks_below
 from constrained.grammar import STEP, nodes
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.traverse import fold, least_fixpoint, optional_repeat, size, units
+from constrained.grammar.traverse import fold, least_fixpoint, optional_repeat, size
 from constrained.limits import Limits
 
 
@@ -103,7 +103,8 @@ def _without_empty(node: Node, nullable: Mapping[str, bool]) -> Node:
 
 def _nullable_rules(rules: Mapping[str, Rule]) -> dict[str, bool]:
     """Rule -> whether it has the empty text."""
-    return least_fixpoint(units(rules, parameters=False), lambda name, found: _nullable(rules[name].body, found), False)
+    bodies = {name: [(name, rule.body)] for name, rule in rules.items()}
+    return least_fixpoint(bodies, lambda name, found: _nullable(rules[name].body, found), False)
 
 
 def _nullable(node: Node, rules: Mapping[str, bool]) -> bool:

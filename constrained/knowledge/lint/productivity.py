@@ -10,7 +10,7 @@ from constrained.grammar.lark_outline import Outline, items_in
 from constrained.grammar.lark_syntax import Quoted
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.source import SourceSpan
-from constrained.grammar.traverse import least_fixpoint, units
+from constrained.grammar.traverse import least_fixpoint
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.lint.refused import node_of
 
@@ -71,7 +71,8 @@ def _never_finishes(
 
 def only_empty(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
     """Rules that are used but never write any text."""
-    writes = least_fixpoint(units(rules, parameters=False), lambda name, found: _writes(rules[name].body, found), False)
+    bodies = {name: [(name, rule.body)] for name, rule in rules.items()}
+    writes = least_fixpoint(bodies, lambda name, found: _writes(rules[name].body, found), False)
     for name in productive_rules(dict(rules)):
         span = outline.span_of(name)
         if not writes[name] and name in reached and span is not None and not rules[name].params:

@@ -19,7 +19,7 @@ from constrained.grammar.lark_outline import (
 )  # fmt: skip
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.traverse import least_fixpoint, units
+from constrained.grammar.traverse import least_fixpoint
 from constrained.knowledge.lint.finding import KINDS, Finding
 from constrained.knowledge.lint.imports import library
 
@@ -170,7 +170,7 @@ def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
     def may_end_action(rule: str, found: Mapping[str, bool]) -> bool:
         return any(_is_step(n) or (isinstance(n, nodes.Call) and found[n.rule]) for n in nodes.walk(rules[rule].body))
 
-    bodies = units(rules, parameters=False)
+    bodies = {name: [(name, rule.body)] for name, rule in rules.items()}
     ending = {name for name, ends in least_fixpoint(bodies, may_end_action, False).items() if ends}
     inside = {name: list(_before_step(rule.body, ending)) for name, rule in rules.items()}
 
