@@ -1,8 +1,8 @@
-"""Let a model draft action knowledge for a task: KnowAgent's wish for an automatic knowledge base.
+"""Drafts of action knowledge written by a model, as KnowAgent's future work wishes.
 
-The model writes the lines of `constrained.knowledge.draft`, each under its grammar's masks and
-within a token budget, so whatever it writes becomes a `.lark` file that loads. How good the
-draft is, is the model's affair: the embedded one knows household games and no language.
+The model writes the lines of `constrained.knowledge.draft`, each under its grammar's masks and within a token budget,
+so the result is always a `.lark` file that loads. The quality of the draft depends on the model; the embedded one was
+trained on household games and no language.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from constrained.knowledge.draft import Draft, draft
 from constrained.models import LoadedModel, load
 
 LINE_TOKENS = 100
-"""Tokens of one line, unless the shortest line that may stand there takes more."""
+"""Tokens of one line, unless the shortest admitted line takes more."""
 
 _INSTRUCTION = """\
 Action knowledge tells an agent what it may do to solve a kind of task: an overview, the actions with what \
@@ -46,7 +46,7 @@ class Distilled:
     draft : Draft
     model : str
     lines : list of Generation
-        What was written, line by line.
+        The texts that the model wrote, line by line.
     seconds : float
     """
 
@@ -83,15 +83,15 @@ def distill(
     device: str | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> Distilled:
-    """Let a model draft action knowledge; what it drafts always loads.
+    """Let a model draft action knowledge; the draft always loads.
 
     Parameters
     ----------
     task : str
-        What is to be done, in a sentence or a few.
+        In a few sentences.
     model : optional
-        Anything `constrained.models.load` takes; default: the embedded model, whose
-        drafts are of the right form and say nothing sensible.
+        Anything `constrained.models.load` takes; default: the embedded model, whose drafts have the right form and no
+        sensible content.
     actions : int, optional
         Exactly so many, 1 to 10; by default the model decides.
     temperature : float
@@ -99,7 +99,7 @@ def distill(
     seed : int
         Of sampling; the same seed gives the same draft.
     line_tokens : int
-        Most tokens of a line; a line that can't be shorter may be longer.
+        Tokens of a line, at most, unless the shortest admitted line takes more.
     device : str, optional
     on_line : callable, optional
         Called with each line of the draft once it is whole.
@@ -155,19 +155,17 @@ def example_lines(knowledge: ActionKnowledge) -> str:
 
 
 def _prompt(loaded: LoadedModel, example: str, so_far: str, fewest: int, wanted: int) -> str:
-    """What the model reads before a line: as much of instruction, example and draft as its context has room for."""
+    """The prompt before a line: as much of instruction, example and draft as the context has room for."""
     asked = f"{_INSTRUCTION}\n\nExample:\n{example}"
     whole = so_far.split("\n")
     tails = ("\n".join(whole[n:]) for n in range(1, len(whole)))
     prompt = so_far
     for instruction, lines in [(asked, so_far), (_INSTRUCTION, so_far), *(("", tail) for tail in (so_far, *tails))]:
         prompt = _asked(loaded, instruction, lines) if instruction else lines
-        left = (
-            None
-            if loaded.max_context is None
-            else loaded.max_context - len(loaded.tokenizer.encode(prompt, verbose=False))
-        )
-        if left is None or left >= wanted or (not instruction and left >= fewest + 1):
+        if loaded.max_context is None:
+            break
+        left = loaded.max_context - len(loaded.tokenizer.encode(prompt, verbose=False))
+        if left >= wanted or (not instruction and left >= fewest + 1):
             break
     return prompt
 

@@ -13,7 +13,7 @@ from constrained.errors import ConstrainedError
 def summarise(
     records: list[dict], measures: Sequence[str] = ("success",), prices: Mapping[str, Price] | None = None
 ) -> dict:
-    """Rates over all actions, means over tasks; steps over the tasks won, if any were.
+    """Rates over all actions and means over tasks; the mean of steps is over the tasks won, if any.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def summarise(
     measures : sequence of str
         Keys of the outcomes; each becomes a mean in percent. A task that failed counts as 0.
     prices : mapping of str to Price, optional
-        By role; with them there are "dollars", a task's.
+        By role; adds "dollars" per task.
     """
     count = max(len(records), 1)
     actions = max(sum(r["actions"] for r in records), 1)
@@ -73,7 +73,7 @@ _PRICE = re.compile(r"(\w+)=(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class Price:
-    """Dollars for a million tokens: of the prompt, and of what is written."""
+    """Dollars for a million tokens, of the prompt and of the answer."""
 
     prompt: float
     completion: float
@@ -86,8 +86,7 @@ def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, 
     ----------
     usage_by_role : mapping of str to mapping
     prices : mapping of str to Price
-        By role; one without a price of its own has that of the model which serves it (see `asking.for_role`), so
-        "policy" needs one.
+        By role; a role without its own price has that of its fallback (`messages.for_role`), so "policy" needs one.
     """
     total = 0.0
     for role, usage in usage_by_role.items():
@@ -97,7 +96,7 @@ def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, 
 
 
 def read_prices(texts: list[str]) -> dict[str, Price]:
-    """Prices as options have them: ``policy=2.5/10``, dollars for a million tokens read and written.
+    """Prices from options such as ``policy=2.5/10``: dollars for a million tokens read and written.
 
     Raises
     ------

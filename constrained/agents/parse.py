@@ -1,8 +1,8 @@
-"""Read a text back by the grammar that wrote it: which part of it each rule and slot wrote.
+"""Parse a text by the grammar that wrote it: the part that each rule and slot wrote.
 
-The strategies' own texts (`grammars/steps/`, `grammars/lumos/`) have a simple form: fixed words, free text up to a
-line break, and slots. That much of a grammar is followed here node by node; what a slot is bound to, an agent's
-actions say, is left to its automaton. No part is told from another by how it looks: a thought may read like an action.
+The strategies' formats (`grammars/steps/`, `grammars/lumos/`) are simple: fixed words, free text up to a line break,
+and slots. These are parsed node by node; a grammar that a slot is bound to, such as the admitted actions, by its
+automaton. A thought that looks like an action is still read as a thought.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Parts = tuple[Part, ...]
 
 
 def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
-    """What each rule and slot of `grammar` wrote in `text`; of one that wrote several times, the first.
+    """The text that each rule and slot of `grammar` wrote in `text`; the first, if it wrote several.
 
     Raises
     ------
@@ -42,12 +42,12 @@ def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
 
 
 def readings(grammar: ContextFreeGrammar, text: str) -> Iterator[Parts]:
-    """Every way to read the whole of `text`, as its parts in order; the shipped formats leave one."""
+    """All parses of `text`, each as its parts in order; in the shipped formats there is one."""
     return (parts for end, parts in _ends(grammar, grammar.start, text, 0) if end == len(text))
 
 
 def _ends(grammar: ContextFreeGrammar, node: nodes.Node, text: str, at: int) -> Iterator[tuple[int, Parts]]:
-    """Where a text of `node` that begins at `at` may end, the longest first, and its parts."""
+    """The ends of texts of `node` that begin at `at`, the longest first, with their parts."""
     match node:
         case nodes.Literal(data=data):
             yield from _listed((data,), text, at)
@@ -69,7 +69,7 @@ def _ends(grammar: ContextFreeGrammar, node: nodes.Node, text: str, at: int) -> 
                     end += 1
                 yield from ((stop, ()) for stop in range(end, at + low - 1, -1))
                 return
-            if most > 0:  # once, then up to as often as is left
+            if most > 0:  # once, then the remaining repetitions
                 rest = nodes.repeat(item, max(low - 1, 0), None if high is None else high - 1)
                 for end, parts in _sequence(grammar, (item, rest), text, at):
                     if end > at or low:

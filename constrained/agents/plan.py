@@ -1,4 +1,4 @@
-"""What a plan is: its steps, what came of them, and what they cost."""
+"""Plans: the steps of an episode, its outcome, and what it cost."""
 
 from __future__ import annotations
 
@@ -24,24 +24,23 @@ class Step:
     verdict : str
         "ok", "invalid" or "misordered", by the action knowledge at that moment.
     reason : str
-        Why, where not ok.
+        Why, if not ok.
     observation : str or None
         The environment's answer; None in an open-loop plan.
     had_effect : bool or None
-        Whether the action did anything there.
+        Whether the environment could do the action.
     pruned_mass : float
-        Mean probability that the model put outside the mask where it was asked, 0..1;
-        0 without masks.
+        Mean probability that the model put outside the mask, over the tokens it was asked for; 0 without masks.
     max_pruned_mass : float
         The most at one token.
     prompt_tokens, completion_tokens, forced_tokens, forward_passes : int
     seconds : float
     path : str
-        The ActionPath as written, where the step format has one.
+        The ActionPath as written, if the step format has one.
     subgoal : str
-        What a planner wanted of this step, with its number; a whole plan where that was made at once.
+        The planner's subgoal that this step serves, with its number; all of them if they were written at once.
     phase : str
-        Of strategies that begin anew, or explore before they act.
+        Of strategies that start the environment several times.
     """
 
     n: int
@@ -63,7 +62,7 @@ class Step:
     phase: str = ""
 
     def add_cost(self, answer: Generation) -> None:
-        """Count what `answer` cost to this step; its masses are averaged by the tokens the model was asked for."""
+        """Add the cost of `answer`; masses are averaged over the tokens that the model was asked for."""
         asked = self.completion_tokens - self.forced_tokens
         more = answer.completion_tokens - answer.forced_tokens
         if asked + more:
@@ -85,15 +84,15 @@ class Plan:
     seed : int
     steps : list of Step
     success : bool or None
-        Whether the environment's goal was reached; None where nothing was executed.
+        Whether the environment's goal was reached; None if nothing was executed.
     open_loop : bool
         Nothing was executed.
     note : str
-        What a reader must know: why the plan is open-loop, or why it stopped.
+        Why the plan is open-loop, or why it stopped.
     outcome : dict of str to float
         The environment's own measures, "success" among them.
     answers : list of Generation
-        Everything that models wrote for it, in order; steps are made of some of them.
+        All texts that models wrote for it, in order.
     """
 
     task: str
@@ -112,12 +111,12 @@ class Plan:
 
     @property
     def last_phase(self) -> list[Step]:
-        """The steps of the last phase: all of them, unless the strategy began anew."""
+        """The steps of the last phase: all, unless the strategy started the environment several times."""
         return [s for s in self.steps if s.phase == self.steps[-1].phase]
 
     @property
     def path(self) -> list[str]:
-        """The actions that count: those of the last phase with an effect, or all of an open-loop plan."""
+        """The actions of the last phase that had an effect; all of an open-loop plan."""
         return [s.action for s in self.last_phase if s.had_effect or s.had_effect is None]
 
     @property
@@ -127,12 +126,12 @@ class Plan:
 
     @property
     def invalid(self) -> int:
-        """Actions that don't exist, or whose arguments aren't there."""
+        """Number of actions that don't exist, or whose arguments aren't there."""
         return sum(s.verdict == "invalid" for s in self.steps)
 
     @property
     def misordered(self) -> int:
-        """Actions that the rules don't admit where they came."""
+        """Number of actions that the rules don't admit at their position on the path."""
         return sum(s.verdict == "misordered" for s in self.steps)
 
     @property
@@ -142,7 +141,7 @@ class Plan:
 
     @property
     def usage_by_role(self) -> dict[str, dict[str, float]]:
-        """The same for each role that wrote, so that each model's cost can be counted by its own price."""
+        """The same by role, as models have different prices."""
         roles = dict.fromkeys(answer.role for answer in self.answers)
         return {role: _total(a for a in self.answers if a.role == role) for role in roles}
 
@@ -162,7 +161,7 @@ class Plan:
         return "\n".join(lines)
 
     def to_dict(self) -> dict:
-        """Plain data: every field but the single answers, and the derived figures."""
+        """Plain data: every field except the answers, and the derived figures."""
         fields = asdict(self)
         del fields["answers"]
         return {
@@ -181,7 +180,7 @@ class Plan:
 
     @property
     def came_to(self) -> str:
-        """What came of it, in words."""
+        """The outcome in words."""
         return {True: "solved", False: "not solved", None: "not executed"}[self.success]
 
     def __str__(self) -> str:

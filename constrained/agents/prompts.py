@@ -1,8 +1,8 @@
-"""What a model reads before a step.
+"""Prompts: what a model reads before a step, as much of it as its context has room for.
 
-The embedded model reads the memory alone: it was trained on it. Any other model first
-reads the action knowledge as text, then the run so far, in its own chat form if it has one; for
-FireAct it reads what models are tuned on there, the task in Alpaca's form.
+The embedded model reads the memory alone, as it was trained to. Any other model reads the action knowledge as text and
+the steps so far, in its own chat format if it has one; for FireAct it reads the task in Alpaca's form, as models are
+tuned on it there.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
     from constrained.models import LoadedModel
 
 KEPT_STEPS = (12, 6, 3, 1, 0)
-"""Steps whose thoughts and observations a prompt repeats: as many as the context has room for."""
+"""Numbers of past steps that a prompt shows: the first for which the context has room."""
 
 ROOM = 0.3
-"""Share of a model's context that a prompt leaves to the step."""
+"""Share of a model's context that a prompt leaves for the step."""
 
 _FORM = {
     "act": "Answer with one line: `Action n: ` and the action.",
@@ -38,14 +38,14 @@ ALPACA = (
     "Write a response that appropriately completes the request.\n\n"
     "### Instruction:\n{task}\n\n### Input:\n{known}\n\n### Response:\n",
 )
-"""The form of Stanford Alpaca's data (Taori et al., 2023), without an input and with one; word for word, as models are
-tuned on it."""
+"""The form of Stanford Alpaca's data (Taori et al., 2023), without and with an input; verbatim, as models are tuned on
+it."""
 
 
 def build_prompt(
     loaded: LoadedModel, knowledge_text: str, task: str, step_format: str, memory: str, history, hints: str = ""
 ) -> str:
-    """The text that the step's own lines follow.
+    """The prompt before a step's own lines.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def build_prompt(
         `ActionKnowledge.to_text()`.
     task, step_format : str
     memory : str
-        What is known, as lines; may be empty.
+        Facts as lines; may be empty.
     history : list of Step
     hints : str
-        What a strategy found out besides, as lines. The embedded model never sees them.
+        What a strategy found out, as lines. The embedded model doesn't read them.
     """
     if loaded.is_embedded and memory:
         return memory + "\n"
@@ -70,7 +70,7 @@ def build_prompt(
 
 
 def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
-    """The first prompt for which the model's context has room; the last, if none."""
+    """The first prompt for which the model's context has room; the last if it has room for none."""
     for prompt in prompts:
         if leaves_room(loaded, prompt):
             break
@@ -94,7 +94,7 @@ def _prompt(loaded: LoadedModel, knowledge_text: str, task: str, step_format: st
 
 
 def in_chat_form(loaded: LoadedModel, instruction: str) -> str:
-    """An instruction as the model's own chat form has it, up to where its answer begins; plain text if it has none."""
+    """An instruction in the model's chat format, up to where its answer begins; plain text if it has none."""
     if getattr(loaded.tokenizer, "chat_template", None):
         turns = [{"role": "user", "content": instruction}]
         return loaded.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)

@@ -1,10 +1,10 @@
-"""Whether two records tell of the same play: every text and count; figures up to what summing in another order changes."""
+"""Compare two records of the same play: texts and counts exactly, other figures up to the order of summing."""
 
 import pytest
 
 
 def assert_alike(found, expected):
-    """Equal but for seconds; float32 sums hang on what was read beside or before."""
+    """Equal except for seconds; float32 sums depend on the rest of the batch."""
     texts, figures = _parted(found)
     others, numbers = _parted(expected)
     assert texts == others

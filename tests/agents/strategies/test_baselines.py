@@ -1,4 +1,4 @@
-"""What holds for every baseline, whatever model plays: rules kept with masks on, nothing broken without, runs taken up."""
+"""Laws of every baseline with any model: rules are kept with masks on, nothing breaks without, runs are continued."""
 
 import pytest
 
