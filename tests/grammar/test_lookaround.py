@@ -382,7 +382,7 @@ def test_action_knowledge_may_look_around():
 def test_what_it_is_made_into_knows_where_the_terminal_is_written():
     grammar = Grammar.from_lark('start: A\nA: B+\nB: /a(?!a)/ | "b"\n')
     texts = [n for rule in grammar.rules.values() for n in nodes.walk(rule.body) if isinstance(n, nodes.Literal)]
-    assert texts and {(n.place.definition, n.place.line, n.place.column) for n in texts} == {("B", 3, 4)}
+    assert texts and {(n.span.definition, n.span.line, n.span.column) for n in texts} == {("B", 3, 4)}
 
 
 # limits

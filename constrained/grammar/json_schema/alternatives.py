@@ -218,19 +218,16 @@ def _says_something(part: Subschema) -> bool:
 
 def type_of(value) -> str:
     """Return a value's type; "integer" for whole numbers."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "integer" if value == value // 1 else "number"
-    return (
-        "string"
-        if isinstance(value, str)
-        else "array"
-        if isinstance(value, list)
-        else "object"
-        if value is not None
-        else "null"
-    )
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "integer" if value == value // 1 else "number"
+        case str():
+            return "string"
+    return "array" if isinstance(value, list) else "object"
 
 
 class Validator:
