@@ -56,7 +56,8 @@ class Room:
     task: str = "rest"
 
 def rooms(split, limit, seed):
-    return Suite("rooms", "household", [Task(f"room {n}", "room", lambda n=n: Room(seed + n)) for n in range(limit or 5)])
+    tasks = [Task(f"room {n}", "room", lambda n=n: Room(seed + n)) for n in range(limit or 5)]
+    return Suite("rooms", "household", tasks)
 
 def nothing(split, limit, seed):
     return 3

@@ -86,7 +86,8 @@ def test_a_title_that_is_not_there_has_similar_ones(indexes, backend):
 HOSTILE = [
     '"', '""', "'; DROP TABLE page; --", "title:milhouse", "milhouse*", "-milhouse", "NOT", "NOT NOT", "a AND",
     "NEAR(a b)", "{title}: milhouse", "^milhouse", "(", ")", "milhouse OR", "\x00", "a\x00b", "\ud800", "%", "_",
-    "\\", "[", "a" * 100_000, "( " * 10_000, "milhouse " * 50_000, "😀", "\u202emilhouse", "é" * 70, "+milhouse^2~", "/a.*b/",
+    "\\", "[", "a" * 100_000, "( " * 10_000, "milhouse " * 50_000, "😀", "\u202emilhouse", "é" * 70,
+    "+milhouse^2~", "/a.*b/",
     "title:[a TO z]",
 ]  # fmt: skip
 

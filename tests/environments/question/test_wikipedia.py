@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -52,10 +52,8 @@ def serving(respond):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-            try:
+            with suppress(BrokenPipeError, ConnectionResetError):
                 respond(self, asked)
-            except (BrokenPipeError, ConnectionResetError):
-                pass
 
         def log_message(self, *_):
             pass
@@ -174,9 +172,8 @@ def test_an_answer_that_takes_too_long_is_not_waited_for(slow):
     ],
 )
 def test_whatever_else_it_answers_is_a_tools_failure(content, status, message):
-    with serving(lambda handler, asked: send(handler, content, status)) as url:
-        with pytest.raises(ToolError, match=message):
-            Wikipedia(url).search("x")
+    with serving(lambda handler, asked: send(handler, content, status)) as url, pytest.raises(ToolError, match=message):
+        Wikipedia(url).search("x")
 
 
 def test_a_busy_wiki_is_asked_again_and_not_for_ever():
@@ -194,23 +191,29 @@ def test_a_busy_wiki_is_asked_again_and_not_for_ever():
         with pytest.raises(ToolError, match="429"):
             Wikipedia(url).page("Milhouse")
         assert len(times) == 6
-    with serving(lambda handler, asked: send(handler, b"wait", 503, retry_after="9999")) as url:
-        with pytest.raises(ToolError, match="within 0.3 s"):
-            Wikipedia(url, timeout=0.3).page("Milhouse")
+    with (
+        serving(lambda handler, asked: send(handler, b"wait", 503, retry_after="9999")) as url,
+        pytest.raises(ToolError, match="within 0.3 s"),
+    ):
+        Wikipedia(url, timeout=0.3).page("Milhouse")
 
 
 def test_similar_titles_of_another_form_are_a_tools_failure():
     for content in (b"{}", b"[1]", b'["x", "y"]'):
-        with serving(lambda handler, asked, content=content: send(handler, content)) as url:
-            with pytest.raises(ToolError, match="another form"):
-                Wikipedia(url).similar("x")
+        with (
+            serving(lambda handler, asked, content=content: send(handler, content)) as url,
+            pytest.raises(ToolError, match="another form"),
+        ):
+            Wikipedia(url).similar("x")
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch):
     monkeypatch.setattr(wikipedia, "MAX_BYTES", 10_000)
-    with serving(lambda handler, asked: send(handler, b"x" * 100_000)) as url:
-        with pytest.raises(ToolError, match="more than 10,000 bytes"):
-            Wikipedia(url).search("x")
+    with (
+        serving(lambda handler, asked: send(handler, b"x" * 100_000)) as url,
+        pytest.raises(ToolError, match="more than 10,000 bytes"),
+    ):
+        Wikipedia(url).search("x")
 
 
 def test_an_answer_cut_short_and_a_closed_door_are_tools_failures():

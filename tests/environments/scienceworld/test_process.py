@@ -84,9 +84,11 @@ def test_a_process_that_takes_too_long_is_ended(installed, caplog):
 
 
 def test_a_failure_in_java_is_told_without_its_stack(simulator):
-    with pytest.raises(GameError, match="failed to trip: .*NumberFormatException") as error:
-        with simulator.process.answering("trip"):
-            simulator.process.gateway.jvm.java.lang.Integer.parseInt("x")
+    with (
+        pytest.raises(GameError, match="failed to trip: .*NumberFormatException") as error,
+        simulator.process.answering("trip"),
+    ):
+        simulator.process.gateway.jvm.java.lang.Integer.parseInt("x")
     assert "\tat " not in str(error.value) and simulator.process.usable
 
 

@@ -13,7 +13,7 @@ def test_the_test_split_begins_with_one_variation_of_each_task(simulator):
     assert {task.kind for task in suite.tasks[:30]} == set(simulator.tasks) and len(simulator.tasks) == 30
     names = [task.name for task in suite.tasks]
     assert len(set(names)) == len(names) == sum(len(simulator.variations(name, "test")) for name in simulator.tasks)
-    assert set(open_suite("scienceworld", split="dev").tasks[i].kind for i in range(30)) == set(simulator.tasks)
+    assert {open_suite("scienceworld", split="dev").tasks[i].kind for i in range(30)} == set(simulator.tasks)
 
 
 def test_the_splits_part_the_variations(simulator):
