@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable
 from constrained.automaton.closure import Closure
 from constrained.automaton.graph_stack import GraphStack, alternatives
 from constrained.automaton.liveness import Liveness, has_gaps
-from constrained.automaton.positions import Accept, Frame, Frames, Position, Positions, StepEnd
+from constrained.automaton.positions import Accept, Frames, Position, Positions, Reached, Stack, StepEnd
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
 
 MAX_FORCED = 4096
 """Bytes that `State.forced_text` looks ahead at most."""
@@ -35,7 +35,7 @@ class Automaton:
     start : State
     """
 
-    def __init__(self, grammar: Grammar):
+    def __init__(self, grammar: ContextFreeGrammar):
         missing = grammar.unbound()
         if missing:
             raise GrammarError(
@@ -49,7 +49,7 @@ class Automaton:
         self.templates = Templates(self.frames)
         liveness = Liveness(grammar, self.frames, self.templates, self.limits) if has_gaps(grammar) else None
         self.closure = Closure(grammar, self.frames, self.positions, self.stacks, self.templates, liveness, self.limits)
-        self._states: dict[tuple[Position, ...], State] = {}
+        self._states: dict[Reached, State] = {}
         self.root = self.frames.frame(grammar.start, self.frames.env(grammar, {}, 0), None)
         if liveness and not liveness.can_finish(self.root):
             raise GrammarError(
@@ -104,7 +104,7 @@ class State:
 
     __slots__ = ("_steps", "accepting", "automaton", "positions")
 
-    def __init__(self, automaton: Automaton, positions: tuple[Position, ...]):
+    def __init__(self, automaton: Automaton, positions: Reached):
         self.automaton = automaton
         self.positions = positions
         self.accepting = any(isinstance(q, (Accept, StepEnd)) for q in positions)
@@ -174,9 +174,36 @@ class State:
         """The bytes that may come next."""
         return {byte for q in self.positions for byte in q.first()}
 
-    def ends(self) -> list[Frame | None]:
+    def ends(self) -> list[Stack]:
         """What may follow the action that is complete here (see `StepEnd`); None: nothing."""
         return list(alternatives(q.rest for q in self.positions if isinstance(q, (Accept, StepEnd))))
+
+
+class Grammar(ContextFreeGrammar):
+    """A context-free language of texts, as UTF-8 bytes.
+
+    Use :meth:`from_lark`, :meth:`from_regex`, :meth:`from_choices` or :meth:`from_json_schema`; the attributes
+    are those of :class:`constrained.grammar.ContextFreeGrammar`.
+    """
+
+    @property
+    def automaton(self) -> Automaton:
+        """The lazy byte automaton (made once)."""
+        return automaton_of(self)
+
+    def matches(self, text: str | bytes) -> bool:
+        """Whether the whole text is in the language."""
+        state = self.automaton.read(as_bytes(text))
+        return state is not None and state.accepting
+
+    def is_prefix(self, text: str | bytes) -> bool:
+        """Whether some text of the language begins with `text`."""
+        return self.automaton.read(as_bytes(text)) is not None
+
+
+def automaton_of(grammar: ContextFreeGrammar) -> Automaton:
+    """The lazy byte automaton of `grammar` (made once)."""
+    return grammar.derived(Automaton)
 
 
 def _number(position: Position) -> int:

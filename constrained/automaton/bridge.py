@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from constrained.automaton.automaton import Automaton
 from constrained.automaton.graph_stack import CROWD, is_open
-from constrained.automaton.positions import Accept, Frame, InChoices, InLiteral, InText, Position
+from constrained.automaton.positions import Accept, Frame, InChoices, InLiteral, InText, Position, Stack
 from constrained.errors import LimitError
 from constrained.grammar.nodes import Choices, Literal, Seq
 
@@ -36,8 +36,8 @@ class Bridge:
     def __init__(
         self,
         automaton: Automaton,
-        capped: Callable[[Frame | None], Frame | None],
-        bounds: Callable[[Frame | None], tuple[float, float]],
+        capped: Callable[[Stack], Stack],
+        bounds: Callable[[Stack], tuple[float, float]],
     ):
         self.capped, self.bounds = capped, bounds
         self.bottom, self.near = automaton.frames.bottom, automaton.closure.near
@@ -60,7 +60,7 @@ class Bridge:
             return [(CHOICES, node.values, rest, 0, len(node.values), 0, None)]
         return self._by_summaries(frame) or [describe(q) for q in self._closure.enter(frame)]
 
-    def _by_summaries(self, frame: Frame | None) -> list[Described] | None:
+    def _by_summaries(self, frame: Stack) -> list[Described] | None:
         """The same, by the summaries of frames, down to where something must be read; None if that won't do."""
         out: list[Described] = []
         while len(out) <= CROWD:
@@ -76,15 +76,15 @@ class Bridge:
             frame = frame.next
         return None  # so many that their stacks are joined
 
-    def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Frame | None:
+    def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Stack:
         """The frame after a choice that gives `parameter` its value."""
         return self._templates.rebind(rest, rest.env, parameter, value)
 
-    def join(self, first: Frame | None, second: Frame | None) -> Frame | bool | None:
+    def join(self, first: Stack, second: Stack) -> Frame | bool | None:
         """The frame after which comes what comes after either; False where parameters in one are still open."""
         return False if is_open(first) or is_open(second) else self._stacks.join((first, second))
 
-    def position(self, kind: int, what, rest: Frame | None, low: int, high: int, depth, bind) -> Position:
+    def position(self, kind: int, what, rest: Stack, low: int, high: int, depth, bind) -> Position:
         """The position that `describe` describes so."""
         if kind == LITERAL:
             return self._positions.literal(what, low, rest)
@@ -110,7 +110,7 @@ def describe(q: Position) -> Described:
     return _describe(q, q.rest)
 
 
-def _describe(q: Position, rest: Frame | None) -> Described:
+def _describe(q: Position, rest: Stack) -> Described:
     if type(q) is InLiteral:
         return LITERAL, q.data, rest, q.at, 0, 0, None
     if type(q) is InText:

@@ -17,11 +17,10 @@ import numpy as np
 from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.distance import Distance
 from constrained.automaton.masks import FEW, Masks
-from constrained.automaton.positions import Accept, Frame, InLiteral, InText, Position, StepEnd
+from constrained.automaton.positions import Accept, InLiteral, InText, Position, Stack, StepEnd
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
-from constrained.grammar.grammar import texts_in
+from constrained.grammar.grammar import ContextFreeGrammar, texts_in
 
 EXACT_STEPS = 4_000
 """Token steps the exact search for the fewest tokens may take before a bound replaces it."""
@@ -54,7 +53,7 @@ class Budget:
         """A budget above this many tokens rules nothing out at `state`."""
         return self._distance.farthest(state) + self._deeper
 
-    def bounds(self, frame: Frame | None) -> tuple[float, float]:
+    def bounds(self, frame: Stack) -> tuple[float, float]:
         """What :meth:`horizon` needs to know of a frame (`Distance.of_rest`)."""
         short, far = self._distance.of_rest(frame)
         return short, far + self._deeper
@@ -213,12 +212,12 @@ class Budget:
         return isinstance(q, InText) and len(self._vocabulary.sorted_tokens) > SMALL_VOCABULARY
 
 
-def _bytes_of(grammar: Grammar) -> set[int]:
+def _bytes_of(grammar: ContextFreeGrammar) -> set[int]:
     """Every byte that a text of `grammar` may have."""
     return set().union(*map(_bytes_of_rules, grammar.nested()))
 
 
-def _bytes_of_rules(grammar: Grammar) -> set[int]:
+def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
     """The same, of its own rules and the texts that slots are bound to."""
     out: set[int] = set()
     for top in (grammar.start, *(r.body for r in grammar.rules.values())):

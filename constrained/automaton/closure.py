@@ -21,18 +21,21 @@ from constrained.automaton.positions import (
     Frames,
     Position,
     Positions,
+    Reached,
+    Stack,
     Thunk,
 )
-from constrained.automaton.templates import Selection, Templates, ends_action, open_names, own_frames
+from constrained.automaton.templates import Selected, Templates, ends_action, open_names, own_frames
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import Limits
 
 _PASSING = -1
 """The number of frames that are entered at once and are not kept."""
 
-Entered = dict[Position, Frame | None]
+Expansion = tuple[Iterable[Position], Iterable[Stack]]
+"""Positions where text is read, and frames that are entered at once."""
 
 
 class Summary:
@@ -54,7 +57,7 @@ class Summary:
 
     def __init__(self, entered: Iterable[Position], bottom: Position):
         self.frames: list[tuple[n.Node, Env, int]] = []
-        indices: dict[Frame | None, int] = {bottom.rest: -1}
+        indices: dict[Stack, int] = {bottom.rest: -1}
         self.nullable = False
         self.positions: list[tuple[Position, int]] = []
         for q in entered:
@@ -64,7 +67,7 @@ class Summary:
                 self.positions.append((q, self._index(q.rest, indices)))
         self.is_plain = not any(env.values for _, env, _ in self.frames)
 
-    def _index(self, frame: Frame | None, indices: dict[Frame | None, int]) -> int:
+    def _index(self, frame: Stack, indices: dict[Stack, int]) -> int:
         chain = []
         below = frame
         while below not in indices:
@@ -76,9 +79,9 @@ class Summary:
             indices[part] = len(self.frames) - 1
         return indices[frame]
 
-    def push(self, frames: Frames, below: Frame | None) -> list[Frame | None]:
+    def push(self, frames: Frames, below: Stack) -> list[Stack]:
         """The frames on the stack `below`; last, for the index -1, that stack."""
-        made: list[Frame | None] = []
+        made: list[Stack] = []
         for node, env, under in self.frames:
             made.append(frames.frame(node, env, below if under < 0 else made[under]))
         made.append(below)
@@ -96,7 +99,7 @@ class Closure:
 
     def __init__(
         self,
-        grammar: Grammar,
+        grammar: ContextFreeGrammar,
         frames: Frames,
         positions: Positions,
         stacks: GraphStack,
@@ -111,7 +114,7 @@ class Closure:
         self._summaries: dict[tuple[int, int], Summary | None] = {}
         self._entered = 0
 
-    def enter(self, frame: Frame | None) -> tuple[Position, ...]:
+    def enter(self, frame: Stack) -> Reached:
         """The positions reached from `frame` without reading a byte."""
         accept = self.positions.accept
         work = [frame]  # first what is below, where nothing need be read
@@ -121,7 +124,7 @@ class Closure:
                 work.pop()
                 continue
             summary = self.summary(top)
-            below: Sequence[Frame | None] = ()
+            below: Sequence[Stack] = ()
             if isinstance(top, Fork):
                 below = self._living(top.ways)
             elif summary and summary.nullable:
@@ -140,10 +143,10 @@ class Closure:
         return (accept,) if frame is None else frame.closure or ()
 
     def into_choices(
-        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Frame | None
-    ) -> tuple[Position, ...]:
+        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
+    ) -> Reached:
         """Positions `depth` bytes into `values[low:high]`, those after a finished one included."""
-        out: tuple[Position, ...] = ()
+        out: Reached = ()
         if len(values[low]) == depth:
             out = self.enter(self._after_choice(rest, bind, values[low]))
             low += 1
@@ -151,10 +154,10 @@ class Closure:
             return out
         return (*out, self.positions.choices(values, low, high, depth, bind, rest))
 
-    def _after_choice(self, rest: Frame | None, bind: str | None, value: bytes) -> Frame | None:
+    def _after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
         return rest if bind is None or rest is None else self._templates.rebind(rest, rest.env, bind, value)
 
-    def near(self, frame: Frame | None) -> Frame | None:
+    def near(self, frame: Stack) -> Stack:
         """As `GraphStack.near`; where values may be missing, what may begin depends on all that is below."""
         return frame if self._liveness is not None else self._stacks.near(frame)
 
@@ -189,13 +192,12 @@ class Closure:
             if len(self._summaries) >= most:
                 return
 
-    def entered_by(self, start: Frame) -> Entered:
+    def entered_by(self, start: Frame) -> dict[Position, Stack]:
         """The positions of :meth:`enter`, each with the frame whose node is read there."""
-        frames, templates = self._frames, self._templates
-        out: Entered = {}
+        out: dict[Position, Stack] = {}
         seen: set[int] = set()
         again: set[int] = set()  # what the repeats entered here go on with after an item
-        work: list[Frame | None] = [start]
+        work: list[Stack] = [start]
         most = self._limits.closure
         while work:
             frame = work.pop()
@@ -213,48 +215,10 @@ class Closure:
                         "too many ways to go on without reading any text",
                         "put text before what grows: a template's argument, rules that may be empty",
                     )
-            node, env, rest = frame.node, frame.env, frame.next
-            if isinstance(frame, Bottom):
-                out[self._bottom] = None
-            elif isinstance(frame, Fork):
-                work.extend(self._living(frame.ways))
-            elif isinstance(node, n.Literal):
-                out[self.positions.literal(node.data, 0, rest)] = frame
-            elif isinstance(node, n.Chars):
-                out[self.positions.text(node.chars, None, 1, 1, rest)] = frame
-            elif isinstance(node, n.Choices):
-                self._choose(frame, node.values, None, rest, out, work)
-            elif isinstance(node, n.Seq):
-                if node.items:
-                    tail = frames.frame(frames.tail(node), env, rest) if len(node.items) > 1 else rest
-                    work.append(self._passing(node.items[0], env, tail))
-                else:
-                    work.append(rest)
-            elif isinstance(node, n.Alt):
-                work.extend(self._living([self._passing(item, env, rest) for item in node.items]))
-            elif isinstance(node, n.Repeat):
-                self._enter_repeat(node, frame, out, work, again)
-            elif isinstance(node, n.Call):
-                if not node.args and not env.values:  # the common case, and quicker so
-                    body = env.grammar.rules[node.rule].body
-                    work.append(frames.frame(body, frames.env(env.grammar, {}, 0), rest))
-                    continue
-                level = _level(rest)
-                found = [
-                    frames.frame(body, inner, after)
-                    for chosen, after in templates.ways(open_names(env, (node,)), env, rest)
-                    for body, inner in templates.instances(node, chosen, level)
-                ]
-                work.extend(self._living(found) if len(found) > 1 else found)
-            elif isinstance(node, n.Scoped):
-                work.append(frames.frame(node.node, templates.scope(node, env.grammar, _level(rest)), rest))
-            elif isinstance(node, n.Var):
-                self._enter_var(node.name, frame, out, work)
-            elif isinstance(node, n.Related):
-                for chosen, after in templates.ways(open_names(env, (node,)), env, rest):
-                    self._enter_values(node.slot, templates.related(node, chosen), frame, after, out, work)
-            elif isinstance(node, n.Slot):
-                self._enter_slot(node, frame, out, work)
+            positions, frames = self._expand(frame, again)
+            for position in positions:
+                out[position] = frame
+            work.extend(frames)
         self._entered += len(seen)
         self._limits.check(
             "entered",
@@ -264,72 +228,102 @@ class Closure:
         )
         return out
 
-    def _passing(self, node: n.Node, env: Env, rest: Frame | None) -> Frame:
+    def _expand(self, frame: Frame, again: set[int]) -> Expansion:
+        """What can be read at `frame` itself, and the frames that it goes on to without reading."""
+        node, env, rest = frame.node, frame.env, frame.next
+        if isinstance(node, n.Literal):
+            return (self.positions.literal(node.data, 0, rest),), ()
+        if isinstance(node, n.Chars):
+            return (self.positions.text(node.chars, None, 1, 1, rest),), ()
+        if isinstance(node, n.Choices):
+            return self._choose(node.values, None, rest)
+        if isinstance(node, n.Seq):
+            if not node.items:
+                return (), (rest,)
+            if len(node.items) > 1:
+                rest = self._frames.frame(self._frames.tail(node), env, rest)
+            return (), (self._passing(node.items[0], env, rest),)
+        if isinstance(frame, Bottom):
+            return (self._bottom,), ()
+        if isinstance(frame, Fork):
+            return (), self._living(frame.ways)
+        if isinstance(node, n.Alt):
+            return (), self._living([self._passing(item, env, rest) for item in node.items])
+        if isinstance(node, n.Repeat):
+            return self._expand_repeat(node, frame, again)
+        if isinstance(node, n.Call):
+            return (), self._bodies(node, env, rest)
+        if isinstance(node, n.Scoped):
+            return (), (self._frames.frame(node.node, self._templates.scope(node, env.grammar, _level(rest)), rest),)
+        if isinstance(node, n.Var):
+            return self._expand_var(node.name, env, rest)
+        if isinstance(node, n.Related):
+            positions: list[Position] = []
+            frames: list[Stack] = []
+            for chosen, after in self._templates.ways(open_names(env, (node,)), env, rest):
+                more_positions, more_frames = self._values(node.slot, self._templates.related(node, chosen), after)
+                positions += more_positions
+                frames += more_frames
+            return positions, frames
+        assert isinstance(node, n.Slot)
+        return self._expand_slot(node, env, rest)
+
+    def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:
         """A frame that is entered at once: where it reads text there and then, it isn't kept."""
         if self._liveness is None and type(node) in (n.Literal, n.Chars, n.Choices):
             return Frame(node, env, rest, _PASSING)
         return self._frames.frame(node, env, rest)
 
-    def _living(self, frames: Sequence[Frame | None]) -> Sequence[Frame | None]:
+    def _living(self, frames: Sequence[Stack]) -> Sequence[Stack]:
         """Those of `frames` from which the text can be finished."""
         return frames if self._liveness is None else list(filter(self._liveness.can_finish, frames))
 
-    def _choose(
-        self,
-        frame: Frame,
-        values: tuple[bytes, ...],
-        bind: str | None,
-        rest: Frame | None,
-        out: Entered,
-        work: list[Frame | None],
-    ) -> None:
-        """One of `values`, read at `frame`; then `rest`."""
-        low = 0
-        if not values[0]:  # the empty text is among them
-            work.append(self._after_choice(rest, bind, b""))
-            low = 1
-        if low < len(values):
-            for position in self.into_choices(values, low, len(values), 0, bind, rest):
-                out[position] = frame
+    def _bodies(self, node: n.Call, env: Env, rest: Stack) -> Sequence[Stack]:
+        """The rule's body, once for each way to give its parameters their values."""
+        frames, templates = self._frames, self._templates
+        if not node.args and not env.values:  # the common case, and quicker so
+            return (frames.frame(env.grammar.rules[node.rule].body, frames.env(env.grammar, {}, 0), rest),)
+        level = _level(rest)
+        found = [
+            frames.frame(body, inner, after)
+            for chosen, after in templates.ways(open_names(env, (node,)), env, rest)
+            for body, inner in templates.instances(node, chosen, level)
+        ]
+        return self._living(found) if len(found) > 1 else found
 
-    def _enter_repeat(
-        self, node: n.Repeat, frame: Frame, out: Entered, work: list[Frame | None], again: set[int]
-    ) -> None:
+    def _choose(self, values: tuple[bytes, ...], bind: str | None, rest: Stack) -> Expansion:
+        """One of `values`, then `rest`."""
+        if values[0]:
+            return self.into_choices(values, 0, len(values), 0, bind, rest), ()
+        after = (self._after_choice(rest, bind, b""),)  # the empty text is among them
+        return (self.into_choices(values, 1, len(values), 0, bind, rest) if len(values) > 1 else ()), after
+
+    def _expand_repeat(self, node: n.Repeat, frame: Frame, again: set[int]) -> Expansion:
         env, rest, low, high = frame.env, frame.next, node.low, node.high
         self._frames.know_repeat(node)
         if isinstance(node.item, n.Chars):
-            out[self.positions.text(node.item.chars, None, low, high, rest)] = frame
-            if low == 0:
-                work.append(rest)
-            return
+            return (self.positions.text(node.item.chars, None, low, high, rest),), () if low else (rest,)
         if frame.number in again and self.positions.accept in self.enter(self._frames.frame(node.item, env, None)):
             # an item was passed without reading anything, so all that are left can be, and a smaller
             # count adds nothing; where items can't be, joined stacks came to this count by themselves
-            work.extend(self._living([rest]))
-            return
+            return (), self._living([rest])
         left = None if high is None else high - 1
         after = rest
         if left != 0:
             after = self._frames.frame(self._frames.repeat(node.item, max(low - 1, 0), left), env, rest)
             again.add(after.number)
         item = self._frames.frame(node.item, env, after)
-        work.extend([item] if low else self._living([item, rest]))
+        return (), [item] if low else self._living([item, rest])
 
-    def _enter_var(self, name: str, frame: Frame, out: Entered, work: list[Frame | None]) -> None:
-        env, rest = frame.env, frame.next
+    def _expand_var(self, name: str, env: Env, rest: Stack) -> Expansion:
         value = env.values[name]
         if isinstance(value, Thunk):
-            work.append(self._frames.frame(value.node, value.env, rest))
-        elif isinstance(value, bytes):
-            if value:
-                out[self.positions.literal(value, 0, rest)] = frame
-            else:
-                work.append(rest)
-        elif rest is None or rest.env is not env:
-            self._choose(frame, value.values, None, rest, out, work)  # not used again: no need to tie
-        else:
-            values = self._living_values(value.values, env, rest, name) if self._liveness else value.values
-            self._choose(frame, values, name, rest, out, work)
+            return (), (self._frames.frame(value.node, value.env, rest),)
+        if isinstance(value, bytes):
+            return ((self.positions.literal(value, 0, rest),), ()) if value else ((), (rest,))
+        if rest is None or rest.env is not env:
+            return self._choose(value.values, None, rest)  # not used again: no need to tie
+        return self._choose(self._living_values(value.values, env, rest, name), name, rest)
 
     def _living_values(self, values: tuple[bytes, ...], env: Env, rest: Frame, name: str) -> tuple[bytes, ...]:
         """Those of `values` with which the rest of the call can be finished."""
@@ -339,39 +333,28 @@ class Closure:
         kept = tuple(value for value in values if can_finish(rebind(rest, env, name, value)))
         return values if len(kept) == len(values) else self._frames.text_list(kept)
 
-    def _enter_slot(self, node: n.Slot, frame: Frame, out: Entered, work: list[Frame | None]) -> None:
-        env = frame.env
+    def _expand_slot(self, node: n.Slot, env: Env, rest: Stack) -> Expansion:
         value = env.grammar.bindings.get(node.name)
         if ends_action(node, env):
-            out[self.positions.step_end(frame.next)] = frame
-        elif isinstance(value, dict) and value:
+            return (self.positions.step_end(rest),), ()
+        if isinstance(value, ContextFreeGrammar):
+            return self._values(node, value, rest)
+        if isinstance(value, dict) and value:
             raise GrammarError(
                 f"slot {node.name} depends on a key, but stands where there is none",
                 hint=f"use it as a template argument followed by its key, such as rule{{{node.name}, r}}",
             )
-        elif isinstance(value, Grammar):
-            self._enter_values(node, value, frame, frame.next, out, work)
-        elif value:
-            self._choose(frame, value, None, frame.next, out, work)
+        return self._choose(value, None, rest) if isinstance(value, tuple) and value else ((), ())
 
-    def _enter_values(
-        self,
-        slot: n.Slot,
-        values: Selection | Grammar,
-        frame: Frame,
-        rest: Frame | None,
-        out: Entered,
-        work: list[Frame | None],
-    ) -> None:
-        if not isinstance(values, Grammar):
-            if values.values:
-                self._choose(frame, values.values, None, rest, out, work)
-            return
+    def _values(self, slot: n.Slot, values: Selected, rest: Stack) -> Expansion:
+        """One of the values of `slot`, then `rest`."""
+        if not isinstance(values, ContextFreeGrammar):
+            return self._choose(values.values, None, rest) if values.values else ((), ())
         if values.unbound():
             raise GrammarError(f"slot {slot.name} is bound to a grammar whose slots are not: {values.unbound()}")
-        work.append(self._frames.frame(values.start, self._frames.env(values, {}, _level(rest)), rest))
+        return (), (self._frames.frame(values.start, self._frames.env(values, {}, _level(rest)), rest),)
 
 
-def _level(rest: Frame | None) -> int:
+def _level(rest: Stack) -> int:
     """The level of a call that goes on with `rest` (see `Env`)."""
     return 0 if rest is None else 1 - rest.env.level

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from constrained.automaton.automaton import State
 from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.liveness import has_gaps
-from constrained.automaton.positions import Accept, Fork, Frame, InChoices, InLiteral, InText, Position, StepEnd
+from constrained.automaton.positions import Accept, Fork, InChoices, InLiteral, InText, Position, Stack, StepEnd
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
-from constrained.grammar.grammar import SlotValue, grammars_in, texts_in
+from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
 from constrained.grammar.left_recursion import self_embedding_groups, tail_calls
 from constrained.grammar.nodes import STEP
 
@@ -38,7 +37,7 @@ class Distance:
     def __init__(self, lower: bool = False):
         self._lower = lower
         self._bounds: dict[int, _Bounds] = {}
-        self._rests: dict[Frame | None, Bound] = {None: (0, 0)}
+        self._rests: dict[Stack, Bound] = {None: (0, 0)}
         self._nodes: dict[n.Node, Bound] = {}
 
     def farthest(self, state: State) -> float:
@@ -49,7 +48,7 @@ class Distance:
         """A bound on the fewest bytes to the end from `state`; some byte makes it at least one less."""
         return min((self.of_position(q) for q in state.positions), default=0)
 
-    def nesting(self, grammar: Grammar) -> tuple[float, frozenset[int]]:
+    def nesting(self, grammar: ContextFreeGrammar) -> tuple[float, frozenset[int]]:
         """How much further one more level of nesting can be, and bytes that begin one (see `nesting_calls`)."""
         deepest: float = 0
         begins: frozenset[int] = frozenset()
@@ -87,7 +86,7 @@ class Distance:
             return max(far, max(map(len, q.values[q.low : q.high])) - q.depth + short)
         return max(far, self.of_position(q))
 
-    def of_rest(self, frame: Frame | None) -> Bound:
+    def of_rest(self, frame: Stack) -> Bound:
         """Bounds on the fewest bytes: from `frame` to the end, and from anywhere after it."""
         chain = []
         below = frame
@@ -110,12 +109,12 @@ class Distance:
             self._rests[part] = found
         return found
 
-    def _of_node(self, node: n.Node, grammar: Grammar) -> Bound:
+    def _of_node(self, node: n.Node, grammar: ContextFreeGrammar) -> Bound:
         if node not in self._nodes:
             self._nodes[node] = self._of_grammar(grammar).settled(node)
         return self._nodes[node]
 
-    def _of_grammar(self, grammar: Grammar) -> _Bounds:
+    def _of_grammar(self, grammar: ContextFreeGrammar) -> _Bounds:
         if id(grammar) not in self._bounds:
             self._bounds[id(grammar)] = _Bounds(grammar, self._lower, self._of_grammar)
         return self._bounds[id(grammar)]
@@ -130,7 +129,7 @@ class _Bounds:
     Calls that nest count only as their shortest text: how deep they go depends on the text.
     """
 
-    def __init__(self, grammar: Grammar, lower: bool, of_grammar: Callable[[Grammar], _Bounds]):
+    def __init__(self, grammar: ContextFreeGrammar, lower: bool, of_grammar: Callable[[ContextFreeGrammar], _Bounds]):
         self.grammar = grammar
         self.lower = lower
         self.of_grammar = of_grammar
@@ -266,7 +265,7 @@ def _extent(bounds: list[Bound], pick) -> Bound:
     return pick((short for short, _ in bounds), default=0), max((far for _, far in bounds), default=0)
 
 
-def _ends_action(node: n.Node, grammar: Grammar) -> bool:
+def _ends_action(node: n.Node, grammar: ContextFreeGrammar) -> bool:
     return isinstance(node, n.Slot) and node.name == STEP and STEP not in grammar.bindings
 
 
@@ -276,7 +275,7 @@ Arguments = dict[str, list[n.Node | bytes]]
 """Parameter -> what calls give it."""
 
 
-def _arguments(grammar: Grammar) -> Arguments:
+def _arguments(grammar: ContextFreeGrammar) -> Arguments:
     """What any call gives each parameter, directly or handed on by other parameters."""
     given, passed_on = grammar.of_rules(_arguments_of_rules)
     own, more = _collect([grammar.start], grammar.rules)

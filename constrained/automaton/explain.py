@@ -8,7 +8,7 @@ come to it along this very text.
 from __future__ import annotations
 
 from constrained.automaton.automaton import Automaton, State
-from constrained.automaton.positions import Frame, InChoices, InLiteral, InText, Position
+from constrained.automaton.positions import InChoices, InLiteral, InText, Position, Stack
 from constrained.grammar.charset import class_text
 
 SHOWN = 6
@@ -80,8 +80,8 @@ class Trace:
 
     def __init__(self, automaton: Automaton):
         self.automaton = automaton
-        self._entered: dict[int, dict[Position, Frame | None]] = {}
-        self.at: dict[Position, list[Frame | None]] = {q: [frame] for q, frame in self._enter(automaton.root).items()}
+        self._entered: dict[int, dict[Position, Stack]] = {}
+        self.at: dict[Position, list[Stack]] = {q: [frame] for q, frame in self._enter(automaton.root).items()}
 
     def read(self, data: bytes) -> int:
         """Read as much of `data` as fits; how many bytes that is."""
@@ -92,8 +92,8 @@ class Trace:
             self.at = after
         return len(data)
 
-    def _step(self, byte: int) -> dict[Position, list[Frame | None]]:
-        found: dict[Position, dict[Frame | None, None]] = {}
+    def _step(self, byte: int) -> dict[Position, list[Stack]]:
+        found: dict[Position, dict[Stack, None]] = {}
         for q, frames in self.at.items():
             for after in q.step(self.automaton.closure, byte):
                 origins = found.setdefault(after, {})
@@ -106,14 +106,14 @@ class Trace:
                 origins.update((entered[r], None) for r in alike)
         return {q: list(origins) for q, origins in found.items()}
 
-    def _enter(self, frame: Frame | None) -> dict[Position, Frame | None]:
+    def _enter(self, frame: Stack) -> dict[Position, Stack]:
         if frame is None:
             return {self.automaton.positions.accept: None}
         if frame.number not in self._entered:
             self._entered[frame.number] = self.automaton.closure.entered_by(frame)
         return self._entered[frame.number]
 
-    def _next(self, q: Position, byte: int) -> Frame | None:
+    def _next(self, q: Position, byte: int) -> Stack:
         """What comes after the text of `q`, whose last byte this is."""
         if isinstance(q, InChoices) and q.bind is not None and q.rest is not None:
             value = q.values[q.low][: q.depth] + bytes((byte,))

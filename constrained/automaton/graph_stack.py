@@ -21,6 +21,8 @@ from constrained.automaton.positions import (
     InText,
     Position,
     Positions,
+    Reached,
+    Stack,
     Unbound,
 )
 from constrained.grammar import nodes as n
@@ -35,7 +37,7 @@ DEEP = 24
 """Frames of a stack from which on its masks are shared with others that have the same top. Sharing costs more than a
 few masks do."""
 
-Ways = tuple[Frame | None, ...]
+Ways = tuple[Stack, ...]
 
 
 class GraphStack:
@@ -43,11 +45,11 @@ class GraphStack:
 
     def __init__(self, frames: Frames, positions: Positions):
         self._frames, self._positions = frames, positions
-        self._joined: dict[Ways, Frame | None] = {}
+        self._joined: dict[Ways, Stack] = {}
         self._shapes: dict[tuple, n.Node] = {}
         self._alike: dict[int, tuple[n.Node, n.Node]] = {}  # with the node, whose id is the key
 
-    def join(self, frames: Iterable[Frame | None]) -> Frame | None:
+    def join(self, frames: Iterable[Stack]) -> Stack:
         """One frame for all of `frames`."""
         root = self._join_counts(alternatives(frames))
         work = [root]
@@ -67,9 +69,9 @@ class GraphStack:
                 self._joined[ways] = self._fork(ways, below)
         return root[0] if len(root) == 1 else self._joined[root]
 
-    def _fork(self, ways: Ways, below: dict[tuple, Ways]) -> Frame | None:
+    def _fork(self, ways: Ways, below: dict[tuple, Ways]) -> Stack:
         """A fork of `ways`, those of the same head (a key of `below`) made one."""
-        made: list[Frame | None] = []
+        made: list[Stack] = []
         for head, same in self._by_head(ways).items():
             if head in below:
                 after = below[head]
@@ -92,7 +94,7 @@ class GraphStack:
         if sum(way is not None and isinstance(way.node, n.Repeat) for way in ways) < 2:
             return ways
         repeats: dict[tuple, list[tuple[Frame, n.Repeat]]] = {}
-        out: list[Frame | None] = []
+        out: list[Stack] = []
         for way in ways:
             if way is not None and isinstance(way.node, n.Repeat) and not is_open(way):
                 key = id(self._like(way.node.item)), id(way.env), way.next
@@ -108,9 +110,9 @@ class GraphStack:
                 out.append(self._frames.frame(self._frames.repeat(node.item, low, high), first.env, first.next))
         return alternatives(out)
 
-    def _by_head(self, ways: Ways) -> dict[tuple, list[Frame | None]]:
+    def _by_head(self, ways: Ways) -> dict[tuple, list[Stack]]:
         """The ways by the construct they go on with; open parameters keep a way apart."""
-        heads: dict[tuple, list[Frame | None]] = {}
+        heads: dict[tuple, list[Stack]] = {}
         for way in ways:
             if way is None or isinstance(way, (Fork, Bottom)) or is_open(way):
                 head = id(way), 0
@@ -127,7 +129,7 @@ class GraphStack:
             found = self._alike[id(node)] = node, like
         return found[1]
 
-    def join_positions(self, positions: tuple[Position, ...]) -> tuple[Position, ...]:
+    def join_positions(self, positions: Reached) -> Reached:
         """`positions`; where they are many, those that differ only in their stacks joined."""
         if len(positions) <= CROWD:
             return positions
@@ -148,7 +150,7 @@ class GraphStack:
             for like in alike.values()
         )
 
-    def near(self, frame: Frame | None) -> Frame | None:
+    def near(self, frame: Stack) -> Stack:
         """A deep stack's top, over any stack: its masks are the same, if a walk gets no deeper.
 
         Stacks with template parameters, whose values may be tied further down, and forks stay as they are.
@@ -156,7 +158,7 @@ class GraphStack:
         if frame is None or frame.depth <= DEEP:
             return frame
         top: list[Frame] = []
-        below: Frame | None = frame
+        below: Stack = frame
         while len(top) < NEAR:
             if below is None or isinstance(below, (Fork, Bottom)) or below.env.values:
                 return frame
@@ -180,16 +182,16 @@ def union(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | Non
     return out
 
 
-def alternatives(frames: Iterable[Frame | None]) -> Ways:
+def alternatives(frames: Iterable[Stack]) -> Ways:
     """The frames, forks taken apart, each once and in order."""
-    found: dict[int, Frame | None] = {}
+    found: dict[int, Stack] = {}
     for frame in frames:
         for way in frame.ways if isinstance(frame, Fork) else (frame,):
             found[-1 if way is None else way.number] = way
     return tuple(found[number] for number in sorted(found))
 
 
-def forks_below(frame: Frame | None, known) -> list[Fork]:
+def forks_below(frame: Stack, known) -> list[Fork]:
     """The forks that `frame` leads to, lower ones first, as far down as to what is in `known`."""
     found: dict[int, Fork] = {}
     work = [frame]
@@ -209,12 +211,12 @@ def _is_joinable(q: Position) -> bool:
     return not binds and not isinstance(q, Accept) and not is_open(q.rest)
 
 
-def is_open(frame: Frame | None) -> bool:
+def is_open(frame: Stack) -> bool:
     """Whether a parameter of the call that `frame` is a part of has no value yet."""
     return frame is not None and any(isinstance(value, Unbound) for value in frame.env.values.values())
 
 
-def open_levels(state, known: dict[Frame | None, dict]) -> int:
+def open_levels(state, known: dict[Stack, dict]) -> int:
     """How deep the stacks of `state` nest: the most times that one construct stands open in one of them.
 
     Parameters
@@ -236,7 +238,7 @@ def open_levels(state, known: dict[Frame | None, dict]) -> int:
     return deepest
 
 
-def _open_constructs(frame: Frame | None, known: dict[Frame | None, dict]) -> dict:
+def _open_constructs(frame: Stack, known: dict[Stack, dict]) -> dict:
     """How often each construct stands open from `frame` down."""
     chain = []
     below = frame

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from constrained.automaton.graph_stack import forks_below
-from constrained.automaton.positions import Env, Fork, Frame, Frames, Thunk
-from constrained.automaton.templates import Selection, Templates, ends_action, open_names, own_frames
+from constrained.automaton.positions import Env, Fork, Frames, Stack, Thunk
+from constrained.automaton.templates import Selected, Templates, ends_action, open_names, own_frames
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.nodes import STEP
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
@@ -24,7 +24,7 @@ THROUGH, ENDS = 1, 2
 Body = tuple[n.Node, Env]
 
 
-def has_gaps(grammar: Grammar) -> bool:
+def has_gaps(grammar: ContextFreeGrammar) -> bool:
     """Whether some slot may have no value for some key, or some relation none."""
     return any(
         any(isinstance(value, dict) for value in one.bindings.values()) or one.of_rules(uses_relations)
@@ -35,15 +35,15 @@ def has_gaps(grammar: Grammar) -> bool:
 class Liveness:
     """Which frames can be finished, remembered."""
 
-    def __init__(self, grammar: Grammar, frames: Frames, templates: Templates, limits: Limits):
+    def __init__(self, grammar: ContextFreeGrammar, frames: Frames, templates: Templates, limits: Limits):
         self._frames, self._templates, self._limits = frames, templates, limits
         has_steps = any(STEP in one.slots and STEP not in one.bindings for one in grammar.nested())
         self._all = THROUGH | ENDS if has_steps else THROUGH
-        self._live: dict[Frame | None, bool] = {None: True}
+        self._live: dict[Stack, bool] = {None: True}
         self._outcomes: dict[tuple[int, int], int] = {}
         self._keep: list[Body] = []  # whose ids are the keys
 
-    def can_finish(self, frame: Frame | None) -> bool:
+    def can_finish(self, frame: Stack) -> bool:
         """Whether some text completes all that is still open at `frame`."""
         calls = []  # one after the other, up to what is known
         while frame is not None and frame not in self._live:
@@ -119,8 +119,8 @@ class Liveness:
             needs[key] = body, inner
             return found.get(key, 0)
 
-        def of_values(values: Selection | Grammar) -> int:
-            if isinstance(values, Grammar):
+        def of_values(values: Selected) -> int:
+            if isinstance(values, ContextFreeGrammar):
                 return look_up(values.start, self._frames.env(values, {}, 0))
             return THROUGH if values.count else 0
 
@@ -150,7 +150,7 @@ class Liveness:
             value = env.values[node.name]
             return look_up(value.node, value.env) if isinstance(value, Thunk) else THROUGH
         bound = env.grammar.bindings.get(node.name) if isinstance(node, n.Slot) else None
-        if isinstance(bound, Grammar):
+        if isinstance(bound, ContextFreeGrammar):
             return of_values(bound)
         plain = self._plain(node, env)
         assert plain is not None, "what is left is text, values, or the end of an action"
@@ -167,7 +167,7 @@ class Liveness:
             if ends_action(node, env):
                 return ENDS
             value = env.grammar.bindings.get(node.name)
-            if isinstance(value, Grammar):
+            if isinstance(value, ContextFreeGrammar):
                 return None
             return 0 if value == {} else THROUGH  # a list of values is never empty
         elif isinstance(node, n.Var):

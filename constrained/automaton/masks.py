@@ -17,7 +17,7 @@ import numpy as np
 from constrained.automaton.automaton import Automaton, State
 from constrained.automaton.bridge import describe
 from constrained.automaton.graph_stack import forks_below
-from constrained.automaton.positions import Accept, Fork, Frame, InLiteral, InText, Position, StepEnd
+from constrained.automaton.positions import Accept, Fork, InLiteral, InText, Position, Stack, StepEnd
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.grammar import nodes as n
 
@@ -35,7 +35,7 @@ class Masks:
         self._cap = vocabulary.longest + 1
         self._ids: dict[Position, np.ndarray] = {}
         self._rows: dict[Position, np.ndarray] = {}
-        self._frames: dict[Frame | None, Frame | None] = {None: None, automaton.frames.bottom: automaton.frames.bottom}
+        self._frames: dict[Stack, Stack] = {None: None, automaton.frames.bottom: automaton.frames.bottom}
 
     @property
     def nbytes(self) -> int:
@@ -127,7 +127,7 @@ class Masks:
         low = min(low, self._cap)
         return low, high if high is None or high >= low else low
 
-    def capped_frame(self, frame: Frame | None) -> Frame | None:
+    def capped_frame(self, frame: Stack) -> Stack:
         """`frame` with far-off counts cut."""
         chain = []
         while frame is not None and frame not in self._frames:

@@ -9,27 +9,28 @@ from typing import Any
 import numpy as np
 
 from constrained.automaton import native, persist
-from constrained.automaton.automaton import MAX_FORCED, State
+from constrained.automaton.automaton import MAX_FORCED, State, automaton_of
 from constrained.automaton.bridge import Bridge, describe
 from constrained.automaton.budget import Budget
 from constrained.automaton.explain import expected
-from constrained.automaton.grammar import automaton_of
 from constrained.automaton.masks import Masks
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import GrammarError, LimitError, VocabularyError
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import DEFAULT, Limits
 
 _PREPARED = 64
 """Constructs summarized ahead where the grammar nests, so that the first masks needn't: some 15 microseconds each."""
 
 
-def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None = None) -> CompiledGrammar:
+def compile_grammar(
+    grammar: ContextFreeGrammar, vocabulary: Vocabulary, *, limits: Limits | None = None
+) -> CompiledGrammar:
     """`grammar` over `vocabulary`; lazy, so it costs microseconds.
 
     Parameters
     ----------
-    grammar : Grammar
+    grammar : ContextFreeGrammar
     vocabulary : Vocabulary
     limits : Limits, optional
         What it may cost; default: the grammar's own limits.
@@ -47,7 +48,7 @@ def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits 
 class CompiledGrammar:
     """A grammar's masks over a vocabulary, filled as matchers visit them."""
 
-    def __init__(self, grammar: Grammar, vocabulary: Vocabulary):
+    def __init__(self, grammar: ContextFreeGrammar, vocabulary: Vocabulary):
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.automaton = automaton_of(grammar)
@@ -84,7 +85,7 @@ class CompiledGrammar:
         GrammarError
             No text of the grammar begins so.
         """
-        kind = PythonMatcher if self.engine is None else NativeMatcher
+        kind = Matcher if self.engine is None else NativeMatcher
         return kind(self, begun.encode() if isinstance(begun, str) else begun)
 
     def save(self, path: str | os.PathLike) -> None:
@@ -156,13 +157,67 @@ class Matcher:
         An EOS token has been read.
     """
 
-    __slots__ = ()
+    def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
+        self.compiled = compiled
+        start = compiled.automaton.read(begun)
+        if start is None:
+            raise _no_such_text(begun)
+        self._start = start
+        self.reset()
 
-    compiled: CompiledGrammar
-    state: State
-    is_complete: bool
-    is_terminated: bool
-    _left: int | None
+    def reset(self) -> None:
+        """Go back to the beginning, without a budget."""
+        self.state, self.is_terminated = self._start, False
+        self._left: int | None = None
+        self._history: list[tuple[State, bool, int | None]] = []
+
+    def copy(self) -> Matcher:
+        """An independent matcher at the same place."""
+        other = Matcher.__new__(Matcher)
+        other.compiled, other.state, other.is_terminated = self.compiled, self.state, self.is_terminated
+        other._start, other._left, other._history = self._start, self._left, list(self._history)
+        return other
+
+    @property
+    def is_complete(self) -> bool:
+        return self.state.accepting
+
+    def advance(self, token_id: int) -> bool:
+        """Read a token and say whether it was allowed; if not, nothing has changed."""
+        vocabulary = self.compiled.vocabulary
+        token_id = int(token_id)
+        here = self.state, self.is_terminated, self._left
+        if token_id in vocabulary.eos_token_ids:
+            if not self.state.accepting:
+                return False
+            self._history.append(here)
+            self.is_terminated = True
+            return True
+        if self.is_terminated or not 0 <= token_id < len(vocabulary.tokens):
+            return False
+        data = vocabulary.tokens[token_id]
+        if not data or token_id in vocabulary.special_set:
+            return False
+        after = self.state.read(data)
+        if after is None:
+            return False
+        left = None if self._left is None else self._left - 1
+        if self._filtered(self.state) and not self.compiled.budget.fits(after, left):
+            return False
+        self._history.append(here)
+        self.state, self._left = after, left
+        return True
+
+    def rollback(self, tokens: int = 1) -> None:
+        """Take back the last `tokens` tokens; ValueError if more than have been read."""
+        if tokens < 0 or tokens > len(self._history):
+            raise ValueError(f"can't take back {tokens} tokens of {len(self._history)}")
+        if tokens:
+            self.state, self.is_terminated, self._left = self._history[-tokens]
+            del self._history[-tokens:]
+
+    def _forced(self, limit: int) -> bytes:
+        return b"" if self.is_terminated else self.state.forced_text(limit)
 
     def __repr__(self) -> str:
         if self.is_terminated:
@@ -171,31 +226,6 @@ class Matcher:
         following = expected(self.state)
         following = f", next: {following}" if following else ""
         return f"Matcher({'complete' if self.is_complete else 'unfinished'}{budget}{following})"
-
-    def advance(self, token_id: int) -> bool:
-        """Read a token and say whether it was allowed; if not, nothing has changed."""
-        raise NotImplementedError
-
-    def rollback(self, tokens: int = 1) -> None:
-        """Take back the last `tokens` tokens.
-
-        Raises
-        ------
-        ValueError
-            More than have been read.
-        """
-        raise NotImplementedError
-
-    def copy(self) -> Matcher:
-        """An independent matcher at the same place."""
-        raise NotImplementedError
-
-    def reset(self) -> None:
-        """Go back to the beginning, without a budget."""
-        raise NotImplementedError
-
-    def _forced(self, limit: int) -> bytes:
-        raise NotImplementedError
 
     def set_budget(self, tokens: int | None) -> None:
         """From here on allow only tokens that leave a way to finish within `tokens`.
@@ -216,7 +246,7 @@ class Matcher:
                 f"a budget of {tokens} tokens is too small: the shortest way to finish takes {need}",
                 hint="raise max_new_tokens",
             )
-        self._left = tokens  # type: ignore[misc]  # each kind of matcher has its own place for it
+        self._left = tokens
 
     def allowed_token_ids(self) -> np.ndarray:
         """Ids that may come next, int32, ascending; with the EOS ids exactly when complete."""
@@ -310,77 +340,11 @@ def _no_such_text(begun: bytes) -> GrammarError:
     return GrammarError(f"no text of the grammar begins with {begun!r}")
 
 
-class PythonMatcher(Matcher):
-    """The matcher without the C kernel."""
-
-    __slots__ = ("_history", "_left", "_start", "compiled", "is_terminated", "state")
-
-    def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
-        self.compiled = compiled
-        start = compiled.automaton.read(begun)
-        if start is None:
-            raise _no_such_text(begun)
-        self._start = start
-        self._history: list[tuple[State, bool, int | None]] = []
-        self.reset()
-
-    def reset(self) -> None:
-        self.state, self.is_terminated, self._left = self._start, False, None
-        self._history = []
-
-    def copy(self) -> PythonMatcher:
-        other = PythonMatcher.__new__(PythonMatcher)
-        other.compiled, other.state, other.is_terminated = self.compiled, self.state, self.is_terminated
-        other._start, other._left, other._history = self._start, self._left, list(self._history)
-        return other
-
-    @property
-    def is_complete(self) -> bool:  # type: ignore[override]  # read from the state
-        return self.state.accepting
-
-    def advance(self, token_id: int) -> bool:
-        vocabulary = self.compiled.vocabulary
-        token_id = int(token_id)
-        here = self.state, self.is_terminated, self._left
-        if token_id in vocabulary.eos_token_ids:
-            if not self.state.accepting:
-                return False
-            self._history.append(here)
-            self.is_terminated = True
-            return True
-        if self.is_terminated or not 0 <= token_id < len(vocabulary.tokens):
-            return False
-        data = vocabulary.tokens[token_id]
-        if not data or token_id in vocabulary.special_set:
-            return False
-        after = self.state.read(data)
-        if after is None:
-            return False
-        left = None if self._left is None else self._left - 1
-        if self._filtered(self.state) and not self.compiled.budget.fits(after, left):
-            return False
-        self._history.append(here)
-        self.state, self._left = after, left
-        return True
-
-    def rollback(self, tokens: int = 1) -> None:
-        if tokens < 0 or tokens > len(self._history):
-            raise ValueError(f"can't take back {tokens} tokens of {len(self._history)}")
-        if tokens:
-            self.state, self.is_terminated, self._left = self._history[-tokens]
-            del self._history[-tokens:]
-
-    def _forced(self, limit: int) -> bytes:
-        return b"" if self.is_terminated else self.state.forced_text(limit)
-
-
 if native.kernel is not None:
     Core: Any = native.kernel.Core
 
     class NativeMatcher(Core, Matcher):
         """The matcher on the C kernel: `advance`, `fill_bitmask`, `rollback`, `reset`, `copy` are its own."""
-
-        __slots__ = ()
 
         def __init__(self, compiled: CompiledGrammar, begun: bytes = b""):
             eos = tuple(compiled.vocabulary.eos_token_ids)

@@ -20,15 +20,25 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from constrained.automaton import arrays_file
-from constrained.automaton.automaton import Automaton
-from constrained.automaton.grammar import Grammar as PublicGrammar
+from constrained.automaton.automaton import Automaton, Grammar
 from constrained.automaton.masks import Masks
-from constrained.automaton.positions import Env, Fork, Frame, InChoices, InLiteral, InText, Position, Thunk, Unbound
+from constrained.automaton.positions import (
+    Env,
+    Fork,
+    Frame,
+    InChoices,
+    InLiteral,
+    InText,
+    Position,
+    Stack,
+    Thunk,
+    Unbound,
+)
 from constrained.automaton.vocabulary import Vocabulary
 from constrained.errors import DataError, GrammarError, LimitError, VocabularyError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.nodes import related
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
@@ -49,7 +59,7 @@ class Compiled(Protocol):
 AnyCompiled = TypeVar("AnyCompiled", bound=Compiled)
 
 
-def save(path: str | os.PathLike, grammar: Grammar, masks: Masks) -> None:
+def save(path: str | os.PathLike, grammar: ContextFreeGrammar, masks: Masks) -> None:
     """Write `grammar`, and those of its `masks` that are known, to `path`, whole or not at all.
 
     Raises
@@ -82,7 +92,7 @@ def load(
     path: str | os.PathLike,
     vocabulary: Vocabulary,
     limits: Limits,
-    compile: Callable[[Grammar, Vocabulary], AnyCompiled],
+    compile: Callable[[ContextFreeGrammar, Vocabulary], AnyCompiled],
 ) -> AnyCompiled:
     """What :func:`save` wrote, its grammar compiled by `compile`; no mask that was known then is computed again.
 
@@ -192,7 +202,7 @@ class GrammarWriter:
         self._charsets: dict[CharSet, int] = {}
         self._values: dict[tuple[bytes, ...], int] = {}
 
-    def grammar(self, grammar: Grammar) -> int:
+    def grammar(self, grammar: ContextFreeGrammar) -> int:
         """Its index."""
         if id(grammar) not in self.numbers:
             ordered = grammar.of_rules(uses_relations)
@@ -213,7 +223,7 @@ class GrammarWriter:
 
     def _bound(self, value, order) -> list:
         """What a slot is bound to; `order`: its texts in the order given, None where that plays no part."""
-        if isinstance(value, Grammar):
+        if isinstance(value, ContextFreeGrammar):
             return ["grammar", self.grammar(value)]
         if isinstance(value, dict):
             return ["by key", [[_text(k), *self._bound(v, order and order[k])] for k, v in value.items()]]
@@ -302,7 +312,7 @@ class _GrammarReader:
             if depths[node] > MAX_DEPTH:
                 raise ValueError("nodes are nested too deeply")
             self.nodes.append(node)
-        self.grammars: list[Grammar] = []
+        self.grammars: list[ContextFreeGrammar] = []
         for given in facts["grammars"]:
             self.grammars.append(self._grammar(given))
 
@@ -373,7 +383,7 @@ class _GrammarReader:
                 return name, self.nodes[index]
         raise ValueError(f"a scope's value can't be {described!r}")
 
-    def _grammar(self, given: dict) -> Grammar:
+    def _grammar(self, given: dict) -> ContextFreeGrammar:
         rules = {}
         for name, body, params, line in given["rules"]:
             if not all(isinstance(x, str) for x in (name, *params)) or not (line is None or type(line) is int):
@@ -395,7 +405,7 @@ class _GrammarReader:
         for rule in rules.values():
             _check_names(rule.body, set(rule.params), rules, slots)
         _check_names(start, set(), rules, slots)
-        return PublicGrammar(rules, start, slots, bindings, self.limits, orders)
+        return Grammar(rules, start, slots, bindings, self.limits, orders)
 
     def _bound(self, kind: str, index: int, order: Sequence[str] = ()) -> tuple:
         """What a slot is bound to, at a key or at all, and its texts in order."""
@@ -457,7 +467,7 @@ class _PositionWriter:
             pass
         return None
 
-    def _frame(self, frame: Frame | None) -> int:
+    def _frame(self, frame: Stack) -> int:
         chain = []
         below = frame
         while below is not None and below.number not in self._frames:
@@ -528,7 +538,7 @@ class _PositionReader:
         for node, env, below in arrays["frames"].tolist():
             self.frames.append(frames.frame(self._node(node), _at(self.envs, env), self._frame(below)))
 
-    def _frame(self, index: Any) -> Frame | None:
+    def _frame(self, index: Any) -> Stack:
         return None if index == -1 else _at(self.frames, index)
 
     def _node(self, index: Any) -> n.Node:

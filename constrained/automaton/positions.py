@@ -11,21 +11,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import DONE, CharSet
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import Limits
 
 
+@dataclass(eq=False, slots=True)
 class Env:
     """The values of one rule call's template parameters.
 
     Attributes
     ----------
-    grammar : Grammar
+    grammar : ContextFreeGrammar
         Whose rules and slots names refer to.
     values : dict
         Parameter -> bytes (bound), :class:`Thunk`, or :class:`Unbound`.
@@ -35,25 +37,17 @@ class Env:
         stack share what they can.)
     """
 
-    __slots__ = ("grammar", "level", "values")
+    grammar: ContextFreeGrammar
+    values: dict[str, Value]
+    level: int
 
-    def __init__(self, grammar: Grammar, values: dict[str, Value], level: int):
-        self.grammar, self.values, self.level = grammar, values, level
 
-
+@dataclass(frozen=True, slots=True)
 class Thunk:
     """A template argument that is a piece of grammar, with the parameters it may use."""
 
-    __slots__ = ("env", "node")
-
-    def __init__(self, node: n.Node, env: Env):
-        self.node, self.env = node, env
-
-    def __eq__(self, other):
-        return isinstance(other, Thunk) and self.node is other.node and self.env is other.env
-
-    def __hash__(self):
-        return hash((id(self.node), id(self.env)))
+    node: n.Node
+    env: Env
 
 
 class Unbound:
@@ -79,7 +73,7 @@ class Unbound:
 
 
 Value = bytes | Thunk | Unbound
-NO_CALL = Env(Grammar({}, n.NEVER), {}, 1)
+NO_CALL = Env(ContextFreeGrammar({}, n.NEVER), {}, 1)
 """The environment of what is part of no rule's call: a fork, or the bottom of a stack."""
 
 
@@ -104,13 +98,17 @@ class Frame:
 
     __slots__ = ("closure", "depth", "env", "next", "node", "number")
 
-    closure: tuple[Position, ...] | None
+    closure: Reached | None
     depth: int
 
-    def __init__(self, node: n.Node, env: Env, next: Frame | None, number: int):
+    def __init__(self, node: n.Node, env: Env, next: Stack, number: int):
         self.node, self.env, self.next, self.number = node, env, next, number
         self.closure = None
         self.depth = 1 if next is None else next.depth + 1
+
+
+Stack = Frame | None
+"""What comes after a position: the top frame of a stack; None is the end of the text."""
 
 
 class Fork(Frame):
@@ -121,7 +119,7 @@ class Fork(Frame):
 
     __slots__ = ("ways",)
 
-    def __init__(self, ways: tuple[Frame | None, ...], number: int):
+    def __init__(self, ways: tuple[Stack, ...], number: int):
         super().__init__(n.NEVER, NO_CALL, None, number)
         self.ways = ways
 
@@ -150,7 +148,7 @@ class Frames:
     def __len__(self) -> int:
         return len(self._frames)
 
-    def frame(self, node: n.Node, env: Env, next: Frame | None) -> Frame:
+    def frame(self, node: n.Node, env: Env, next: Stack) -> Frame:
         if next is not None and next.node is node and _is_loop(node, env, next.env):
             return next  # x* x* is x*: recursion at both ends of a rule makes many
         key = (id(node), id(env), next.number if next else -1)
@@ -159,7 +157,7 @@ class Frames:
             found = self._frames[key] = Frame(node, env, next, self._next_number())
         return found
 
-    def fork(self, ways: tuple[Frame | None, ...]) -> Frame:
+    def fork(self, ways: tuple[Stack, ...]) -> Frame:
         """What is any of `ways`."""
         found = self._frames.get(ways)
         if found is None:
@@ -177,7 +175,7 @@ class Frames:
             )
         return number
 
-    def env(self, grammar: Grammar, values: dict[str, Value], level: int) -> Env:
+    def env(self, grammar: ContextFreeGrammar, values: dict[str, Value], level: int) -> Env:
         if not values:
             level = 0  # nothing is bound in its frames, so none need telling apart
         key = (id(grammar), level, tuple(values.items()))
@@ -233,26 +231,28 @@ def _is_loop(node: n.Node, env: Env, other: Env) -> bool:
     )
 
 
+Reached = tuple["Position", ...]
+
+
 class Successors(Protocol):
     """What a position's step needs: see `closure.Closure`."""
 
     positions: Positions
 
-    def enter(self, frame: Frame | None) -> tuple[Position, ...]: ...
+    def enter(self, frame: Stack) -> Reached: ...
 
     def into_choices(
-        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Frame | None
-    ) -> tuple[Position, ...]: ...
+        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
+    ) -> Reached: ...
 
 
+@dataclass(eq=False, slots=True)
 class Position:
     """Base: `number` orders positions, `rest` is what comes after."""
 
-    __slots__ = ("_steps", "number", "rest")
-
-    def __init__(self, number: int, rest: Frame | None):
-        self.number, self.rest = number, rest
-        self._steps: dict[int, tuple[Position, ...]] = {}
+    number: int
+    rest: Stack
+    _steps: dict[int, Reached] = field(default_factory=dict, init=False, repr=False)
 
     def reads(self) -> tuple:
         """Equal for positions that read the same and differ in their frames alone."""
@@ -262,17 +262,17 @@ class Position:
         """The bytes that can be read here."""
         return ()
 
-    def step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
+    def step(self, closure: Successors, byte: int) -> Reached:
         """The positions after `byte`."""
         found = self._steps.get(byte)
         if found is None:
             found = self._steps[byte] = self._step(closure, byte)
         return found
 
-    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
+    def _step(self, closure: Successors, byte: int) -> Reached:
         return ()
 
-    def forced(self, closure: Successors) -> tuple[bytes, tuple[Position, ...]] | None:
+    def forced(self, closure: Successors) -> tuple[bytes, Reached] | None:
         """Text that must come next, as far as that is plain without a step, and the positions after it."""
         return None
 
@@ -289,14 +289,12 @@ class StepEnd(Position):
     __slots__ = ()
 
 
+@dataclass(eq=False, slots=True)
 class InLiteral(Position):
     """Before `data[at]`."""
 
-    __slots__ = ("at", "data")
-
-    def __init__(self, number: int, rest: Frame | None, data: bytes, at: int):
-        super().__init__(number, rest)
-        self.data, self.at = data, at
+    data: bytes
+    at: int
 
     def reads(self) -> tuple:
         return InLiteral, self.data, self.at
@@ -304,10 +302,10 @@ class InLiteral(Position):
     def first(self) -> Iterable[int]:
         return (self.data[self.at],)
 
-    def forced(self, closure: Successors) -> tuple[bytes, tuple[Position, ...]] | None:
+    def forced(self, closure: Successors) -> tuple[bytes, Reached] | None:
         return self.data[self.at :], closure.enter(self.rest)
 
-    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
+    def _step(self, closure: Successors, byte: int) -> Reached:
         if byte != self.data[self.at]:
             return ()
         if self.at + 1 == len(self.data):
@@ -315,26 +313,18 @@ class InLiteral(Position):
         return (closure.positions.literal(self.data, self.at + 1, self.rest),)
 
 
+@dataclass(eq=False, slots=True)
 class InChoices(Position):
     """Before byte `depth` of `values[low:high]`, which agree on the bytes before it.
 
     `bind` names the template parameter that the finished choice gives a value, if any.
     """
 
-    __slots__ = ("bind", "depth", "high", "low", "values")
-
-    def __init__(
-        self,
-        number: int,
-        rest: Frame | None,
-        values: tuple[bytes, ...],
-        low: int,
-        high: int,
-        depth: int,
-        bind: str | None,
-    ):
-        super().__init__(number, rest)
-        self.values, self.low, self.high, self.depth, self.bind = values, low, high, depth, bind
+    values: tuple[bytes, ...]
+    low: int
+    high: int
+    depth: int
+    bind: str | None
 
     def reads(self) -> tuple:
         return InChoices, id(self.values), self.low, self.high, self.depth, self.bind
@@ -347,7 +337,7 @@ class InChoices(Position):
             i = self._after(byte, i)
         return out
 
-    def forced(self, closure: Successors) -> tuple[bytes, tuple[Position, ...]] | None:
+    def forced(self, closure: Successors) -> tuple[bytes, Reached] | None:
         first, last = self.values[self.low], self.values[self.high - 1]
         end = self.depth  # values are sorted: what the first and the last share, all do
         while end < len(first) and first[end] == last[end]:
@@ -365,7 +355,7 @@ class InChoices(Position):
         head = self.values[low][: self.depth] + bytes((byte + 1,))
         return bisect_left(self.values, head, low, self.high)
 
-    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
+    def _step(self, closure: Successors, byte: int) -> Reached:
         head = self.values[self.low][: self.depth] + bytes((byte,))
         low = bisect_left(self.values, head, self.low, self.high)
         if low == self.high or self.values[low][self.depth] != byte:
@@ -373,19 +363,17 @@ class InChoices(Position):
         return closure.into_choices(self.values, low, self._after(byte, low), self.depth + 1, self.bind, self.rest)
 
 
+@dataclass(eq=False, slots=True)
 class InText(Position):
     """Inside a run of characters of one set: `low` to `high` more, the current one included.
 
     `inside` is the state within a character, None before one. `high` None: without end.
     """
 
-    __slots__ = ("chars", "high", "inside", "low")
-
-    def __init__(
-        self, number: int, rest: Frame | None, chars: CharSet, inside: tuple | None, low: int, high: int | None
-    ):
-        super().__init__(number, rest)
-        self.chars, self.inside, self.low, self.high = chars, inside, low, high
+    chars: CharSet
+    inside: tuple | None
+    low: int
+    high: int | None
 
     def reads(self) -> tuple:
         return InText, id(self.chars), self.inside, self.low, self.high
@@ -393,7 +381,7 @@ class InText(Position):
     def first(self) -> Iterable[int]:
         return self.chars.edges(self.inside).keys()
 
-    def _step(self, closure: Successors, byte: int) -> tuple[Position, ...]:
+    def _step(self, closure: Successors, byte: int) -> Reached:
         state = self.chars.edges(self.inside).get(byte)
         if state is None:
             return ()
@@ -432,27 +420,27 @@ class Positions:
         key = Accept, rest.number
         return self._known.get(key) or self._add(key, Accept(len(self._known) + 1, rest))
 
-    def step_end(self, rest: Frame | None) -> Position:
+    def step_end(self, rest: Stack) -> Position:
         key = StepEnd, rest.number if rest else -1
         return self._known.get(key) or self._add(key, StepEnd(len(self._known) + 1, rest))
 
-    def literal(self, data: bytes, at: int, rest: Frame | None) -> Position:
+    def literal(self, data: bytes, at: int, rest: Stack) -> Position:
         key = InLiteral, data, at, rest.number if rest else -1
         return self._known.get(key) or self._add(key, InLiteral(len(self._known) + 1, rest, data, at))
 
-    def text(self, chars: CharSet, inside: tuple | None, low: int, high: int | None, rest: Frame | None) -> Position:
+    def text(self, chars: CharSet, inside: tuple | None, low: int, high: int | None, rest: Stack) -> Position:
         key = InText, id(chars), inside, low, high, rest.number if rest else -1
         return self._known.get(key) or self._add(key, InText(len(self._known) + 1, rest, chars, inside, low, high))
 
     def choices(
-        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Frame | None
+        self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
     ) -> Position:
         key = InChoices, id(values), low, high, depth, bind, rest.number if rest else -1
         return self._known.get(key) or self._add(
             key, InChoices(len(self._known) + 1, rest, values, low, high, depth, bind)
         )
 
-    def with_rest(self, q: Position, rest: Frame | None) -> Position:
+    def with_rest(self, q: Position, rest: Stack) -> Position:
         """The position that reads what `q` reads, and then goes on with `rest`."""
         if isinstance(q, InLiteral):
             return self.literal(q.data, q.at, rest)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 
-from constrained.automaton.positions import Env, Frame, Frames, Thunk, Unbound, Value
+from constrained.automaton.positions import Env, Frames, Stack, Thunk, Unbound, Value
 from constrained.errors import GrammarError
 from constrained.grammar import nodes as n
-from constrained.grammar.grammar import ContextFreeGrammar as Grammar
+from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP
 
 Texts = tuple[bytes, ...]
@@ -24,17 +24,19 @@ class Templates:
 
     def __init__(self, frames: Frames):
         self._frames = frames
-        self._selected: dict[tuple, Selection | Grammar] = {}
+        self._selected: dict[tuple, Selected] = {}
         self._keyed: dict[tuple[int, bytes], n.Related] = {}
 
-    def scope(self, node: n.Scoped, grammar: Grammar, level: int) -> Env:
+    def scope(self, node: n.Scoped, grammar: ContextFreeGrammar, level: int) -> Env:
         """The parameters that `node` gives."""
         values: dict[str, Value] = {}
         for name, value in node.values.items():
-            if isinstance(value, n.Scoped):
+            if isinstance(value, tuple):
+                values[name] = Unbound(value)
+            elif isinstance(value, n.Scoped):
                 values[name] = Thunk(value.node, self.scope(value, grammar, level))
-            else:
-                values[name] = Unbound(value) if isinstance(value, tuple) else value
+            elif isinstance(value, bytes):
+                values[name] = value
         return self._frames.env(grammar, values, level)
 
     def instances(self, node: n.Call, env: Env, level: int) -> Iterator[tuple[n.Node, Env]]:
@@ -66,7 +68,7 @@ class Templates:
             return arg.values  # the slot before it depends on this value
         if isinstance(arg, n.Related):
             selection = self.related(arg, env)
-            if isinstance(selection, Grammar):
+            if isinstance(selection, ContextFreeGrammar):
                 return (Thunk(arg, env),)
             return selection.values if keyed or selection.count < 2 else (selection,)
         if not isinstance(arg, n.Slot):
@@ -77,13 +79,13 @@ class Templates:
                 return ()  # nothing anywhere
             key = _key(arg.name, done, params, i)
             value = value.get(key, ())
-            if isinstance(value, Grammar):
+            if isinstance(value, ContextFreeGrammar):
                 return (Thunk(self._at(arg, key), env),)
         if not isinstance(value, tuple):
             return (Thunk(arg, env),)
         return value if keyed or len(value) < 2 else (Unbound(value),)
 
-    def ways(self, names: list[str], env: Env, rest: Frame | None) -> Iterator[tuple[Env, Frame | None]]:
+    def ways(self, names: list[str], env: Env, rest: Stack) -> Iterator[tuple[Env, Stack]]:
         """(`env`, `rest`) for each way to give the open parameters `names` their values."""
         if not names:
             yield env, rest
@@ -97,7 +99,7 @@ class Templates:
     def _with_value(self, env: Env, name: str, value: bytes) -> Env:
         return self._frames.env(env.grammar, {**env.values, name: value}, env.level)
 
-    def rebind(self, frame: Frame | None, env: Env, name: str, value: bytes) -> Frame | None:
+    def rebind(self, frame: Stack, env: Env, name: str, value: bytes) -> Stack:
         """`frame` with what is left of `env`'s own call given the parameter's value."""
         own, rest = own_frames(frame, env)
         if own:
@@ -106,8 +108,8 @@ class Templates:
                 rest = self._frames.frame(node, env, rest)
         return rest
 
-    def related(self, node: n.Related, env: Env) -> Selection | Grammar:
-        """The values that `node` stands for, the parameters in it having theirs; a Grammar where a key has that.
+    def related(self, node: n.Related, env: Env) -> Selected:
+        """The values that `node` stands for, the parameters in it having theirs.
 
         Raises
         ------
@@ -121,7 +123,7 @@ class Templates:
             found = self._selected[key] = self._select(node, env, to[0])
         return found
 
-    def _select(self, node: n.Related, env: Env, to: bytes | n.Node | None) -> Selection | Grammar:
+    def _select(self, node: n.Related, env: Env, to: bytes | n.Node | None) -> Selected:
         name = node.slot.name
         if name not in env.grammar.bindings:  # of a grammar that another's slot is bound to
             raise GrammarError(f"slot {name} is not bound", hint=f"bind it first: .bind({name}=[...])")
@@ -131,7 +133,7 @@ class Templates:
             values = self.related(node.values, env)
         else:
             values = self._all_of(name, env.grammar)
-        if isinstance(values, Grammar):
+        if isinstance(values, ContextFreeGrammar):
             raise GrammarError(
                 f"{node.relation}{{...}} picks from a list, but slot {name} is bound to a grammar there",
                 hint="bind it to texts",
@@ -147,30 +149,31 @@ class Templates:
             found = self._keyed[id(slot), key] = n.Related(AT, slot, n.Literal(key))
         return found
 
-    def _at_key(self, name: str, grammar: Grammar, key: bytes | n.Node | None) -> Selection | Grammar:
+    def _at_key(self, name: str, grammar: ContextFreeGrammar, key: bytes | n.Node | None) -> Selected:
         bound, order = grammar.bindings[name], grammar.orders[name]
-        if not isinstance(bound, dict):
+        if not isinstance(bound, dict) or not isinstance(order, dict):
             raise GrammarError(
                 f"at{{{name}, ...}}: slot {name} is not bound by key",
                 hint=f"bind it to a mapping: .bind({name}={{key: [...]}})",
             )
-        if key is n.EMPTY:
+        if not isinstance(key, bytes):  # any key
             return self._selection(tuple(dict.fromkeys(chain(*order.values()))))
         value = bound.get(key, ())
-        return value if isinstance(value, Grammar) else self._selection(order.get(key, ()))
+        return value if isinstance(value, ContextFreeGrammar) else self._selection(order.get(key, ()))
 
-    def _all_of(self, name: str, grammar: Grammar) -> Selection | Grammar:
+    def _all_of(self, name: str, grammar: ContextFreeGrammar) -> Selected:
         value = grammar.bindings[name]
         if isinstance(value, dict) and value:
             raise GrammarError(
                 f"slot {name} depends on a key, and a relation has none for it",
                 hint=f"write at{{{name}, r}} in place of {name}, r being the key",
             )
-        if isinstance(value, Grammar):
+        if isinstance(value, ContextFreeGrammar):
             return value
         found = self._selected.get((id(grammar), name))
         if found is None:
-            found = self._selected[id(grammar), name] = self._selection(grammar.orders[name] or ())
+            order = grammar.orders[name]
+            found = self._selected[id(grammar), name] = self._selection(order if isinstance(order, tuple) else ())
         return found
 
     def _selection(self, given: Texts) -> Selection:
@@ -231,7 +234,11 @@ class Selection(Unbound):
         return (text for i, text in enumerate(self) if i != index)
 
 
-def own_frames(frame: Frame | None, env: Env) -> tuple[list[n.Node], Frame | None]:
+Selected = Selection | ContextFreeGrammar
+"""What a relation picks; a grammar where a slot, or a key, is bound to one."""
+
+
+def own_frames(frame: Stack, env: Env) -> tuple[list[n.Node], Stack]:
     """What is left of `env`'s own call, and the frame after it."""
     own = []
     while frame is not None and frame.env is env:

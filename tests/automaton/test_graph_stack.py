@@ -12,7 +12,8 @@ from lark.exceptions import LarkError
 
 from constrained import ActionKnowledge, Grammar, LimitError, Limits, Vocabulary, compile_grammar
 from constrained.automaton import graph_stack, native
-from constrained.automaton.matcher import PythonMatcher
+from constrained.automaton.matcher import Matcher
+from constrained.grammar.source import read_source
 from tests.grammar.grammars import tangled, templated
 from tests.grammar.oracles import lark_accepts, words
 
@@ -107,7 +108,7 @@ def test_the_kernel_joins_as_python_does(name):
     pieces = [bytes((b,)) for b in b"abcdx"] + [b"aa", b"aaa", b"aab", b"bc", b"cb", b"xb", b"bcbc"]
     vocabulary = Vocabulary([*pieces, b""], eos_token_ids=[len(pieces)])
     compiled = compile_grammar(Grammar.from_lark(text), vocabulary)
-    ours, theirs = compiled.matcher(), PythonMatcher(compiled)
+    ours, theirs = compiled.matcher(), Matcher(compiled)
     rng = random.Random(name)
     for byte in write(60).encode():
         allowed = ours.allowed_token_ids()
@@ -154,7 +155,7 @@ def test_masks_that_are_shared_by_the_top_of_the_stack_are_those_of_the_whole(na
         patch.setattr(graph_stack, "DEEP", deep)
         compiled = compile_grammar(Grammar.from_lark(NESTED[name]), vocabulary)
         for _ in range(2):  # the second time much is known
-            ours, theirs = compiled.matcher(), PythonMatcher(compiled)
+            ours, theirs = compiled.matcher(), Matcher(compiled)
             for _ in range(40):
                 allowed = ours.allowed_token_ids()
                 assert np.array_equal(allowed, theirs.allowed_token_ids())
@@ -200,8 +201,8 @@ def test_a_plan_goes_on_behind_forks():
 
 
 def test_what_is_too_much_to_write_out_is_refused():
-    knowledge = ActionKnowledge.from_lark(KNOWLEDGE)
-    knowledge = knowledge._replace(knowledge.grammar.with_limits(Limits(nodes=2_000)))
+    grammar = Grammar.from_lark(KNOWLEDGE).with_limits(Limits(nodes=2_000))
+    knowledge = ActionKnowledge.from_grammar(grammar, read_source(KNOWLEDGE))
     with pytest.raises(LimitError, match="too many ways to go on after this action"):
         for _ in range(60):
             knowledge = knowledge.after("go")
