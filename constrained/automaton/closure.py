@@ -194,6 +194,7 @@ class Closure:
 
     def entered_by(self, start: Frame) -> dict[Position, Stack]:
         """The positions of :meth:`enter`, each with the frame whose node is read there."""
+        frames, positions = self._frames, self.positions
         out: dict[Position, Stack] = {}
         seen: set[int] = set()
         again: set[int] = set()  # what the repeats entered here go on with after an item
@@ -202,7 +203,7 @@ class Closure:
         while work:
             frame = work.pop()
             if frame is None:
-                out[self.positions.accept] = None
+                out[positions.accept] = None
                 continue
             if frame.number != _PASSING:
                 if frame.number in seen:
@@ -215,10 +216,46 @@ class Closure:
                         "too many ways to go on without reading any text",
                         "put text before what grows: a template's argument, rules that may be empty",
                     )
-            positions, frames = self._expand(frame, again)
-            for position in positions:
+            node, env, rest = frame.node, frame.env, frame.next
+            found: Iterable[Position] = ()
+            onward: Iterable[Stack] = ()
+            if isinstance(node, n.Seq):
+                if len(node.items) > 1:
+                    rest = frames.frame(frames.tail(node), env, rest)
+                work.append(self._passing(node.items[0], env, rest) if node.items else rest)
+                continue
+            if isinstance(node, n.Literal):
+                out[positions.literal(node.data, 0, rest)] = frame
+                continue
+            if isinstance(node, n.Chars):
+                out[positions.text(node.chars, None, 1, 1, rest)] = frame
+                continue
+            if isinstance(node, n.Call):
+                onward = self._bodies(node, env, rest)
+            elif isinstance(node, n.Choices):
+                found, onward = self._choose(node.values, None, rest)
+            elif isinstance(frame, Bottom):
+                found = (self._bottom,)
+            elif isinstance(frame, Fork):
+                onward = self._living(frame.ways)
+            elif isinstance(node, n.Alt):
+                onward = self._living([self._passing(item, env, rest) for item in node.items])
+            elif isinstance(node, n.Repeat):
+                found, onward = self._enter_repeat(node, frame, again)
+            elif isinstance(node, n.Scoped):
+                onward = (frames.frame(node.node, self._templates.scope(node, env.grammar, _level(rest)), rest),)
+            elif isinstance(node, n.Var):
+                found, onward = self._enter_var(node.name, env, rest)
+            elif isinstance(node, n.Slot):
+                found, onward = self._enter_slot(node, env, rest)
+            elif isinstance(node, n.Related):
+                ways = self._templates.ways(open_names(env, (node,)), env, rest)
+                parts = [self._enter_values(node.slot, self._templates.related(node, e), r) for e, r in ways]
+                found = [position for part, _ in parts for position in part]
+                onward = [stack for _, part in parts for stack in part]
+            for position in found:
                 out[position] = frame
-            work.extend(frames)
+            work.extend(onward)
         self._entered += len(seen)
         self._limits.check(
             "entered",
@@ -227,46 +264,6 @@ class Closure:
             "put text before what grows, or compile the grammar anew from time to time",
         )
         return out
-
-    def _expand(self, frame: Frame, again: set[int]) -> Expansion:
-        """What can be read at `frame` itself, and the frames that it goes on to without reading."""
-        node, env, rest = frame.node, frame.env, frame.next
-        if isinstance(node, n.Literal):
-            return (self.positions.literal(node.data, 0, rest),), ()
-        if isinstance(node, n.Chars):
-            return (self.positions.text(node.chars, None, 1, 1, rest),), ()
-        if isinstance(node, n.Choices):
-            return self._choose(node.values, None, rest)
-        if isinstance(node, n.Seq):
-            if not node.items:
-                return (), (rest,)
-            if len(node.items) > 1:
-                rest = self._frames.frame(self._frames.tail(node), env, rest)
-            return (), (self._passing(node.items[0], env, rest),)
-        if isinstance(frame, Bottom):
-            return (self._bottom,), ()
-        if isinstance(frame, Fork):
-            return (), self._living(frame.ways)
-        if isinstance(node, n.Alt):
-            return (), self._living([self._passing(item, env, rest) for item in node.items])
-        if isinstance(node, n.Repeat):
-            return self._expand_repeat(node, frame, again)
-        if isinstance(node, n.Call):
-            return (), self._bodies(node, env, rest)
-        if isinstance(node, n.Scoped):
-            return (), (self._frames.frame(node.node, self._templates.scope(node, env.grammar, _level(rest)), rest),)
-        if isinstance(node, n.Var):
-            return self._expand_var(node.name, env, rest)
-        if isinstance(node, n.Related):
-            positions: list[Position] = []
-            frames: list[Stack] = []
-            for chosen, after in self._templates.ways(open_names(env, (node,)), env, rest):
-                more_positions, more_frames = self._values(node.slot, self._templates.related(node, chosen), after)
-                positions += more_positions
-                frames += more_frames
-            return positions, frames
-        assert isinstance(node, n.Slot)
-        return self._expand_slot(node, env, rest)
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:
         """A frame that is entered at once: where it reads text there and then, it isn't kept."""
@@ -298,7 +295,7 @@ class Closure:
         after = (self._after_choice(rest, bind, b""),)  # the empty text is among them
         return (self.into_choices(values, 1, len(values), 0, bind, rest) if len(values) > 1 else ()), after
 
-    def _expand_repeat(self, node: n.Repeat, frame: Frame, again: set[int]) -> Expansion:
+    def _enter_repeat(self, node: n.Repeat, frame: Frame, again: set[int]) -> Expansion:
         env, rest, low, high = frame.env, frame.next, node.low, node.high
         self._frames.know_repeat(node)
         if isinstance(node.item, n.Chars):
@@ -315,7 +312,7 @@ class Closure:
         item = self._frames.frame(node.item, env, after)
         return (), [item] if low else self._living([item, rest])
 
-    def _expand_var(self, name: str, env: Env, rest: Stack) -> Expansion:
+    def _enter_var(self, name: str, env: Env, rest: Stack) -> Expansion:
         value = env.values[name]
         if isinstance(value, Thunk):
             return (), (self._frames.frame(value.node, value.env, rest),)
@@ -333,12 +330,12 @@ class Closure:
         kept = tuple(value for value in values if can_finish(rebind(rest, env, name, value)))
         return values if len(kept) == len(values) else self._frames.text_list(kept)
 
-    def _expand_slot(self, node: n.Slot, env: Env, rest: Stack) -> Expansion:
+    def _enter_slot(self, node: n.Slot, env: Env, rest: Stack) -> Expansion:
         value = env.grammar.bindings.get(node.name)
         if ends_action(node, env):
             return (self.positions.step_end(rest),), ()
         if isinstance(value, ContextFreeGrammar):
-            return self._values(node, value, rest)
+            return self._enter_values(node, value, rest)
         if isinstance(value, dict) and value:
             raise GrammarError(
                 f"slot {node.name} depends on a key, but stands where there is none",
@@ -346,7 +343,7 @@ class Closure:
             )
         return self._choose(value, None, rest) if isinstance(value, tuple) and value else ((), ())
 
-    def _values(self, slot: n.Slot, values: Selected, rest: Stack) -> Expansion:
+    def _enter_values(self, slot: n.Slot, values: Selected, rest: Stack) -> Expansion:
         """One of the values of `slot`, then `rest`."""
         if not isinstance(values, ContextFreeGrammar):
             return self._choose(values.values, None, rest) if values.values else ((), ())

@@ -21,7 +21,7 @@ int32_t know_frame(Engine *e, PyObject *frame) {
     Py_DECREF(attribute);
     if (number == -1 && PyErr_Occurred()) return -1;
     if (number < 0 || number >= e->max_frames) {
-        PyErr_Format(PyExc_ValueError, "a frame's number is %ld, not 0 to %lld", number, (long long)e->max_frames - 1);
+        PyErr_Format(PyExc_ValueError, "a frame's number is %ld, not 0 to %d", number, (int)e->max_frames - 1);
         return -1;
     }
     int32_t rest = (int32_t)number + 1;

@@ -29,7 +29,7 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     }
     e->bridge = Py_NewRef(bridge);
     e->tokens = (Tokens *)Py_NewRef(tokens);
-    e->max_frames = frames < MOST_FRAMES ? frames : MOST_FRAMES;
+    e->max_frames = frames < MOST_FRAMES ? (int32_t)frames : MOST_FRAMES;
     e->max_positions = positions;
     e->max_work = steps;
     e->max_row_bytes = (size_t)bytes;

@@ -199,10 +199,9 @@ typedef struct {
     Closure **closures;
     int32_t *near;       /* the frame with what is far below left open; 0: not asked yet */
     int32_t bottom;      /* the frame that stands for what is left open */
+    int32_t ready;       /* it was made without an error */
     int64_t bottom_hits;     /* how often it has been reached */
-    int32_t frame_room;
-    int ready;
-    int64_t max_frames;  /* a frame's number is below this */
+    int32_t frame_room, max_frames; /* a frame's number is below max_frames */
     Literal *literals;
     int32_t literal_count, literal_room;
     PyObject *literal_numbers;
