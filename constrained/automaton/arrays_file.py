@@ -1,4 +1,4 @@
-"""Arrays and plain facts in one file: no pickle, nothing trusted, written whole or not at all.
+"""Files of arrays and JSON values: no pickle, nothing trusted, written whole or not at all.
 
 Layout: a magic line, the header's length (8 bytes) and CRC-32 (4 bytes), the header (JSON:
 kind, version, facts, and of each array dtype, shape and offset, and the CRC-32 of all that
@@ -28,13 +28,13 @@ _HEAD = struct.Struct("<QI")
 
 
 def write(path: str | os.PathLike, kind: str, version: int, facts: dict, arrays: dict[str, np.ndarray]) -> None:
-    """Write `path` in one step: whoever reads it meanwhile sees the old file or the new one.
+    """Write `path` in one step: a concurrent reader sees either the old file or the new one.
 
     Parameters
     ----------
     path : path-like
     kind : str
-        What the file is, and `version` of its form: both must be asked for again by :func:`read`.
+        What the file is, and the `version` of its format: :func:`read` must be given the same two.
     version : int
     facts : dict
         JSON values.

@@ -49,14 +49,14 @@ class Masks:
         return [(q, ids) for q, ids in self._ids.items() if not isinstance(q, (Accept, StepEnd))]
 
     def restore(self, position: Position, ids: np.ndarray) -> None:
-        """Take the mask of `position`, as :meth:`known` told it, for known."""
+        """Store the mask of `position`, as :meth:`known` gave it."""
         if self.engine is not None:
             self.engine.restore(describe(position), np.ascontiguousarray(ids, np.int32))
         else:
             self._ids[self._capped(position)] = ids
 
     def precompute(self, most: int) -> int:
-        """Compute the mask of every position that can be reached; how many, or -1 if more than `most`."""
+        """Compute the mask of every reachable position; how many there are, or -1 if more than `most`."""
         seen = set(self.automaton.start.positions)
         work = list(seen)
         while work:
@@ -70,7 +70,7 @@ class Masks:
         return len(seen)
 
     def token_ids(self, state: State) -> np.ndarray:
-        """Ids of the tokens that some text of the language goes on with, ascending int32."""
+        """Ids of the tokens that may come next at `state`, ascending int32."""
         if self.engine is not None:
             return allowed_ids(self.row(state)).astype(np.int32)
         parts = [self.position_ids(q) for q in state.positions]
@@ -80,7 +80,7 @@ class Masks:
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
 
     def row(self, state: State) -> np.ndarray:
-        """The same as a packed row, int32 ``[words]``; read-only where it is a cache entry."""
+        """The same as a packed row, int32 ``[words]``; not to be written, as it may be a cache entry."""
         if self.engine is not None:
             return np.frombuffer(self.engine.row([describe(q) for q in state.positions]), np.int32)
         rows = [self._position_row(q) for q in state.positions]

@@ -16,33 +16,26 @@ from types import ModuleType
 
 SOURCES = Path(__file__).parent / "kernel"
 BUILD = "python setup.py build_ext --inplace --force"
-_SLOWER = "masks are computed in Python: the same ones, but about forty times slower"
 
 
 def _load() -> ModuleType | None:
     if os.environ.get("CONSTRAINED_KERNEL", "") == "python":
         return None
-    if sys.byteorder != "little":
-        warnings.warn(f"the C kernel needs a little-endian machine; {_SLOWER}", RuntimeWarning, stacklevel=2)
-        return None
     try:
-        _kernel = import_module("constrained.automaton._kernel")
+        if sys.byteorder != "little":
+            raise ImportError("it needs a little-endian machine")
+        kernel = import_module("constrained.automaton._kernel")
+        if sources_digest(SOURCES) not in (None, getattr(kernel, "SOURCES", "")):
+            raise ImportError(f"it was built from other C files than those in {SOURCES}")
     except ImportError as error:
         warnings.warn(
-            f"the C kernel is not built ({error}); {_SLOWER}. With a C compiler, in the checkout: {BUILD}",
+            f"the C kernel is not used ({error}): masks are computed in Python, the same ones, but about forty times "
+            f"slower. With a C compiler, in the checkout: {BUILD}",
             RuntimeWarning,
             stacklevel=2,
         )
         return None
-    if sources_digest(SOURCES) not in (None, getattr(_kernel, "SOURCES", "")):
-        warnings.warn(
-            f"the C kernel was built from other C files than those in {SOURCES}, and is not used; {_SLOWER}. "
-            f"Build it again: {BUILD}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return None
-    return _kernel
+    return kernel
 
 
 def sources_digest(folder: Path) -> str | None:
