@@ -72,7 +72,27 @@ letters = st.sampled_from(["a", "b", "é", "[ab]", "[aé]", "(a|é)", "(ab|a)", 
 parts = st.tuples(letters, st.sampled_from(["", "", "?", "{2}", "{0,2}", "{1,3}"])).map("".join)
 patterns = st.lists(st.lists(parts, min_size=1, max_size=3).map("".join), min_size=1, max_size=2).map("|".join)
 tokens = st.lists(
-    st.sampled_from(["a", "b", "aa", "ab", "ba", "aab", "é", "aé", "éa", "éé", "c", "abé", b"\xc3", b"\xa9", b"a\xc3", b"\xa9a", b"\xa9\xc3"]),
+    st.sampled_from(
+        [
+            "a",
+            "b",
+            "aa",
+            "ab",
+            "ba",
+            "aab",
+            "é",
+            "aé",
+            "éa",
+            "éé",
+            "c",
+            "abé",
+            b"\xc3",
+            b"\xa9",
+            b"a\xc3",
+            b"\xa9a",
+            b"\xa9\xc3",
+        ]
+    ),
     min_size=1,
     max_size=12,
-)  # fmt: skip
+)

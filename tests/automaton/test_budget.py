@@ -40,25 +40,32 @@ pick{t, p}: t " from " p _STEP ("go to " at{PLACE} | "put " t " down")
 
 GRAMMARS = {
     "a short way beside a long literal": Grammar.from_lark(
-        'start: /[a-z]{1,500}/ ("!" /[0-9]/ | "' + "LONG q " * 30 + '")\n'),
+        'start: /[a-z]{1,500}/ ("!" /[0-9]/ | "' + "LONG q " * 30 + '")\n'
+    ),
     "a literal as an argument": Grammar.from_lark(
-        'start: /[a-z ]{1,500}/ t{"0123456789 zz 0123456789 qq 7 7 7 7"}\nt{x}: "(" x ")"\n'),
+        'start: /[a-z ]{1,500}/ t{"0123456789 zz 0123456789 qq 7 7 7 7"}\nt{x}: "(" x ")"\n'
+    ),
     "a rule as an argument handed on": Grammar.from_lark(
-        'start: /[a-z ]{1,500}/ f{body}\nf{x}: g{x}\ng{y}: "(" y\nbody: "q0q1q2q3q4q5q6q7q8q9q0" /[xyz]{20}/\n'),
-    "a grammar as an argument": Grammar.from_lark(
-        '%declare S\nstart: /[a-z ]{1,500}/ f{S}\nf{x}: "(" x\n').bind(S=INNER),
+        'start: /[a-z ]{1,500}/ f{body}\nf{x}: g{x}\ng{y}: "(" y\nbody: "q0q1q2q3q4q5q6q7q8q9q0" /[xyz]{20}/\n'
+    ),
+    "a grammar as an argument": Grammar.from_lark('%declare S\nstart: /[a-z ]{1,500}/ f{S}\nf{x}: "(" x\n').bind(
+        S=INNER
+    ),
     "an argument handed round": Grammar.from_lark(
-        'start: /[a-z]{1,500}/ f{"0123456789 0123456789"}\nf{x}: "." x | "," g{x}\ng{y}: f{y} | y\n'),
+        'start: /[a-z]{1,500}/ f{"0123456789 0123456789"}\nf{x}: "." x | "," g{x}\ng{y}: f{y} | y\n'
+    ),
     "two short ways": Grammar.from_lark('start: /[a-z]{1,500}/ ("!" /(xq|yz|zx){8}/ | "?" /[QJX]{15}/)\n'),
     "an end in the letters of what is before": Grammar.from_lark('start: /[a-z ]{1,500}/ " the end"\n'),
     "text of many bytes": Grammar.from_lark('start: /[^\\n]{1,500}/ "\\n" /[中-丰]{9}/ ("é" | "è")~7\n'),
     "text at least": Grammar.from_lark('start: /[a-z]{30,500}/ "." /[a-c]{20,60}/\n'),
     "counted groups": Grammar.from_lark('start: ("ab" | /[c-e]{2}/)~20..90 "."\n'),
     "whole paths": Grammar.from_lark(STEPS).bind(
-        _STEP="\n", PLACE=["a", "a very long place name 77", "b"], THING={"a": ["some thing with a long name"], "b": []},
+        _STEP="\n",
+        PLACE=["a", "a very long place name 77", "b"],
+        THING={"a": ["some thing with a long name"], "b": []},
     ),
     "never the same end": Grammar.from_lark('start: "x" start | "y" next\nnext: "," start | ";" /[0-9]{12}/\n'),
-}  # fmt: skip
+}
 
 
 def write(grammar: Grammar, vocabulary: Vocabulary, budget: int, rnd: random.Random, greedy: bool) -> bytes:
@@ -174,7 +181,7 @@ WORDY = Vocabulary([*(p.encode() for p in PIECES), b""], [len(PIECES)])
 def test_a_large_vocabulary_without_single_bytes(budget):
     """No byte of `;` or of other scripts is there: what needs them is shut, the rest can always be finished."""
     grammar = Grammar.from_regex(
-        r"ActionPath [0-9]: Start(->(Search|Lookup;)\[[^\]\n]{1,60}\]){0,8}\. Thought: [^\n]{1,300}\. Action: (Find|Get)\[[^\]\n]{1,60}\]"
+        r"ActionPath [0-9]: Start(->(Search|Lookup;)\[[^\]\n]{1,60}\]){0,8}\. Thought: [^\n]{1,300}\. Action: (Find|Get)\[[^\]\n]{1,60}\]"  # noqa: E501
     )
     compiled = compile_grammar(grammar, WORDY)
     assert compiled.budget.needed

@@ -19,13 +19,19 @@ from tests.grammar.oracles import lark_accepts, words
 
 # name: (grammar, a text of so many levels, whether it is whole)
 AMBIGUOUS = {
-    "two rules that begin alike": ('start: t "b" | u "c" | "x"\nt: "a" start\nu: "a" start\n', lambda n: "a" * n + "x" + "bc" * (n // 2)),
-    "two literals": ('start: "a" f | "a" g | "d"\nf: start "b"\ng: start "c"\n', lambda n: "a" * n + "d" + "bc" * (n // 2)),
+    "two rules that begin alike": (
+        'start: t "b" | u "c" | "x"\nt: "a" start\nu: "a" start\n',
+        lambda n: "a" * n + "x" + "bc" * (n // 2),
+    ),
+    "two literals": (
+        'start: "a" f | "a" g | "d"\nf: start "b"\ng: start "c"\n',
+        lambda n: "a" * n + "d" + "bc" * (n // 2),
+    ),
     "ends that may be missing": ('start: "a" start start | "a" start | "b"\n', lambda n: "a" * n + "b" * (n // 2)),
     "repeats of repeats of repeats": ("start: /((a{1,1000}){1,1000}){1,1000}/\n", lambda n: "a" * n),
     "repeats of what may be nothing": ("start: /((a?){1,1000}){1,1000}/\n", lambda n: "a" * n),
     "counts of two kinds": ("start: /((a|ab){1,400}b?){1,400}/\n", lambda n: "aab" * (n // 3)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
@@ -90,7 +96,7 @@ def test_open_parameters_stay_apart():
 
 
 def test_values_that_are_missing_are_not_begun_behind_a_fork():
-    text = '%declare K V\nstart: t{K} "b" | u{K} "c" | "x"\nt{k}: "a" k start get{V, k}\nu{k}: "a" k start get{V, k}\nget{v, k}: "." v\n'
+    text = '%declare K V\nstart: t{K} "b" | u{K} "c" | "x"\nt{k}: "a" k start get{V, k}\nu{k}: "a" k start get{V, k}\nget{v, k}: "." v\n'  # noqa: E501
     bindings = {"K": ["1", "2"], "V": {"1": ["one"]}}
     plain = Grammar.from_lark(text).bind(**bindings)
     with pytest.MonkeyPatch.context() as patch:

@@ -58,21 +58,46 @@ def test_right_positions_have_masks(engine):
         assert np.frombuffer(engine.row([position]), np.int32).any(), position
 
 
-@pytest.mark.parametrize("wrong", [
-    (LITERAL, b"abc", None, 3, 0, 0, None), (LITERAL, b"abc", None, -1, 0, 0, None), (LITERAL, b"", None, 0, 0, 0, None),
-    (LITERAL, "abc", None, 0, 0, 0, None), (LITERAL, bytearray(b"a"), None, 0, 0, 0, None),
-    (CHOICES, VALUES, None, -1, 3, 0, None), (CHOICES, VALUES, None, 0, 4, 0, None), (CHOICES, VALUES, None, 2, 2, 0, None),
-    (CHOICES, VALUES, None, 0, 3, 1, None), (CHOICES, VALUES, None, 0, 2, 2, None), (CHOICES, VALUES, None, 0, 1, 9, None),
-    (CHOICES, (), None, 0, 0, 0, None), (CHOICES, (b"",), None, 0, 1, 0, None), (CHOICES, (b"b", b"a"), None, 0, 2, 0, None),
-    (CHOICES, (b"a", "b"), None, 0, 2, 0, None), (CHOICES, [b"a"], None, 0, 1, 0, None), (CHOICES, VALUES, None, 0, 3, 0, 7),
-    (TEXT, LETTERS, None, -1, 5, None, None), (TEXT, LETTERS, None, 3, 2, None, None), (TEXT, LETTERS, None, 0, 0, None, None),
-    (TEXT, LETTERS, None, 0, -2, None, None), (TEXT, LETTERS, None, 0, 5, (9, 9, 9), None), (TEXT, object(), None, 0, 5, None, None),
-    (5, b"abc", None, 0, 0, 0, None), (6, None, None, 0, 0, 0, None), (-1, None, None, 0, 0, 0, None),
-    (LITERAL, b"abc", SimpleNamespace(number=2**30), 0, 0, 0, None), (LITERAL, b"abc", SimpleNamespace(number=-1), 0, 0, 0, None),
-    (LITERAL, b"abc", SimpleNamespace(number="x"), 0, 0, 0, None), (LITERAL, b"abc", object(), 0, 0, 0, None),
-    (LITERAL, b"abc", SimpleNamespace(number=0), 0, 0, 0, None),  # another frame has that number
-    (), (LITERAL, b"abc"), None, 7,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (LITERAL, b"abc", None, 3, 0, 0, None),
+        (LITERAL, b"abc", None, -1, 0, 0, None),
+        (LITERAL, b"", None, 0, 0, 0, None),
+        (LITERAL, "abc", None, 0, 0, 0, None),
+        (LITERAL, bytearray(b"a"), None, 0, 0, 0, None),
+        (CHOICES, VALUES, None, -1, 3, 0, None),
+        (CHOICES, VALUES, None, 0, 4, 0, None),
+        (CHOICES, VALUES, None, 2, 2, 0, None),
+        (CHOICES, VALUES, None, 0, 3, 1, None),
+        (CHOICES, VALUES, None, 0, 2, 2, None),
+        (CHOICES, VALUES, None, 0, 1, 9, None),
+        (CHOICES, (), None, 0, 0, 0, None),
+        (CHOICES, (b"",), None, 0, 1, 0, None),
+        (CHOICES, (b"b", b"a"), None, 0, 2, 0, None),
+        (CHOICES, (b"a", "b"), None, 0, 2, 0, None),
+        (CHOICES, [b"a"], None, 0, 1, 0, None),
+        (CHOICES, VALUES, None, 0, 3, 0, 7),
+        (TEXT, LETTERS, None, -1, 5, None, None),
+        (TEXT, LETTERS, None, 3, 2, None, None),
+        (TEXT, LETTERS, None, 0, 0, None, None),
+        (TEXT, LETTERS, None, 0, -2, None, None),
+        (TEXT, LETTERS, None, 0, 5, (9, 9, 9), None),
+        (TEXT, object(), None, 0, 5, None, None),
+        (5, b"abc", None, 0, 0, 0, None),
+        (6, None, None, 0, 0, 0, None),
+        (-1, None, None, 0, 0, 0, None),
+        (LITERAL, b"abc", SimpleNamespace(number=2**30), 0, 0, 0, None),
+        (LITERAL, b"abc", SimpleNamespace(number=-1), 0, 0, 0, None),
+        (LITERAL, b"abc", SimpleNamespace(number="x"), 0, 0, 0, None),
+        (LITERAL, b"abc", object(), 0, 0, 0, None),
+        (LITERAL, b"abc", SimpleNamespace(number=0), 0, 0, 0, None),  # another frame has that number
+        (),
+        (LITERAL, b"abc"),
+        None,
+        7,
+    ],
+)
 def test_wrong_positions_are_refused(engine, wrong):
     for call in (
         lambda: engine.row([wrong]),
@@ -97,30 +122,34 @@ def test_any_field_of_a_position_may_be_anything(engine):
             pass
 
 
-def test_what_the_bridge_answers_is_checked():
-    """A position's successors, joined and bound frames are the bridge's to name."""
-    for answer in (
-        None, 7, [None], [()], [(LITERAL, b"a", None, 5, 0, 0, None)], [(CHOICES, VALUES, None, 0, 9, 0, None)],
-        [(9, None, None, 0, 0, 0, None)], [(LITERAL, b"a", SimpleNamespace(number=2**40), 0, 0, 0, None)],
-    ):  # fmt: skip
-        grammar = Grammar.from_choices(["ab", "abc"])
-        automaton = grammar.automaton
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        7,
+        [None],
+        [()],
+        [(LITERAL, b"a", None, 5, 0, 0, None)],
+        [(CHOICES, VALUES, None, 0, 9, 0, None)],
+        [(9, None, None, 0, 0, 0, None)],
+        [(LITERAL, b"a", SimpleNamespace(number=2**40), 0, 0, 0, None)],
+    ],
+)
+def test_the_bridges_successors_are_checked(answer):
+    automaton = Grammar.from_choices(["ab", "abc"]).automaton
 
-        class Wrong(Bridge):
-            enter = lambda self, *_, answer=answer: answer
+    class Wrong(Bridge):
+        def enter(self, frame):
+            return answer
 
-        bridge = Wrong(automaton, lambda frame: answer, lambda frame: answer)
-        root = automaton.root
-        engine = KERNEL.Engine(
-            bridge, VOCABULARY.kernel_tokens, [(LITERAL, b"ab", root, 0, 0, 0, None)], 99, 99, 10**6, 10**6
-        )
-        for call in (
-            lambda: engine.row([(LITERAL, b"a", root, 0, 0, 0, None)]),
-            lambda: engine.row([(CHOICES, VALUES, root, 0, 3, 0, None)]),
-            lambda: engine.precompute(10),
-        ):
-            with pytest.raises(REFUSED):
-                call()
+    bridge, root = Wrong(automaton, lambda frame: answer, lambda frame: answer), automaton.root
+    start = [(LITERAL, b"ab", root, 0, 0, 0, None)]
+    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 99, 99, 10**6, 10**6)
+    for position in ((LITERAL, b"a", root, 0, 0, 0, None), (CHOICES, VALUES, root, 0, 3, 0, None)):
+        with pytest.raises(REFUSED):
+            engine.row([position])
+    with pytest.raises(REFUSED):
+        engine.precompute(10)
 
 
 @pytest.mark.parametrize("asked", ["after_choice", "near", "join", "capped", "bounds"])
@@ -167,9 +196,12 @@ def test_an_engine_is_made_once_and_from_what_fits(engine):
         engine.__init__(bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 9)
     blank = KERNEL.Engine.__new__(KERNEL.Engine)
     for call in (
-        blank.known, lambda: blank.row([]), lambda: blank.precompute(3), lambda: blank.restore(positions()[0], b""),
+        blank.known,
+        lambda: blank.row([]),
+        lambda: blank.precompute(3),
+        lambda: blank.restore(positions()[0], b""),
         lambda: KERNEL.Core()._begin(None, blank, b"", (), False),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError):
             call()
     assert blank.nbytes > 0 and blank.rows == 0

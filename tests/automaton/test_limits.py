@@ -37,46 +37,112 @@ def doubling(count: int, last: str) -> Grammar:
 # name: (limit passed, what passes it)
 HOSTILE = {
     "as many positions as alternatives": (
-        "state_positions", lambda: write(Grammar.from_regex("|".join(f"[ab]{{{i}}}b" for i in range(1, 3_000))), b"a", state_positions=2_000)),
+        "state_positions",
+        lambda: write(
+            Grammar.from_regex("|".join(f"[ab]{{{i}}}b" for i in range(1, 3_000))), b"a", state_positions=2_000
+        ),
+    ),
     "rules that double, and may be nothing": ("closure", lambda: write(doubling(60, '"a"?'), closure=10_000)),
     "a mask of many positions": (
-        "mask_steps", lambda: write(Grammar.from_regex("|".join(f"([ab]{{{i}}}|[a-c]{{{i}}})*{i}" for i in range(1, 100))), b"ab", mask_steps=2_000)),
+        "mask_steps",
+        lambda: write(
+            Grammar.from_regex("|".join(f"([ab]{{{i}}}|[a-c]{{{i}}})*{i}" for i in range(1, 100))),
+            b"ab",
+            mask_steps=2_000,
+        ),
+    ),
     "an argument that doubles, entered": (
-        "entered", lambda: write(Grammar.from_lark('start: t{o}\no: "a"?\nt{x}: "(" t{u{x}} | x\nu{y}: y y\n'), b"(" * 40, entered=100_000)),
+        "entered",
+        lambda: write(
+            Grammar.from_lark('start: t{o}\no: "a"?\nt{x}: "(" t{u{x}} | x\nu{y}: y y\n'), b"(" * 40, entered=100_000
+        ),
+    ),
     "an argument that grows without text": (
-        "closure", lambda: write(Grammar.from_lark('start: t{"a"}\nt{x}: t{u{x}} | x\nu{y}: y y\n'), closure=10_000)),
-    "stacks beyond count": ("positions", lambda: write(Grammar.from_lark('start: "(" start ")" | "x"'), b"(" * 900, positions=1_000)),
+        "closure",
+        lambda: write(Grammar.from_lark('start: t{"a"}\nt{x}: t{u{x}} | x\nu{y}: y y\n'), closure=10_000),
+    ),
+    "stacks beyond count": (
+        "positions",
+        lambda: write(Grammar.from_lark('start: "(" start ")" | "x"'), b"(" * 900, positions=1_000),
+    ),
     "stacks of rules that are nothing": (
-        "frames", lambda: write(Grammar.from_lark(
-            'start: r0 "a" start "b" | "c"\n' + "".join(f"r{i}: r{i + 1} r{i + 1}\n" for i in range(10)) + "r10:\n"), b"a" * 300, frames=5_000)),
-    "states beyond count": ("states", lambda: Grammar.from_regex("(a|b)*a(a|b){14}", limits=Limits(states=1_000)).matches(
-        bytes(random.Random(1).choices(b"ab", k=5_000)))),
+        "frames",
+        lambda: write(
+            Grammar.from_lark(
+                'start: r0 "a" start "b" | "c"\n' + "".join(f"r{i}: r{i + 1} r{i + 1}\n" for i in range(10)) + "r10:\n"
+            ),
+            b"a" * 300,
+            frames=5_000,
+        ),
+    ),
+    "states beyond count": (
+        "states",
+        lambda: Grammar.from_regex("(a|b)*a(a|b){14}", limits=Limits(states=1_000)).matches(
+            bytes(random.Random(1).choices(b"ab", k=5_000))
+        ),
+    ),
     "a long text": ("characters", lambda: lark("start: " + '"a" ' * 50_000, characters=100_000)),
     "a long pattern": ("characters", lambda: Grammar.from_regex("a" * 1_000_001)),
-    "many rules": ("nodes", lambda: lark("".join(f'{"start" if i == 0 else f"r{i}"}: "a" r{i + 1}\n' for i in range(500)) + 'r500: "b"', nodes=1_000)),
+    "many rules": (
+        "nodes",
+        lambda: lark(
+            "".join(f'{"start" if i == 0 else f"r{i}"}: "a" r{i + 1}\n' for i in range(500)) + 'r500: "b"', nodes=1_000
+        ),
+    ),
     "left recursion behind much that may be nothing": (
-        "nodes", lambda: lark("start: " + "A? B? " * 1_500 + 'start "x" | "y"\nA: "a"\nB: "b"', nodes=100_000)),
+        "nodes",
+        lambda: lark("start: " + "A? B? " * 1_500 + 'start "x" | "y"\nA: "a"\nB: "b"', nodes=100_000),
+    ),
     "left recursion of all through all": (
         "nodes",
-        lambda: lark("start: r0\n" + "".join(f'r{i}: r{(i + 1) % 400} "a" | r{i * 7 % 400} "b" | "c"\n' for i in range(400)), nodes=100_000)),
+        lambda: lark(
+            "start: r0\n" + "".join(f'r{i}: r{(i + 1) % 400} "a" | r{i * 7 % 400} "b" | "c"\n' for i in range(400)),
+            nodes=100_000,
+        ),
+    ),
     "a repeat that no counter holds": ("repeat", lambda: Grammar.from_lark('start: "a"~1..99999999999999')),
     "a repeat in a pattern": ("repeat", lambda: Grammar.from_regex("a{1,1001}", limits=Limits(repeat=1_000))),
-    "choices without end": ("values", lambda: Grammar.from_choices(map(str, range(10**12)), limits=Limits(values=5_000))),
+    "choices without end": (
+        "values",
+        lambda: Grammar.from_choices(map(str, range(10**12)), limits=Limits(values=5_000)),
+    ),
     "long choices without end": (
-        "value_bytes", lambda: lark("%declare S\nstart: S", value_bytes=10**6).bind(S=("x" * 10**5 + str(i) for i in range(10**9)))),
+        "value_bytes",
+        lambda: lark("%declare S\nstart: S", value_bytes=10**6).bind(S=("x" * 10**5 + str(i) for i in range(10**9))),
+    ),
     "values for every key": (
-        "values", lambda: lark("%declare S K\nstart: t{S, K}\nt{x, k}: x k", values=50).bind(S={"k": map(str, range(10**9))})),
+        "values",
+        lambda: lark("%declare S K\nstart: t{S, K}\nt{x, k}: x k", values=50).bind(S={"k": map(str, range(10**9))}),
+    ),
     "a shortest text that is far": (
         "search_positions",
-        lambda: compile_grammar(Grammar.from_regex("(ab){20000}"), VOCABULARY, limits=Limits(search_positions=5_000)).matcher().set_budget(30_000)),
+        lambda: (
+            compile_grammar(Grammar.from_regex("(ab){20000}"), VOCABULARY, limits=Limits(search_positions=5_000))
+            .matcher()
+            .set_budget(30_000)
+        ),
+    ),
     "a text that these tokens may not spell": (
-        "search_steps", lambda: compile_grammar(Grammar.from_lark('start: "a" start "a" | "b" start "b" | "b"'), LETTERS, limits=Limits(search_steps=3_000))),
+        "search_steps",
+        lambda: compile_grammar(
+            Grammar.from_lark('start: "a" start "a" | "b" start "b" | "b"'), LETTERS, limits=Limits(search_steps=3_000)
+        ),
+    ),
     "the same, by the clock": (
         "search_milliseconds",
-        lambda: compile_grammar(Grammar.from_lark('start: "a" start "a" | "b" start "b" | "b"'), LETTERS, limits=Limits(search_milliseconds=50))),
+        lambda: compile_grammar(
+            Grammar.from_lark('start: "a" start "a" | "b" start "b" | "b"'),
+            LETTERS,
+            limits=Limits(search_milliseconds=50),
+        ),
+    ),
     "masks ahead without end": (
-        "precomputed", lambda: compile_grammar(Grammar.from_lark('start: "(" start ")" | "x"'), VOCABULARY, limits=Limits(precomputed=500)).precompute()),
-}  # fmt: skip
+        "precomputed",
+        lambda: compile_grammar(
+            Grammar.from_lark('start: "(" start ")" | "x"'), VOCABULARY, limits=Limits(precomputed=500)
+        ).precompute(),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -163,7 +229,7 @@ for limit, attempt in attempts.items():
     else:
         raise AssertionError(limit)
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
-"""
+"""  # noqa: E501
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     # not getrusage's peak: that begins with the size of the process it was started from
     assert int(done.stdout) * 1024 < 1 << 30

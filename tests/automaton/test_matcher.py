@@ -56,7 +56,7 @@ class Laws(RuleBasedStateMachine):
 
     @rule(entry=matchers, data=st.data())
     def advance_in_vain(self, entry, data):
-        matcher, read = entry
+        matcher, _ = entry
         refused = sorted(set(range(-2, 303)) - set(matcher.allowed_token_ids().tolist()))
         assert matcher.advance(data.draw(st.sampled_from(refused))) is False
 

@@ -34,7 +34,7 @@ def test_a_missing_kernel_is_told_of_once():
 
 
 def test_a_kernel_of_other_sources_is_not_used():
-    stale = "import sys, types; m = types.ModuleType('k'); m.SOURCES = '0'; sys.modules['constrained.automaton._kernel'] = m"
+    stale = "import sys, types; m = types.ModuleType('k'); m.SOURCES = '0'; sys.modules['constrained.automaton._kernel'] = m"  # noqa: E501
     told = imported(stale)
     assert told.count("RuntimeWarning") == 1 and "built from other C files" in told and native.BUILD in told
 

@@ -53,12 +53,15 @@ GRAMMARS = {
     "not ASCII": lambda: Grammar.from_regex("(日本|é)+[^a]?"),
     "arguments that grow": lambda: Grammar.from_lark('start: a{c}\nc: "c"\na{x}: x | "(" a{b{x}}\nb{y}: y ")"\n'),
     "a slot that is a grammar": lambda: Grammar.from_lark('%declare S T\nstart: S "-" T\n').bind(
-        S=Grammar.from_regex("[ab]{1,9}"), T=Grammar.from_lark("%declare U\nstart: U+\n").bind(U=["x", "yy"])),
-    "values tied": lambda: Grammar.from_lark(TIES).bind(S={"k": ["a", "ab"], "kk": ["b"], "none": []}, K=["k", "kk", "none"]),
+        S=Grammar.from_regex("[ab]{1,9}"), T=Grammar.from_lark("%declare U\nstart: U+\n").bind(U=["x", "yy"])
+    ),
+    "values tied": lambda: Grammar.from_lark(TIES).bind(
+        S={"k": ["a", "ab"], "kk": ["b"], "none": []}, K=["k", "kk", "none"]
+    ),
     "a house": lambda: HOUSE.next_action(),
     "a house later": lambda: HOUSE.after("go to desk 1").next_action(),
     "a house's paths": lambda: HOUSE.grammar.bind(_STEP="\n"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=["kernel", "python"])
@@ -223,7 +226,7 @@ def spoil_array(array: np.ndarray, rnd: random.Random) -> np.ndarray:
     "name", ["values tied", "nested brackets", "a house later", "a slot that is a grammar", "free text"]
 )
 def test_a_file_made_to_harm_is_an_error_or_a_grammar(name, tmp_path):
-    """With its checksums right, any entry can be anything: never another error than ours, never a mask of ids that aren't there."""
+    """With its checksums right, any entry can be anything: never another error than ours, never a mask of ids that aren't there."""  # noqa: E501
     path = tmp_path / "c"
     compiled = compile_grammar(GRAMMARS[name](), VOCABULARY)
     for seed in range(3):

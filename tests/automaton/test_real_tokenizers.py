@@ -16,15 +16,12 @@ def readable(grammar: Grammar, text: bytes, words: list[bytes]) -> list[bool]:
     """Per token, whether `grammar` has a text that begins with `text` and it; `words` ascending."""
     states, before, out = [grammar.automaton.read(text)], b"", []
     for word in words:
-        shared_part = len(os.path.commonprefix((before, word)))
+        shared_part = len(os.path.commonprefix((before, word)))  # noqa: RUF071
         del states[shared_part + 1 :]
         while states[-1] is not None and len(states) <= len(word):
             states.append(states[-1].step(word[len(states) - 1]))
         out.append(len(states) == len(word) + 1 and states[-1] is not None)
-        if states[-1] is None:
-            before = word[: len(states) - 1]
-        else:
-            before = word
+        before = word[: len(states) - 1] if states[-1] is None else word
     return out
 
 
@@ -63,8 +60,8 @@ def test_a_mask_holds_what_can_be_read(name, case):
 def test_the_tokenizers_own_cut_of_a_text_is_allowed(name):
     words, encoder = vocabulary(name), tokenizer(name)
     texts = [
-        "ActionPath 2: Start->Search[Milhouse]->Lookup[named after]\nThought 2: It's “Nixon”, né en 1913 — 理查德 😀.\nAction 2: Finish[Nixon]",
-        "ActionPath 1: Start\nThought 1:   two  spaces\tand a tab\nAction 1: Retrieve[Pokémon: Indigo League (season 1)]",
+        "ActionPath 2: Start->Search[Milhouse]->Lookup[named after]\nThought 2: It's “Nixon”, né en 1913 — 理查德 😀.\nAction 2: Finish[Nixon]",  # noqa: E501
+        "ActionPath 1: Start\nThought 1:   two  spaces\tand a tab\nAction 1: Retrieve[Pokémon: Indigo League (season 1)]",  # noqa: E501
     ]
     compiled = compile_grammar(Grammar.from_regex(" ?" + STEP), words)  # SentencePiece begins with a space
     for text in texts:

@@ -24,8 +24,13 @@ def texts(rules: str, slots: str = "S", **bindings) -> set[bytes]:
 
 def test_another_is_any_value_but_one():
     assert texts('start: t{S}\nt{x}: x ">" another{S, x}\n', S=["b", "a", "ab"]) == {
-        b"a>ab", b"a>b", b"ab>a", b"ab>b", b"b>a", b"b>ab",
-    }  # fmt: skip
+        b"a>ab",
+        b"a>b",
+        b"ab>a",
+        b"ab>b",
+        b"b>a",
+        b"b>ab",
+    }
 
 
 def test_next_and_before_go_by_the_order_of_binding():
@@ -121,7 +126,7 @@ def test_what_lark_itself_reads_is_no_less():
 
 
 def test_an_imported_relation_may_go_by_another_name_and_ones_own_rule_by_its():
-    rules = '%import relations.another -> elsewhere\n%declare S\nstart: t{S}\nt{x}: x elsewhere{S, x} | another{x, "."}\nanother{a, b}: "(" a b ")"\n'
+    rules = '%import relations.another -> elsewhere\n%declare S\nstart: t{S}\nt{x}: x elsewhere{S, x} | another{x, "."}\nanother{a, b}: "(" a b ")"\n'  # noqa: E501
     assert same(Grammar.from_lark(rules).bind(S=["1", "2"])).texts == {b"12", b"21", b"(1.)", b"(2.)"}
 
 
@@ -135,14 +140,14 @@ def test_between_tokens_that_are_ignored():
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        ('another{f, x}', "another{...}: what comes first is a slot, a `%declare`d terminal, or a relation of one"),
+        ("another{f, x}", "another{...}: what comes first is a slot, a `%declare`d terminal, or a relation of one"),
         ('another{"a", x}', "another{...}: what comes first is a slot, a `%declare`d terminal, or a relation of one"),
-        ('another{_STEP, x}', "another{...}: what comes first is a slot, a `%declare`d terminal, or a relation of one"),
-        ('another{S, f}', "another{...}: what a value is related to is a template's parameter, or a text"),
-        ('another{S, S}', "another{...}: what a value is related to is a template's parameter, or a text"),
-        ('at{another{S, x}, x}', "at{...}: what comes first is a slot, which is bound by key"),
+        ("another{_STEP, x}", "another{...}: what comes first is a slot, a `%declare`d terminal, or a relation of one"),
+        ("another{S, f}", "another{...}: what a value is related to is a template's parameter, or a text"),
+        ("another{S, S}", "another{...}: what a value is related to is a template's parameter, or a text"),
+        ("at{another{S, x}, x}", "at{...}: what comes first is a slot, which is bound by key"),
     ],
-)  # fmt: skip
+)
 def test_what_can_not_be_related(use, message):
     with pytest.raises(GrammarError) as caught:
         Grammar.from_lark(f'{IMPORT}%declare S _STEP\nstart: t{{S}}\nf: "f"\nt{{x}}: {use}\n')
@@ -152,13 +157,33 @@ def test_what_can_not_be_related(use, message):
 @pytest.mark.parametrize(
     ("use", "value", "message", "hint"),
     [
-        ("another{S, x}", {"k": "a"}, "slot S depends on a key, and a relation has none for it", "write at{S, r} in place of S"),
-        ("another{S, x}", Grammar.from_regex("a+"), "another{...} picks from a list, but slot S is bound to a grammar there", "bind it to texts"),
-        ("next{at{S, x}, x}", {"p": Grammar.from_regex("a+")}, "next{...} picks from a list, but slot S is bound to a grammar there", "bind it to texts"),
+        (
+            "another{S, x}",
+            {"k": "a"},
+            "slot S depends on a key, and a relation has none for it",
+            "write at{S, r} in place of S",
+        ),
+        (
+            "another{S, x}",
+            Grammar.from_regex("a+"),
+            "another{...} picks from a list, but slot S is bound to a grammar there",
+            "bind it to texts",
+        ),
+        (
+            "next{at{S, x}, x}",
+            {"p": Grammar.from_regex("a+")},
+            "next{...} picks from a list, but slot S is bound to a grammar there",
+            "bind it to texts",
+        ),
         ("at{S, x}", ["a"], "at{S, ...}: slot S is not bound by key", "bind it to a mapping: .bind(S={key: [...]})"),
-        ("u{f}", ["a"], "another{S, y}: y is a piece of grammar, not one text", "hand it a slot that is bound to texts, or a text"),
+        (
+            "u{f}",
+            ["a"],
+            "another{S, y}: y is a piece of grammar, not one text",
+            "hand it a slot that is bound to texts, or a text",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_bound_so_that_it_can_not_be_related(use, value, message, hint):
     grammar = Grammar.from_lark(
         f'{IMPORT}%declare S P\nstart: t{{P}}\nf: "f"\nu{{y}}: another{{S, y}}\nt{{x}}: "-" {use}\n'
@@ -199,7 +224,7 @@ def test_fifty_places_do_not_make_a_table_of_all_pairs(monkeypatch):
     values = templates.Selection.values.fget
     monkeypatch.setattr(templates.Selection, "values", property(lambda self: made.append(self) or values(self)))
     knowledge = ActionKnowledge.from_lark(
-        f'{IMPORT}%declare _STEP PLACE\nstart: goto{{PLACE}}\ngoto{{p}}: "go to " p _STEP goto{{another{{PLACE, p}}}} | "stop"\n'
+        f'{IMPORT}%declare _STEP PLACE\nstart: goto{{PLACE}}\ngoto{{p}}: "go to " p _STEP goto{{another{{PLACE, p}}}} | "stop"\n'  # noqa: E501
     )
     grammar = knowledge.grammar.bind(PLACE=[f"shelf {i}" for i in range(50)], _STEP="\n")
     matcher = compile_grammar(grammar, BYTES).matcher()

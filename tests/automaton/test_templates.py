@@ -49,8 +49,10 @@ def test_values_by_key_follow_the_argument_after_them():
     )
     bound = grammar.bind(PLACE=["desk 1", "desk 10"], THING={"desk 1": ["mug", "pen"], "desk 10": ["pen"]})
     assert same(bound).texts == {
-        b"go desk 1; take mug from desk 1", b"go desk 1; take pen from desk 1", b"go desk 10; take pen from desk 10",
-    }  # fmt: skip
+        b"go desk 1; take mug from desk 1",
+        b"go desk 1; take pen from desk 1",
+        b"go desk 10; take pen from desk 10",
+    }
 
 
 def test_keys_of_keys():
@@ -234,23 +236,36 @@ def test_values_may_be_in_any_form():
     ("values", "message", "hint"),
     [
         ({"NOPE": ["a"]}, "no slot 'NOPE'", "%declare it; the slots are: S, T"),
-        ({"S": []}, "slot S: nothing to choose from",
-         "an empty list admits no text; bind a mapping ({} for none) where that is meant"),
-        ({"S": 5}, "slot S: 5 is not text, nor a list of texts", 'write the text "5", or range(5) for the numbers below it'),
+        (
+            {"S": []},
+            "slot S: nothing to choose from",
+            "an empty list admits no text; bind a mapping ({} for none) where that is meant",
+        ),
+        (
+            {"S": 5},
+            "slot S: 5 is not text, nor a list of texts",
+            'write the text "5", or range(5) for the numbers below it',
+        ),
         ({"S": None}, "slot S: None is not text, nor a list of texts", None),
         ({"S": ["a", 5]}, "slot S: 5 is not text", 'write the text "5", or range(5) for the numbers below it'),
         ({"S": {"k": 5.0}}, "slot S['k']: 5.0 is not text, nor a list of texts", None),
-        ({"S": range(0)}, "slot S: nothing to choose from",
-         "an empty list admits no text; bind a mapping ({} for none) where that is meant"),
-        ({"S": re.compile(b"a")}, "slot S: a pattern of bytes",
-         "compile it from a str: a grammar's texts are Unicode"),
+        (
+            {"S": range(0)},
+            "slot S: nothing to choose from",
+            "an empty list admits no text; bind a mapping ({} for none) where that is meant",
+        ),
+        ({"S": re.compile(b"a")}, "slot S: a pattern of bytes", "compile it from a str: a grammar's texts are Unicode"),
         ({"S": ["a", re.compile("b")]}, "slot S: re.compile('b') is not text", None),
-        ({"S": {"k": {"l": "a"}}}, "slot S['k']: keys within a key", "join the two keys to one text, or bind two slots"),
+        (
+            {"S": {"k": {"l": "a"}}},
+            "slot S['k']: keys within a key",
+            "join the two keys to one text, or bind two slots",
+        ),
         ({"S": {"k": ["a", None]}}, "slot S['k']: None is not text", None),
         ({"S": {5: ["a"]}}, "5 is not text", None),
         ({"S": ["\ud800"]}, "slot S: '\\ud800' has a lone surrogate, which is not text", None),
     ],
-)  # fmt: skip
+)
 def test_what_can_not_be_bound(values, message, hint):
     with pytest.raises(GrammarError) as caught:
         Grammar.from_lark("%declare S T\nstart: S | T\n").bind(**values)

@@ -30,8 +30,11 @@ def test_tokens_ids_and_sizes():
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (([b"a"], []), "the vocabulary has no EOS token, so no text could ever end",
-         "pass eos_token_ids=[...], the ids the model ends a text with"),
+        (
+            ([b"a"], []),
+            "the vocabulary has no EOS token, so no text could ever end",
+            "pass eos_token_ids=[...], the ids the model ends a text with",
+        ),
         (([], [0]), "the vocabulary has no token that stands for text", None),
         (([b"", b""], [1]), "the vocabulary has no token that stands for text", None),
         (([b"a", b"b"], [0], [1]), "the vocabulary has no token that stands for text", None),
@@ -42,7 +45,7 @@ def test_tokens_ids_and_sizes():
         (([b"a", 5], [1]), "token 1 is not bytes but int", "give each token as the bytes it writes"),
         (([b"a", None], [1]), "token 1 is not bytes but NoneType", "give each token as the bytes it writes"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_vocabulary(arguments, message, hint):
     with pytest.raises(VocabularyError) as caught:
         Vocabulary(*arguments)
