@@ -1,4 +1,4 @@
-"""The byte automaton of a grammar: nondeterministic, lazy, its states interned.
+"""`Grammar` and its byte automaton: nondeterministic, lazy, its states interned.
 
 A state is a set of positions; reading a byte leads from one to the next. States and positions come
 into being when generation, or a mask's walk, first reaches them.

@@ -1,4 +1,4 @@
-"""The C kernel, where it is built and wanted.
+"""The C kernel, loaded where it is built and wanted.
 
 `kernel` is the extension module, or None: then Python does the same work, with the same results,
 but many times slower. ``CONSTRAINED_KERNEL=python`` asks for that.

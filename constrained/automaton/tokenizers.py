@@ -1,4 +1,4 @@
-"""Tokenizers' own spellings of bytes, undone.
+"""Tokenizers opened by name, and their tokens as bytes.
 
 Byte-level BPE writes each byte as a printable character (GPT-2's table); SentencePiece
 writes a space as U+2581 and bytes without a piece as ``<0x0A>``; Tekken holds bytes.

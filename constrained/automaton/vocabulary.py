@@ -1,4 +1,4 @@
-"""A tokenizer's tokens as bytes, in the order the masks' walks need."""
+"""A vocabulary: the tokens as bytes, in the order in which masks walk them, and which of them are free text."""
 
 from __future__ import annotations
 

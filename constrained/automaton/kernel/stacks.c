@@ -1,7 +1,7 @@
-/* Positions that differ only in their stacks, joined where they are many: stacks.py. */
+/* Positions that differ only in their stacks, joined where they are many: graph_stack.py. */
 #include "kernel.h"
 
-#define CROWD_OF_STACKS 8 /* as in stacks.py */
+#define CROWD_OF_STACKS 8 /* as in graph_stack.py */
 
 /* By what is read, then by the frame after it. */
 static int compare(const void *a, const void *b) {
