@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from constrained.automaton.automaton import State
-from constrained.automaton.grammar import automaton_of
+from constrained.automaton.automaton import automaton_of
 from constrained.errors import ActionError
 from constrained.grammar import ContextFreeGrammar, nodes
 
