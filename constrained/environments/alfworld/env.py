@@ -1,4 +1,4 @@
-"""ALFWorld's games played by its original engine (Shridhar et al., *ALFWorld*, 2021), as a text environment."""
+"""ALFWorld's original engine (Shridhar et al., *ALFWorld*, 2021) as a text environment, and the suite of its games."""
 
 from __future__ import annotations
 

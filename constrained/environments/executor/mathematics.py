@@ -1,4 +1,4 @@
-"""The mathematical actions: arithmetic, equations, inequalities and counting, exact and over the real numbers.
+"""The mathematical actions: arithmetic, equations, inequalities, counting, exact and over the reals; values as text.
 
 Runs in the worker's process (`constrained.environments.executor.worker`).
 """

@@ -1,4 +1,4 @@
-"""The actions of a household: when each is possible, what it changes, what it answers; and what is possible now.
+"""The actions of a household (when possible, what they change and answer), those admissible now, and the slots.
 
 One function an action, after the action's schema in ALFWorld's ``alfred.pddl``. A function returns the answer, or None
 when the action isn't possible now; only in the first case has it changed the world. `admissible` asks the

@@ -1,4 +1,4 @@
-"""Read a task's sentence.
+"""Parse a task's sentence into a task spec.
 
 All wordings of ALFWorld's tasks are understood, with or without articles and the full stop, with the usual synonyms of
 verbs ("wash", "chill"). `parse_task` takes the kinds of things as they are written, for a player who knows nothing but

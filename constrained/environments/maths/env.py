@@ -1,4 +1,6 @@
-"""A word problem as a text environment: actions compute, and the given answer or the last result is judged.
+"""A word problem as a text environment, and the suites GSM8K and SVAMP.
+
+Actions compute, and the given answer or the last result is judged.
 
 It takes the actions of ``grammars/word_problems.lark`` (Calculator, Finish) and those of Lumos's action space for
 mathematics, ``grammars/lumos/maths.lark``; both are computed by Lumos's executor.

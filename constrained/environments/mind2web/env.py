@@ -1,4 +1,4 @@
-"""Mind2Web as a text environment: at every step the recorded page, whatever was done before."""
+"""Mind2Web as a text environment (at every step the recorded page, whatever was done before), and its suite."""
 
 from __future__ import annotations
 

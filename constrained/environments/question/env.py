@@ -1,4 +1,4 @@
-"""Questions as a text environment: look things up in an index of passages, then answer.
+"""Questions as a text environment (look things up in an index of passages, then answer), and how answers are scored.
 
 The actions are those of ``grammars/hotpotqa.lark`` (KnowAgent, appendix B): Search, Retrieve,
 Lookup, Finish. Answers are scored by HotpotQA's F1 and exact match, labels by accuracy. The

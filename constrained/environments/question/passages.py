@@ -1,4 +1,4 @@
-"""Passages, the files they come from, and the store that an index keeps them in.
+"""Passages, collections of them read from files, and the protocol of the store that an index keeps them in.
 
 Pages of one's own, or FEVER's dump of Wikipedia, are read from ``.jsonl``, ``.json`` (compressed or not) and ``.txt``
 files, or a folder of them (`page_collection`):

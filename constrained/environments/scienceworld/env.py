@@ -1,4 +1,4 @@
-"""ScienceWorld (Wang et al., *Is your Agent Smarter than a 5th Grader?*, 2022) as a text environment."""
+"""ScienceWorld (Wang et al., *Is your Agent Smarter than a 5th Grader?*, 2022) as a text environment, and its suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WebShop as a text environment: its pages in its own simple text mode, its buttons as slots."""
+"""WebShop as a text environment (pages in its own simple text mode, buttons as slots), and its suite."""
 
 from __future__ import annotations
 
