@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from constrained import Grammar, GrammarError, Vocabulary, compile_grammar
+from constrained import BatchMatcher, Grammar, GrammarError, Vocabulary, compile_grammar
 from constrained.errors import VocabularyError
 
 BYTES = [bytes((b,)) for b in range(256)]
@@ -261,3 +261,16 @@ def test_what_outlines_core_lost():
     matcher = compile_grammar(Grammar.from_regex("[1-9]|[1-4][0-9]|50"), vocabulary).matcher()
     assert matcher.allowed_token_ids().tolist() == [0, 2, 3] and matcher.advance(0)
     assert matcher.allowed_token_ids().tolist() == [1, 4]
+
+
+def test_what_an_object_shows_of_itself():
+    vocabulary = Vocabulary([*(bytes((b,)) for b in range(256)), b""], [256])
+    compiled = compile_grammar(Grammar.from_lark('start: "go to " /[a-z]+/ "!"'), vocabulary)
+    assert repr(vocabulary) == "Vocabulary(256 tokens, size 257, EOS [256])"
+    assert repr(compiled).startswith("CompiledGrammar(Grammar(") and repr(vocabulary) in repr(compiled)
+    matcher = compiled.matcher("go")
+    matcher.set_budget(20)
+    assert repr(matcher) == "Matcher(unfinished, budget 20 tokens, next: ' to ')"
+    assert repr(BatchMatcher([matcher])) == f"BatchMatcher([{matcher!r}])"
+    ended = compiled.matcher("go to b!")
+    assert repr(ended) == "Matcher(complete)" and ended.advance(256) and repr(ended) == "Matcher(terminated)"
