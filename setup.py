@@ -12,7 +12,7 @@ from pathlib import Path
 from setuptools import Extension, find_packages, setup
 
 KERNEL = Path("constrained/automaton/kernel")
-# compiled in, so that a kernel built from other C files than the checkout's is noticed (constrained/automaton/native.py)
+# Compiled in, so that native.py notices a kernel that was built from other C files than the checkout's.
 DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(KERNEL.glob("*.[ch]")))).hexdigest()[:16]
 
 setup(

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_the_problem_matcher_reads_what_check_prints(tmp_path, capsys):
     first, second = (part["regexp"] for part in PACKAGE["contributes"]["problemMatchers"][0]["pattern"])
     problems = [
         (*re.match(first, line).groups(), *re.match(second, after).groups())
-        for line, after in zip(lines, lines[1:])
+        for line, after in pairwise(lines)
         if re.match(first, line)
     ]
     assert ("error", "undefined-rule", "'two' is used, but defined nowhere", str(file), "3", "10") in problems

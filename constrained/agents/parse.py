@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from constrained.automaton.automaton import State
-from constrained.automaton.automaton import automaton_of
+from constrained.automaton.automaton import State, automaton_of
 from constrained.errors import ActionError
 from constrained.grammar import ContextFreeGrammar, nodes
 

@@ -10,10 +10,10 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
-from constrained import __version__
 from constrained.knowledge.lint import ERROR, NOTE, WARNING
 from constrained.language_server.semantic import MODIFIERS, TYPES, encode
 from constrained.language_server.subprocess_reader import Reader
+from constrained.version import __version__
 
 DELAY = 0.25
 """Seconds without a change before a file is read."""

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
-from constrained import __version__
 from constrained.agents.strategies import STRATEGIES
 from constrained.automaton.tokenizers import EMBEDDED
 from constrained.errors import ConstrainedError
@@ -26,6 +25,7 @@ from constrained.pages.trace_page import trace_page
 from constrained.playground import bounds, requests
 from constrained.playground.document import FILE, Document, path_of, shipped_text
 from constrained.subprocesses import BEAT, ChildError, SubprocessError, Worker, error_data
+from constrained.version import __version__
 
 FIRST_SHOWN = "household"
 """The shipped grammar that is shown if no file is opened: its tasks can be played."""

@@ -1,1 +1,1 @@
-"""Teaching models: expert play, examples, training of the embedded model."""
+"""Training: fine-tuning on texts, self-learning on an agent's own play, and the data for both."""

@@ -10,9 +10,9 @@ class LarkLexer(RegexLexer):
     """`.lark` files: rules, terminals, templates, directives."""
 
     name = "Lark"
-    aliases = ["lark"]
-    filenames = ["*.lark"]
-    tokens = {
+    aliases = ["lark"]  # noqa: RUF012  (as Pygments has it)
+    filenames = ["*.lark"]  # noqa: RUF012
+    tokens = {  # noqa: RUF012
         "root": [
             (r"//[^\n]*|#[^\n]*", Comment.Single),
             (words(("%declare", "%import", "%ignore", "%override", "%extend"), suffix=r"\b"), Keyword),
