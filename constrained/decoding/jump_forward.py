@@ -59,15 +59,16 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
 def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int:
     """Bytes at the end of `forced` that a token could share with one of the bytes `following` it."""
     tokens = vocabulary.sorted_tokens
-
-    def is_prefix(data: bytes) -> bool:
-        index = bisect_left(tokens, data)
-        return index < len(tokens) and tokens[index].startswith(data)
-
     for start in range(max(0, len(forced) - vocabulary.longest + 1), len(forced)):
         tail = forced[start:]
-        if is_prefix(tail) and any(is_prefix(tail + bytes((byte,))) for byte in following):
-            return len(forced) - start
+        index = bisect_left(tokens, tail)
+        if index == len(tokens) or not tokens[index].startswith(tail):
+            continue  # no token begins with it
+        for byte in following:
+            longer = tail + bytes((byte,))
+            index = bisect_left(tokens, longer)
+            if index < len(tokens) and tokens[index].startswith(longer):
+                return len(forced) - start
     return 0
 
 
