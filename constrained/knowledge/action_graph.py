@@ -12,6 +12,8 @@ START = "start"
 Group = tuple[str, ...]
 """Actions that come after the same actions and before the same ones."""
 
+Sources = tuple[list[tuple[str, str]], list[tuple[str, Node]]]
+
 
 class ActionGraph:
     """Actions (KnowAgent's E_a) and the rules for which may follow which (its R).
@@ -29,15 +31,13 @@ class ActionGraph:
         Actions (or "start") after which a path may end.
     distance : dict of str to int
         Action -> the fewest actions from it to the end of a path, itself included.
-    arguments : dict
-        (rule, parameter) -> (calling rule, argument) of every call.
     """
 
     def __init__(self, rules: dict[str, Rule], start: str):
         self._rules = rules
         self.start = start
         self._follow = FollowSets(rules, start)
-        self.arguments = self._follow.arguments
+        self._sources: dict[tuple[str, str], Sources] = {}
         self.rules: dict[str, tuple[str, ...]] = {}
         self.may_end: set[str] = set()
         self._add(START, *self._follow.first(Call(start), start))
@@ -67,6 +67,28 @@ class ActionGraph:
     def ended_by(self, rest: Node) -> str | None:
         """The action that has just ended, if `rest`, which comes next, belongs to its rule."""
         return self._ended_by.get(id(_head(rest)))
+
+    def sources(self, rule: str, parameter: str) -> Sources:
+        """Where the values of a template parameter come from, through parameters that are handed on.
+
+        Returns
+        -------
+        list of (str, str)
+            The parameter and those handed on to it: (rule, parameter).
+        list of (str, Node)
+            The other arguments that calls give one of them, after the calling rule.
+        """
+        key = (rule, parameter)
+        if key not in self._sources:
+            parameters, arguments = [key], []
+            for name in parameters:
+                for caller, arg in self._follow.arguments.get(name, ()):
+                    if not isinstance(arg, Var):
+                        arguments.append((caller, arg))
+                    elif (caller, arg.name) not in parameters:
+                        parameters.append((caller, arg.name))
+            self._sources[key] = parameters, arguments
+        return self._sources[key]
 
     def leads_on(self, node: Node, rule: str) -> bool:
         """Whether `node`, standing in `rule`, is what comes after an action rather than a part of one."""

@@ -73,50 +73,36 @@ class UnorderedActions:
         return nodes.Scoped(rule.body, {param: self._value(action, param) for param in rule.params})
 
     def _value(self, rule: str, param: str) -> tuple[bytes, ...] | nodes.Scoped:
-        """Every value of a parameter, as a scope takes it."""
-        texts: set[bytes] = set()
+        """Every value that a parameter may have now, as a scope takes it."""
+        parameters, arguments = self._graph.sources(rule, param)
+        texts = {text for parameter in parameters for text in self._fixed.get(parameter, ())}
         pieces: list[Node] = []
-        for found in self._reaching(rule, param, set()):
-            if isinstance(found, bytes):
-                texts.add(found)
-            else:
-                pieces.append(found)
+        for caller, arg in arguments:
+            match arg:
+                case nodes.Literal():
+                    texts.add(arg.data)
+                case nodes.Choices():
+                    texts.update(arg.values)
+                case nodes.Slot() | nodes.Related():
+                    slot = arg if isinstance(arg, nodes.Slot) else arg.slot
+                    texts.update(texts_in(self._grammar.bindings.get(slot.name, ())))
+                    pieces += self._grammars(slot)
+                case _ if self._graph.leads_on(arg, caller):
+                    pieces.append(self._grammar.start)
+                case _:
+                    values = {v.name: self._value(caller, v.name) for v in nodes.find(arg, nodes.Var)}
+                    pieces.append(nodes.Scoped(arg, values))
         if not pieces:
             return tuple(sorted(texts)) or nodes.Scoped(self._missing, {})
         return nodes.Scoped(nodes.alt([nodes.choices(texts), *pieces]), {})
 
-    def _reaching(self, rule: str, param: str, seen: set[tuple[str, str]]) -> Iterator[bytes | Node]:
-        """Every text, and every other piece of grammar, that a parameter may be now."""
-        if (rule, param) in seen:
-            return
-        seen.add((rule, param))
-        yield from self._fixed.get((rule, param), ())
-        for caller, arg in self._graph.arguments.get((rule, param), ()):
-            match arg:
-                case nodes.Var():
-                    yield from self._reaching(caller, arg.name, seen)
-                case nodes.Literal():
-                    yield arg.data
-                case nodes.Choices():
-                    yield from arg.values
-                case nodes.Slot():
-                    yield from self._slot(arg)
-                case nodes.Related():
-                    yield from self._slot(arg.slot)
-                case _ if self._graph.leads_on(arg, caller):
-                    yield self._grammar.start
-                case _:
-                    values = {v.name: self._value(caller, v.name) for v in nodes.walk(arg) if isinstance(v, nodes.Var)}
-                    yield nodes.Scoped(arg, values)
-
-    def _slot(self, slot: nodes.Slot) -> Iterator[bytes | Node]:
+    def _grammars(self, slot: nodes.Slot) -> list[Node]:
+        """The grammars that a slot is bound to, as nodes: of the slot itself, or of each key."""
         value = self._grammar.bindings.get(slot.name, ())
-        yield from texts_in(value)
-        if isinstance(value, Grammar):
-            yield slot
-        elif isinstance(value, dict):
-            keys = (key for key, one in value.items() if isinstance(one, Grammar))
-            yield from (nodes.Related(nodes.AT, slot, nodes.Literal(key)) for key in keys)
+        if isinstance(value, dict):
+            keys = [key for key, one in value.items() if isinstance(one, Grammar)]
+            return [nodes.Related(nodes.AT, slot, nodes.Literal(key)) for key in keys]
+        return [slot] if isinstance(value, Grammar) else []
 
 
 def start_state(grammar: Grammar) -> State | None:

@@ -1,4 +1,4 @@
-"""What an editor is told of one file: the findings of `constrained check`, and a card for every name in it.
+"""Read one file for an editor: the findings of `constrained check`, and a card for every name.
 
 The server runs this module in a child process: a file that is being typed may cost any time and memory.
 """
@@ -20,30 +20,30 @@ from constrained.language_server.semantic import tokens
 from constrained.subprocesses import serve
 
 MOST_FINDINGS = 200
-"""Findings that an editor is told of at once."""
+"""Findings that an editor is given at once."""
 
 MOST_WORDS = 1000
 """Characters of each part of a card."""
 
 
 def read(text: str, name: str, path: Path | None) -> dict:
-    """All there is to tell of a file.
+    """Read a file.
 
     Parameters
     ----------
     text : str
-        As it stands in the editor, saved or not.
+        As it is in the editor, saved or not.
     name : str
         For messages.
     path : Path or None
-        Where it is kept: relative imports start there.
+        Where the file is kept: relative imports start there.
 
     Returns
     -------
     dict
-        "findings": as `Finding.to_dict` makes them, with one-based lines and columns of characters; "names": each
-        defined name -> its "line", "column" and "end", and "words" about it in Markdown; "tokens": as
-        `semantic.tokens`; "loads": whether the file can be used.
+        "findings": as of `Finding.to_dict`, with one-based lines and columns of characters; "names": each defined
+        name -> its "line", "column" and "end", and "words" about it in Markdown; "tokens": as of `semantic.tokens`;
+        "loads": whether the file can be used.
     """
     source = Source(text, name, path)
     checked = check_file(source)
@@ -51,9 +51,9 @@ def read(text: str, name: str, path: Path | None) -> dict:
     words = rule_comments(text) | slot_comments(text)
     names = {}
     for called, (definition, *_) in outline.by_name.items():
-        place = definition.span
+        span = definition.span
         told = _card(definition, words.get(called, ""), checked.knowledge)
-        names[called] = {"line": place.line, "column": place.column, "end": place.end, "words": told}
+        names[called] = {"line": span.line, "column": span.column, "end": span.end, "words": told}
     findings = [finding.to_dict(name, "") for finding in checked.findings[:MOST_FINDINGS]]
     return {
         "findings": findings, "names": names, "tokens": tokens(outline, checked.knowledge),
@@ -62,7 +62,7 @@ def read(text: str, name: str, path: Path | None) -> dict:
 
 
 def _card(definition: OutlineEntry, words: str, knowledge: ActionKnowledge | None) -> str:
-    """What a name is, its comment, and of an action what may follow."""
+    """What a name is, its comment, and for an action, what may follow."""
     name, graph = definition.name, knowledge.graph if knowledge else None
     action = graph is not None and name in graph.actions
     kind = definition.kind
@@ -82,7 +82,7 @@ def _card(definition: OutlineEntry, words: str, knowledge: ActionKnowledge | Non
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown takes for text, and no more of it than a card holds."""
+    """Text escaped for Markdown, and cut to what a card holds."""
     text = text if len(text) <= MOST_WORDS else text[:MOST_WORDS] + "…"
     return re.sub(r"([\\`*_{}\[\]()#+!|<>~-])", r"\\\1", text)
 

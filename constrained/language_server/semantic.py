@@ -1,4 +1,4 @@
-"""What each name in a file is, for editors that colour by meaning: only who reads the whole file can tell."""
+"""Semantic tokens: what each name in a file is, for editors that colour by meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from constrained.grammar.lark_outline import IMPORT, SLOT, TERMINAL, Outline, Ou
 from constrained.knowledge.action_knowledge import ActionKnowledge
 
 TYPES = ("function", "class", "type", "variable", "parameter", "macro", "keyword")
-"""The protocol's words for actions, other rules, terminals, slots, parameters, what is imported, and `_STEP`."""
+"""The protocol's words for actions, other rules, terminals, slots, parameters, imports, and `_STEP`."""
 
 MODIFIERS = ("definition",)
 
@@ -17,19 +17,20 @@ ACTION, RULE, WORD, VALUE, PARAMETER, IMPORTED, END = range(len(TYPES))
 
 MOST_TOKENS = 20_000
 
-Token = "tuple[int, int, int, int, int]"
+Token = tuple[int, int, int, int, int]
+"""Line and column (from 1, in characters), length, type and modifiers of a name."""
 
 
 def tokens(outline: Outline, knowledge: ActionKnowledge | None) -> list[Token]:
-    """Line and column (from 1, in characters), length, type and modifiers of each name, in the file's order."""
+    """The tokens of all names, in the file's order, at most `MOST_TOKENS`."""
     return sorted(set(_tokens(outline, knowledge)))[:MOST_TOKENS]
 
 
 def _tokens(outline: Outline, knowledge: ActionKnowledge | None) -> Iterator[Token]:
     actions = frozenset(knowledge.graph.actions) if knowledge else frozenset()
     for definition in outline.definitions:
-        place = definition.span
-        yield place.line, place.column, (place.end or 0) - place.column, _type(definition, actions), 1
+        span = definition.span
+        yield span.line, span.column, (span.end or 0) - span.column, _type(definition, actions), 1
         for used in names_in(definition.options):
             line, column = outline.source.line_column(used.at)
             known = outline.by_name.get(used.text)
@@ -48,21 +49,21 @@ def _type(definition: OutlineEntry, actions: frozenset[str]) -> int:
 
 
 def encode(found: Sequence[Token], lines: Sequence[str], units: Callable[[str], int]) -> list[int]:
-    """Tokens as the protocol has them: five numbers each, places relative to the token before.
+    """Encode tokens as the protocol has them: five numbers each, positions relative to the token before.
 
     Parameters
     ----------
     found : sequence of tokens
     lines : sequence of str
-        The file's.
+        Those of the file.
     units : callable
-        How long an editor counts a text.
+        The length of a text as the editor counts it.
     """
     data: list[int] = []
-    before = first = 0
+    previous_line = previous_start = 0
     for line, column, length, kind, modifiers in found:
         text = lines[line - 1]
-        down, at = line - 1 - before, units(text[: column - 1])
-        data += [down, at if down else at - first, units(text[column - 1 :][:length]), kind, modifiers]
-        before, first = line - 1, at
+        down, start = line - 1 - previous_line, units(text[: column - 1])
+        data += [down, start if down else start - previous_start, units(text[column - 1 :][:length]), kind, modifiers]
+        previous_line, previous_start = line - 1, start
     return data

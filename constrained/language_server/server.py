@@ -1,4 +1,4 @@
-"""The server: diagnostics as one types, a card for the name under the cursor, and where it is defined."""
+"""The server: diagnostics while typing, a card for the name under the cursor, and its definition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w+")
 
 
 class Server(LanguageServer):
-    """One editor's server: the cards of each open file, and the readings under way."""
+    """One editor's server: the cards and tokens of each open file, and the readings in progress."""
 
     def __init__(self) -> None:
         # Whole texts: pygls would cut lines for partial changes at characters that end no line in the protocol.
@@ -40,12 +40,12 @@ class Server(LanguageServer):
         self.reader = Reader()
 
     def read_soon(self, uri: str) -> None:
-        """Read a file once nobody has changed it for a moment; an older reading of it is given up."""
+        """Read a file when it hasn't changed for `DELAY` seconds; cancel an older reading of it."""
         self.forget(uri)
         self.readings[uri] = asyncio.ensure_future(self._read(uri))
 
     def forget(self, uri: str) -> None:
-        """Give up the reading of a file, if there is one."""
+        """Cancel the reading of a file, if there is one."""
         if reading := self.readings.pop(uri, None):
             reading.cancel()
 
@@ -62,12 +62,12 @@ class Server(LanguageServer):
 
 
 def _kept(earlier: dict[str, dict], names: dict[str, dict]) -> dict[str, dict]:
-    """Cards of a file that can't be loaded as it is: what was last told, at today's places."""
+    """The cards of a file that can't be loaded now: the last words of each name, at its new place."""
     return earlier | {name: {**card, "words": earlier.get(name, card)["words"]} for name, card in names.items()}
 
 
 def span(document: TextDocument, line: int, first: int, last: int | None) -> types.Range:
-    """A place of ours as a range, from 0 and in the units that the editor counts in; to the line's end if None."""
+    """Convert one-based columns to a range from 0, in the editor's units; `last` None: to the line's end."""
     lines, units = document.source.split("\n"), document.position_codec.client_num_units
     number = min(line, len(lines)) - 1
     text = lines[number].rstrip("\r")
@@ -76,7 +76,7 @@ def span(document: TextDocument, line: int, first: int, last: int | None) -> typ
 
 
 def diagnostic(finding: dict, document: TextDocument) -> types.Diagnostic:
-    """A finding in the protocol's terms; one about the file as a whole is on its first line."""
+    """Convert a finding; one about the file as a whole is put on its first line."""
     return types.Diagnostic(
         span(document, finding["line"] or 1, finding["column"] or 1, finding["end_column"]),
         f"{finding['message']}\n{finding['why']}\nfix: {finding['fix']}",
@@ -97,7 +97,7 @@ def name_at(document: TextDocument, position: types.Position) -> str:
 
 
 def make_server() -> Server:
-    """A server with all it can do; `start_io` serves the editor that started this process."""
+    """Make a server with all its features; `start_io` serves the editor that started this process."""
     server = Server()
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
@@ -124,7 +124,7 @@ def make_server() -> Server:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
         card = card_at(ls, params)
-        return card and types.Hover(types.MarkupContent(types.MarkupKind.Markdown, card["words"]))
+        return None if card is None else types.Hover(types.MarkupContent(types.MarkupKind.Markdown, card["words"]))
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     def definition(ls: Server, params: types.DefinitionParams) -> types.Location | None:
@@ -146,7 +146,7 @@ def make_server() -> Server:
 
 
 def card_at(server: Server, params: types.HoverParams | types.DefinitionParams) -> dict | None:
-    """What was told of the name under the cursor, in a file that is open."""
+    """The card of the name under the cursor, in an open file."""
     uri = params.text_document.uri
     if uri not in server.cards:
         return None

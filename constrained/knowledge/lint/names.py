@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 
+import lark
+
+from constrained.errors import GrammarError
 from constrained.grammar import STEP
 from constrained.grammar.lark_outline import (
     IMPORT,
@@ -17,11 +21,14 @@ from constrained.grammar.lark_outline import (
     choices_in,
     first_of,
     names_in,
+    read_outline,
     spelled,
 )
 from constrained.grammar.lark_syntax import Name
+from constrained.grammar.source import SHIPPED, read_source
 from constrained.knowledge.lint.finding import Finding
-from constrained.knowledge.lint.imports import library
+
+_STANDARD = Path(lark.__file__).parent / "grammars"
 
 
 def undefined(outline: Outline) -> Iterator[Finding]:
@@ -229,3 +236,23 @@ def priorities(outline: Outline) -> Iterator[Finding]:
                 "leave the dot and the number out, unless lark parses with this file, too",
                 priority,
             )
+
+
+def library(outline: Outline, imported: OutlineEntry) -> Outline | None:
+    """The outline of the file that an import names; None if it can't be read, or `imported` is no import."""
+    path = imported.library.lstrip(".").split(".")[:-1]
+    if imported.kind != IMPORT or not path:
+        return None
+    folders = [SHIPPED, _STANDARD]
+    if imported.library.startswith("."):
+        folders = [outline.source.path.parent] if outline.source.path else []
+    for folder in folders:
+        file = folder.joinpath(*path).with_suffix(".lark")
+        if file.is_file():
+            try:
+                found = read_outline(read_source(file))
+            except GrammarError:
+                return None  # the loader reports it
+            found.ignored.clear()  # an import brings no %ignore
+            return found
+    return None

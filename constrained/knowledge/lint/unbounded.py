@@ -21,7 +21,7 @@ from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, 
 from constrained.grammar.nodes import Node, Rule
 from constrained.grammar.traverse import least_fixpoint
 from constrained.knowledge.lint.finding import KINDS, Finding
-from constrained.knowledge.lint.imports import library
+from constrained.knowledge.lint.names import library
 
 _LOW = {"*": 0, "+": 1}
 _BOUND = 200
