@@ -67,7 +67,8 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
 
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules whose recursion takes a stack: something is still to be read after the recursive call."""
-    edges = {name: set(tail_calls(rule.body, rules)) for name, rule in rules.items()}
+    ends: dict[str, set[int]] = {}
+    edges = {name: set(tail_calls(rule.body, rules, ends=ends)) for name, rule in rules.items()}
     return {name for group in self_embedding_groups(edges) for name in group}
 
 
@@ -81,21 +82,28 @@ def self_embedding_groups(edges: Mapping[str, set[tuple[str, bool]]]) -> list[se
     return [g for g in groups if any(c in g and not tail for name in g for c, tail in edges[name])]
 
 
-def tail_calls(node: Node, rules: Mapping[str, Rule], tail: bool = True) -> Iterator[tuple[str, bool]]:
-    """Iterate over every call in `node` as (rule, whether it is a tail call: nothing is read after it)."""
+def tail_calls(
+    node: Node, rules: Mapping[str, Rule], tail: bool = True, ends: dict[str, set[int]] | None = None
+) -> Iterator[tuple[str, bool]]:
+    """Iterate over every call in `node` as (rule, whether it is a tail call: nothing is read after it).
+
+    `ends` remembers the :func:`ending_parameters` of rules from call to call.
+    """
+    ends = {} if ends is None else ends
     match node:
         case Call():
             yield node.rule, tail
-            ends = ending_parameters(rules[node.rule]) if node.args else ()
+            if node.args and node.rule not in ends:
+                ends[node.rule] = ending_parameters(rules[node.rule])
             for i, arg in enumerate(node.args):
-                yield from tail_calls(arg, rules, tail and i in ends)
+                yield from tail_calls(arg, rules, tail and i in ends[node.rule], ends)
         case Seq():
             for i, item in enumerate(node.items):
-                yield from tail_calls(item, rules, tail and i == len(node.items) - 1)
+                yield from tail_calls(item, rules, tail and i == len(node.items) - 1, ends)
         case _:
             tail = tail and not (isinstance(node, Repeat) and node.high != 1)
             for item in nodes.children(node):
-                yield from tail_calls(item, rules, tail)
+                yield from tail_calls(item, rules, tail, ends)
 
 
 def ending_parameters(rule: Rule) -> set[int]:

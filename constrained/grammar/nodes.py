@@ -320,7 +320,8 @@ def children(node: Node) -> tuple[Node, ...]:
     return ()
 
 
-_LEAVES = frozenset({Literal, Chars, Choices, Var, Slot})
+LEAVES: frozenset[type[Node]] = frozenset({Literal, Chars, Choices, Var, Slot})
+"""Types of node with nothing below: asked first, as most nodes are such."""
 
 
 def scoped_children(node: Node) -> tuple[Node, ...]:
@@ -337,7 +338,7 @@ def walk(node: Node, scopes: bool = False) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        if type(top) not in _LEAVES:
+        if type(top) not in LEAVES:
             stack += below(top)
 
 

@@ -11,7 +11,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from constrained.grammar import nodes
-from constrained.grammar.nodes import Alt, Call, Node, Related, Repeat, Rule, Seq, Var, find, scoped_children, walk
+from constrained.grammar.nodes import (
+    LEAVES,
+    Alt,
+    Call,
+    Node,
+    Related,
+    Repeat,
+    Rule,
+    Seq,
+    Var,
+    find,
+    scoped_children,
+    walk,
+)
 
 Unit = str | tuple[str, str]
 """A rule, or a template parameter: (rule, parameter)."""
@@ -42,6 +55,8 @@ def fold(
     repeat : callable
         The value of a repeat, from the repeat itself and the value of its item.
     """
+    if type(node) in LEAVES:  # most nodes
+        return leaf(node)
     if isinstance(node, Seq):
         return seq(fold(item, leaf, seq, alt, repeat) for item in node.items)
     if isinstance(node, Alt):
@@ -85,9 +100,9 @@ def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
     for unit, given in pieces.items():
         for rule, piece in given:
             for node in walk(piece):
-                if isinstance(node, Call):
+                if type(node) is Call:
                     out.setdefault(node.rule, set()).add(unit)
-                elif isinstance(node, Var):
+                elif type(node) is Var:
                     out.setdefault((rule, node.name), set()).add(unit)
     return out
 
