@@ -102,7 +102,7 @@ class RayWorkers:
         self.count, self.open_models = count, open_models
         self._expected = model_versions(models)
         self._on_gpu = any(model.device.type == "cuda" for model in models.values())
-        with needs_extra("ray", "workers", "ray"):
+        with needs_extra("ray", "a run with workers", "ray"):
             self._ray: Any = importlib.import_module("ray")
         self._idle: list[Any] = []
 

@@ -29,7 +29,7 @@ SUITE = open_suite("household", limit=6)
 
 @pytest.fixture(scope="module")
 def ray():
-    found = pytest.importorskip("ray", reason="needs Ray: pip install 'constrained[ray]'")
+    found = pytest.importorskip("ray", reason="needs Ray: pip install 'constrained-agents[ray]'")
     found.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers needn't find the tests
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")  # no report, and no waiting for others
     found.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)
@@ -164,7 +164,7 @@ def test_the_benchmark_plays_with_workers(ray, tmp_path, capsys):
 
 def test_a_cluster_that_cannot_be_reached(monkeypatch):
     """In a process of its own: this one is connected already."""
-    pytest.importorskip("ray", reason="needs Ray: pip install 'constrained[ray]'")
+    pytest.importorskip("ray", reason="needs Ray: pip install 'constrained-agents[ray]'")
     arguments = ["-m", "constrained", "bench", "agents", "--environment", "household", "--games", "1", "--workers", "1"]
     environment = {**os.environ, "RAY_ADDRESS": "not an address"}
     ended = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment)
@@ -184,7 +184,7 @@ def test_shares_get_smaller_towards_the_end():
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConstrainedError, match=r"pip install 'constrained\[ray\]'"):
+    with pytest.raises(ConstrainedError, match=r"pip install 'constrained-agents\[ray\]'"):
         RayWorkers(2, load_roles, MODELS)
 
 
