@@ -127,7 +127,7 @@ def test_actions_that_may_be_the_last_are_marked(knowledge, picture):
     if list(picture.iter(SPACE + "circle")):
         assert ends == knowledge.graph.may_end
     elif not knowledge.graph.choice_points():
-        boxes = [box for box in rectangles(picture)]
+        boxes = list(rectangles(picture))
         inner = [a for a in boxes if any(a is not b and inside(a, b) for b in boxes)]
         named = {text for text, box in labels(picture) if any(inside(box, a) for a in inner)}
         assert named == knowledge.graph.may_end
@@ -145,7 +145,7 @@ def labels(picture):
     for text in picture.iter(SPACE + "text"):
         x, y, length = float(text.get("x")), float(text.get("y")), len(text.text) * CHAR
         if text.get("class") == "column":  # from its anchor upwards
-            _, turn_x, turn_y = text.get("transform").strip("rotate()").split()
+            _, turn_x, turn_y = text.get("transform").removeprefix("rotate(").removesuffix(")").split()
             x, y = float(turn_x) + (y - float(turn_y)), float(turn_y) - (x - float(turn_x))
             yield text.text, (x - 10, y - length, x + 3, y)
         else:

@@ -96,7 +96,8 @@ RESPONSES = [
 MCP = {
     "tools": [
         {"name": "fs.search", "title": "Search", "description": "Find files.",
-         "inputSchema": {"type": "object", "properties": {"glob": TEXT, "hidden": {"type": "boolean", "default": False}},
+         "inputSchema": {"type": "object",
+                         "properties": {"glob": TEXT, "hidden": {"type": "boolean", "default": False}},
                          "required": ["glob"]}, "annotations": {"readOnlyHint": True}},
         {"name": "git-log",
          "inputSchema": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}},

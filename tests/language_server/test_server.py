@@ -153,7 +153,7 @@ def test_names_have_cards_and_definitions():
         assert await editor.definition(9999, 5, GOOD.as_uri()) is None
         # a mistake doesn't take the cards away
         editor.change(text + "\n\nbroken: (", 2, GOOD.as_uri())
-        assert [d.severity for d in (await editor.diagnostics()).diagnostics][0] == types.DiagnosticSeverity.Error
+        assert next(d.severity for d in (await editor.diagnostics()).diagnostics) == types.DiagnosticSeverity.Error
         assert await editor.hover(line, lines[line].index("search") + 2, GOOD.as_uri()) == card
 
     talk(session)

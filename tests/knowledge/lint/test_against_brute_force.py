@@ -125,7 +125,7 @@ def test_actions_that_can_be_confused(found):
     begins = {(a, b) for a in names for b in names if a != b and longer(a, b)}
     told = {tuple(re.findall(r"'(act\d)'", f.message)) for f in findings if f.code == "action-begins-another"}
     # two that share a text are told of once, as such
-    assert told <= begins and {pair for pair in begins - told} <= same | {(b, a) for a, b in same}
+    assert told <= begins and set(begins - told) <= same | {(b, a) for a, b in same}
     open_ended = {re.search(r"'(act\d)'", f.message)[1] for f in findings if f.code == "open-ended-action"}
     assert open_ended == {name for name in names if longer(name, name)}
 

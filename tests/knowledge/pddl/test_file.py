@@ -23,7 +23,8 @@ hand_empty:
     | pick_up{PICK_UP_B}
     | unstack{UNSTACK_B, UNSTACK_C}
 
-// pick_up: pick-up B. Needs clear b and on-table b and hand-empty. Makes holding b and not clear b and not on-table b and not hand-empty.
+// pick_up: pick-up B. Needs clear b and on-table b and hand-empty. \
+Makes holding b and not clear b and not on-table b and not hand-empty.
 pick_up{b}: "pick-up " b _STEP holding{b}
 """
 
