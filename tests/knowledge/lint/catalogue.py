@@ -279,8 +279,8 @@ CASES = [
         '%declare _STEP\nstart: "a" _STEP\n',
         None,
         "start is an action itself",
-        "an action is a rule that writes text; `%declare _STEP`, end each action with it, and let start name those that "
-        "may come first",
+        "an action is a rule that writes text; `%declare _STEP`, end each action with it, and let start name those "
+        "that may come first",
         actions('go: "go" _STEP'),
     ),
     Case(
