@@ -10,7 +10,7 @@ from constrained.cli import main
 from constrained.errors import ConstrainedError
 from constrained.knowledge.draft import draft
 from tests.decoding.tiny import tiny
-from tests.knowledge.test_draft import scripted
+from tests.knowledge.drafting import scripted
 
 
 @pytest.mark.parametrize("seed", range(3))

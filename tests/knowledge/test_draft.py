@@ -8,6 +8,7 @@ from constrained import ActionKnowledge, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError
 from constrained.knowledge.draft import MAX_ACTIONS, draft
 from constrained.knowledge.lint import check_file
+from tests.knowledge.drafting import scripted
 
 WORDS = [b"Search", b"Find", b"Start", b"the ", b"]: ", b", ", b"The ", b".\n", b"text", "é".encode()]
 VOCABULARY = Vocabulary([bytes([i]) for i in range(256)] + WORDS + [b""], eos_token_ids=[256 + len(WORDS)])
@@ -27,18 +28,6 @@ def random_writer(seed: int, tokens: int = 40):
                 return out.decode()
             assert matcher.advance(token)
             out += VOCABULARY.tokens[token]
-
-    return write
-
-
-def scripted(*lines: str):
-    """Writes given lines, each of which must be in its grammar."""
-    left = list(lines)
-
-    def write(so_far: str, grammar) -> str:
-        line = left.pop(0)
-        assert grammar.matches(line), (so_far, line)
-        return line
 
     return write
 

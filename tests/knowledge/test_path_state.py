@@ -1,4 +1,4 @@
-"""A place on a path: what is bound, what is held, what comes next, and that nothing ever changes it."""
+"""A state on a path: what is bound, what is held, what comes next; it never changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which rules are actions, what may follow which, where a path may end: as the masks have it."""
+"""The action graph: which rules are actions, what may follow which, where a path may end; as the masks have it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""check(): each action ok, invalid or misordered, why, and how the path goes on after it."""
+"""`check`: each action is ok, invalid or misordered, with the reason, and how the path continues after it."""
 
 import json
 
