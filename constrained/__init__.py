@@ -1,11 +1,16 @@
 """Agents that cannot write an invalid plan."""
 
+from typing import TYPE_CHECKING
+
 from constrained.agents.plan import Plan
 from constrained.automaton import BatchMatcher, CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
 from constrained.errors import ConstrainedError, GrammarError, LimitError
 from constrained.knowledge import ActionKnowledge
 from constrained.limits import Limits
 from constrained.version import __version__
+
+if TYPE_CHECKING:
+    from constrained.agents.generate import generate_plan
 
 __all__ = [
     "ActionKnowledge",

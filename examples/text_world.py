@@ -38,7 +38,7 @@ class TreasureHunt:
         return "You are in the hall. Doors lead to the cellar, the attic and the garden."
 
     def view(self):
-        return {"ROOM": list(self.rooms) or {}, "THING": self.here or {}}
+        return {"ROOM": list(self.rooms), "THING": self.here}
 
     def step(self, action):
         verb, _, name = action.partition(" ")

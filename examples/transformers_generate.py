@@ -6,7 +6,7 @@ The loop appends forced text without asking the model for it; the processor work
 
 import argparse
 
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import LogitsProcessorList
 
 from constrained import ActionKnowledge, Vocabulary, compile_grammar
 from constrained.decoding import custom_generate
@@ -18,11 +18,8 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", help="a Hugging Face name or folder; default: the model that ships")
     options = parser.parse_args(arguments)
-    if options.model:
-        model = AutoModelForCausalLM.from_pretrained(options.model)
-        tokenizer = AutoTokenizer.from_pretrained(options.model)
-    else:
-        model, tokenizer = load().model, load().tokenizer
+    loaded = load(options.model)  # AutoModelForCausalLM and AutoTokenizer would do as well
+    model, tokenizer = loaded.model, loaded.tokenizer
 
     vocabulary = Vocabulary.from_tokenizer(tokenizer, size=model.get_output_embeddings().weight.shape[0])
     knowledge = ActionKnowledge.from_lark("hotpotqa")
@@ -31,7 +28,9 @@ def main(arguments=None):
     prompt_length = inputs["input_ids"].shape[1]
 
     processor = ConstrainedLogitsProcessor(compiled, max_new_tokens=40)
-    ids = model.generate(**inputs, max_new_tokens=40, do_sample=False, logits_processor=[processor])
+    ids = model.generate(
+        **inputs, max_new_tokens=40, do_sample=False, logits_processor=LogitsProcessorList([processor])
+    )
     by_processor = tokenizer.decode(ids[0, prompt_length:], skip_special_tokens=True)
 
     ids = model.generate(

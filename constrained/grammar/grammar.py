@@ -290,8 +290,10 @@ class ContextFreeGrammar:
             grammar._check_own_slots()
 
     def _check_own_slots(self) -> None:
-        empty = frozenset(name for name, value in self.bindings.items() if _can_be_empty(value))
-        if not empty or not self.of_rules(self_embedding_rules):
+        if not self.of_rules(self_embedding_rules):
+            return  # asked first: it is known for the rules, whatever the slots are bound to
+        empty = self.derived(_empty_slots)
+        if not empty:
             return
         try:
             check_left_recursion(self.rules, empty)
@@ -374,9 +376,13 @@ def _can_be_empty(value: SlotValue) -> bool:
     if isinstance(value, dict):
         return any(map(_can_be_empty, value.values()))
     if isinstance(value, ContextFreeGrammar):
-        slots = frozenset(name for name, inner in value.bindings.items() if _can_be_empty(inner))
-        return Nullable(value.rules, slots).sometimes(value.start, "")
+        return Nullable(value.rules, value.derived(_empty_slots)).sometimes(value.start, "")
     return not value[0]
+
+
+def _empty_slots(grammar: ContextFreeGrammar) -> frozenset[str]:
+    """The slots with a value that has the empty text."""
+    return frozenset(name for name, value in grammar.bindings.items() if _can_be_empty(value))
 
 
 def read_texts(values, what: str, limits: Limits) -> tuple[bytes, ...]:
