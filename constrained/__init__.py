@@ -7,7 +7,7 @@ from constrained.automaton import BatchMatcher, CompiledGrammar, Grammar, Matche
 from constrained.errors import ConstrainedError, GrammarError, LimitError
 from constrained.knowledge import ActionKnowledge
 from constrained.limits import Limits
-from constrained.version import __version__
+from constrained.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from constrained.agents.generate import generate_plan
@@ -24,7 +24,6 @@ __all__ = [
     "Matcher",
     "Plan",
     "Vocabulary",
-    "__version__",
     "compile_grammar",
     "generate_plan",
 ]
