@@ -8,8 +8,9 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from constrained.errors import GameError, install_hint
@@ -95,6 +96,8 @@ class JavaProcess:
 
         port, token = int(self.process.receive()), self.process.receive()
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        client = gateway._gateway_client
+        client.garbage_collect_object = partial(_release, client.garbage_collect_object)
         # The simulator prints a page at every step, which nobody would read.
         nowhere = gateway.jvm.java.io.OutputStream.nullOutputStream()
         gateway.jvm.java.lang.System.setOut(gateway.jvm.java.io.PrintStream(nowhere))
@@ -131,6 +134,12 @@ def _close(process: Subprocess, clients: list, folder: tempfile.TemporaryDirecto
     process.close()
     if process.owned:
         folder.cleanup()
+
+
+def _release(release: Callable[[str], None], target_id: str) -> None:
+    # Python may collect an object at any moment, also after the process has died and before anyone has noticed.
+    with _py4j_silent():
+        release(target_id)
 
 
 def _reason(error: Exception) -> str:

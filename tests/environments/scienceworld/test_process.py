@@ -1,5 +1,6 @@
 """The Java process: what is missing, what dies, what hangs, and what is left behind."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -62,8 +63,13 @@ def test_options_of_the_user_are_left_as_they_are(installed, monkeypatch):
 def test_a_process_that_dies_in_the_game_is_an_error_and_reset_starts_another(installed, caplog):
     env = ScienceWorldEnv("find-plant")
     first = env.reset()
-    pid = env._simulator.process.process.pid
+    java = env._simulator.process
+    held = java.gateway.jvm.java.lang.Object()
+    pid = java.process.pid
     os.kill(pid, signal.SIGKILL)
+    assert java.process.died()
+    del held
+    gc.collect()  # collected before anyone has noticed that the process is dead
     with pytest.raises(GameError, match=r"died \(exit status -9\) over 'look around'"):
         env.step("look around")
     with pytest.raises(GameError, match="died"):
