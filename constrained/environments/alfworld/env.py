@@ -9,10 +9,10 @@ from itertools import islice
 from constrained.environments.alfworld.process import ANSWER_SECONDS, EngineProcess, check_installed
 from constrained.environments.base import Binding
 from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
-from constrained.environments.household.game import game_files, read_game_file
+from constrained.environments.household.game import SPLITS, game_files, read_game_file
 from constrained.environments.household.observations import ARRIVAL, GO, NAME, NOTHING_HAPPENS, ROOM
 from constrained.environments.household.rules import slots
-from constrained.environments.suite import Suite, Task
+from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError
 
 # Games made by alfworld 0.4 say "move X to Y" for "put X in/on Y".
@@ -144,15 +144,15 @@ class AlfworldEnv(HouseholdTexts):
 
 
 def original(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """The games of a split as a suite, in the order of the archive, each in an engine process of its own.
+    """The games of a split as a suite, sorted by name, each in an engine process of its own.
 
     Raises
     ------
     GameError, DataError
-        The engine isn't installed, there is no such split, or its archive isn't there.
+        The engine isn't installed, there is no such split, or its games aren't there.
     """
     check_installed()
-    split = split or "valid_seen"
+    split = check_split("alfworld-original", split, SPLITS)
     games = islice(game_files(split), limit)
     tasks = [Task(name, name.split("-", 1)[0], partial(AlfworldEnv, content, name)) for name, content in games]
     return Suite(f"alfworld-original/{split}", KNOWLEDGE, tasks)

@@ -7,23 +7,26 @@ and a text grammar), one at a time or from the archive of a whole split.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from constrained.environments.data import data_file, members
+from constrained.environments.data import data_file, data_folder, members
 from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.world import World, build_world
 from constrained.errors import DataError, GameError
 from constrained.knowledge.pddl.model import Problem
 from constrained.knowledge.pddl.parser import read_problem
 
-SPLITS = ("train", "valid_seen")
-NAMES = "names read TASK/TRIAL, as in the archive's folders"
+SPLITS = ("valid_seen", "valid_unseen", "train")
+GAME_FILE = "game.tw-pddl"
+NAMES = "names read TASK/TRIAL, as the games' folders do"
 
 _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
+_UNSOLVABLE = re.compile(rb'"solvable"\s*:\s*false')
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Game:
             content = path.read_bytes()
         except OSError as error:
             raise GameError(f"the game file {path} can't be read: {error.strerror}") from error
-        return cls.from_json(content, "/".join(path.parts[-3:-1]) if path.name == "game.tw-pddl" else path.stem)
+        return cls.from_json(content, "/".join(path.parts[-3:-1]) if path.name == GAME_FILE else path.stem)
 
 
 @dataclass(frozen=True)
@@ -118,21 +121,21 @@ def read_game_file(text: str | bytes, name: str) -> GameFile:
 
 
 def load_games(split: str = "valid_seen", *, first: int = 0, every: int = 1) -> Iterator[Game]:
-    """Yield the games of a split of ALFWorld, one at a time, in the archive's order.
+    """Yield the games of a split of ALFWorld, one at a time, sorted by name (see `game_files`).
 
     Parameters
     ----------
-    split : {"train", "valid_seen"}
+    split : {"valid_seen", "valid_unseen", "train"}
     first, every : int, optional
         Take each `every`-th game only, beginning with number `first` (from 0): a sample
-        across all task types, since the archive sorts games by task.
+        across all task types, since names begin with them.
 
     Raises
     ------
     GameError
         For another split.
     DataError
-        When the data folder has no such archive.
+        When the games aren't there.
     """
     for name, content in islice(game_files(split), first, None, every):
         yield Game.from_json(content, name)
@@ -147,12 +150,12 @@ def load_game(name: str, split: str = "valid_seen") -> Game:
 
 
 def load_named(names: Iterable[str], split: str = "valid_seen") -> dict[str, Game]:
-    """Return the games of these names, "TASK/TRIAL"; the archive is read no further than needed.
+    """Return the games of these names, "TASK/TRIAL"; none is read beyond the last of them.
 
     Raises
     ------
     DataError
-        One of them is not in the split, or the data folder has no such archive.
+        One of them is not in the split, or the games aren't there.
     """
     wanted = set(names)
     games: dict[str, Game] = {}
@@ -167,9 +170,46 @@ def load_named(names: Iterable[str], split: str = "valid_seen") -> dict[str, Gam
 
 
 def game_files(split: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the file of each game of a split, in the archive's order."""
+    """Yield the name and the file of each game of a split, sorted by name.
+
+    They are read from ALFWorld's own download, ``$ALFWORLD_DATA/json_2.1.1/SPLIT/TASK/TRIAL/game.tw-pddl``, if that
+    folder is there, and otherwise from an archive of it, ``alfworld/games_2.1.1_SPLIT.tar.xz`` in the data folder. As
+    ALFWorld does, it leaves out games that can't be solved, with objects that can contain others ("movable"), and
+    with slices.
+
+    Raises
+    ------
+    GameError
+        There is no such split.
+    DataError
+        There is neither folder nor archive, or a file can't be read.
+    """
     if split not in SPLITS:
         raise GameError(f"no split {split!r}", hint=f"the splits are {', '.join(SPLITS)}")
-    archive = data_file(f"alfworld/games_2.1.1_{split}.tar.xz")
-    for folder, content in members(archive, "game.tw-pddl"):
-        yield "/".join(folder.split("/")[-2:]), content
+    folder, archive = Path("json_2.1.1", split), f"alfworld/games_2.1.1_{split}.tar.xz"
+    downloaded = os.environ.get("ALFWORLD_DATA")
+    if downloaded and (Path(downloaded) / folder).is_dir():
+        found = _unpacked(Path(downloaded) / folder)
+    elif (data_folder() / archive).is_file():
+        found = members(data_file(archive), GAME_FILE)
+    else:
+        raise DataError(
+            f"no games of {split}: neither {archive} in {data_folder()}, nor "
+            + (f"{folder} in {downloaded}" if downloaded else "the variable ALFWORLD_DATA"),
+            hint="`alfworld-download` of the package alfworld fetches them: set ALFWORLD_DATA to the folder it fills",
+        )
+    for path, content in found:
+        if not _UNSOLVABLE.search(content) and "movable" not in path and "Sliced" not in path:
+            yield "/".join(path.split("/")[-2:]), content
+
+
+def _unpacked(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield "TASK/TRIAL" and the game file of each folder below that has one."""
+    files = {"/".join(path.parts[-3:-1]): path for path in folder.glob(f"*/*/{GAME_FILE}")}
+    if not files:
+        raise DataError(f"no TASK/TRIAL/{GAME_FILE} in {folder}", hint="the download may be incomplete: fetch it again")
+    for name in sorted(files):
+        try:
+            yield name, files[name].read_bytes()
+        except OSError as error:
+            raise DataError(f"can't read {files[name]}: {error.strerror}", hint="fetch it again") from error

@@ -18,16 +18,16 @@ HELD_OUT = 25
 
 
 def alfworld(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
-    """ALFWorld's own games, in the order of the archive (Shridhar et al., 2021); `seed` changes nothing.
+    """ALFWorld's own games, sorted by name (Shridhar et al., 2021); `seed` changes nothing.
 
-    Beside the archives' splits there are "held_out", every 25th training game, and "practice", all the others.
+    Beside ALFWorld's splits there are "held_out", every 25th training game, and "practice", all the others.
 
     Raises
     ------
     DataError
-        No such split, or its archive isn't there.
+        No such split, or its games aren't there.
     """
-    split = check_split("alfworld", split, ("valid_seen", "train", "held_out", "practice"))
+    split = check_split("alfworld", split, (*SPLITS, "held_out", "practice"))
     games = game_files(split if split in SPLITS else "train")
     if split == "held_out":
         games = islice(games, 0, None, HELD_OUT)

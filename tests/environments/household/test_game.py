@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, HouseholdEnv, load_game, load_games
+from constrained.environments.household.game import game_files
+from constrained.environments.suite import open_suite
 from constrained.errors import DataError, GameError
 from constrained.knowledge.pddl.model import typed_names
 from constrained.knowledge.pddl.parser import read_problem
@@ -109,7 +111,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_an_unknown_split_is_refused_with_the_known_ones():
-    with pytest.raises(GameError, match="train, valid_seen"):
+    with pytest.raises(GameError, match="valid_seen, valid_unseen, train"):
         next(load_games("test"))
 
 
@@ -120,6 +122,7 @@ def test_missing_data_names_the_folder_and_the_variable(tmp_path, monkeypatch):
 
 
 def test_an_archive_cut_short_is_refused(tmp_path, monkeypatch):
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
     (tmp_path / "alfworld").mkdir()
     archive = tmp_path / "alfworld" / "games_2.1.1_valid_seen.tar.xz"
     game = tmp_path / "game.tw-pddl"
@@ -131,6 +134,49 @@ def test_an_archive_cut_short_is_refused(tmp_path, monkeypatch):
     archive.write_bytes(archive.read_bytes()[:-600])
     with pytest.raises(DataError, match="can't be read to its end"):
         list(load_games("valid_seen"))
+
+
+def test_games_are_read_as_alfworlds_download_lays_them_out(tmp_path, monkeypatch):
+    def add(folder, text=GAME_FILE, name="game.tw-pddl"):
+        place = tmp_path / "json_2.1.1" / folder
+        place.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+
+    for split in ("train", "valid_seen", "valid_unseen"):
+        add(f"{split}/put-Mug-1/trial_1")
+        add(f"{split}/put-Mug/trial_2")
+    add("valid_unseen/put-Mug/trial_3", name="traj_data.json")  # the download has these beside or without games
+    add("valid_unseen/put-Mug/trial_4", json.dumps(json.loads(GAME_FILE) | {"solvable": False}))
+    add("valid_unseen/pick_and_place_with_movable_recep-Mug/trial_1")
+    add("valid_unseen/put-MugSliced/trial_1")
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    for split in ("train", "valid_seen", "valid_unseen"):
+        names = [task.name for task in open_suite("alfworld", split=split).tasks]
+        assert names == ["put-Mug-1/trial_1", "put-Mug/trial_2"]
+    assert load_game("put-Mug", "valid_unseen").name == "put-Mug/trial_2"
+    assert open_suite("alfworld", split="valid_unseen").tasks[0].make().task == "put a clean mug in sinkbasin."
+
+
+def test_without_games_both_places_and_the_download_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    with pytest.raises(DataError, match="games_2.1.1_valid_unseen.tar.xz") as caught:
+        next(load_games("valid_unseen"))
+    assert "alfworld-download" in str(caught.value) and "ALFWORLD_DATA" in str(caught.value)
+    (tmp_path / "json_2.1.1" / "valid_unseen").mkdir(parents=True)
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="no TASK/TRIAL/game.tw-pddl in"):
+        next(load_games("valid_unseen"))
+
+
+def test_the_unpacked_archive_and_the_archive_have_the_same_games(tmp_path, monkeypatch):
+    archive = shared("alfworld/games_2.1.1_valid_seen.tar.xz")
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    packed = list(game_files("valid_seen"))
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    assert list(game_files("valid_seen")) == packed and len(packed) == 140
 
 
 def test_all_games_of_the_validation_split_are_read():
