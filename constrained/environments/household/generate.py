@@ -19,7 +19,7 @@ from constrained.environments.household.task_parser import resolve_task
 from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, UNKNOWN, TaskSpec
 from constrained.environments.household.world import TREATMENTS
 from constrained.errors import GameError
-from constrained.knowledge.pddl.model import Problem
+from constrained.planning.model import Problem
 
 # Receptacles that hold one object.
 _SINGLE = ("CoffeeMachine", "HandTowelHolder", "ToiletPaperHanger", "TowelHolder")

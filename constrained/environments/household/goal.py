@@ -14,7 +14,7 @@ from math import prod
 
 from constrained.environments.household.world import TRAITS, World
 from constrained.errors import GameError
-from constrained.knowledge.pddl.model import Formula, typed_names
+from constrained.planning.model import Formula, typed_names
 
 Test = Callable[[World, dict[str, str]], bool]
 

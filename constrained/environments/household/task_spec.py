@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from constrained.environments.household.world import TREATMENTS, Treatment
-from constrained.knowledge.pddl.model import Formula
+from constrained.planning.model import Formula
 
 SIMPLE = "pick_and_place_simple"
 LIGHT = "look_at_obj_in_light"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from constrained.environments.household.observations import name_things
 from constrained.errors import GameError
-from constrained.knowledge.pddl.model import Problem
+from constrained.planning.model import Problem
 
 TRAITS = (
     "openable", "pickupable", "cleanable", "heatable", "coolable",

@@ -9,11 +9,11 @@ from itertools import product
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.pddl.abstraction import AbstractState, reachable_states
 from constrained.knowledge.pddl.lark_file import LarkFile, write_lark
-from constrained.knowledge.pddl.model import Domain, Problem
 from constrained.knowledge.pddl.mutex_groups import Group, Member, select_groups
-from constrained.knowledge.pddl.normal_form import NormalForms, disjuncts
-from constrained.knowledge.pddl.parser import read_domain, read_problem
 from constrained.knowledge.pddl.wording import NO_TEXTS, commands
+from constrained.planning.model import Domain, Problem
+from constrained.planning.normal_form import NormalForms, disjuncts
+from constrained.planning.parser import read_domain, read_problem
 
 
 @dataclass

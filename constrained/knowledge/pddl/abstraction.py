@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Union
 
-from constrained.knowledge.pddl.model import ALWAYS, Action, Domain, Effect, Literal
 from constrained.knowledge.pddl.mutex_groups import Group, Member, NormalForms, clears, is_flag
-from constrained.knowledge.pddl.normal_form import Disjunct
+from constrained.planning.model import ALWAYS, Action, Domain, Effect, Literal
+from constrained.planning.normal_form import Disjunct
 
 SAME = "same"
 """The atom of a group that is true stays true."""

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from constrained.knowledge.pddl.abstraction import SAME, AbstractState, End, StateParameter, Transition, after
-from constrained.knowledge.pddl.model import Action, Condition, Domain, Junction, Literal, free_variables
 from constrained.knowledge.pddl.mutex_groups import Member, Selection, member_words
-from constrained.knowledge.pddl.normal_form import Disjunct, NormalForms
 from constrained.knowledge.pddl.wording import Command, condition_words, effect_words, plain
+from constrained.planning.model import Action, Condition, Domain, Junction, Literal, free_variables
+from constrained.planning.normal_form import Disjunct, NormalForms
 
 LONGEST_NAME = 60
 """Characters of a state's name, which is made of its facts; longer ones are numbered."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from math import prod
 
 from constrained.errors import PddlError
-from constrained.knowledge.pddl.model import ALWAYS, Action, Domain, Effect, Literal, Problem
-from constrained.knowledge.pddl.normal_form import NormalForms
+from constrained.planning.model import ALWAYS, Action, Domain, Effect, Literal, Problem
+from constrained.planning.normal_form import NormalForms
 
 MAX_MEMBERS = 5
 """Kinds of atom in one group."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from constrained.knowledge.pddl import model
 from constrained.knowledge.pddl.lark_file import LarkFile, SlotMeaning
-from constrained.knowledge.pddl.model import Condition, Domain
-from constrained.knowledge.pddl.normal_form import Disjunct
+from constrained.planning import model
+from constrained.planning.model import Condition, Domain
+from constrained.planning.normal_form import Disjunct
 
 Bound = dict[str, str]
 """Variable -> object."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from constrained.errors import PddlError
-from constrained.knowledge.pddl.model import Action, Condition, Domain, Effect, Junction, Literal, Quantified
+from constrained.planning.model import Action, Condition, Domain, Effect, Junction, Literal, Quantified
 
 Command = tuple[str, ...]
 """Pieces of text and variables ("?r"), in turns."""

@@ -12,8 +12,8 @@ from constrained.environments.household import Game, HouseholdEnv, load_game, lo
 from constrained.environments.household.game import game_files
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError, GameError
-from constrained.knowledge.pddl.model import typed_names
-from constrained.knowledge.pddl.parser import read_problem
+from constrained.planning.model import typed_names
+from constrained.planning.parser import read_problem
 from tests.data import shared
 from tests.environments.household.small_house import GAME_FILE, PROBLEM
 

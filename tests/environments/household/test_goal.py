@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from constrained.environments.household import rules
 from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.world import World
-from constrained.knowledge.pddl.model import typed_names
+from constrained.planning.model import typed_names
 from tests.environments.household.small_house import small_house
 
 VARIABLES = {"?o": "object", "?p": "object", "?r": "receptacle", "?l": "location", "?a": "agent"}

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from constrained.errors import ConstrainedError, PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.knowledge.pddl.model import Junction, Literal, Parameter, Quantified
-from constrained.knowledge.pddl.normal_form import MAX_DISJUNCTS, disjuncts
-from constrained.knowledge.pddl.parser import read_domain
+from constrained.planning.model import Junction, Literal, Parameter, Quantified
+from constrained.planning.normal_form import MAX_DISJUNCTS, disjuncts
+from constrained.planning.parser import read_domain
 from tests.data import shared
 from tests.knowledge.pddl.domains import OFFICE
 

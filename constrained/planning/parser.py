@@ -1,9 +1,9 @@
 """Read planning domains and problems from PDDL.
 
 Of domains, PDDL 2.2's ADL part is read (Edelkamp and Hoffmann, *PDDL2.2*, 2004): typing, negative and disjunctive
-conditions, quantifiers, implications, equality, conditional and universal effects. Numeric effects are skipped, since
-no condition may ask for numbers. What would change the meaning of an action (numeric conditions, durative actions,
-derived predicates, preferences) is refused, with its place.
+conditions, quantifiers, implications, equality, conditional and universal effects. Of numbers, only `(increase
+(total-cost) ...)` is read, and left out: a cost changes no action's meaning. What would change it (numeric conditions
+and effects, durative actions, derived predicates, preferences) is refused, with its place.
 
 Of problems, objects, initial facts and goal are read (McDermott et al., *PDDL: the Planning Domain Definition
 Language*, 1998). Problem files come from many tools, so their sections may stand in any order and unknown ones are
@@ -16,11 +16,11 @@ files in use have it between variables.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from constrained.errors import GameError, PddlError
-from constrained.knowledge.pddl import model
-from constrained.knowledge.pddl.model import Condition, Domain, Formula
+from constrained.planning import model
+from constrained.planning.model import Condition, Domain, Formula
 
 MAX_DOMAIN_CHARACTERS = 300_000
 """Characters of a domain; alfred.pddl has 17,016."""
@@ -36,6 +36,11 @@ MAX_DECLARED = 500
 
 _TOKEN = re.compile(r";[^\n]*|[()]|[^\s,();]+")
 _NUMERIC_EFFECTS = ("increase", "decrease", "assign", "scale-up", "scale-down")
+_AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
+_REQUIREMENTS = (
+    ":strips :typing :negative-preconditions :disjunctive-preconditions :equality :existential-preconditions "
+    ":universal-preconditions :quantified-preconditions :conditional-effects :adl :action-costs"
+).split()
 _NUMERIC_CONDITIONS = ("<", ">", "<=", ">=")
 _SECTIONS = (":requirements", ":types", ":constants", ":predicates", ":functions", ":action")
 _REFUSED = {
@@ -171,13 +176,13 @@ def read_domain(text: str, source: str = "domain") -> Domain:
         With line, column and a caret: the text doesn't parse, names what it doesn't declare, or contains what action
         knowledge can't express.
     """
-    return _DomainReader(text, source).read()
+    return DomainReader(text, source).read()
 
 
 Part = Formula | str
 
 
-class _DomainReader:
+class DomainReader:
     """Turns the expressions of one domain into its model."""
 
     def __init__(self, text: str, source: str):
@@ -195,7 +200,8 @@ class _DomainReader:
             raise self.error(define, "this doesn't begin with (define (domain NAME) ...", hint)
         self.domain.name = str(head[1])
         sections = [self.section(part) for part in define[2:]]
-        readers = {":types": self.types, ":constants": self.constants, ":predicates": self.predicates}
+        readers: dict[str, Callable[[Formula], None]] = {":requirements": self.requirements, ":types": self.types}
+        readers |= {":constants": self.constants, ":predicates": self.predicates}
         readers[":action"] = self.action
         for wanted, read in readers.items():  # each needs what the ones before declare
             for name, part in sections:
@@ -220,15 +226,27 @@ class _DomainReader:
 
     def section(self, part: Part) -> tuple[str, Formula]:
         """A section with its name, which is known."""
+        name = self.section_of(part, _SECTIONS)
+        return name, part if isinstance(part, tuple) else ()
+
+    def section_of(self, part: Part, known: Sequence[str]) -> str:
+        """The name of a section, in lower case, which is one of those known."""
         if not isinstance(part, tuple) or not part or not isinstance(part[0], str):
             raise self.error(part, "a section such as (:predicates ...) belongs here")
         name = part[0].lower()
         if name in _REFUSED:
             hint = "state the same as plain actions, or leave it out"
             raise self.error(part, f"{_REFUSED[name]} are not supported", hint)
-        if name not in _SECTIONS:
-            raise self.error(part, f"unknown section {part[0]}", f"known are {', '.join(_SECTIONS)}")
-        return name, part
+        if name not in known:
+            raise self.error(part, f"unknown section {part[0]}", f"known are {', '.join(known)}")
+        return name
+
+    def requirements(self, part: Formula) -> None:
+        for word in part[1:]:
+            if not isinstance(word, str) or word.lower() not in _REQUIREMENTS:
+                shown = word if isinstance(word, str) else "(...)"
+                known = f"supported are {', '.join(_REQUIREMENTS)}"
+                raise self.error(word or part, f"the requirement {shown} is not supported", known)
 
     def name(self, word: str) -> str:
         """A name in lower case; its spelling is kept."""
@@ -369,6 +387,8 @@ class _DomainReader:
         for term in terms:
             if term.startswith("?") and term.lower() not in scope:
                 raise self.error(term, f"variable {term} is not declared here")
+            if not term.startswith("?") and term.lower() not in self.domain.constants:
+                self.undeclared(term)
         return model.Literal(predicate, tuple(self.name(t) for t in terms))
 
     def effects(
@@ -381,6 +401,7 @@ class _DomainReader:
             raise self.error(part, "an effect such as (at ?x) belongs here")
         operator, *inner = part[0].lower(), *part[1:]
         if operator in _NUMERIC_EFFECTS:
+            self.cost(part)
             return
         if operator == "and":
             for each in inner:
@@ -400,6 +421,19 @@ class _DomainReader:
             if literal.predicate == "=":
                 raise self.error(part, "equality is no effect")
             yield model.Effect(literal, variables, condition)
+
+    def undeclared(self, word: str) -> None:
+        """Note an object that the domain names and doesn't declare: alfred.pddl leaves that to its problems."""
+        self.domain.undeclared.setdefault(word.lower())
+
+    def cost(self, part: Formula) -> None:
+        """Check that a numeric effect is no more than what an action costs."""
+        if len(part) != 3 or str(part[0]).lower() != "increase" or [str(w).lower() for w in part[1]] != ["total-cost"]:
+            hint = "state it as predicates; only (increase (total-cost) ...) may stand here, and is left out"
+            raise self.error(part, "numeric effects are not supported", hint)
+        amount = part[2]
+        if isinstance(amount, str) and not _AMOUNT.fullmatch(amount):
+            raise self.error(amount, f"a cost is a finite number that is not negative, not {amount[:40]}")
 
 
 def _both(first: Condition, second: Condition) -> Condition:

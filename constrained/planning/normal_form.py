@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from constrained.knowledge.pddl.model import Action, Condition, Junction, Literal, Parameter, Quantified, renamed
+from constrained.planning.model import Action, Condition, Junction, Literal, Parameter, Quantified, renamed
 
 MAX_DISJUNCTS = 32
 """Disjuncts of one precondition; a disjunction that would make more of them is kept whole."""
@@ -51,6 +51,16 @@ def disjuncts(action: Action) -> list[Disjunct]:
     """The disjuncts of an action's precondition; none if it can never hold."""
     taken = {p.name for p in action.parameters}
     return list(dict.fromkeys(_disjuncts(action.precondition, {}, taken)))
+
+
+def disjuncts_of(condition: Condition, taken: set[str]) -> list[Disjunct]:
+    """The disjuncts of a condition; variables of `exists` get names that are not among `taken`.
+
+    A disjunction is never kept whole here, however many parts it has.
+    """
+    if isinstance(condition, Junction) and condition.operator == "or":
+        return list(dict.fromkeys(d for part in condition.parts for d in disjuncts_of(part, taken)))
+    return list(dict.fromkeys(_disjuncts(condition, {}, set(taken))))
 
 
 def _disjuncts(condition: Condition, names: Mapping[str, str], taken: set[str]) -> list[Disjunct]:

@@ -105,6 +105,8 @@ class Domain:
     actions : list of Action
     spelling : dict of str to str
         Name in lower case -> how the file first spells it.
+    undeclared : dict of str to None
+        Objects that conditions and effects name, and that each problem is to declare.
     """
 
     name: str
@@ -113,14 +115,18 @@ class Domain:
     predicates: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
     actions: list[Action] = field(default_factory=list)
     spelling: dict[str, str] = field(default_factory=dict)
+    undeclared: dict[str, None] = field(default_factory=dict)
+
+    def wider(self, kind: str) -> list[str]:
+        """A type and all that it belongs to, the root included."""
+        found = [kind]
+        while kind in self.types and (kind := self.types[kind]) not in found:
+            found.append(kind)
+        return found if ROOT in found else [*found, ROOT]
 
     def is_subtype(self, kind: str, wider: str) -> bool:
         """Whether every `kind` is a `wider`."""
-        seen = set()
-        while kind != wider and kind in self.types and kind not in seen:
-            seen.add(kind)
-            kind = self.types[kind]
-        return kind == wider or wider == ROOT
+        return wider in self.wider(kind)
 
     def spell(self, name: str) -> str:
         """A name as the file spells it."""
@@ -143,11 +149,16 @@ class Problem:
     init : tuple of tuple of str
         The facts that hold at the start: predicate first, then arguments.
     goal : Formula
+    condition : Condition, optional
+        The goal, read by the problem's domain; None where the problem was read without it.
+    name : str
     """
 
     objects: dict[str, str]
     init: tuple[tuple[str, ...], ...]
-    goal: Formula
+    goal: Formula = ()
+    condition: Condition | None = None
+    name: str = "problem"
 
 
 def negated(condition: Condition) -> Condition:

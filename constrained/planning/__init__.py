@@ -1,0 +1,9 @@
+"""Planning tasks of PDDL: facts, what is applicable in a state, and what follows."""
+
+from constrained.planning.facts import Fact, State
+from constrained.planning.model import Domain, Problem
+from constrained.planning.parser import read_domain
+from constrained.planning.problem import read_problem_of
+from constrained.planning.task import GroundAction, Task
+
+__all__ = ["Domain", "Fact", "GroundAction", "Problem", "State", "Task", "read_domain", "read_problem_of"]

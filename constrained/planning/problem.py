@@ -1,0 +1,109 @@
+"""Read a planning problem against its domain: every type, object and predicate that it names is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from constrained.errors import PddlError
+from constrained.planning.facts import Fact
+from constrained.planning.model import Domain, Formula, Problem
+from constrained.planning.parser import MAX_CHARACTERS, DomainReader, read_expression
+
+_SECTIONS = (":domain", ":requirements", ":objects", ":init", ":goal", ":metric")
+
+
+def read_problem_of(domain: Domain, text: str, source: str = "problem") -> Problem:
+    """Read a problem of a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    text : str
+    source : str
+        The file's name, for messages.
+
+    Raises
+    ------
+    PddlError
+        With line, column and a caret: the text doesn't parse, names what is not declared, or contains what is not
+        supported.
+    """
+    return _ProblemReader(domain, text, source).read_problem()
+
+
+class _ProblemReader(DomainReader):
+    """Turns the expressions of one problem into its model; its objects count as constants of the domain."""
+
+    def __init__(self, domain: Domain, text: str, source: str):
+        super().__init__(text, source)
+        self.domain = replace(domain, constants=dict(domain.constants), spelling=dict(domain.spelling))
+        self.own: dict[str, str] = {}
+
+    def undeclared(self, word: str) -> None:
+        raise self.error(word, f"no object '{word}'", "(:objects ...) must declare it")
+
+    def read_problem(self) -> Problem:
+        if len(self.text) > MAX_CHARACTERS:
+            message = f"the PDDL problem has {len(self.text):,} characters, more than {MAX_CHARACTERS:,}"
+            raise PddlError(message, "give one problem, not several joined", source=self.source)
+        define = read_expression(self.text, "the PDDL problem", places=True, source=self.source)
+        head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
+        if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != "problem":
+            hint = "a domain file is no problem: give the one that has objects, (:init ...) and (:goal ...)"
+            raise self.error(define, "this doesn't begin with (define (problem NAME) ...", hint)
+        sections: dict[str, Formula] = {}
+        for part in define[2:]:
+            name = self.section_of(part, _SECTIONS)
+            if name in sections:
+                raise self.error(part, f"a second ({name} ...)")
+            sections[name] = part if isinstance(part, tuple) else ()
+        for name in (":init", ":goal"):
+            if name not in sections:
+                raise self.error(define, f"the PDDL problem has no ({name} ...)", "the file may be cut short")
+        self.requirements(sections.get(":requirements", ()))
+        self.objects(sections.get(":objects", ()))
+        missing = [name for name in self.domain.undeclared if name not in self.domain.constants]
+        if missing:
+            what = f"the domain names the object {self.domain.spell(missing[0])}, which nothing declares"
+            raise self.error(sections.get(":objects") or define, what, "declare it among the problem's (:objects ...)")
+        facts = tuple(dict.fromkeys(self.facts(sections[":init"])))
+        goal = sections[":goal"]
+        if len(goal) != 2:
+            raise self.error(goal, "(:goal ...) holds one condition", "join several with (and ...)")
+        return Problem(self.own, facts, goal[1:], self.condition(goal[1], ()), str(head[1]))
+
+    def objects(self, part: Formula) -> None:
+        for declared in self.typed(part[1:]):
+            kind = self.known_type(declared, part).type
+            if declared.name in self.domain.constants:
+                word = next((w for w in part if isinstance(w, str) and w.lower() == declared.name), part)
+                raise self.error(word, f"the object {declared.name} is declared twice")
+            self.domain.constants[declared.name] = kind
+            self.own[self.domain.spell(declared.name)] = kind
+
+    def facts(self, part: Formula) -> Iterator[Fact]:
+        false = []
+        true = set()
+        for fact in part[1:]:
+            if not isinstance(fact, tuple) or not fact or not isinstance(fact[0], str):
+                raise self.error(fact, "a fact (predicate argument ...) belongs in (:init ...)")
+            head = fact[0].lower()
+            if head == "=" and any(isinstance(term, tuple) for term in fact[1:]):
+                continue  # (= (distance a b) 3): what something costs
+            if head == "at" and len(fact) == 3 and isinstance(fact[2], tuple):
+                raise self.error(fact, "facts that become true later (timed initial literals) are not supported")
+            inner = fact[1] if head == "not" and len(fact) == 2 else fact
+            literal = self.literal(inner if isinstance(inner, tuple) else (), ())
+            ground = (literal.predicate, *literal.terms)
+            if head == "not":
+                false.append((fact, ground))
+            elif head == "=":
+                if literal.terms[0] != literal.terms[1]:
+                    raise self.error(fact, "two objects are never equal")
+            else:
+                true.add(ground)
+                yield ground
+        for fact, ground in false:
+            if ground in true:
+                raise self.error(fact, "(:init ...) says this fact both holds and doesn't")

@@ -1,0 +1,340 @@
+"""Which values of its variables make a condition true in a state: conjunctive queries answered by joins.
+
+A condition is brought into disjunctive normal form; each disjunct becomes a list of steps that are fixed once: match a
+literal against the facts that agree with what is bound so far (found by an index), test what is bound, or run through
+the objects of a type where no fact binds a variable. Steps with few expected answers come first. `forall` asks whether
+its opposite has no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from constrained.errors import PddlError
+from constrained.planning.facts import Fact, State
+from constrained.planning.model import Condition, Junction, Literal, Parameter, Quantified, free_variables, negated
+from constrained.planning.normal_form import Disjunct, disjuncts_of
+
+MAX_EXAMINED = 5_000_000
+"""Facts and objects examined for the answers to one condition; PlanBench's and ALFWorld's need some thousands."""
+
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Objects:
+    """The objects of a problem by type.
+
+    Parameters
+    ----------
+    of : mapping of str to sequence of str
+        Type -> its objects, those of subtypes included.
+    counts : mapping of str to int
+        Predicate -> about how many facts it has.
+    """
+
+    def __init__(self, of: Mapping[str, Sequence[str]], counts: Mapping[str, int]):
+        self.of = {kind: tuple(objects) for kind, objects in of.items()}
+        self.sets = {kind: frozenset(objects) for kind, objects in of.items()}
+        self.counts = counts
+        self.total = max(map(len, self.of.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """Take a fact of a predicate; positions count from the predicate, at 0."""
+
+    predicate: str
+    constants: tuple[tuple[int, str], ...]
+    bound: tuple[tuple[int, int], ...]  # position, slot with a value
+    new: tuple[tuple[int, int, frozenset[str] | None], ...]  # position, slot, its type's objects
+    equal: tuple[tuple[int, int], ...]  # two positions of one new variable
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A literal whose variables are all bound; its terms are slots or objects."""
+
+    predicate: str
+    terms: tuple[int | str, ...]
+    positive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Each:
+    """Run through the objects of a type."""
+
+    slot: int
+    objects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """Another query on the values bound so far, that must have an answer or must have none."""
+
+    query: Query
+    slots: tuple[int, ...]
+    positive: bool
+
+
+_Step = _Match | _Test | _Each | _Ask
+
+
+class Query:
+    """A condition to be asked of states.
+
+    Parameters
+    ----------
+    objects : Objects
+    variables : sequence of Parameter
+        What is asked for; every free variable of the condition is one of them.
+    condition : Condition
+
+    Attributes
+    ----------
+    predicates : frozenset of str
+        Those that the answers depend on.
+    joined : bool
+        The condition is literals alone (perhaps several disjuncts of them), so that a change of some facts changes only
+        answers that these facts are part of.
+    """
+
+    def __init__(self, objects: Objects, variables: Sequence[Parameter], condition: Condition):
+        self.objects, self.variables, self.condition = objects, tuple(variables), condition
+        self._names = {v.name: i for i, v in enumerate(self.variables)}
+        self.disjuncts = disjuncts_of(condition, set(self._names))
+        self.predicates = frozenset(_predicates(condition))
+        self.joined = not any(d.whole for d in self.disjuncts)
+        self._plans: dict[tuple[int, frozenset[str]], tuple[int, tuple[_Step, ...]]] = {}
+
+    def answers(self, state: State, given: Mapping[str, str] = NOTHING) -> set[tuple[str, ...]]:
+        """The values of the variables, in their order, for which the condition holds; some may be given."""
+        found: set[tuple[str, ...]] = set()
+        for number in range(len(self.disjuncts)):
+            self._run(state, number, given, found)
+        return found
+
+    def holds(self, state: State, values: Sequence[str]) -> bool:
+        """Whether the condition holds for these values of all variables; types are not looked at."""
+        given = dict(zip(self._names, values))
+        return any(self._run(state, number, given, None) for number in range(len(self.disjuncts)))
+
+    def answers_with(self, state: State, facts: Iterable[Fact], positive: bool) -> set[tuple[str, ...]]:
+        """The answers in which one of these facts stands for a literal of that sign (of a `joined` query)."""
+        found: set[tuple[str, ...]] = set()
+        by_predicate: dict[str, list[Fact]] = {}
+        for fact in facts:
+            by_predicate.setdefault(fact[0], []).append(fact)
+        for number, disjunct in enumerate(self.disjuncts):
+            for literal in disjunct.literals:
+                if literal.positive == positive:
+                    for fact in by_predicate.get(literal.predicate, ()):
+                        given = self._unified(number, literal, fact)
+                        if given is not None:
+                            self._run(state, number, given, found)
+        return found
+
+    def _unified(self, number: int, literal: Literal, fact: Fact) -> dict[str, str] | None:
+        """Variable -> object, if the literal is this fact; None if it can't be."""
+        given: dict[str, str] = {}
+        types = self._types(self.disjuncts[number])
+        for term, value in zip(literal.terms, fact[1:]):
+            if not term.startswith("?"):
+                if term != value:
+                    return None
+            elif given.setdefault(term, value) != value or value not in self.objects.sets[types[term]]:
+                return None
+        return given
+
+    def _types(self, disjunct: Disjunct) -> dict[str, str]:
+        return {v.name: v.type for v in (*self.variables, *disjunct.variables)}
+
+    # running
+
+    def _run(self, state: State, number: int, given: Mapping[str, str], found: set[tuple[str, ...]] | None) -> bool:
+        """Add the answers of a disjunct with some variables given; without `found`, stop at the first."""
+        key = number, frozenset(given)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(self.disjuncts[number], key[1])
+        size, steps = plan
+        values: list[str] = [""] * size
+        slots = {v.name: i for i, v in enumerate((*self.variables, *self.disjuncts[number].variables))}
+        for name, value in given.items():
+            values[slots[name]] = value
+        return _Run(state, steps, values, len(self.variables), found).step(0)
+
+    # planning
+
+    def _plan(self, disjunct: Disjunct, given: frozenset[str]) -> tuple[int, tuple[_Step, ...]]:
+        variables = (*self.variables, *disjunct.variables)
+        slots = {v.name: i for i, v in enumerate(variables)}
+        types = {v.name: v.type for v in variables}
+        sets, total = self.objects.sets, self.objects.total
+        bound = set(given)
+        literals = list(disjunct.literals)
+        whole = list(disjunct.whole)
+        steps: list[_Step] = []
+
+        def place(term: str) -> int | str:
+            return slots[term] if term.startswith("?") else term
+
+        while True:
+            for literal in [lit for lit in literals if {t for t in lit.terms if t[0] == "?"} <= bound]:
+                literals.remove(literal)
+                steps.append(_Test(literal.predicate, tuple(map(place, literal.terms)), literal.positive))
+            for part in [c for c in whole if free_variables(c) <= bound]:
+                whole.remove(part)
+                steps.append(self._ask(part, types, slots))
+            unbound = [v for v in variables if v.name not in bound]
+            if not unbound:
+                break
+            matches = [lit for lit in literals if lit.positive and lit.predicate != "="]
+            costs = [(self._cost(lit, bound), i) for i, lit in enumerate(matches)]
+            each = min(unbound, key=lambda v: len(self.objects.of[v.type]))
+            in_literals = {term for lit in matches for term in lit.terms}
+            if costs and (min(costs)[0] <= len(self.objects.of[each.type]) or each.name in in_literals):
+                literal = matches[min(costs)[1]]
+                literals.remove(literal)
+                steps.append(_match(literal, bound, slots, types, sets, total))
+                bound |= {t for t in literal.terms if t[0] == "?"}
+            else:
+                steps.append(_Each(slots[each.name], self.objects.of[each.type]))
+                bound.add(each.name)
+        return len(variables), tuple(steps)
+
+    def _cost(self, literal: Literal, bound: set[str]) -> float:
+        """About how many facts a literal matches: each bound term divides them by the number of objects."""
+        known = sum(term in bound or not term.startswith("?") for term in literal.terms)
+        count = self.objects.counts.get(literal.predicate, 1)
+        return count / max(2.0, count ** (1 / max(1, len(literal.terms)))) ** known
+
+    def _ask(self, part: Condition, types: Mapping[str, str], slots: Mapping[str, int]) -> _Ask:
+        names = sorted(free_variables(part))
+        outer = [Parameter(name, types[name]) for name in names]
+        every = isinstance(part, Quantified) and part.quantifier == "every"
+        query = Query(self.objects, outer, negated(part) if every else part)
+        return _Ask(query, tuple(slots[name] for name in names), not every)
+
+
+class _Run:
+    """One search for the answers of a plan."""
+
+    __slots__ = ("examined", "found", "state", "steps", "values", "wanted")
+
+    def __init__(
+        self,
+        state: State,
+        steps: tuple[_Step, ...],
+        values: list[str],
+        wanted: int,
+        found: set[tuple[str, ...]] | None,
+    ):
+        self.state, self.steps, self.values, self.wanted, self.found = state, steps, values, wanted, found
+        self.examined = 0
+
+    def step(self, number: int) -> bool:
+        """Continue from a step; whether the search is to stop, as one answer is enough."""
+        values = self.values
+        while number < len(self.steps):
+            step = self.steps[number]
+            number += 1
+            if isinstance(step, _Match):
+                return self.match(step, number)
+            if isinstance(step, _Test):
+                terms = tuple([values[t] if isinstance(t, int) else t for t in step.terms])
+                true = (
+                    terms[0] == terms[1]
+                    if step.predicate == "="
+                    else (step.predicate, *terms) in self.state.of(step.predicate)
+                )
+                if true != step.positive:
+                    return False
+            elif isinstance(step, _Each):
+                self.count(len(step.objects))
+                for value in step.objects:
+                    values[step.slot] = value
+                    if self.step(number):
+                        return True
+                return False
+            elif step.query.holds(self.state, [values[slot] for slot in step.slots]) != step.positive:
+                return False
+        if self.found is None:
+            return True
+        self.found.add(tuple(values[: self.wanted]))
+        return False
+
+    def match(self, step: _Match, number: int) -> bool:
+        values, table = self.values, self.state.table(step.predicate)
+        known = [*step.constants, *((position, values[slot]) for position, slot in step.bound)]
+        candidates = table.facts
+        if known:
+            candidates = table.where(*known[0])
+            for position, value in known[1:]:
+                other = table.where(position, value)
+                if len(other) < len(candidates):
+                    candidates = other
+        self.count(len(candidates))
+        new, last = step.new, number == len(self.steps)
+        several = len(known) > 1
+        for fact in candidates:
+            if several and any(fact[position] != value for position, value in known):
+                continue
+            if step.equal and any(fact[one] != fact[other] for one, other in step.equal):
+                continue
+            for position, slot, members in new:
+                value = fact[position]
+                if members is not None and value not in members:
+                    break
+                values[slot] = value
+            else:
+                if last and self.found is not None:
+                    self.found.add(tuple(values[: self.wanted]))
+                elif self.step(number):
+                    return True
+        return False
+
+    def count(self, more: int) -> None:
+        self.examined += more
+        if self.examined > MAX_EXAMINED:
+            raise PddlError(
+                f"a condition has more than {MAX_EXAMINED:,} cases in this state",
+                "give its variables types, or conditions that few objects meet",
+            )
+
+
+def _match(
+    literal: Literal,
+    bound: set[str],
+    slots: Mapping[str, int],
+    types: Mapping[str, str],
+    sets: Mapping[str, frozenset[str]],
+    total: int,
+) -> _Match:
+    constants, known, new, equal = [], [], [], []
+    first: dict[str, int] = {}
+    for position, term in enumerate(literal.terms, 1):
+        if not term.startswith("?"):
+            constants.append((position, term))
+        elif term in bound:
+            known.append((position, slots[term]))
+        elif term in first:
+            equal.append((first[term], position))
+        else:
+            first[term] = position
+            members = sets[types[term]]
+            new.append((position, slots[term], members if len(members) < total else None))
+    return _Match(literal.predicate, tuple(constants), tuple(known), tuple(new), tuple(equal))
+
+
+def _predicates(condition: Condition) -> Iterator[str]:
+    match condition:
+        case Literal():
+            yield condition.predicate
+        case Junction():
+            for part in condition.parts:
+                yield from _predicates(part)
+        case Quantified():
+            yield from _predicates(condition.part)
