@@ -17,7 +17,7 @@ from transformers import GenerationConfig
 from constrained.automaton import BatchMatcher, Matcher
 from constrained.decoding.hf_generate.arguments import GenerateArguments
 from constrained.decoding.hf_generate.output import ConstrainedOutput, result
-from constrained.decoding.hf_generate.processors import ProcessorSampler
+from constrained.decoding.hf_generate.processors import ProcessorSampler, all_forbidden
 from constrained.decoding.ragged_forward import RaggedForward
 from constrained.decoding.request import Token
 from constrained.errors import ConstrainedError
@@ -42,6 +42,7 @@ class Finished:
         self.config, self.max_steps = config, max_steps
         self.beams: list[tuple[float, Beam]] = []
         self.open = True  # running beams may still improve on them
+        self.stuck = False  # of some beam, processors have forbidden all that the grammar allows
 
     def add(self, beam: Beam, length: int) -> None:
         self.beams.append((self._penalized(beam.score, length), beam))
@@ -76,6 +77,8 @@ def search_beams(args: GenerateArguments, matchers: Sequence[Matcher]) -> torch.
     finished = _search(args, forward, beams, matchers, sampler, rows.tolist())
     # A grammar may have fewer texts than are asked for; the caller counts on that many rows all the same.
     count = config.num_return_sequences
+    if any(f.stuck and len(f.beams) < count for f in finished):
+        raise all_forbidden()
     best = [pair for beam, f in zip(beams, finished) for pair in (f.beams + [(-torch.inf, beam)] * count)[:count]]
     return result(
         args,
@@ -112,6 +115,7 @@ def _search(
             if not found.open or not rows:
                 continue
             flat = scores[rows].flatten()
+            found.stuck |= bool(scores[rows].isneginf().all(1).any())
             best, indices = (t.tolist() for t in flat.topk(min(keep, len(flat))))
             candidates = []
             for rank, (score, index) in enumerate(zip(best, indices)):

@@ -155,10 +155,7 @@ class ProcessorSampler:
         if not all(map(math.isfinite, best.tolist())):
             if not bool(logits.isfinite().any(-1).all()) or bool(logits.isnan().any()):
                 raise _nan_logits()
-            raise ConstrainedError(
-                "no token is left to choose: the model or the logits processors exclude all that the grammar allows",
-                "leave out the processors (min_new_tokens, bad_words_ids, suppress_tokens ...) that conflict with it",
-            )
+            raise all_forbidden()
         return draw(torch.softmax(scores, -1), self.generator) if self.sample else columns.unsqueeze(-1)
 
     def _pruned_masses(self, logits: torch.Tensor, allowed: torch.Tensor) -> list[float]:
@@ -172,6 +169,13 @@ def _allowed(texts: Sequence[GuidedText], columns: np.ndarray | None, logits: to
     if columns is None:
         return bitmask.expand(torch.from_numpy(rows).to(logits.device), logits.shape[1])
     return torch.from_numpy(rows[:, columns >> 5] >> (columns & 31).astype(np.int32) & 1).bool().to(logits.device)
+
+
+def all_forbidden() -> ConstrainedError:
+    return ConstrainedError(
+        "no token is left to choose: the model or the logits processors exclude all that the grammar allows",
+        "leave out the processors (min_new_tokens, bad_words_ids, suppress_tokens ...) that conflict with it",
+    )
 
 
 def _nan_logits() -> ModelError:

@@ -19,14 +19,15 @@ class ConstrainedLogitsProcessor(LogitsProcessor):
     vocabulary are never allowed.
 
     A processor serves one generation at a time. It notices by itself when another begins, except where that continues
-    exactly where the last was cut off: there call `reset`, or pass `max_new_tokens`.
+    exactly where the last was cut off, or had used up `max_new_tokens`: there call `reset`.
 
     Parameters
     ----------
     grammar : CompiledGrammar or sequence of CompiledGrammar
         One for all prompts, or one for each.
     max_new_tokens : int, optional
-        The number given to `generate`: every text is then whole within it. Without it a text may be cut off.
+        The number given to `generate`: every text is then whole within it, and after it may only end. Without it a
+        text may be cut off.
     begun : str
         Beginning of the grammar's text that the prompts end with; generation continues after it.
     prompt_length : int, optional

@@ -46,7 +46,6 @@ class Rows:
         self._starts = [g.matcher(begun) for g in grammars]
         for start in self._starts:
             start.set_budget(max_new_tokens)
-        self._limit = max_new_tokens
         self._prompt_length = prompt_length
         self._beams = num_beams > 1
         self._assisted = assisted
@@ -111,8 +110,6 @@ class Rows:
             return True
         if self._assisted:
             return False
-        if self._limit is not None and length - self._begin >= self._limit:
-            return True  # every text is whole, so no host asks again
         return not self._beams and all(matcher.is_terminated for matcher in self.batch)
 
     def _start(self, ids: np.ndarray, begin: int | None = None) -> None:

@@ -103,3 +103,17 @@ def test_a_model_whose_cache_does_not_fork_is_refused():
     model = MambaForCausalLM(MambaConfig(vocab_size=len(TOKENIZER), hidden_size=16, num_hidden_layers=1, state_size=4))
     with pytest.raises(ConstrainedError, match="MambaForCausalLM can't hold rows"):
         search(model, grammar=compile_grammar(GRAMMARS["free"], VOCABULARY), num_beams=2)
+
+
+@pytest.mark.parametrize("option", ["suppress_tokens", "bad_words_ids"])
+def test_where_processors_forbid_all_that_is_allowed_it_is_an_error(option):
+    t = [id for id, token in enumerate(VOCABULARY.tokens) if b"t" in token]
+    forbidden = {option: t if option == "suppress_tokens" else [[id] for id in t]}
+    compiled = compile_grammar(Grammar.from_choices(["go to", "take"]), VOCABULARY)
+    with pytest.raises(ConstrainedError, match="no token is left to choose"):
+        search(grammar=compiled, num_beams=3, **forbidden)
+    compiled = compile_grammar(Grammar.from_choices(TEXTS), VOCABULARY)  # "go" and "é 1" are left
+    out, rows = search(grammar=compiled, num_beams=4, **forbidden)
+    assert bool(out.complete.all()) and TOKENIZER.decode(rows[0], skip_special_tokens=True) in ("go", "é 1")
+    with pytest.raises(ConstrainedError, match="no token is left to choose"):
+        search(grammar=compiled, num_beams=9, num_return_sequences=9, **forbidden)

@@ -289,6 +289,30 @@ def test_where_others_forbid_all_that_is_allowed_it_is_an_error(sample):
             write(["x"], processor, min_new_tokens=6, max_new_tokens=most, do_sample=sample)
 
 
+@pytest.mark.parametrize("beams", [1, 3])
+def test_after_its_whole_budget_a_text_may_only_end(beams):
+    """The host's limit is above the processor's: no second text begins."""
+    grammar = Grammar.from_regex(r"[ab]{2,}")
+    for least in (2, 5):
+        processor = ConstrainedLogitsProcessor(
+            compile_grammar(grammar, VOCABULARY), max_new_tokens=least, num_beams=beams
+        )
+        torch.manual_seed(least)
+        for row in write(["A", "B b"], processor, max_new_tokens=30, num_beams=beams, do_sample=beams == 1):
+            text = text_of(VOCABULARY, row)
+            assert grammar.matches(text) and len(text) <= least and 1 in row.tolist()
+
+
+@pytest.mark.parametrize("option", ["suppress_tokens", "bad_words_ids"])
+def test_beams_raise_where_others_forbid_all_that_is_allowed(option):
+    k = [id for id, token in enumerate(VOCABULARY.tokens) if b"k" in token]
+    compiled = compile_grammar(Grammar.from_choices(["look", "lark"]), VOCABULARY)
+    forbidden = {option: k if option == "suppress_tokens" else [[id] for id in k]}
+    for sample in (False, True):
+        with pytest.raises(ConstrainedError, match=r"row \d: every token .* forbidden before"):
+            write(["x"], ConstrainedLogitsProcessor(compiled, num_beams=3), num_beams=3, do_sample=sample, **forbidden)
+
+
 def test_what_can_not_work_is_an_error_at_once():
     with pytest.raises(ConstrainedError, match="budget of 2 tokens is too small"):
         ConstrainedLogitsProcessor(COMPILED["one text"], max_new_tokens=2)

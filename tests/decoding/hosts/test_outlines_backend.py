@@ -130,6 +130,19 @@ def test_numpy_arrays_as_llama_cpp_passes_them():
             used += 1
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_after_its_whole_budget_a_text_may_only_end(library):
+    compiled = compile_grammar(Grammar.from_regex("[ab]{2,}"), VOCABULARY)
+    processor = ConstrainedOutlinesProcessor(compiled, library, max_new_tokens=3)
+    ids, logits = np.array([[5]]), np.zeros((1, VOCABULARY.size), np.single)
+    kind = torch.from_numpy if library == "torch" else np.array
+    for step in range(6):
+        allowed = np.flatnonzero(np.isfinite(np.asarray(processor(kind(ids), kind(logits)))[0])).tolist()
+        assert (allowed == VOCABULARY.eos_token_ids) == (step >= 3)
+        if step < 3:
+            ids = np.append(ids, [[next(id for id in allowed if id not in VOCABULARY.eos_token_ids)]], 1)
+
+
 def test_an_error_that_c_code_would_ignore_ends_the_text_all_the_same():
     compiled = compile_grammar(GRAMMARS["choices"], VOCABULARY)
     processor = ConstrainedOutlinesProcessor(compiled, "numpy")
