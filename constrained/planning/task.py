@@ -120,6 +120,10 @@ class Task:
         """The predicates that no action changes."""
         return frozenset(self.domain.predicates) - self.domain.fluents
 
+    def query(self, variables: tuple[model.Parameter, ...], condition: Condition) -> Query:
+        """A condition to be asked of states; every free variable of it is among `variables`."""
+        return Query(self._objects, variables, condition)
+
     # what is possible
 
     def applicable(self, state: State) -> list[GroundAction]:

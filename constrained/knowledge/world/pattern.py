@@ -1,0 +1,148 @@
+"""Small text patterns: what answers say, and how tasks are worded.
+
+``On the {p}, you see {t, ...}.`` has a hole for a name and one for a list of names; ``(put|place) a[n] {K}`` has
+alternatives and something that may be left out (with a space beside it). A backslash takes a sign's meaning away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+MAX_TEXT = 20_000
+"""Characters of an answer or a task that are read."""
+
+_HOLE = re.compile(r"\{\s*([A-Za-z_][\w-]*)\s*(,\s*\.\.\.)?\s*\}")
+_ARTICLE = re.compile(r"(?:an?|the|some|any) ", re.IGNORECASE)
+_BETWEEN = re.compile(r",? and |, ?")
+_NONE = ("", "nothing", "none", "no one")
+
+
+class PatternError(ValueError):
+    """A pattern that can't be read; the second argument is the character at which it fails."""
+
+
+class Pattern:
+    """A text with holes.
+
+    Parameters
+    ----------
+    text : str
+
+    Attributes
+    ----------
+    holes : dict of str to bool
+        Name of a hole -> whether it holds a list.
+
+    Raises
+    ------
+    PatternError
+        A bracket is never closed, or a hole has no name or stands twice.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        self.holes: dict[str, bool] = {}
+        self._groups: list[str] = []
+        self._pieces: list[str | tuple[str]] = []  # what `render` writes: texts and holes
+        self._regex = re.compile(self._read(), re.IGNORECASE)
+
+    def _read(self) -> str:
+        text, at = self.text, 0
+        out: list[str] = []
+        open_at: list[tuple[str, int, int]] = []
+        while at < len(text):
+            sign = text[at]
+            if sign == "\\" and at + 1 < len(text):
+                at += 1
+                self._literal(out, text[at])
+            elif sign == "{":
+                hole = _HOLE.match(text, at)
+                if hole is None:
+                    raise PatternError("a hole is written {name}, or {name, ...} for a list", at)
+                name = hole[1]
+                if name in self.holes:
+                    raise PatternError(f"the hole {{{name}}} stands twice", at)
+                self.holes[name] = bool(hole[2])
+                self._groups.append(name)
+                self._pieces.append((name,))
+                out.append(r"([^.\n]*?)" if hole[2] else r"([^.,;:!?\n]+?)")
+                at = hole.end() - 1
+            elif sign in "([":
+                open_at.append((sign, at, len(self._pieces)))
+                out.append("(?:" if sign == "(" else "(?:(?:")
+            elif sign in ")]":
+                if not open_at or open_at[-1][0] != {")": "(", "]": "["}[sign]:
+                    raise PatternError(f"this `{sign}` closes nothing", at)
+                _, start, pieces = open_at.pop()
+                if sign == "]":
+                    out.append(")")
+                if sign == "]" and text[at + 1 : at + 2] == " " and (start == 0 or text[start - 1] == " "):
+                    out.append(r"\ ")  # one of the spaces around a word belongs to it
+                    at += 1
+                out.append(")?" if sign == "]" else ")")
+                # The first alternative is what is written, and nothing of what may be left out.
+                bar = next((i for i in range(pieces, len(self._pieces)) if self._pieces[i] == "|"), None)
+                if sign == "]":
+                    del self._pieces[pieces:]
+                elif bar is not None:
+                    del self._pieces[bar:]
+            elif sign == "|" and open_at:
+                out.append("|")
+                self._pieces.append("|")
+            else:
+                self._literal(out, sign)
+            at += 1
+        if open_at:
+            raise PatternError(f"this `{open_at[-1][0]}` is never closed", open_at[-1][1])
+        return "".join(out)
+
+    def _literal(self, out: list[str], sign: str) -> None:
+        out.append(re.escape(sign))
+        self._pieces.append(sign if sign != "|" else "\\|")
+
+    def find(self, text: str) -> Iterator[dict[str, list[str]]]:
+        """For each place where a text says this, what stands in its holes: for one name, a list of one."""
+        for match in self._regex.finditer(text[:MAX_TEXT]):
+            yield self._values(match)
+
+    def match(self, text: str) -> dict[str, list[str]] | None:
+        """What stands in the holes of a text that says this and nothing else; None if it doesn't."""
+        match = self._regex.fullmatch(text[:MAX_TEXT])
+        return None if match is None else self._values(match)
+
+    def _values(self, match: re.Match[str]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for number, name in enumerate(self._groups, 1):
+            written = match[number]
+            if written is not None:
+                found[name] = names_in(written) if self.holes[name] else [without_article(written)]
+        return found
+
+    def write(self, values: Mapping[str, Sequence[str]]) -> str:
+        """The text with its holes filled, the first of its alternatives, and nothing that may be left out."""
+        out = []
+        for piece in self._pieces:
+            if isinstance(piece, tuple):
+                names = values[piece[0]]
+                out.append(listed(names) if self.holes[piece[0]] else names[0])
+            else:
+                out.append("|" if piece == "\\|" else piece)
+        return "".join(out)
+
+
+def without_article(name: str) -> str:
+    """A name without the article before it."""
+    return _ARTICLE.sub("", name.strip(), count=1) if _ARTICLE.match(name.strip()) else name.strip()
+
+
+def names_in(written: str) -> list[str]:
+    """The names in a list such as "a mug 2, a pen 1, and a book 1"; "nothing" has none."""
+    names = (without_article(name) for name in _BETWEEN.split(written.strip()))
+    return [name for name in names if name.lower() not in _NONE]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a list that `names_in` reads."""
+    written = [f"a {name}" for name in names]
+    return ", and ".join(filter(None, [", ".join(written[:-1]), *written[-1:]])) or "nothing"

@@ -1,0 +1,197 @@
+"""The syntax of the `//:` lines of a `.lark` file, which say what its actions need and change.
+
+lark and our reader of grammars take these lines for comments. Here everything else is blanked out, so that what is left
+keeps its line and column, and lark parses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from constrained.errors import GrammarError
+from constrained.grammar.lark_tokens import Comment, comments
+from constrained.grammar.source import Source
+from constrained.limits import DEFAULT, Limits
+
+
+@dataclass(frozen=True)
+class ParseTree:
+    """A statement, or a part of one: the name of its rule in the grammar below, and its tokens and parts."""
+
+    data: str
+    children: list[Any]
+
+    @classmethod
+    def of(cls, tree: Tree[Token]) -> ParseTree:
+        """lark's tree as ours."""
+        return cls(str(tree.data), [cls.of(c) if isinstance(c, Tree) else c for c in tree.children])
+
+    def tokens(self) -> Iterator[Token]:
+        """Its tokens, from left to right."""
+        for child in self.children:
+            if isinstance(child, ParseTree):
+                yield from child.tokens()
+            elif child is not None:
+                yield child
+
+
+MAX_CHARACTERS = 4_000_000
+"""Characters of a file with `//:` lines: as many as a PDDL file may have."""
+MAX_DEPTH = 60
+"""Brackets within brackets in a condition: as in PDDL."""
+
+MARK = "//:"
+
+_GRAMMAR = r"""
+start: _statement*
+_statement: action | type | fact | object | init | goal | needs | makes | tells | maybe | fails
+
+action: "action" NAME
+type: "type" kinds (";" kinds)*
+kinds: NAME ("," NAME)* [":" NAME]
+fact: "fact" predicate ("," predicate)*
+predicate: NAME ["(" argument ("," argument)* ")"]
+argument: [MANY] NAME
+object: "object" things (";" things)*
+things: _name ("," _name)* [":" NAME]
+init: "init" atom ("," atom)*
+goal: "goal" [patterns ":"] conditions
+needs: "needs" conditions
+makes: "makes" effects
+tells: "tells" told ("," told)* ["if" conditions] "by" patterns
+maybe: "maybe" atom ("," atom)* ["if" conditions]
+fails: "fails" "by" patterns
+
+patterns: STRING ("," STRING)*
+told: [ALL | NOT] atom
+effects: _effect ("," _effect)*
+_effect: change | each
+change: [NOT] atom ["if" either]
+each: QUANTIFIER variables "(" effects ")"
+conditions: either ("," either)*
+?either: both ("or" both)*
+?both: one ("and" one)*
+?one: negation | quantified | equality | atom | "(" conditions ")"
+negation: NOT one
+quantified: QUANTIFIER variables "(" conditions ")"
+equality: _term EQUAL _term
+variables: variable ("," variable)*
+variable: NAME ":" NAME
+atom: NAME ["(" _term ("," _term)* ")"]
+_term: NAME | STRING | ANY
+_name: NAME | STRING
+
+MANY.2: /(one|at-most-one)(?![\w-])/
+ALL.2: /all(?![\w-])/
+NOT.2: /not(?![\w-])/
+QUANTIFIER.2: /(some|every)(?![\w-])/
+EQUAL: "=" | "!="
+ANY: "*"
+NAME: /[A-Za-z_][\w-]*/
+STRING: /"(?:[^"\\\n]|\\[^\n])+"/
+%ignore /\s+/
+"""
+
+_EXPECTED = {
+    "NAME": "a name",
+    "STRING": 'a text in quotes ("...")',
+    "RPAR": "`)`",
+    "LPAR": "`(`",
+    "COLON": "`:`",
+    "COMMA": "`,`",
+    "IF": "`if`",
+    "BY": "`by`",
+    "MANY": "`one`",
+    "QUANTIFIER": "`some`",
+    "ANY": "`*`",
+    "EQUAL": "`=`",
+    "SEMICOLON": "`;`",
+    "$END": "the end",
+}
+_STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "makes", "tells", "maybe", "fails")
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+def has_world(text: str) -> bool:
+    """Whether a `.lark` text has `//:` lines."""
+    return MARK in text and any(True for _ in _lines(text))
+
+
+def _lines(text: str) -> Iterator[Comment]:
+    return (comment for comment in comments(text) if comment.alone and text.startswith(MARK, comment.offset))
+
+
+def parse_world(source: Source, limits: Limits = DEFAULT) -> list[ParseTree]:
+    """The statements of a file's `//:` lines, each with line and column.
+
+    Raises
+    ------
+    GrammarError
+        They don't parse: the first fault, with its place and what belongs there.
+    """
+    text = source.text
+    if len(text) > MAX_CHARACTERS:
+        raise GrammarError(f"the file has more than {MAX_CHARACTERS:,} characters", source=source.name)
+    blanked = re.sub(r"[^\n]", " ", text)
+    pieces, at = [], 0
+    for comment in _lines(text):
+        end = text.find("\n", comment.offset)
+        end = len(text) if end < 0 else end
+        pieces += [blanked[at : comment.offset + len(MARK)], _without_note(text[comment.offset + len(MARK) : end])]
+        at = end
+    visible = "".join([*pieces, blanked[at:]])
+    _check_depth(source, visible)
+    try:
+        tree = _parser().parse(visible)
+    except UnexpectedInput as error:
+        raise _explained(source, error) from None
+    return [ParseTree.of(statement) for statement in tree.children if isinstance(statement, Tree)]
+
+
+def _without_note(line: str) -> str:
+    """A line without a `//` comment behind it; one in a string is part of it."""
+    return re.sub(r'("(?:[^"\\]|\\.)*")|//.*', lambda found: found[1] or " " * len(found[0]), line)
+
+
+def _check_depth(source: Source, text: str) -> None:
+    depth = 0
+    for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|[()]', text):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if depth > MAX_DEPTH:
+            line, column = source.line_column(found.start())
+            raise source.error(f"brackets nest deeper than {MAX_DEPTH}", "state it flatter", line, column)
+
+
+def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
+    """lark's error in our words."""
+    at_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    wanted: set[str] = set()
+    if isinstance(error, UnexpectedToken):
+        wanted = set(error.accepts or error.expected)
+        found = "the lines end" if at_end else f"unexpected `{error.token}`"
+    else:
+        assert isinstance(error, UnexpectedCharacters)
+        wanted, found = set(error.allowed or ()), f"unexpected `{error.char}`"
+    keywords = {word.upper() for word in _STATEMENTS}
+    words = sorted({_EXPECTED.get(name, f"`{name.lower()}`") for name in wanted - keywords if not name.startswith("_")})
+    if keywords <= wanted:
+        words = [f"`{word}`" for word in _STATEMENTS] if wanted <= keywords | {"$END"} else [*words, "a new line"]
+    line = None if at_end else error.line
+    if line is None or line < 1:  # the end: show the last line that says something
+        last = list(_lines(source.text))[-1]
+        end = source.text.find("\n", last.offset)
+        line, column = source.line_column(len(source.text) if end < 0 else end)
+    else:
+        column = error.column
+    return source.error(f"{found} in a `{MARK}` line", f"here belongs {', '.join(words)}", line, column)

@@ -1,0 +1,223 @@
+"""`World`: what the `//:` lines of a `.lark` file say, with PDDL as its meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from constrained.grammar.source import Source, SourceSpan
+from constrained.knowledge.world.pattern import Pattern
+from constrained.planning.model import (
+    ALWAYS,
+    Condition,
+    Domain,
+    Junction,
+    Literal,
+    Parameter,
+    Problem,
+    Quantified,
+)
+from constrained.planning.task import GroundAction
+
+Command = tuple[str, ...]
+"""How an action is written: pieces of text, and its parameters ("?o")."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A fact that an answer tells: true, false, or, with `all`, of no other things than those named."""
+
+    literal: Literal
+    all: bool
+    span: SourceSpan
+
+
+@dataclass(frozen=True)
+class Tells:
+    """What an answer tells.
+
+    Attributes
+    ----------
+    facts : tuple of Told
+        Their variables are holes of the patterns, parameters of the rule, or variables of the condition.
+    condition : Condition
+        What else must be known; facts are told for all values of its variables.
+    patterns : tuple of Pattern
+        An answer that any of them is found in.
+    rule : str or None
+        The action whose answers these are; None: any.
+    types : dict of str to str
+        Variable -> its type.
+    """
+
+    facts: tuple[Told, ...]
+    condition: Condition
+    patterns: tuple[Pattern, ...]
+    rule: str | None
+    types: Mapping[str, str]
+    span: SourceSpan
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Facts that may hold as long as nothing tells, where a condition holds."""
+
+    literal: Literal
+    condition: Condition
+    types: Mapping[str, str]
+    span: SourceSpan
+
+
+@dataclass(frozen=True)
+class TaskGoal:
+    """What task sentences ask for.
+
+    Attributes
+    ----------
+    patterns : tuple of Pattern
+        Of sentences; their holes are names of types.
+    condition : Condition
+        With these names for types.
+    wider : dict of str to str
+        Such a name -> the type that what it stands for belongs to.
+    """
+
+    patterns: tuple[Pattern, ...]
+    condition: Condition
+    wider: Mapping[str, str]
+    span: SourceSpan
+
+
+@dataclass
+class World:
+    """The physics of a `.lark` file, what answers tell, and one problem.
+
+    Names are in lower case, as in `Domain`, which keeps how they are written.
+
+    Attributes
+    ----------
+    source : Source
+    domain : Domain
+        Types, predicates and actions. A type that conditions use as a predicate is one, too: see `kinds`.
+    commands : dict of str to tuple of str
+        Action -> how it is written.
+    rules : dict of str to str
+        Action -> its grammar rule.
+    single : dict of str to dict of int to bool
+        Predicate -> argument (from 0) of which there is one value at a time -> whether there is always one.
+    kinds : frozenset of str
+        Types that are used as predicates.
+    tells, maybe, goals : list
+    fails : list of Pattern
+        Answers after which nothing has changed.
+    problem : Problem or None
+        The file's own; None if it has neither objects nor facts nor goal.
+    spans : dict of str to SourceSpan
+        Where each type, predicate ("fact NAME"), action and object ("object NAME") is written.
+    """
+
+    source: Source
+    domain: Domain
+    commands: dict[str, Command] = field(default_factory=dict)
+    rules: dict[str, str] = field(default_factory=dict)
+    single: dict[str, dict[int, bool]] = field(default_factory=dict)
+    kinds: frozenset[str] = frozenset()
+    tells: list[Tells] = field(default_factory=list)
+    maybe: list[Maybe] = field(default_factory=list)
+    goals: list[TaskGoal] = field(default_factory=list)
+    fails: list[Pattern] = field(default_factory=list)
+    problem: Problem | None = None
+    spans: dict[str, SourceSpan] = field(default_factory=dict)
+
+    def write(self, action: GroundAction, spell: Callable[[str], str] = str) -> str:
+        """How an action with its arguments is written; `spell` gives an object's name as it is shown."""
+        declared = next(a for a in self.domain.actions if a.name == action.action)
+        values = {p.name: spell(value) for p, value in zip(declared.parameters, action.arguments)}
+        return "".join(values.get(piece, piece) for piece in self.commands[action.action])
+
+    def read(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
+        """Each action that a text may be, with the names that stand for its parameters in the text, in lower case."""
+        for name, pattern in self._patterns.items():
+            found = pattern.fullmatch(text)
+            if found is not None:
+                written = [piece for piece in dict.fromkeys(self.commands[name]) if piece.startswith("?")]
+                yield name, {piece: found[i].lower() for i, piece in enumerate(written, 1)}
+
+    @cached_property
+    def _patterns(self) -> dict[str, re.Pattern[str]]:
+        patterns = {}
+        for name, command in self.commands.items():
+            groups: dict[str, int] = {}
+            out = []
+            for piece in command:
+                if not piece.startswith("?"):
+                    out.append(re.escape(piece))
+                elif piece in groups:
+                    out.append(rf"\{groups[piece]}")
+                else:
+                    groups[piece] = len(groups) + 1
+                    out.append("(.+?)")
+            patterns[name] = re.compile("".join(out))
+        return patterns
+
+    def type_named(self, words: str) -> str | None:
+        """The declared type that some words name, whatever their spaces, hyphens and case."""
+        return next((kind for kind in self.domain.types if squeezed(kind) == squeezed(words)), None)
+
+    def goal_of(self, task: str) -> tuple[TaskGoal, dict[str, str]] | None:
+        """The goal whose sentence a task is, and what the sentence has in its holes; None if none fits."""
+        sentence = " ".join(task.split()).rstrip(" .!")
+        for goal in self.goals:
+            for pattern in goal.patterns:
+                found = pattern.match(sentence)
+                if found is not None:
+                    return goal, {name.lower(): values[0] for name, values in found.items() if values}
+        return None
+
+
+def squeezed(name: str) -> str:
+    """A name without spaces, hyphens and case: "Coffee machine" and "coffeemachine" are the same."""
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def kind_of(name: str) -> str:
+    """The kind in a thing's name: "mug" of "mug 2"; the name itself if no number stands behind it."""
+    found = re.fullmatch(r"(.*\S)\s+[#?]?\d+", name)
+    return (found[1] if found else name).lower()
+
+
+def with_types(condition: Condition, types: Mapping[str, str]) -> Condition:
+    """A condition whose quantified variables have other types where `types` names theirs."""
+    match condition:
+        case Literal():
+            return condition
+        case Junction(operator, parts):
+            return Junction(operator, tuple(with_types(part, types) for part in parts))
+        case Quantified(quantifier, variables, part):
+            retyped = tuple(Parameter(v.name, types.get(v.type, v.type)) for v in variables)
+            return Quantified(quantifier, retyped, with_types(part, types))
+
+
+def literals_in(condition: Condition) -> Iterator[Literal]:
+    """The literals of a condition."""
+    match condition:
+        case Literal():
+            yield condition
+        case Junction(_, parts):
+            for part in parts:
+                yield from literals_in(part)
+        case Quantified(_, _, part):
+            yield from literals_in(part)
+
+
+def every_part(condition: Condition) -> tuple[Condition, ...]:
+    """The parts of a conjunction; the condition itself if it is none."""
+    return condition.parts if isinstance(condition, Junction) and condition.operator == "and" else (condition,)
+
+
+def join(parts: tuple[Condition, ...]) -> Condition:
+    """All of some conditions."""
+    flat = tuple(part for given in parts for part in every_part(given))
+    return flat[0] if len(flat) == 1 else Junction("and", flat) if flat else ALWAYS

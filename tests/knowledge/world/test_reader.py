@@ -1,0 +1,110 @@
+"""The `//:` lines of a file become a planning domain; what is wrong in them is said with its place."""
+
+import lark
+import pytest
+
+from constrained import ActionKnowledge
+from constrained.errors import GrammarError
+from constrained.knowledge.world import read_world
+from constrained.planning import Task
+from constrained.planning.task import GroundAction
+from tests.knowledge.world.kitchen import KITCHEN
+
+
+@pytest.fixture(scope="module")
+def world():
+    return read_world(KITCHEN)
+
+
+def texts(world, task, state):
+    return sorted(world.write(action, task.spell) for action in task.applicable(state))
+
+
+def test_a_file_without_such_lines_has_no_world():
+    assert read_world("household") is None or read_world("household").domain.actions
+    assert read_world('start: "a"  //: type place\n') is None  # a comment behind a rule is a comment
+
+
+def test_lark_and_we_still_load_the_file(world):
+    lark.Lark(KITCHEN, parser="earley")
+    knowledge = ActionKnowledge.from_lark(KITCHEN)
+    assert knowledge.actions["goto"] == "goto: go to a place."
+    assert "//:" not in knowledge.to_text() and "needs" not in knowledge.to_text()
+
+
+def test_the_meaning_is_that_of_a_planning_domain(world):
+    task = Task(world.domain, world.problem)
+    state = task.initial
+    assert texts(world, task, state) == ["go to cupboard", "go to microwave 1", "look", "take cup from shelf"]
+    for text in (
+        "take cup from shelf",
+        "go to cupboard",
+        "open cupboard",
+        "go to microwave 1",
+        "heat cup with microwave 1",
+    ):
+        (action,) = [a for a in task.applicable(state) if world.write(a, task.spell) == text]
+        state = task.apply(state, action)
+    assert not task.reached_goal(state) and ("at", "cupboard") not in state
+    assert ("in", "cup", "shelf") not in state
+    state = task.apply(state, GroundAction("goto", ("cupboard",)))
+    state = task.apply(state, GroundAction("put", ("cup", "cupboard")))
+    assert task.reached_goal(state) and ("held", "cup") not in state
+
+
+def test_an_action_is_read_from_its_text(world):
+    assert list(world.read("take cup from shelf")) == [("take", {"?t": "cup", "?p": "shelf"})]
+    assert list(world.read("sing")) == []
+
+
+def test_parameters_get_their_types_from_slots_and_from_facts(world):
+    types = {a.name: [p.type for p in a.parameters] for a in world.domain.actions}
+    assert types["heat"] == ["thing", "microwave"] and types["take"] == ["thing", "place"]
+    plain = read_world(
+        "%declare _STEP A B\n//: type place, thing\n//: fact in(thing, place)\n"
+        "start: take{A, B}\n//: needs in(t, p)\n"
+        'take{t, p}: "take " t " from " p _STEP start\n'
+    )
+    assert [p.type for p in plain.domain.actions[0].parameters] == ["thing", "place"]
+
+
+def test_a_task_sentence_says_what_is_wanted(world):
+    goal, holes = world.goal_of("Put a hot cup in the cupboard.")
+    assert holes == {"k": "cup", "p": "cupboard"} and goal.wider == {"k": "thing", "p": "place"}
+    assert world.goal_of("sing a song") is None
+
+
+HEAD = "//: type place, thing\n//: fact at(place), in(thing, place), ready\n"
+RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
+
+
+@pytest.mark.parametrize(
+    "text, place, message",
+    [
+        ("//: fact near(plaec)", "3:15", "no type `plaec`"),
+        ("//: fact at(place)", "3:10", "the fact at is declared twice"),
+        ("//: type cup: cup", "3:15", "would belong to itself"),
+        ("//: type place", "3:10", "the type place is declared twice"),
+        ("//: neds at(p)", "3:5", "unexpected `neds`"),
+        ("//: fact at(", "3:13", "the lines end"),
+        ("//: needs ready", "3:11", "stands above no rule"),
+        ("//: init ready(a)", "3:10", "`ready` has 0 arguments, not 1"),
+        ("//: object a: place\n//: init in(a, a)", "4:13", "a is a place, where a thing belongs"),
+        ("//: init at(a)", "3:13", "no parameter, variable or object of the problem called `a`"),
+        ("//: maybe redy", "3:11", "no fact `redy`"),
+        ('//: tells in(t, p) by "The {p} is full."', "3:11", "nothing says which `t`"),
+        ('//: tells at(p) by "The {p is full."', "3:25", "a hole is written"),
+        ('//: goal "take {K}": ready', "3:10", "the goal doesn't use {k}"),
+        (RULE.format("//: needs at(p)"), "4:14", "no parameter, variable or object in the action go called `p`"),
+        (RULE.format("//: makes some p: place (at(p))"), "4:11", "an effect is on `every` thing"),
+        (RULE.format("//: needs some p: place (in(p, p))"), "4:29", "`p` is a place, where a thing belongs"),
+        (RULE.format("//: needs " + "(" * 70 + "ready"), "4:71", "brackets nest deeper"),
+        ('start: go{"x"}\n//: needs at(p)\ngo{p}: ("a" | "b") p _STEP start\n', "5:1", "its text isn't plain"),
+        ('start: go{"x"}\n//: needs at(p), in(p, p)\ngo{p}: "a" p _STEP start\n', "4:21", "both a place and a thing"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(text, place, message):
+    with pytest.raises(GrammarError) as caught:
+        read_world(HEAD + text + "\n")
+    assert f":{place}: " in str(caught.value) and message in str(caught.value), str(caught.value)
+    assert "^" in str(caught.value)
