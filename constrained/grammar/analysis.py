@@ -28,7 +28,8 @@ class Nullable:
     def __init__(self, rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()):
         self._slots = slots
         self._always = self._solve(units(rules, parameters=False))  # parameters count as not empty
-        self._sometimes = self._solve(units(rules))
+        templates = any(rule.params for rule in rules.values())
+        self._sometimes = self._solve(units(rules)) if templates else self._always
 
     def rule(self, name: str) -> bool:
         """Whether the rule can be empty, whatever its arguments."""

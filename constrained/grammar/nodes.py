@@ -6,7 +6,7 @@ nothing until generation reaches it; in particular a bounded repeat stays one no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar, cast
@@ -331,15 +331,14 @@ def scoped_children(node: Node) -> tuple[Node, ...]:
     return children(node)
 
 
-def walk(node: Node, scopes: bool = False) -> Iterator[Node]:
-    """Iterate over `node` and every node below it; with `scopes`, also over those inside scopes and their values."""
+def walk(node: Node, scopes: bool = False) -> list[Node]:
+    """Return `node` and all nodes below it, level by level; with `scopes`, those in scopes and their values, too."""
     below = scoped_children if scopes else children
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        yield top
+    found = [node]
+    for top in found:  # which grows meanwhile
         if type(top) not in LEAVES:
-            stack += below(top)
+            found += below(top)
+    return found
 
 
 N = TypeVar("N", bound=Node)
