@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from constrained.automaton.closure import Closure
+from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
 from constrained.automaton.graph_stack import GraphStack, alternatives
 from constrained.automaton.liveness import Liveness, has_gaps
 from constrained.automaton.positions import Accept, Frames, Position, Positions, Reached, Stack, StepEnd
@@ -199,6 +200,31 @@ class Grammar(ContextFreeGrammar):
     def is_prefix(self, text: str | bytes) -> bool:
         """Whether some text of the language begins with `text`."""
         return self.automaton.read(as_bytes(text)) is not None
+
+    # for other engines
+
+    def to_gbnf(self) -> str:
+        """The same language in GBNF, which llama.cpp and XGrammar read; slots are what they are bound to now.
+
+        Raises
+        ------
+        GrammarError
+            GBNF can't say it, or some slot is not bound; the message says what.
+        LimitError
+            Written out, it is too large.
+        """
+        return to_gbnf(self, self.automaton.templates)
+
+    def to_regex(self) -> str:
+        """A regular expression of its whole texts, for Python's `re`, Rust's `regex` and what is built on them.
+
+        Raises as :meth:`to_gbnf`, also where the grammar nests: then no regular expression says the same.
+        """
+        return to_regex(self, self.automaton.templates)
+
+    def to_llguidance(self) -> str:
+        """The same language in llguidance's variant of Lark; raises as :meth:`to_gbnf`."""
+        return to_llguidance(self, self.automaton.templates)
 
 
 def automaton_of(grammar: ContextFreeGrammar) -> Automaton:

@@ -27,6 +27,10 @@ class Templates:
         self._selected: dict[tuple, Selected] = {}
         self._keyed: dict[tuple[int, bytes], n.Related] = {}
 
+    def env(self, grammar: ContextFreeGrammar) -> Env:
+        """No parameters."""
+        return self._frames.env(grammar, {}, 0)
+
     def scope(self, node: n.Scoped, grammar: ContextFreeGrammar, level: int) -> Env:
         """The parameters that `node` gives."""
         values: dict[str, Value] = {}

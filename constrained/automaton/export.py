@@ -1,0 +1,391 @@
+"""A grammar in other engines' notations: GBNF (llama.cpp, XGrammar), a regular expression, llguidance's Lark.
+
+First the grammar is written out: every template call with its values is a rule of its own, slots are what they are
+bound to, and a text ends where an unbound `_STEP` stands. Each notation is then a way to print what is left. What a
+notation can't say exactly is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from constrained.automaton.positions import Env, Thunk, Unbound
+from constrained.automaton.templates import Templates, ends_action
+from constrained.errors import GrammarError
+from constrained.grammar import nodes as n
+from constrained.grammar.analysis import Nullable, components, productive_rules, trim
+from constrained.grammar.charset import MAX_CODE_POINT, CharSet
+from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.left_recursion import self_embedding_rules, tail_calls
+from constrained.grammar.traverse import reachable
+from constrained.limits import Limits
+
+START = "start"
+Rules = dict[str, n.Rule]
+
+
+def to_gbnf(grammar: ContextFreeGrammar, templates: Templates) -> str:
+    """GBNF from the rule `root`, of single characters and texts: no engine's lexer decides anything."""
+    rules = write_out(grammar, templates)
+    nullable = Nullable(rules)
+    for rule in rules.values():
+        for loop in n.find(rule.body, n.Repeat):
+            if nullable.always(loop.item, rule.name):
+                raise GrammarError(
+                    "GBNF has no repeat of what may be empty",
+                    hint="let what is repeated write at least one character, and put `?` around the repeat",
+                )
+    names = {name: "root" if name == START else f"r{i}" for i, name in enumerate(rules)}
+    printer = _Printer(_gbnf_text, _class, lambda name: names[name])
+    return "".join(f"{names[rule.name]} ::= {printer.alternatives(rule.body)}\n" for rule in rules.values())
+
+
+def to_llguidance(grammar: ContextFreeGrammar, templates: Templates) -> str:
+    """llguidance's variant of Lark, from the rule `start`.
+
+    A regular language is one terminal. Any other is written in terminals of one character each, since llguidance's
+    lexer takes the longest terminal that fits, where this project's grammars read a text in every way.
+    """
+    rules = write_out(grammar, templates)
+    if not self_embedding_rules(rules):
+        return f"start: /{_slashes(_regex(rules, grammar.limits))}/\n"
+    names = {name: START if name == START else f"r{i}" for i, name in enumerate(rules)}
+
+    def text(data: str) -> str:
+        return " ".join(f"/{_slashes(_regex_class(CharSet(((ord(c), ord(c)),))))}/" for c in data) or '""'
+
+    printer = _Printer(text, lambda chars: f"/{_slashes(_regex_class(chars))}/", lambda name: names[name])
+    return "".join(f"{names[rule.name]}: {printer.alternatives(rule.body)}\n" for rule in rules.values())
+
+
+def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
+    """A regular expression for whole texts, in the notation that Python and Rust share.
+
+    Raises
+    ------
+    GrammarError
+        The language isn't regular: some rule nests.
+    """
+    rules = write_out(grammar, templates)
+    if nesting := self_embedding_rules(rules):
+        written = min(nesting).split("(")[0]
+        raise GrammarError(
+            f"no regular expression says what rule '{written}' says: it nests", hint="use to_gbnf() or to_llguidance()"
+        )
+    return _regex(rules, grammar.limits)
+
+
+# Writing out
+
+
+def write_out(grammar: ContextFreeGrammar, templates: Templates) -> Rules:
+    """The grammar's language as rules from `START`, of Literal, Chars, Choices, Seq, Alt, Repeat and Call alone.
+
+    Raises
+    ------
+    GrammarError
+        No text can be complete.
+    LimitError
+        It takes more rules than a grammar may have nodes.
+    """
+    rules = _WriteOut(templates, grammar.limits).rules(grammar)
+    productive = productive_rules(rules)
+    if START not in productive:
+        raise GrammarError("no text of the grammar can be complete", hint="bind the slots that have no value")
+    rules = trim(rules, productive)
+    return {START: rules[START]} | {name: rules[name] for name in reachable(rules, n.Call(START))}
+
+
+class _WriteOut:
+    """Gives each rule's body, with each set of parameter values, a name.
+
+    Every body becomes two rules: the texts that go on after it, and those that end in it, at an unbound `_STEP`.
+    """
+
+    def __init__(self, templates: Templates, limits: Limits):
+        self._templates, self._limits = templates, limits
+        self._names: dict[tuple[int, int], str] = {}
+        self._waiting: list[tuple[str, n.Node, Env]] = []
+
+    def rules(self, grammar: ContextFreeGrammar) -> Rules:
+        whole, ended = self._body(grammar.start, self._templates.env(grammar))
+        found = {START: n.Rule(START, n.alt([whole, ended]))}
+        while self._waiting:
+            name, body, env = self._waiting.pop()
+            whole, ended = self._fixed(body, env)
+            found[name] = n.Rule(name, whole)
+            found[_ended(name)] = n.Rule(_ended(name), ended)
+            self._limits.check("nodes", len(found), "the grammar has too many rules once its templates are written out")
+        return found
+
+    def _call(self, name: str, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
+        known = self._names.get((id(body), id(env)))
+        if known is None:
+            known = self._names[id(body), id(env)] = f"{name}({len(self._names)})"
+            self._waiting.append((known, body, env))
+        return n.Call(known), n.Call(_ended(known))
+
+    def _fixed(self, body: n.Node, env: Env) -> tuple[n.Node, n.Node]:
+        """The body, for each way to give its open parameters values; one that is only written, once, stays open."""
+        open_values = {name for name, value in env.values.items() if isinstance(value, Unbound)}
+        waiting = sorted(open_values & _tied(body)) if open_values else []
+        ways = [self._body(body, chosen) for chosen, _ in self._templates.ways(waiting, env, None)]
+        return _either(ways)
+
+    def _body(self, node: n.Node, env: Env) -> tuple[n.Node, n.Node]:
+        match node:
+            case n.Seq(items=items):
+                before: list[n.Node] = []
+                ends: list[n.Node] = []
+                for item in items:
+                    whole, ended = self._body(item, env)
+                    ends.append(n.seq([*before, ended]))
+                    before.append(whole)
+                return n.seq(before), n.alt(ends)
+            case n.Alt(items=items):
+                return _either([self._body(item, env) for item in items])
+            case n.Repeat(item=item, low=low, high=high):
+                whole, ended = self._body(item, env)
+                others = n.repeat(whole, max(low - 1, 0), None if high is None else high - 1)
+                return n.repeat(whole, low, high), n.seq([others, ended]) if high != 0 else n.NEVER
+            case n.Call(rule=name):
+                instances = self._templates.instances(node, env, 0)
+                return _either([self._call(name, body, inner) for body, inner in instances])
+            case n.Scoped():
+                return self._call("after", node.node, self._templates.scope(node, env.grammar, 0))
+            case n.Var(name=name):
+                value = env.values[name]
+                if isinstance(value, Thunk):
+                    return self._call(name, value.node, value.env)
+                return n.literal(value) if isinstance(value, bytes) else n.choices(value), n.NEVER
+            case n.Slot(name=name):
+                if ends_action(node, env):
+                    return n.NEVER, n.EMPTY
+                bound = env.grammar.bindings.get(name, ())
+                if isinstance(bound, dict) and bound:
+                    raise GrammarError(f"slot {name} depends on a key, but stands where there is none")
+                return self._values(name, bound)
+            case n.Related():
+                return self._values(node.slot.name, self._templates.related(node, env))
+        return node, n.NEVER
+
+    def _values(self, name: str, bound) -> tuple[n.Node, n.Node]:
+        if isinstance(bound, ContextFreeGrammar):
+            return self._call(name, bound.start, self._templates.env(bound))
+        return n.choices(bound if isinstance(bound, (tuple, dict)) else bound.values), n.NEVER
+
+
+def _tied(body: n.Node) -> set[str]:
+    """The parameters that a body mentions more than once, repeats, or hands on."""
+    once: set[str] = set()
+    tied: set[str] = set()
+    for node in n.walk(body):
+        if isinstance(node, n.Var):
+            (tied if node.name in once else once).add(node.name)
+        elif isinstance(node, (n.Call, n.Related, n.Repeat)):
+            tied.update(var.name for below in n.children(node) for var in n.find(below, n.Var))
+    return tied
+
+
+def _ended(name: str) -> str:
+    return f"{name}!"
+
+
+def _either(ways: list[tuple[n.Node, n.Node]]) -> tuple[n.Node, n.Node]:
+    return n.alt([whole for whole, _ in ways]), n.alt([ended for _, ended in ways])
+
+
+# Printing
+
+
+class _Printer:
+    """Prints nodes as alternatives of sequences, with ``(…)`` and ``{low,high}``."""
+
+    def __init__(self, text: Callable[[str], str], chars: Callable[[CharSet], str], name: Callable[[str], str]):
+        self._text, self._chars, self._name = text, chars, name
+
+    def alternatives(self, node: n.Node) -> str:
+        items: tuple[n.Node, ...] = node.items if isinstance(node, n.Alt) else (node,)
+        return " | ".join(map(self._sequence, items))
+
+    def _sequence(self, node: n.Node) -> str:
+        items = node.items if isinstance(node, n.Seq) else (node,)
+        return " ".join(map(self._one, items)) if items else self._text("")
+
+    def _one(self, node: n.Node) -> str:
+        match node:
+            case n.Literal(data=data):
+                return self._text(_decoded(data))
+            case n.Choices(values=values):
+                return f"({' | '.join(self._text(_decoded(value)) for value in values)})"
+            case n.Chars(chars=chars):
+                return self._chars(chars)
+            case n.Call(rule=name):
+                return self._name(name)
+            case n.Repeat(item=item, low=low, high=high):
+                return f"({self.alternatives(item)}){_times(low, high)}"
+        return f"({self.alternatives(node)})"
+
+
+def _times(low: int, high: int | None) -> str:
+    if high is None and low < 2:
+        return "+" if low else "*"
+    if (low, high) == (0, 1):
+        return "?"
+    return f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}"
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise GrammarError(
+            f"{data!r} is no whole text: other engines write characters, not bytes",
+            hint="let no literal end within a character",
+        ) from None
+
+
+def _gbnf_text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else _code(c) for c in escaped) + '"'
+
+
+def _code(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_CLASS_SPECIAL = "]^-[\\&~"
+"""Escaped inside a class; && and ~~ are operators in Rust's."""
+
+
+def _class(chars: CharSet) -> str:
+    rest = chars.complement()
+    negated = bool(rest) and chars.ranges[-1][1] == MAX_CODE_POINT
+    parts = []
+    for low, high in rest.ranges if negated else chars.ranges:
+        parts += [_in_class(low)] if low == high else [_in_class(low), "-", _in_class(high)]
+    return f"[{'^' if negated else ''}{''.join(parts)}]"
+
+
+def _in_class(code: int) -> str:
+    character = chr(code)
+    if character.isalnum() and code < 0x80 or code == 0x20:
+        return character
+    return _code(character)
+
+
+def _regex_class(chars: CharSet) -> str:
+    if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
+        return _regex_text(chr(chars.ranges[0][0]))
+    return _class(chars)
+
+
+def _regex_text(text: str) -> str:
+    return "".join(c if c.isprintable() and c not in _REGEX_SPECIAL else _escape(c) for c in text)
+
+
+_REGEX_SPECIAL = ".^$*+?()[]{}|\\"
+
+
+def _escape(character: str) -> str:
+    return f"\\{character}" if character in _REGEX_SPECIAL else _code(character)
+
+
+def _slashes(pattern: str) -> str:
+    return pattern.replace("/", "\\/")
+
+
+# Regular languages
+
+
+def _regex(rules: Rules, limits: Limits) -> str:
+    """The expression of rules whose recursion, if any, is at the end of their bodies."""
+    calls = {name: [callee for callee, _ in tail_calls(rule.body, rules)] for name, rule in rules.items()}
+    solved: dict[str, str] = {}
+    for group in components(calls):  # callees first
+        _solve(group, rules, calls, solved, limits)
+    return solved[START]
+
+
+def _solve(group: list[str], rules: Rules, calls: Mapping[str, list[str]], solved: dict[str, str], limits: Limits):
+    """Solve a group's equations ``x = a x | b y | c`` by Arden's lemma: ``x = a* (b y | c)``."""
+    equations = {}
+    for name in group:
+        ways: dict[str, list[str]] = {}
+        for prefix, callee in _ways(rules[name].body, set(group), solved):
+            ways.setdefault(callee, []).append(prefix)
+        equations[name] = {callee: _union(prefixes) for callee, prefixes in ways.items()}
+    for i, name in enumerate(group):
+        equation = equations[name]
+        again = equation.pop(name, None)
+        if again is not None:
+            loop = f"(?:{again})*" if again else ""
+            equation = equations[name] = {callee: loop + _group(text) for callee, text in equation.items()}
+        for other in group[i + 1 :]:
+            _substitute(equations[other], name, equation)
+            limits.check("pattern", sum(map(len, equations[other].values())), "the regular expression becomes too long")
+    for i, name in reversed(list(enumerate(group))):
+        for other in group[i + 1 :]:
+            _substitute(equations[name], other, {"": solved[other]})
+        solved[name] = equations[name][""]
+        limits.check("pattern", len(solved[name]), "the regular expression becomes too long")
+
+
+def _substitute(equation: dict[str, str], name: str, value: Mapping[str, str]) -> None:
+    prefix = equation.pop(name, None)
+    for callee, text in value.items() if prefix is not None else ():
+        assert prefix is not None
+        joined = _group(prefix) + _group(text)
+        equation[callee] = _union([equation[callee], joined]) if callee in equation else joined
+
+
+def _ways(node: n.Node, group: set[str], solved: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(expression, rule of the group called after it; "" for none)."""
+    match node:
+        case n.Alt(items=items):
+            for item in items:
+                yield from _ways(item, group, solved)
+        case n.Call(rule=name) if name in group:
+            yield "", name
+        case n.Seq(items=(*first, last)):
+            prefix = "".join(_group(_expression(item, solved)) for item in first)
+            for text, callee in _ways(last, group, solved):
+                yield (prefix + (_group(text) if prefix else text)), callee
+        case n.Repeat(item=item, low=low, high=1) if any(call.rule in group for call in n.find(item, n.Call)):
+            yield from _ways(item, group, solved)
+            if low == 0:
+                yield "", ""
+        case _:
+            yield _expression(node, solved), ""
+
+
+def _expression(node: n.Node, solved: Mapping[str, str]) -> str:
+    inner = partial(_expression, solved=solved)
+    match node:
+        case n.Literal(data=data):
+            return _regex_text(_decoded(data))
+        case n.Choices(values=values):
+            return "|".join(_regex_text(_decoded(value)) for value in values)
+        case n.Chars(chars=chars):
+            return _regex_class(chars)
+        case n.Call(rule=name):
+            return solved[name]
+        case n.Seq(items=items):
+            return "".join(_group(inner(item)) for item in items)
+        case n.Alt(items=items):
+            return _union([inner(item) for item in items])
+        case n.Repeat(item=item, low=low, high=high):
+            text = inner(item)
+            return (text if isinstance(item, n.Chars) else f"(?:{text})") + _times(low, high)
+    raise TypeError(f"no {type(node).__name__} is left once a grammar is written out")
+
+
+def _union(texts: list[str]) -> str:
+    return "|".join(dict.fromkeys(texts))
+
+
+def _group(text: str) -> str:
+    """`text` as a part of a sequence."""
+    return f"(?:{text})" if "|" in text else text

@@ -1,0 +1,176 @@
+"""Grammars in other engines' notations: the same texts, as Python's `re` and the engines themselves read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+from constrained import ActionKnowledge, Grammar, GrammarError, LimitError
+from constrained.automaton.export import START, write_out
+from constrained.grammar.nodes import Call
+from constrained.limits import Limits
+from tests.automaton.brute import Language
+from tests.automaton.cases import knowledge
+from tests.automaton.small_grammars import BYTES, GRAMMARS, TEXTS
+
+EOS = 256
+LONGEST = 13
+CALCULATION = 'start: sum\nsum: sum "+" item | item\nitem: "(" sum ")" | ("0".."9")~1..2 | "é"\n'
+LOOP = 'start: "a" b | "c"\nb: "x" start | "y" b | "z"\n'
+
+
+def written_out(grammar: Grammar) -> Grammar:
+    return Grammar(write_out(grammar, grammar.automaton.templates), Call(START))
+
+
+@settings(max_examples=200)
+@given(knowledge())
+def test_writing_out_templates_keeps_the_language(case):
+    text, bindings = case
+    try:
+        bound = Grammar.from_lark(text).bind(**bindings)
+        texts = Language(bound, LONGEST).texts
+        assume(len(texts) < 3_000)
+        other = written_out(bound)
+    except GrammarError:
+        assume(False)
+    assert Language(other, LONGEST).texts == texts
+    try:
+        pattern = re.compile(bound.to_regex(), re.DOTALL)
+    except GrammarError as error:
+        assert "it nests" in error.message or isinstance(error, LimitError)
+        return
+    for data in texts:
+        assert pattern.fullmatch(data.decode())
+        for shorter in (data[:-1], data[1:], data + b"x"):
+            assert bool(pattern.fullmatch(shorter.decode())) == bound.matches(shorter)
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_regex_has_the_same_texts(name):
+    pattern = re.compile(GRAMMARS[name].to_regex())
+    texts = {text.decode() for text in TEXTS[name]}
+    letters = {c for text in texts for c in text} | {"q", "\n"}
+    for text in texts | {t[:i] + c + t[i:] for t in texts for i in range(len(t) + 1) for c in letters}:
+        assert bool(pattern.fullmatch(text)) == (text in texts), text
+
+
+def test_recursion_at_the_end_becomes_a_loop():
+    grammar = Grammar.from_lark(LOOP)
+    pattern = re.compile(grammar.to_regex())
+    words = [""]
+    for _ in range(6):
+        words = [word + c for word in words for c in "acxyz"]
+        for word in words:
+            assert bool(pattern.fullmatch(word)) == grammar.matches(word), word
+
+
+@pytest.mark.parametrize("special", ["a.b*c", "[x-y]^&&~~--", "\\d\"'/#", "\n\t\r \x00\x7f", "{2}(?:|)", "😀é中"])
+def test_special_characters(special):
+    for grammar in (Grammar.from_choices([special, "z"]), Grammar.from_regex(f"[{re.escape(special)}]{{1,2}}!")):
+        pattern = re.compile(grammar.to_regex())
+        for text in (special, f"{special[0]}!", f"{special[-1]}!", "z", "d!", "_!", "1!"):
+            assert bool(pattern.fullmatch(text)) == grammar.matches(text), text
+
+
+def test_what_a_notation_cannot_say_is_refused_by_name():
+    with pytest.raises(GrammarError, match="what rule 'item' says: it nests"):
+        Grammar.from_lark(CALCULATION).to_regex()
+    with pytest.raises(GrammarError, match="no repeat of what may be empty"):
+        Grammar.from_lark('start: ("a"? "b"?)+\n').to_gbnf()
+    with pytest.raises(GrammarError, match="no whole text"):
+        Grammar.from_choices([b"\xc3", b"a"]).to_gbnf()
+    with pytest.raises(GrammarError, match="slot S is not bound"):
+        Grammar.from_lark("%declare S\nstart: S\n").to_gbnf()
+    grows = Grammar.from_lark(
+        'start: t{"a"}\nt{x}: x | "(" t{more{x}} ")"\nmore{x}: "b" x\n', limits=Limits(nodes=1000)
+    )
+    with pytest.raises(LimitError, match="too many rules"):
+        grows.to_gbnf()
+
+
+def test_the_next_action_of_shipped_knowledge():
+    action = ActionKnowledge.from_lark("hotpotqa").next_action()
+    pattern = re.compile(action.to_regex())
+    assert pattern.fullmatch("Search[Milhouse]") and not pattern.fullmatch("Search[Milhouse")
+    assert not pattern.fullmatch("Burn[Milhouse]")
+
+
+def xgrammar_follower(grammar: Grammar) -> Callable[[bytes], set[int]]:
+    xgrammar = pytest.importorskip("xgrammar", reason="XGrammar isn't installed")
+    info = xgrammar.TokenizerInfo([*BYTES, b"</s>"], xgrammar.VocabType.RAW, vocab_size=257, stop_token_ids=[EOS])
+    compiled = xgrammar.GrammarCompiler(info, max_threads=1).compile_grammar(grammar.to_gbnf())
+    mask = xgrammar.allocate_token_bitmask(1, 257)
+
+    def allowed(text: bytes) -> set[int]:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        assert all(matcher.accept_token(byte) for byte in text)
+        matcher.fill_next_token_bitmask(mask)
+        return bits(mask.numpy()[0])
+
+    return allowed
+
+
+def llguidance_follower(grammar: Grammar) -> Callable[[bytes], set[int]]:
+    llguidance = pytest.importorskip("llguidance", reason="llguidance isn't installed")
+    numpy = pytest.importorskip("llguidance.numpy")
+
+    class Tokenizer:
+        def __init__(self) -> None:
+            self.bos_token_id, self.eos_token_id, self.special_token_ids = None, EOS, [EOS]
+            self.tokens = [*BYTES, b"</s>"]
+
+        def __call__(self, text) -> list[int]:
+            return list(text if isinstance(text, bytes) else text.encode())
+
+    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Tokenizer()))
+    matcher = llguidance.LLMatcher(tokenizer, grammar.to_llguidance())
+    assert not matcher.is_error(), matcher.get_error()
+    mask = numpy.allocate_token_bitmask(1, 257)
+
+    def allowed(text: bytes) -> set[int]:
+        matcher.reset()
+        assert matcher.consume_tokens(list(text))
+        numpy.fill_next_token_bitmask(matcher, mask)
+        return bits(mask[0])
+
+    return allowed
+
+
+def bits(row: np.ndarray) -> set[int]:
+    return {i for i in range(257) if row[i // 32] >> (i % 32) & 1}
+
+
+def beginnings(grammar: Grammar, longest: int) -> Iterator[tuple[bytes, set[int]]]:
+    """Texts that some text of the grammar begins with, and what may follow them: bytes, or the end."""
+    work = [(b"", grammar.automaton.start)]
+    for text, state in work:
+        follows = state.first()
+        yield text, follows | ({EOS} if state.accepting else set())
+        if len(text) < longest:
+            work += [(text + BYTES[byte], after) for byte in sorted(follows) if (after := state.step(byte))]
+        assert len(work) < 200_000
+
+
+ENGINES = {"xgrammar": xgrammar_follower, "llguidance": llguidance_follower}
+LONG = {
+    **{name: (grammar, 40) for name, grammar in GRAMMARS.items() if name not in ("inside characters", "may be empty")},
+    "calculation": (Grammar.from_lark(CALCULATION), 4),
+    "loop": (Grammar.from_lark(LOOP), 6),
+    "prefixes": (Grammar.from_lark('start: ("a" | "ab" | "b" n)+\nn: "(" start ")" |\n'), 6),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_allows_the_same_after_every_beginning(engine, name):
+    grammar, longest = LONG[name]
+    allowed = ENGINES[engine](grammar)
+    for number, (text, follows) in enumerate(beginnings(grammar, longest)):
+        assert allowed(text) == follows, text
+        if number == 3000:
+            break
