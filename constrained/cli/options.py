@@ -33,10 +33,11 @@ def _binding(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     try:
         parsed = json.loads(value) if equals else None
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, or digits or brackets without end
         parsed = None
     if not isinstance(parsed, (list, dict, str)):
-        raise KnowledgeError(f"--bind {text!r} is not SLOT=JSON", "for example --bind 'RECEPTACLE=[\"desk 1\"]'")
+        shown = f"{text[:80]}..." if len(text) > 80 else text
+        raise KnowledgeError(f"--bind {shown!r} is not SLOT=JSON", "for example --bind 'RECEPTACLE=[\"desk 1\"]'")
     return name, parsed
 
 

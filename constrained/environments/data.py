@@ -110,7 +110,7 @@ def read_json(path: str | Path) -> Any:
         return _loads(text)
     except _READ_ERRORS as error:
         raise DataError(f"can't read {path}: {error}", hint="fetch it again") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON: {error}", hint="the file may be cut short: fetch it again") from error
 
 
@@ -123,7 +123,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     yield _row(path, number, _loads(line))
     except _READ_ERRORS as error:
         raise DataError(f"can't read {path} after row {number}: {error}", hint="fetch it again") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path}, row {number}: not JSON: {error}", hint="the file may be cut short: fetch it again"
         ) from error

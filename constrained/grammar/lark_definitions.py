@@ -356,7 +356,8 @@ def _elsewhere(scope: Scope, statement: syntax.Imported, file: Path) -> str:
         )
     if (_beside(scope.source) / file).exists():
         return f"a file of your own is imported with a dot before it: `%import .{name}...`"
-    known = [n.replace("/", ".") for n in shipped_names()] + sorted(p.stem for p in _lark_folder().glob("*.lark"))
+    ours = (name.replace("/", ".") for name in shipped_names())
+    known = ["relations", *ours, *sorted(p.stem for p in _lark_folder().glob("*.lark"))]
     return (
         nearest(name, known)
         or f"there are: {', '.join(known)}; a file of your own has a dot before it: `%import .{name}...`"

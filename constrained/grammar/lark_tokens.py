@@ -45,7 +45,7 @@ _MISTAKES = (
     (r'"', "this string is never closed", 'close it with `"` on the same line; a quote inside is written `\\"`'),
     (r"/", "this regular expression is never closed", "close it with `/`; a slash inside is written `\\/`"),
     (r";", "unexpected `;`", "a definition ends with its line: leave `;` out"),
-    (r"=", "unexpected `=`", "a rule is written `name: ...`"),
+    (r"=", "unexpected `=`", "a rule is written `name: ...`, a terminal `NAME: ...`; a %declare has names alone"),
     (r"<", "unexpected `<`", "names stand by themselves, without `<` and `>`"),
     (r"-", "unexpected `-`", "names have letters, digits and `_`; `-` is none of these"),
     (r"%\w*", "unknown directive {0}", "the directives are " + ", ".join(DIRECTIVES)),

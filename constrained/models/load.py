@@ -256,6 +256,8 @@ def _move(loaded: LoadedModel, device: str | torch.device | None, dtype: torch.d
     hint = "use device='cpu', or a device that torch lists and that has room for the weights"
     with readable_failure(f"{loaded.name} can't be put on device {device!r}", hint):
         device = torch.device(device)
+        if device.type == "meta":
+            raise ValueError("on it are shapes without numbers")
         if device != loaded.device or dtype not in (None, loaded.model.dtype):
             loaded.model.to(device=device, dtype=dtype)
         loaded.device = next(loaded.model.parameters()).device

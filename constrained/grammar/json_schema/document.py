@@ -141,6 +141,8 @@ def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
     elif isinstance(schema, (str, Path)):
         name = Path(schema).name
         try:
+            if Path(schema).exists() and not Path(schema).is_file():  # a folder, or a pipe that might never end
+                raise OSError("it is not a file")
             text = Path(schema).read_text(encoding="utf-8")
         except (OSError, ValueError) as problem:
             hint = f"give {what} as a dict, as JSON text, or as a path"

@@ -36,6 +36,23 @@ def _writes(entry: OutlineEntry) -> bool:
     return any(not isinstance(part, Name) or (part.text.isupper() and part.text != STEP) for part in parts)
 
 
+def writing(outline: Outline, start: str) -> set[str]:
+    """The rules that write an action: they have text, and a `_STEP` or a place where an action may stand."""
+    if STEP not in outline.declared:
+        return set()
+    after: set[str] = set()
+    for entry in outline.definitions:
+        for items in entry.options.items if entry.options else ():
+            names = [part.text for part in _parts(items) if isinstance(part, Name)]
+            may_act = entry.name == start or (len(items) == 1 and holds_step(entry))
+            after.update(names[names.index(STEP) + 1 :] if STEP in names else names if may_act else ())
+    return {
+        name
+        for name, found in outline.by_name.items()
+        if name != start and any(_writes(entry) and (holds_step(entry) or name in after) for entry in found)
+    }
+
+
 def _unreachable(outline: Outline, name: str, start: str, by: str) -> Finding:
     return Finding(
         "unreachable-action",

@@ -16,7 +16,7 @@ from constrained.grammar.lark_outline import RULE, Outline, read_outline
 from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
-from constrained.knowledge.lint import actions, names, productivity, refused, slots, unbounded, unwritable
+from constrained.knowledge.lint import actions, names, productivity, refused, slips, slots, unbounded, unwritable
 from constrained.knowledge.lint.ambiguity import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding
 from constrained.knowledge.report import counted
@@ -188,6 +188,7 @@ class _Check:
         yield from names.repeated_alternatives(outline)
         yield from names.priorities(outline)
         yield from actions.missing_steps(outline, start)
+        yield from slips.slips(outline, actions.writing(outline, start))
         if start in outline.by_name:
             reached = outline.reachable(start)
             yield from names.unused(outline, start)

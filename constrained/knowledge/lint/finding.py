@@ -64,6 +64,13 @@ KINDS: dict[str, Kind] = {
     "no-definition-comment": Kind(
         NOTE, "the comment right above an action is its definition in the prompt; now models are told its bare name"
     ),
+    # slips
+    "misplaced-step": Kind(WARNING, "_STEP ends an action, and what stands after it may follow"),
+    "no-space": Kind(WARNING, "both are written as one word, which models, environments and prompts don't expect"),
+    "edge-space": Kind(WARNING, "environments and models mostly strip it, and then the action is another text"),
+    "swapped-arguments": Kind(WARNING, "the values are written in each other's places"),
+    "slot-for-parameter": Kind(WARNING, "every use of a slot's own name may be another of its values"),
+    "other-comment": Kind(WARNING, "the prompt gives each action the comment above it"),
     # slots
     "unknown-slot": Kind(ERROR, "its values would be lost"),
     "slot-without-values": Kind(

@@ -25,6 +25,7 @@ from constrained.grammar.lark_outline import (
     spelled,
 )
 from constrained.grammar.lark_syntax import Name
+from constrained.grammar.nodes import RELATIONS
 from constrained.grammar.source import SHIPPED, read_source
 from constrained.knowledge.lint.finding import Finding
 
@@ -83,6 +84,12 @@ def _define(name: str, known: Iterable[str]) -> str:
     """The fix for an undefined name."""
     if name == STEP:
         return "declare it: `%declare _STEP`"
+    if name in RELATIONS:
+        return f"it is a relation; import it: `%import relations.{name}`"
+    if name in ("or", "and"):
+        return "alternatives are written `a | b`" if name == "or" else "a sequence is written `a b`"
+    if name.upper() in known and name != name.upper():
+        return f"did you mean the slot or terminal '{name.upper()}'?"
     same_kind = [k for k in known if k.isupper() == name.isupper()]
     near = get_close_matches(name, same_kind, 1, 0.6)
     if near:
