@@ -32,7 +32,7 @@ def prompt_text(graph: ActionGraph, comments: Mapping[str, str]) -> str:
 def _rule_lines(graph: ActionGraph) -> list[str]:
     """A line for each action; a single line where any action may follow any other, which is quadratically shorter."""
     rules, ends = graph.rules, graph.may_end
-    if len(graph.actions) > 1 and set(rules.values()) == {tuple(graph.actions)} and ends.issuperset(rules):
+    if len(graph.actions) > 1 and set(rules.values()) == {tuple(graph.actions)} and ends.issuperset(graph.actions):
         return ["  any action may come first, and after any other (or the plan ends)"]
     width = max(map(len, rules))
     return [

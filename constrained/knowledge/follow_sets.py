@@ -33,6 +33,7 @@ class FollowSets:
     def __init__(self, rules: dict[str, Rule], start: str):
         self._rules = {name: rules[name] for name in reachable(rules, nodes.Call(start))}
         self.arguments = call_arguments(self._rules)
+        self._writing = {name for name, rule in self._rules.items() if writes_text(rule.body)}
         self._first: dict[Unit, First] = {}
         while self._grow_first():
             pass
@@ -58,7 +59,7 @@ class FollowSets:
             case nodes.Repeat():
                 actions, empty = self.first(node.item, rule)
                 return actions, empty or node.low == 0
-            case nodes.Call() if writes_text(self._rules[node.rule].body):
+            case nodes.Call() if node.rule in self._writing:
                 return (node.rule,), False
             case nodes.Call():
                 return self._first.get(node.rule, ((), False))
@@ -83,7 +84,7 @@ class FollowSets:
         """One round of the least fixed point; whether anything grew."""
         before = dict(self._first)
         for name, rule in self._rules.items():
-            if not writes_text(rule.body):
+            if name not in self._writing:
                 self._first[name] = self.first(rule.body, name)
         for unit, given in self.arguments.items():
             self._first[unit] = _union(self.first(node, rule) for rule, node in given)
@@ -139,7 +140,7 @@ class FollowSets:
         """(rule, node) of what a unit stands for; of an action, only what comes after its text."""
         if not isinstance(unit, str):
             yield from self.arguments.get(unit, ())
-        elif writes_text(self._rules[unit].body):
+        elif unit in self._writing:
             yield from ((unit, rest) for rest in continuations(self._rules[unit].body))
         else:
             yield unit, self._rules[unit].body

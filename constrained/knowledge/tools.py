@@ -102,16 +102,20 @@ def tool_rules(
     successors = _order(names, follow or {})
     ends = set(names if end is None else _known(names, end, "end"))
     style, template = layout(whitespace), CALL_FORMATS.get(call_format, call_format)
-    if template.count("ARGUMENTS") != 1 or template.count("NAME") != 1:
+    if not isinstance(template, str) or template.count("ARGUMENTS") != 1 or template.count("NAME") != 1:
         known = ", ".join(CALL_FORMATS)
         hint = f"give a text with NAME and ARGUMENTS once each, or one of: {known}"
         raise KnowledgeError(f"{call_format!r} is no format of calls", hint)
     rules: dict[str, Rule] = {}
+    then: dict[tuple[str, ...], Call] = {}  # one rule for tools with the same successors: thousands stay quick
     for tool in tools:
         call = _call(tool, template, call_format in CALL_FORMATS, rules, style, options)
-        after = [Call(name) for name in successors.get(tool.name, names)]
+        after = tuple(successors.get(tool.name, names))
+        if after not in then:
+            then[after] = Call(f"#{len(then)}")
+            rules[then[after].rule] = Rule(then[after].rule, nodes.alt(map(Call, after)))
         may_end = [nodes.EMPTY] if tool.name in ends else []
-        rules[tool.name] = Rule(tool.name, nodes.seq([call, Slot(STEP), nodes.alt([*after, *may_end])]))
+        rules[tool.name] = Rule(tool.name, nodes.seq([call, Slot(STEP), nodes.alt([then[after], *may_end])]))
     rules[START] = Rule(START, nodes.alt([Call(name) for name in successors.get(START, names)]))
     productive = productive_rules(rules)
     for name in names:
