@@ -7,8 +7,10 @@ write are generators (see `messages`).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from constrained.agents.messages import FREE_TOKENS, POLICY, Requests, Writer
@@ -143,6 +145,7 @@ class Episode:
         self.over = False
         self.choose: Callable[[list[str]], list[str]] | None = None
         self._compiled: tuple[object, CompiledGrammar] | None = None
+        self._warned: set[str] = set()
 
     @property
     def steps(self) -> list[Step]:
@@ -175,8 +178,23 @@ class Episode:
     def bind(self) -> None:
         """Bind the slots to what is in view and remembered now."""
         values = self.world.slots()
+        self._tell_of_names(values)
         self.knowledge = self.knowledge.bind_view(values)
         self.judge = self.judge and self.judge.bind_view(values)
+
+    def _tell_of_names(self, view: Mapping[str, object]) -> None:
+        """Warn, once of each, of slots that a view says nothing of; names that it has and no slot bears may be why."""
+        slots = self.knowledge.slots
+        others = sorted(set(view) - slots)
+        for slot in sorted(slots.difference(view, self.start.grammar.bindings)) if view else ():
+            named = get_close_matches(slot, others, 1) or others
+            meant = f"it has {', '.join(named)}, which is no slot; " if named else ""
+            self._warn(f"view() says nothing of the slot {slot}: {meant}if nothing is there now, return []")
+
+    def _warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            warnings.warn(message, stacklevel=2)
 
     def end(self, note: str) -> None:
         """End this phase; `note` says why."""
@@ -280,7 +298,8 @@ class Episode:
         """What a model reads before the next step."""
         return build_prompt(
             self.writer.model(role), self.knowledge.to_text(), self.plan.task, self.settings.step_format,
-            self.world.facts(), self.steps, self.hints,
+            self.world.facts(), self.steps,
+            "\n".join(filter(None, [self.world.in_view(self.knowledge.slots), self.hints])),
         )  # fmt: skip
 
     def head(self, role: str = POLICY) -> str:

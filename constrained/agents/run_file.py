@@ -74,6 +74,8 @@ class RunFile:
         self.finished: dict[str, dict] = {}
         self.unfinished: dict[str, UnfinishedTask] = {}
         self._file: TextIO | None = None
+        if not self.path.name or self.path.is_dir():
+            raise DataError(f"{str(path)!r} is not the name of a file", "name a .jsonl file for the run")
         self._lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
 
     def __enter__(self) -> RunFile:
@@ -222,7 +224,8 @@ def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dic
     """The lines of a plan's steps after the first `steps`, with the answers after the first `answers`."""
     new = plan.answers[answers:]
     for step in plan.steps[steps:]:
-        yield {"task": task, "step": asdict(step), "answers": [_answer_data(answer) for answer in new]}
+        line = {"task": task, "step": asdict(step), "answers": [_answer_data(answer) for answer in new]}
+        yield line if step is not plan.steps[0] else {**line, "sentence": plan.task}
         new = []
 
 

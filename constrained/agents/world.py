@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
 
 from constrained.environments.base import (
     Binding,
@@ -15,6 +16,10 @@ from constrained.environments.base import (
     WithOutcome,
     WithView,
 )
+from constrained.errors import ConstrainedError
+
+MAX_NAMED = 30
+"""Values of a slot, or keys, that a prompt names."""
 
 
 class Result(NamedTuple):
@@ -56,13 +61,15 @@ class World:
     def __init__(self, environment: Environment | None, memory: Memory | None = None):
         self.environment, self.memory = environment, memory
         self.tried: dict[str, set[str]] = {}
+        self.first_observation = ""
+        self.shown: Mapping[str, Binding] = {}
 
     def reset(self) -> str:
         """Start anew with a fresh memory; returns the first observation."""
         assert self.environment is not None, "only an environment can be started"
-        observation = self.environment.reset()
+        observation = _text(self.environment.reset())
         self.remember_from(observation)
-        self.tried = {}
+        self.first_observation, self.tried = observation, {}
         return observation
 
     def remember_from(self, first_observation: str) -> None:
@@ -77,13 +84,14 @@ class World:
             found.update(self.environment.view())
         if isinstance(self.memory, MemoryWithSlots):
             found.update(self.memory.slots())
+        self.shown = found
         return found
 
     def step(self, action: str) -> Result:
         """Do an action, and remember it."""
         environment = self.environment
         assert environment is not None, "only an environment can carry out actions"
-        observation, reward, done = environment.step(action)
+        observation, reward, done = _stepped(environment.step(action))
         had_effect = environment.had_effect if isinstance(environment, WithEffect) else True
         if self.memory is not None:
             self.tried.setdefault(self.memory.situation(), set()).add(action)
@@ -97,6 +105,43 @@ class World:
         """The actions already done in the present situation: environments are deterministic, so they change nothing."""
         return set() if self.memory is None else self.tried.get(self.memory.situation(), set())
 
+    def in_view(self, slots: Collection[str]) -> str:
+        """The first observation, and what `slots` hold now, as lines for a prompt; empty where a memory tells it."""
+        if self.memory is not None:
+            return ""
+        lines = [f"{slot}: {_listed(value)}" for slot, value in self.shown.items() if slot in slots]
+        shown = ["What can be named now:", *lines] if lines else []
+        return "\n".join([*([self.first_observation] if self.first_observation else []), *shown])
+
     def facts(self) -> str:
         """What is remembered, as lines for a prompt."""
         return "" if self.memory is None else self.memory.text()
+
+
+def _text(given: Any) -> str:
+    """The observation of `reset`; Gymnasium's environments return it with a dictionary."""
+    observation = given[0] if isinstance(given, tuple) and len(given) == 2 else given
+    return observation if isinstance(observation, str) else str(observation)
+
+
+def _stepped(given: Any) -> tuple[str, float, bool]:
+    """Observation, reward and whether it is over; of Gymnasium's five values, it is over if terminated or truncated."""
+    if isinstance(given, tuple) and len(given) == 5:
+        given = (given[0], given[1], bool(given[2] or given[3]))
+    if not isinstance(given, tuple) or len(given) != 3:
+        raise ConstrainedError(
+            f"the environment's step gave {str(given)[:80]!r}, not three values",
+            "return observation, reward, done; or, as Gymnasium does, observation, reward, terminated, truncated, info",
+        )
+    observation, reward, done = given
+    return observation if isinstance(observation, str) else str(observation), float(reward), bool(done)
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"at {key}: {_listed(one)}" for key, one in islice(value.items(), MAX_NAMED)) or "none"
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return str(value)
+    texts = [str(one) for one in value]
+    more = f" and {len(texts) - MAX_NAMED} more" if len(texts) > MAX_NAMED else ""
+    return ", ".join(texts[:MAX_NAMED]) + more if texts else "none"

@@ -46,7 +46,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 1 after one message on standard error (130: interrupted)."""
     parser = make_parser()
     for word in sys.argv[1:] if argv is None else argv:
-        if any("\ud800" <= character <= "\udfff" for character in word):  # bytes of the shell that are no UTF-8
+        if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in word):
+            # surrogates are how Python shows bytes of the shell that are no UTF-8
             print(f"error: the argument {word[:80]!a} is not UTF-8 text", file=sys.stderr)
             return 1
     arguments, rest = parser.parse_known_args(argv)

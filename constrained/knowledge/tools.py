@@ -101,7 +101,7 @@ def tool_rules(
     names = [tool.name for tool in tools]
     successors = _order(names, follow or {})
     ends = set(names if end is None else _known(names, end, "end"))
-    style, template = layout(whitespace), CALL_FORMATS.get(call_format, call_format)
+    style, template = layout(whitespace), CALL_FORMATS.get(str(call_format), call_format)
     if not isinstance(template, str) or template.count("ARGUMENTS") != 1 or template.count("NAME") != 1:
         known = ", ".join(CALL_FORMATS)
         hint = f"give a text with NAME and ARGUMENTS once each, or one of: {known}"

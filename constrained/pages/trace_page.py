@@ -173,8 +173,11 @@ def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, text
                 first_prompt = prompt if first_prompt is None else first_prompt
         steps.append({**step, "answers": answers})
     graph.locate(steps)
-    named = _TASK.search(first_prompt or "")
-    return {"name": name, "task": named[1] if named else "", "end": _end(record.end), "steps": steps}
+    said = next((str(line["sentence"]) for _, line in record.lines if "sentence" in line), None)
+    if said is None:  # recorded before sentences were
+        named = _TASK.search(first_prompt or "")
+        said = named[1] if named else ""
+    return {"name": name, "task": said, "end": _end(record.end), "steps": steps}
 
 
 def _step(step: Step) -> dict:
