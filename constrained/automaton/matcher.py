@@ -42,13 +42,17 @@ def compile_grammar(
     VocabularyError
         The vocabulary can't spell any text of the grammar.
     """
-    return CompiledGrammar(grammar if limits is None else grammar.with_limits(limits), vocabulary)
+    if limits is not None and isinstance(grammar, ContextFreeGrammar):
+        grammar = grammar.with_limits(limits)
+    return CompiledGrammar(grammar, vocabulary)
 
 
 class CompiledGrammar:
     """A grammar's masks over a vocabulary, filled as matchers visit them."""
 
     def __init__(self, grammar: ContextFreeGrammar, vocabulary: Vocabulary):
+        if not isinstance(grammar, ContextFreeGrammar):
+            raise not_a_grammar(grammar)
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.automaton = automaton_of(grammar)
@@ -334,6 +338,17 @@ class Matcher:
     def forced_text(self) -> bytes:
         """The bytes that must come next whatever the model says; empty where it may choose."""
         return self._forced(MAX_FORCED)
+
+
+def not_a_grammar(given: object) -> GrammarError:
+    """The error about something else than a grammar; action knowledge has two of them."""
+    of_knowledge = hasattr(given, "next_action")
+    return GrammarError(
+        f"a grammar is wanted here, not {type(given).__name__}",
+        hint="knowledge.next_action() is the grammar of the next action, knowledge.grammar that of whole paths"
+        if of_knowledge
+        else "make one: Grammar.from_lark(…), .from_regex(…), .from_choices(…) or .from_json_schema(…)",
+    )
 
 
 def _no_such_text(begun: bytes) -> GrammarError:

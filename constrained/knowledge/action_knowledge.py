@@ -23,6 +23,9 @@ from constrained.knowledge.report import Judgement, Report, counted
 from constrained.knowledge.tools import read_tools, tool_comments, tool_rules
 from constrained.limits import DEFAULT, Limits
 
+MAX_ACTIONS = 100_000
+"""Actions at one step that are listed, at most."""
+
 
 class ActionKnowledge:
     """Actions, the rules of their order, and slots (KnowAgent, section 3.1), with a state on a path.
@@ -276,6 +279,22 @@ class ActionKnowledge:
             No action may come next.
         """
         return self.state.next_action(steps_left)
+
+    def next_actions(self, limit: int = MAX_ACTIONS) -> list[str]:
+        """The actions that may come next, written out and sorted.
+
+        Raises
+        ------
+        KnowledgeError
+            No action may come next, or they can't be listed: they hold free text, or are more than `limit`.
+        """
+        texts = self.next_action().automaton.start.texts(limit)
+        if texts is None:
+            raise KnowledgeError(
+                f"the next actions of {self.name} can't be listed: they hold free text, or are more than {limit:,}",
+                hint="next_action() is their grammar",
+            )
+        return sorted(text.decode() for text in texts)
 
     def judge(self, action: str) -> Judgement:
         """Judge `action` as the next one: ok, invalid or misordered, and why."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from constrained import ActionKnowledge, Grammar
+from constrained import ActionKnowledge, Grammar, Vocabulary, compile_grammar
 from constrained.environments.household import HouseholdEnv
-from constrained.errors import KnowledgeError
+from constrained.errors import GrammarError, KnowledgeError
 from tests.environments.household.small_house import small_house
 from tests.knowledge.enumerate import texts
 
@@ -272,3 +272,19 @@ def test_a_view_may_leave_a_slot_out_or_give_it_an_empty_list():
         {"THING": (), "PLACE": "hall"},
     ):
         assert knowledge.bind_view(view).may_follow == ["go"]
+
+
+def test_the_next_actions_are_listed():
+    text = '%declare _STEP PLACE\nstart: | go{PLACE} | look\ngo{p}: "go to " p _STEP start\nlook: "look" _STEP start\n'
+    knowledge = ActionKnowledge.from_lark(text).bind(PLACE=["desk 10", "desk 1"])
+    assert knowledge.next_actions() == ["go to desk 1", "go to desk 10", "look"]
+    with pytest.raises(KnowledgeError, match="can't be listed"):
+        knowledge.next_actions(limit=2)
+    with pytest.raises(KnowledgeError, match="hold free text"):
+        ActionKnowledge.from_lark("hotpotqa").next_actions()
+
+
+def test_knowledge_where_a_grammar_is_wanted():
+    knowledge = ActionKnowledge.from_lark("hotpotqa")
+    with pytest.raises(GrammarError, match=r"(?s)not ActionKnowledge.*knowledge.next_action\(\)"):
+        compile_grammar(knowledge, Vocabulary([b"a", b""], [1]))

@@ -15,6 +15,7 @@ from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.streamers import BaseStreamer
 
 from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary, compile_grammar
+from constrained.automaton.matcher import not_a_grammar
 from constrained.decoding.forward import ALL_LOGITS, NeededLogits, Row
 from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.vocabulary import eos_ids
@@ -256,6 +257,4 @@ def _matcher(grammar: Any, vocabulary: Vocabulary | None) -> Matcher:
         return grammar.matcher()
     if isinstance(grammar, Matcher):
         return grammar
-    raise ConstrainedError(
-        f"a {type(grammar).__name__} is no grammar", "pass a CompiledGrammar, a Grammar, a Matcher or a list of them"
-    )
+    raise not_a_grammar(grammar)

@@ -359,7 +359,7 @@ def test_a_prompt_that_leaves_little_of_the_models_context_shortens_the_text():
 
 REFUSED = {
     "no grammar": ({"grammar": None}, "no grammar"),
-    "not a grammar": ({"grammar": "abc"}, "a str is no grammar"),
+    "not a grammar": ({"grammar": "abc"}, "a grammar is wanted here, not str"),
     "number of grammars": ({"grammar": [COMPILED["free"]] * 3}, "3 grammars for 1 prompts"),
     "not compiled": ({"grammar": GRAMMARS["free"], "tokenizer": None}, "isn't compiled"),
     "assistant": ({"assistant_model": MODEL}, "assisted_generation"),
