@@ -7,26 +7,27 @@ wanted, held and here, where relevant objects were seen, and which receptacles w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from constrained.environments.base import Binding
 from constrained.environments.household import observations as says
-from constrained.environments.household.observations import GO, NAME, kind_of, number_of
-from constrained.environments.household.task_parser import parse_task
+from constrained.environments.household.observations import GO, kind_of, number_of
+from constrained.environments.household.task_parser import household, parse_task
 from constrained.environments.household.task_spec import UNKNOWN
-from constrained.environments.household.world import TREATMENTS
+from constrained.knowledge.world.known import Known
 
 MAX_NUMBERS = 3
 """Numbers of unseen receptacles of one kind that the text lists."""
 MAX_NAMES = 4
 """Names of objects seen elsewhere, or in one receptacle, that the text lists."""
 
-_OPPOSITES = {"hot": "cool", "cool": "hot"}
+_STATES = ("clean", "cool", "hot")
 
 
 class Memory:
-    """The facts an agent has read so far.
+    """What an agent has read so far, and the text of it for a prompt.
+
+    What the answers tell, and what actions change, is said in ``grammars/household.lark``; `Known` keeps the facts.
 
     Parameters
     ----------
@@ -39,42 +40,20 @@ class Memory:
         The task sentence, without its full stop.
     spec : TaskSpec
         What it asks for; `UNKNOWN` if it isn't understood.
+    known : Known
+        The facts.
     receptacles : list of str
         Everything one can go to, by kind, then by rising number.
-    standing_at : str or None
-        Where the last effective ``go to`` led.
-    held, taken_from : str or None
-        The object in hand, and the receptacle it came from.
-    contents : dict of str to list of str
-        What was in each receptacle when last seen.
-    closed : dict of str to bool
-        Whether a receptacle that can be opened was closed when last seen.
-    states : dict of str to set of str
-        What was done to objects: clean, hot, cool.
-    neighbours : dict of str to set of str
-        Receptacles known to share a location: between them ``go to`` has no effect.
-    first_seen : dict of str to str
-        Where each object was first seen: where it is when the game starts, as nobody else moves anything.
-    searched : dict of str to None
-        Receptacles whose contents were listed, in that order.
     """
 
     def __init__(self, first_observation: str):
         task = says.TASK.search(first_observation)
-        room = says.ROOM.search(first_observation)
         self.task = task.group(1).strip().rstrip(".") if task else ""
         self.spec = parse_task(self.task)
-        names = re.findall(NAME, room.group(1)) if room else []
+        self.known = Known(household(), self.task)
+        self.known.read(first_observation)
+        names = self.known.of_kind("receptacle")
         self.receptacles = sorted(names, key=lambda name: (kind_of(name), number_of(name)))
-        self.standing_at: str | None = None
-        self.held: str | None = None
-        self.taken_from: str | None = None
-        self.contents: dict[str, list[str]] = {}
-        self.closed: dict[str, bool] = {}
-        self.states: dict[str, set[str]] = {}
-        self.neighbours: dict[str, set[str]] = {}
-        self.first_seen: dict[str, str] = {}
-        self.searched: dict[str, None] = {}
         self.last = ""
         self.had_effect = True
 
@@ -88,95 +67,76 @@ class Memory:
         searched : iterable of str
             Receptacles that were looked into, so that one without an object in `locations` is known to be empty.
         """
+        known = self.known
         for receptacle in searched:
             if receptacle in self.receptacles:
-                self.searched[receptacle] = None
-                self.contents.setdefault(receptacle, [])
+                known.hold("searched", receptacle)
         for name, receptacle in locations:
-            if receptacle in self.receptacles and self.first_seen.setdefault(name, receptacle) == receptacle:
-                listed = self.contents.setdefault(receptacle, [])
-                if name not in listed:
-                    listed.append(name)
+            if receptacle in self.receptacles and known.value("first", name) in (None, receptacle):
+                known.add_object(name, "thing")
+                for predicate in ("first", "in"):
+                    known.hold(predicate, name, receptacle)
 
     def restart(self, first_observation: str) -> Memory:
         """Return a memory for the same game started anew, which has put everything back and closed all doors."""
         other = Memory(first_observation)
         other.learn(self.first_seen.items(), self.searched)
-        other.closed = dict.fromkeys(self.closed, True)
-        other.neighbours = dict(self.neighbours)
+        for _, receptacle in self.known.of("door"):
+            other.known.hold("door", receptacle)
+            other.known.hold("closed", receptacle)
+        for fact in self.known.of("near"):
+            other.known.hold(*fact)
         return other
-
-    # -- reading -----------------------------------------------------------
 
     def update(self, action: str, observation: str) -> None:
         """Take in one action and the answer to it."""
-        answer = says.ARRIVAL.sub("", observation.strip(), count=1)
         self.last = action.strip()
-        self.had_effect = not answer.startswith("Nothing happens")
-        target = self.last[len(GO) :] if self.last.startswith(GO) else ""
-        if not self.had_effect:
-            # A move fails only where the agent stands already.
-            if target in self.receptacles and self.standing_at:
-                self._join([self.standing_at, target])
-            return
-        if target:
-            self.standing_at = target
-        self._read_receptacles(answer)
-        self._read_hand(answer)
-
-    def _read_receptacles(self, answer: str) -> None:
-        for flat, openable, listing in says.CONTENTS.findall(answer):
-            receptacle = flat or openable
-            self.contents[receptacle] = re.findall(NAME, listing)
-            self.searched[receptacle] = None
-            for name in self.contents[receptacle]:
-                self.first_seen.setdefault(name, receptacle)
-            if openable:
-                self.closed[receptacle] = False
-            self._is_here(receptacle)
-        for name, closed in says.CLOSED.findall(answer):
-            self.closed[name or closed] = True
-            self._is_here(name or closed)
-        if facing := says.FACING.search(answer):
-            self._join(re.findall(NAME, facing.group(1)))
-
-    def _read_hand(self, answer: str) -> None:
-        if taken := says.TAKEN.search(answer):
-            name, receptacle = taken.groups()
-            self.held, self.taken_from = name, receptacle
-            self.first_seen.setdefault(name, receptacle)
-            self.contents[receptacle] = [other for other in self.contents.get(receptacle, []) if other != name]
-            self._is_here(receptacle)
-        if put := says.PUT.search(answer):
-            name, receptacle = put.group(1) or put.group(2), put.group(3)
-            self.contents.setdefault(receptacle, []).append(name)
-            self.held = self.taken_from = None
-            self._is_here(receptacle)
-        if treated := says.TREATED.search(answer):
-            verb, name, receptacle = treated.groups()
-            state = TREATMENTS[verb].state
-            self.states[name] = (self.states.get(name, set()) - {_OPPOSITES.get(state)}) | {state}
-            self._is_here(receptacle)
-        if carrying := says.CARRYING.search(answer):
-            self.held = carrying.group(1)
-
-    def _is_here(self, receptacle: str) -> None:
-        if self.standing_at and receptacle != self.standing_at and receptacle in self.receptacles:
-            self._join([self.standing_at, receptacle])
-
-    def _join(self, names: list[str]) -> None:
-        """Note that these receptacles share a location."""
-        group = set(names).union(*(self.neighbours.get(name, set()) for name in names))
-        for name in group:
-            self.neighbours[name] = group
+        self.had_effect = self.known.update(self.last, observation)
 
     # -- queries -----------------------------------------------------------
 
+    @property
+    def standing_at(self) -> str | None:
+        """Where the last effective ``go to`` led."""
+        return self.known.value("stands")
+
+    @property
+    def held(self) -> str | None:
+        """The object in hand."""
+        return self.known.value("held")
+
+    @property
+    def taken_from(self) -> str | None:
+        """The receptacle that the object in hand came from."""
+        return self.known.value("from", self.held) if self.held else None
+
+    @property
+    def contents(self) -> dict[str, list[str]]:
+        """What was in each receptacle when last seen, of those whose contents were ever told."""
+        found: dict[str, list[str]] = {receptacle: [] for receptacle in self.searched}
+        for _, name, receptacle in self.known.of("in"):
+            found.setdefault(receptacle, []).append(name)
+        return found
+
+    @property
+    def closed(self) -> dict[str, bool]:
+        """Whether a receptacle that can be opened was closed when last seen."""
+        return {receptacle: self.known.holds("closed", receptacle) for _, receptacle in self.known.of("door")}
+
+    @property
+    def searched(self) -> dict[str, None]:
+        """Receptacles whose contents were listed, in that order."""
+        return {receptacle: None for _, receptacle in self.known.of("searched")}
+
+    @property
+    def first_seen(self) -> dict[str, str]:
+        """Where each object was first seen: where it is when the game starts, as nobody else moves anything."""
+        return {name: receptacle for _, name, receptacle in self.known.of("first")}
+
     def here(self) -> list[str]:
         """Receptacles known to be within reach, the one gone to first."""
-        if not self.standing_at:
-            return []
-        return [self.standing_at, *sorted(self.neighbours.get(self.standing_at, set()) - {self.standing_at})]
+        stands = self.standing_at
+        return [stands, *sorted({place for _, place in self.known.of("at")} - {stands})] if stands else []
 
     def slots(self) -> dict[str, Binding]:
         """Names for ``grammars/household_form.lark``: the room's receptacles, and the objects shown so far."""
@@ -184,18 +144,17 @@ class Memory:
 
     def unseen(self) -> list[str]:
         """Receptacles whose contents were never seen."""
-        return [name for name in self.receptacles if name not in self.contents]
+        contents = self.contents
+        return [name for name in self.receptacles if name not in contents]
 
     def find(self, kind: str) -> dict[str, str]:
         """Objects of a kind and the receptacles where they were last seen."""
-        return {
-            name: receptacle for receptacle, listed in self.contents.items() for name in listed if kind_of(name) == kind
-        }
+        return {name: place for place, names in self.contents.items() for name in names if kind_of(name) == kind}
 
     def ready(self, name: str) -> bool:
         """Whether an object is of the wanted kind and in the wanted state."""
         wanted = self.spec.state
-        return kind_of(name) == self.spec.object_kind and (not wanted or wanted in self.states.get(name, set()))
+        return kind_of(name) == self.spec.object_kind and (not wanted or self.known.holds(wanted, name))
 
     def destination(self) -> str | None:
         """The receptacle to fill: the one with most wanted objects; if all are empty, the one nearest at hand."""
@@ -308,7 +267,7 @@ class Memory:
     def _hand_text(self) -> str:
         if not self.held:
             return "none"
-        parts = [self.held, *sorted(self.states.get(self.held, set()))]
+        parts = [self.held, *(state for state in _STATES if self.known.holds(state, self.held))]
         if kind_of(self.held) == self.spec.object_kind:
             parts.append("ready" if self.ready(self.held) else f"not {self.spec.state}")
         elif self.spec != UNKNOWN:

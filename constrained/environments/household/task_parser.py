@@ -10,38 +10,18 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection
+from functools import cache
 
 from constrained.environments.household import commonsense
 from constrained.environments.household.task_spec import LIGHT, SIMPLE, TREATED, TWO, UNKNOWN, TaskSpec
-from constrained.environments.household.world import TREATMENTS
 from constrained.errors import GameError
+from constrained.knowledge.world import World, read_world
+from constrained.knowledge.world.world import Asked, literals_in
 
 MAX_CHARACTERS = 500
 """Characters of a sentence that are read."""
 
-_TREATMENT_WORDS = {
-    "clean": ("clean", "cleaned", "wash", "washed", "rinse", "rinsed"),
-    "heat": ("heat", "heated", "hot", "warm", "warmed", "cook", "cooked", "microwave", "microwaved"),
-    "cool": ("cool", "cooled", "cold", "chill", "chilled", "refrigerate", "refrigerated"),
-}
-_VERB_OF = {word: verb for verb, words in _TREATMENT_WORDS.items() for word in words}
-_PUT = r"(?:put|place|set|lay|store|move|bring)"
-_INTO = r"(?:in/on|into|in|onto|on|to|inside)"
-_TREAT = "|".join(sorted(_VERB_OF, key=len, reverse=True))
 _ARTICLES = re.compile(r"^(?:an? |some |the |any |one )+")
-
-# Tried in this order; the second entry is the wording of `TaskSpec.sentences` that a game for the task shows.
-_PATTERNS = [
-    (r"(?:look|glance) at (?P<object>.+?) (?:under|with|by|using|in the light of) (?P<lamp>.+)", 0),
-    (r"(?:examine|inspect|read|study) (?P<object>.+?) (?:with|under|by|using|in the light of) (?P<lamp>.+)", 1),
-    (rf"(?:find|get|take|fetch) (?:two|2) (?P<two>.+?) and {_PUT} (?:them|both|both of them) {_INTO} (?P<into>.+)", 1),
-    (rf"(?:find|{_PUT}) (?:two|2) (?P<two>.+?) {_INTO} (?P<into>.+)", 0),
-    (rf"(?P<verb>{_TREAT}) (?P<object>.+?) and (?:then )?{_PUT} (?:it|them) {_INTO} (?P<into>.+)", 1),
-    (rf"{_PUT} (?:an? |some |the )?(?P<verb>{_TREAT}) (?P<object>.+?) {_INTO} (?P<into>.+)", 0),
-    (rf"(?:find|get|take|fetch) (?P<object>.+?) and {_PUT} it {_INTO} (?P<into>.+)", 0),
-    (rf"{_PUT} some (?P<object>.+?) {_INTO} (?P<into>.+)", 1),
-    (rf"{_PUT} (?P<object>.+?) {_INTO} (?P<into>.+)", 0),
-]
 _UNDERSTOOD = (
     'understood are "put a mug in desk.", "put some mug on desk.", "put two mugs in desk.", '
     '"find two mugs and put them in desk.", "put a clean (hot, cool) mug in coffeemachine.", '
@@ -60,6 +40,14 @@ _SYNONYMS = {
     "lamp": "DeskLamp", "loaf": "Bread", "sculpture": "Statue",
 }  # fmt: skip
 _PLURALS = (("ves", "fe"), ("ves", "f"), ("es", ""), ("s", ""))
+
+
+@cache
+def household() -> World:
+    """What ``grammars/household.lark`` says of things, actions, answers and tasks."""
+    world = read_world("household")
+    assert world is not None  # the file that ships has `//:` lines
+    return world
 
 
 def parse_task(task: str) -> TaskSpec:
@@ -93,21 +81,19 @@ def resolve_task(task: str) -> tuple[TaskSpec, int]:
 
 
 def _parse(task: str) -> tuple[TaskSpec, int]:
-    """Return a spec with the sentence's own words for kinds, and the wording."""
-    sentence = " ".join(task[:MAX_CHARACTERS].lower().removeprefix("your task is to:").split()).rstrip(" .!")
-    task_types = {treatment: task_type for task_type, treatment in TREATED.items()}
-    for pattern, wording in _PATTERNS:
-        match = re.fullmatch(pattern, sentence)
-        if match is None:
-            continue
-        found = match.groupdict()
-        if "lamp" in found:
-            return TaskSpec(LIGHT, found["object"], found["lamp"]), wording
-        if "two" in found:
-            return TaskSpec(TWO, found["two"], found["into"]), wording
-        task_type = task_types[TREATMENTS[_VERB_OF[found["verb"]]]] if "verb" in found else SIMPLE
-        return TaskSpec(task_type, found["object"], found["into"]), wording
-    return UNKNOWN, 0
+    """Return a spec with the sentence's own words for kinds, and which of the two wordings it is."""
+    asked = household().goal_of(task[:MAX_CHARACTERS].lower().removeprefix("your task is to:"))
+    return (UNKNOWN, 0) if asked is None else (spec_of(asked), int(asked.pattern == 1))
+
+
+def spec_of(asked: Asked) -> TaskSpec:
+    """Return a task spec for one of the goals of ``grammars/household.lark``, with kinds as the sentence has them."""
+    wanted = [literal.predicate for literal in literals_in(asked.goal.condition)]
+    treated = {treatment.state: task_type for task_type, treatment in TREATED.items()}
+    task_type = next((treated[predicate] for predicate in wanted if predicate in treated), SIMPLE)
+    if "lit" in wanted:
+        return TaskSpec(LIGHT, asked.words["k"], asked.words["l"])
+    return TaskSpec(TWO if wanted.count("in") == 2 else task_type, asked.words["k"], asked.words["p"])
 
 
 def _known_kind(words: str, known: Collection[str], role: str, task: str) -> str:

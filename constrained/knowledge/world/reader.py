@@ -479,6 +479,8 @@ class _Reader:
             mark, atom = one.children
             literal = self.atom(atom, scope, any_thing=False)
             assert isinstance(literal, Literal)
+            if literal.predicate not in self.domain.predicates:  # a type: it says what the thing is
+                scope.uses[literal.terms[0][1:]].append((literal.predicate, self.span_of(atom)))
             facts.append(Told(literal if mark != "not" else literal.negated, mark == "all", self.span_of(atom)))
         where = ALWAYS if condition is None else self.conditions(condition, scope)
         span = self.span_of(statement)

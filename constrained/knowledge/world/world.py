@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from constrained.grammar.source import Source, SourceSpan
-from constrained.knowledge.world.pattern import Pattern
+from constrained.knowledge.world.pattern import MAX_TEXT, Pattern
 from constrained.planning.model import (
     ALWAYS,
     Condition,
@@ -18,6 +19,7 @@ from constrained.planning.model import (
     Parameter,
     Problem,
     Quantified,
+    renamed,
 )
 from constrained.planning.task import GroundAction
 
@@ -88,6 +90,14 @@ class TaskGoal:
     condition: Condition
     wider: Mapping[str, str]
     span: SourceSpan
+
+
+class Asked(NamedTuple):
+    """What a sentence asks for: the goal, which of its patterns the sentence is, and what stands in the holes."""
+
+    goal: TaskGoal
+    pattern: int
+    words: dict[str, str]
 
 
 @dataclass
@@ -166,15 +176,22 @@ class World:
         """The declared type that some words name, whatever their spaces, hyphens and case."""
         return next((kind for kind in self.domain.types if squeezed(kind) == squeezed(words)), None)
 
-    def goal_of(self, task: str) -> tuple[TaskGoal, dict[str, str]] | None:
-        """The goal whose sentence a task is, and what the sentence has in its holes; None if none fits."""
-        sentence = " ".join(task.split()).rstrip(" .!")
+    def goal_of(self, task: str) -> Asked | None:
+        """The goal whose sentence a task is; of several, the one that leaves fewest words to its holes."""
+        sentence = " ".join(task[:MAX_TEXT].split()).rstrip(" .!")
+        fitting = []
         for goal in self.goals:
-            for pattern in goal.patterns:
+            for number, pattern in enumerate(goal.patterns):
                 found = pattern.match(sentence)
                 if found is not None:
-                    return goal, {name.lower(): values[0] for name, values in found.items() if values}
-        return None
+                    words = {name.lower(): values[0] for name, values in found.items() if values}
+                    fitting.append(Asked(goal, number, words))
+
+        def left(asked: Asked) -> tuple[int, int]:
+            """The characters in the holes; of equals, the pattern that says more goes first."""
+            return sum(map(len, asked.words.values())), -len(asked.goal.patterns[asked.pattern].text)
+
+        return min(fitting, key=left, default=None)
 
 
 def squeezed(name: str) -> str:
@@ -188,16 +205,27 @@ def kind_of(name: str) -> str:
     return (found[1] if found else name).lower()
 
 
-def with_types(condition: Condition, types: Mapping[str, str]) -> Condition:
-    """A condition whose quantified variables have other types where `types` names theirs."""
+def filled(condition: Condition, types: Mapping[str, str], objects: Mapping[str, str]) -> Condition:
+    """A condition of task sentences with what a sentence says.
+
+    Parameters
+    ----------
+    condition : Condition
+    types : mapping of str to str
+        The name of a hole -> the type that stands for it.
+    objects : mapping of str to str
+        The name of a hole -> the one object that stands for it: a variable of this type is that object.
+    """
     match condition:
         case Literal():
             return condition
         case Junction(operator, parts):
-            return Junction(operator, tuple(with_types(part, types) for part in parts))
+            return Junction(operator, tuple(filled(part, types, objects) for part in parts))
         case Quantified(quantifier, variables, part):
-            retyped = tuple(Parameter(v.name, types.get(v.type, v.type)) for v in variables)
-            return Quantified(quantifier, retyped, with_types(part, types))
+            left = tuple(Parameter(v.name, types.get(v.type, v.type)) for v in variables if v.type not in objects)
+            inner = filled(part, types, objects)
+            inner = renamed(inner, {v.name: objects[v.type] for v in variables if v.type in objects})
+            return Quantified(quantifier, left, inner) if left else inner
 
 
 def literals_in(condition: Condition) -> Iterator[Literal]:

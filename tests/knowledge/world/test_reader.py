@@ -69,8 +69,8 @@ def test_parameters_get_their_types_from_slots_and_from_facts(world):
 
 
 def test_a_task_sentence_says_what_is_wanted(world):
-    goal, holes = world.goal_of("Put a hot cup in the cupboard.")
-    assert holes == {"k": "cup", "p": "cupboard"} and goal.wider == {"k": "thing", "p": "place"}
+    goal, pattern, holes = world.goal_of("Put a hot cup in the cupboard.")
+    assert pattern == 0 and holes == {"k": "cup", "p": "cupboard"} and goal.wider == {"k": "thing", "p": "place"}
     assert world.goal_of("sing a song") is None
 
 

@@ -1,0 +1,403 @@
+"""What is known of a world: what its answers told, and what the actions done have changed.
+
+What nobody told is unknown. A fact under `maybe` may hold as long as nothing speaks against it; any other unknown fact
+is taken to be false. A thing that a task names, and that nobody has seen yet, is imagined: a plan can look for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, product
+
+from constrained.knowledge.world.world import (
+    TaskGoal,
+    Tells,
+    World,
+    filled,
+    join,
+    kind_of,
+    squeezed,
+)
+from constrained.planning.facts import Fact, State
+from constrained.planning.model import (
+    ALWAYS,
+    ROOT,
+    Condition,
+    Junction,
+    Parameter,
+    Problem,
+    Quantified,
+    free_variables,
+)
+from constrained.planning.task import GroundAction, Task
+
+MAX_THINGS = 2_000
+"""Objects that answers may name; further ones are not noted."""
+
+Pattern = tuple[str | None, ...]
+"""A fact in which None stands for anything."""
+
+
+class Known:
+    """What is known of a world.
+
+    Parameters
+    ----------
+    world : World
+    task : str, optional
+        A sentence; if one of the world's goals is worded so, that is what is wanted.
+
+    Attributes
+    ----------
+    objects : dict of str to str
+        Object, in lower case -> type; imagined ones are not among them.
+    types : dict of str to str
+        Type -> the type it belongs to; kinds of things that were read are added to the world's own.
+    goal : Condition or None
+        What is wanted.
+    asked : Asked or None
+        The goal that the sentence is a wording of.
+    words : dict of str to str
+        What the sentence has in its holes: types and objects.
+    """
+
+    def __init__(self, world: World, task: str = ""):
+        self.world = world
+        self.objects: dict[str, str] = {}
+        self.types = dict(world.domain.types)
+        self._facts: dict[str, dict[Fact, None]] = {}
+        self.goal: Condition | None = None
+        self.words: dict[str, str] = {}
+        self._denied: set[Pattern] = set()
+        self._complete: set[str] = set()
+        self._spelling: dict[str, str] = {}
+        self._task: Task | None = None
+        self._state: State | None = None
+        self._optimistic: frozenset[Fact] | None = None
+        unknown = {maybe.literal.predicate for maybe in world.maybe}
+        if world.problem is not None:
+            for name, kind in world.problem.objects.items():
+                self.add_object(name, kind)
+            for fact in world.problem.init:
+                if fact[0] not in unknown and fact[0] not in world.kinds:
+                    self._hold(fact)
+            self.goal = world.problem.condition
+        self.asked = world.goal_of(task) if task else None
+        if self.asked is not None:
+            self._want(self.asked.goal, self.asked.words)
+
+    def _want(self, asked: TaskGoal, holes: Mapping[str, str]) -> None:
+        """Put the words of a sentence into its goal: objects where they name one, and kinds of things otherwise."""
+        objects = {name: words.lower() for name, words in holes.items() if words.lower() in self.objects}
+        types = {name: self._kind(words, asked.wider[name]) for name, words in holes.items() if name not in objects}
+        self.words = {**types, **objects}
+        self.goal = filled(asked.condition, types, objects)
+        self._forget_task()
+
+    # what there is
+
+    def _kind(self, words: str, wider: str) -> str:
+        """The type that words name; a new one, of the wider type, if there is none."""
+        named = squeezed(words)
+        kind = next((kind for kind in self.types if squeezed(kind) == named), None)
+        if kind is None:
+            kind = named or wider
+            self.types[kind] = wider
+        return kind
+
+    def add_object(self, name: str, wider: str) -> str:
+        """Note that there is a thing, of the type that its name says or else of the wider one; returns its key.
+
+        Where an answer named all things of the wider type, there are no others.
+        """
+        key = name.lower()
+        complete = any(self._is(wider, whole) for whole in self._complete)
+        if key not in self.objects and not complete and len(self.objects) < MAX_THINGS:
+            kind = kind_of(name)
+            kind = self._kind(kind, wider) if kind != key or squeezed(kind) in map(squeezed, self.types) else wider
+            related = self._is(kind, wider) or self._is(wider, kind)
+            self.objects[key] = kind if related else wider
+            self._spelling[key] = name
+            self._forget_task()
+        return key
+
+    def _is(self, kind: str, wider: str) -> bool:
+        while kind != wider and kind in self.types:
+            kind = self.types[kind]
+        return kind == wider or wider == ROOT
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The objects of a type, in the order in which they became known."""
+        return [name for name, own in self.objects.items() if self._is(own, kind)]
+
+    def spell(self, name: str) -> str:
+        """An object's name as it was read."""
+        return self._spelling.get(name, name)
+
+    # facts
+
+    def of(self, predicate: str, *terms: str | None) -> list[Fact]:
+        """The facts of a predicate that are known to hold, the oldest first; None stands for anything."""
+        return [
+            fact
+            for fact in self._facts.get(predicate, ())
+            if all(term in (None, own) for term, own in zip(terms, fact[1:]))
+        ]
+
+    def value(self, predicate: str, *terms: str) -> str | None:
+        """The last argument of the first fact that begins with these terms."""
+        return next((fact[-1] for fact in self.of(predicate, *terms)), None)
+
+    def holds(self, predicate: str, *terms: str) -> bool:
+        """Whether a fact is known to hold."""
+        return (predicate, *terms) in self._facts.get(predicate, ())
+
+    def hold(self, predicate: str, *terms: str) -> None:
+        """Note a fact."""
+        self._hold((predicate, *terms))
+
+    def _hold(self, fact: Fact) -> None:
+        for pattern in self._one_of(fact):
+            for other in self.of(fact[0], *pattern[1:]):
+                if other != fact:
+                    self._drop(other)
+        self._facts.setdefault(fact[0], {}).setdefault(fact)
+        self._denied.discard(fact)
+        self._state = self._optimistic = None
+
+    def _drop(self, fact: Fact) -> None:
+        self._facts.get(fact[0], {}).pop(fact, None)
+        self._denied.add(fact)
+        self._state = self._optimistic = None
+
+    def all_told(self, predicate: str, *terms: str | None) -> bool:
+        """Whether all facts of a form are known, as an answer named `all` of them; None stands for what it named."""
+        return (predicate, *terms) in self._denied
+
+    # what happens
+
+    def update(self, action: str, answer: str) -> bool:
+        """Take in an action and the answer to it; returns whether the action had an effect."""
+        failed = any(any(True for _ in pattern.find(answer)) for pattern in self.world.fails)
+        name, values = self.action(action.strip()) or (None, {})
+        if name is not None and not failed:
+            ground = self._ground(name, values)
+            if ground is not None:
+                deleted, added = self.task.changes(self.state, ground)
+                for fact in sorted(deleted - added):
+                    self._drop(fact)
+                for fact in sorted(added):
+                    self._hold(fact)
+        self.read(answer, name, values)
+        return not failed
+
+    def action(self, text: str) -> tuple[str, dict[str, str]] | None:
+        """The action that a text is, and what stands for its parameters in the text.
+
+        Of several, it is the first that is possible as far as is known.
+        """
+        found = list(self.world.read(text))
+        for name, values in found:
+            declared = next(a for a in self.world.domain.actions if a.name == name)
+            for parameter in declared.parameters:
+                if parameter.name in values:
+                    self.add_object(values[parameter.name], parameter.type)
+        found = [(name, values) for name, values in found if self.objects.keys() >= set(values.values())]
+        return next((one for one in found if len(found) == 1 or self._values(*one)), found[0] if found else None)
+
+    def _values(self, name: str, given: Mapping[str, str], hopeful: bool = False) -> tuple[str, ...] | None:
+        """The arguments with which an action is possible now, or may be."""
+        query = self.task.schemas[name].query
+        return min(query.answers(self.hopeful if hopeful else self.state, given), default=None)
+
+    def _ground(self, name: str, given: Mapping[str, str]) -> GroundAction | None:
+        values = self._values(name, given)
+        if values is None:  # nobody told that it was possible
+            parameters = self.task.schemas[name].action.parameters
+            if all(p.name in given for p in parameters):
+                values = tuple(given[p.name] for p in parameters)
+            else:
+                values = self._values(name, given, hopeful=True)
+        return None if values is None else GroundAction(name, values)
+
+    def read(self, answer: str, action: str | None = None, values: Mapping[str, str] = {}) -> None:
+        """Take in what an answer tells; of an action's answers, `values` are its arguments by parameter."""
+        for tells in self.world.tells:
+            if tells.rule is not None and tells.rule != action:
+                continue
+            for pattern in tells.patterns:
+                for found in pattern.find(answer):
+                    names = {f"?{hole.lower()}": names for hole, names in found.items()}
+                    listed = {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
+                    self._tell(tells, names, listed, values)
+
+    def _tell(
+        self, tells: Tells, found: Mapping[str, list[str]], listed: Collection[str], values: Mapping[str, str]
+    ) -> None:
+        named = {
+            variable: [self.add_object(name, tells.types.get(variable, ROOT)) for name in names]
+            for variable, names in found.items()
+            if variable in tells.types
+        }
+        lists = {**{variable: [value] for variable, value in values.items()}, **named}
+        for told in tells.facts:
+            if told.all:
+                self._close(told.literal.predicate, told.literal.terms, lists, listed)
+        asked = free_variables(tells.condition)
+        for told in tells.facts:
+            if told.literal.predicate in self.types:
+                continue  # what kind of thing it is was noted with the thing
+            variables = [v for v in lists if v in told.literal.terms or v in asked]
+            for chosen in product(*(lists[v] for v in variables)):
+                given = dict(zip(variables, chosen))
+                for answer in self._answers(tells, given):
+                    terms = tuple({**given, **answer}.get(term, term) for term in told.literal.terms)
+                    if self._fits(told.literal.predicate, terms):
+                        fact = (told.literal.predicate, *terms)
+                        (self._hold if told.literal.positive else self._drop)(fact)
+
+    def _fits(self, predicate: str, terms: tuple[str, ...]) -> bool:
+        """Whether a fact is about known objects of its types."""
+        declared = self.world.domain.predicates[predicate]
+        return all(term in self.objects and self._is(self.objects[term], p.type) for term, p in zip(terms, declared))
+
+    def _close(
+        self, predicate: str, terms: tuple[str, ...], lists: Mapping[str, list[str]], listed: Collection[str]
+    ) -> None:
+        """Note that an answer names all things of which a fact holds: what it doesn't name is ruled out."""
+        if predicate in self.types:
+            self._complete.add(predicate)
+            self._forget_task()
+            return
+        choices = ([None] if term in listed else lists.get(term, [term]) for term in terms)
+        for pattern in product(*choices):
+            for fact in self.of(predicate, *pattern):
+                self._facts[predicate].pop(fact)
+            self._denied.add((predicate, *pattern))
+        self._state = self._optimistic = None
+
+    def _answers(self, tells: Tells, given: Mapping[str, str]) -> Iterator[dict[str, str]]:
+        """The values of the variables of the condition under which something is told."""
+        if tells.condition == ALWAYS:
+            yield {}
+            return
+        asked = free_variables(tells.condition)
+        variables = tuple(Parameter(v, tells.types.get(v, ROOT)) for v in sorted(asked))
+        query = self.task.query(variables, tells.condition)
+        for found in sorted(query.answers(self.state, {v: given[v] for v in asked & given.keys()})):
+            yield dict(zip((v.name for v in variables), found))
+
+    # as a planning task
+
+    def _forget_task(self) -> None:
+        self._task = self._state = self._optimistic = None
+
+    @property
+    def task(self) -> Task:
+        """The world with what is known, and with what is imagined, as a planning task."""
+        if self._task is None:
+            domain = replace(self.world.domain, types=dict(self.types))
+            domain.predicates = dict(domain.predicates)
+            imagined = self.imagined()
+            objects = {**self.objects, **imagined}
+            named = {self.spell(name): kind for name, kind in objects.items()}
+            self._task = Task(domain, Problem(named, tuple(self._kinds(objects)), (), self.goal, domain.name))
+        return self._task
+
+    def _kinds(self, objects: Mapping[str, str]) -> Iterator[Fact]:
+        for name, kind in objects.items():
+            for wider in self.world.kinds:
+                if self._is(kind, wider):
+                    yield wider, name
+
+    def imagined(self) -> dict[str, str]:
+        """Things that the task asks for and that may be where nobody looked yet: as many of a kind as it asks for."""
+        if self.asked is None or self.goal is None:
+            return {}
+        wanted: dict[str, int] = {}
+        for variables in _variables(self.goal):
+            for variable in variables:
+                wanted[variable.type] = wanted.get(variable.type, 0) + 1
+        unseen = {
+            self.world.domain.predicates[maybe.literal.predicate][i].type
+            for maybe in self.world.maybe
+            for i in range(len(maybe.literal.terms))
+        }
+        return {
+            f"{kind} ?{number}": kind
+            for kind, count in wanted.items()
+            if any(self._is(kind, wide) for wide in unseen) and not any(self._is(kind, wide) for wide in self._complete)
+            for number in range(1, count + 1)
+        }
+
+    @property
+    def state(self) -> State:
+        """The facts that are known to hold."""
+        if self._state is None:
+            self._state = State(chain(*self._facts.values(), self.task.initial))
+        return self._state
+
+    @property
+    def optimistic(self) -> frozenset[Fact]:
+        """The facts that may hold: those under `maybe` that nothing speaks against."""
+        if self._optimistic is None:
+            self._optimistic = frozenset(self._possible())
+        return self._optimistic
+
+    def _possible(self) -> Iterator[Fact]:
+        for maybe in self.world.maybe:
+            literal = maybe.literal
+            variables = tuple(Parameter(name, kind) for name, kind in maybe.types.items())
+            known = {pattern for fact in self.of(literal.predicate) for pattern in self._one_of(fact)}
+            query = self.task.query(variables, join((maybe.condition, literal.negated)))
+            for answer in query.answers(self.state):
+                values = dict(zip(maybe.types, answer))
+                fact = (literal.predicate, *(values.get(term, term) for term in literal.terms))
+                if not self._denied_by(fact) and not any(pattern in known for pattern in self._one_of(fact)):
+                    yield fact
+
+    def _one_of(self, fact: Fact) -> Iterator[Pattern]:
+        """The fact with None for each argument that has one value at a time."""
+        for number in self.world.single.get(fact[0], ()):
+            yield *fact[: number + 1], None, *fact[number + 2 :]
+
+    def _denied_by(self, fact: Fact) -> bool:
+        return any((fact[0], *pattern) in self._denied for pattern in product(*((term, None) for term in fact[1:])))
+
+    @property
+    def hopeful(self) -> State:
+        """The state if everything held that may hold."""
+        return self.state.changed(added=self.optimistic)
+
+    def ground(self, text: str) -> GroundAction | None:
+        """The action of the planning task that a text is; None if it is none that is known."""
+        for name, given in self.world.read(text):
+            if all(value in self.task.objects for value in given.values()):
+                found = self._ground(name, given)
+                if found is not None:
+                    return found
+        return None
+
+    def lines(self) -> str:
+        """What is known, a line a predicate: "in: mug 1 shelf 2; pen 3 desk 1"."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterable[str]:
+        by: dict[str, list[str]] = {}
+        for predicate, *terms in chain(*self._facts.values()):
+            by.setdefault(predicate, []).append(", ".join(map(self.spell, terms)))
+        for predicate in self.world.domain.predicates:
+            if predicate in by:
+                found = by[predicate]
+                yield f"{self.world.domain.spell(predicate)}: {'; '.join(found)}" if found != [""] else predicate
+
+
+def _variables(condition: Condition) -> Iterator[tuple[Parameter, ...]]:
+    match condition:
+        case Junction(_, parts):
+            for part in parts:
+                yield from _variables(part)
+        case Quantified("some", variables, part):
+            yield variables
+            yield from _variables(part)
