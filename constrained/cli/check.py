@@ -12,6 +12,7 @@ from typing import Any
 from unicodedata import combining, east_asian_width
 
 from constrained.automaton.vocabulary import open_vocabulary
+from constrained.cli.bench import find_benchmarks
 from constrained.cli.options import add_bindings, bindings
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import check_separate, to_json, write_whole
@@ -28,6 +29,9 @@ _WIDTH = 110
 _MOST = 100
 """Findings of one file that are shown."""
 
+PLANBENCH = "planbench"
+"""In a file's place: the plans that are recorded for PlanBench."""
+
 
 def add_parser(commands) -> None:
     parser = commands.add_parser(
@@ -36,9 +40,11 @@ def add_parser(commands) -> None:
         description="With files alone: report mistakes and risks, where they are, why they matter and how to fix them; "
         "exit code 1 if there is an error (with --strict: or a warning), 2 if the command itself is wrong. With "
         "actions: judge each one (ok, invalid, misordered) and say why; exit code 1 if any is not ok. With --runs: "
-        "judge every action of KnowAgent's published ALFWorld or HotpotQA runs.",
+        "judge every action of KnowAgent's published ALFWorld or HotpotQA runs. planbench: judge the plans that "
+        "language models wrote for PlanBench's instances (after it, models to judge only theirs).",
         epilog="examples: constrained check mine.lark --strict; "
-        "constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'",
+        "constrained check hotpotqa 'Search[Milhouse]' 'Finish[Richard Nixon]'; "
+        "constrained check planbench gpt-4o_chat --limit 50",
     )
     add = parser.add_argument
     add("knowledge", metavar="FILE", help="shipped name or path of a .lark file")
@@ -53,7 +59,7 @@ def add_parser(commands) -> None:
     add("--file", metavar="FILE", help="read the actions from FILE, one a line ('-': standard input)")
     add_bindings(parser)
     add("--runs", action="append", default=[], metavar="FILE", help="a .jsonl(.gz) file of runs; repeatable")
-    add("--limit", type=int, metavar="N", help="only the first N runs")
+    add("--limit", type=int, metavar="N", help="only the first N runs, or plans")
     add("--json", action="store_true", help="print JSON")
     add("--output", metavar="FILE", help="also write the report as JSON to FILE")
     parser.set_defaults(run=run)
@@ -63,6 +69,8 @@ def run(arguments) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise DataError(f"--limit is {arguments.limit}", "use 1 or more, or leave it out")
     names = [arguments.knowledge, *arguments.action]
+    if arguments.knowledge == PLANBENCH:
+        return _check_planbench(arguments)
     check_separate(arguments.output, *names, arguments.file, *arguments.runs)
     only_files = len(names) == 1 or all(name.endswith(".lark") or name in shipped_names() for name in names)
     if only_files and not arguments.runs and arguments.file is None:
@@ -129,6 +137,16 @@ def _check_runs(arguments, knowledge: ActionKnowledge) -> int:
         lines += [f"    {one['action']!r}: {one['reason']}" for one in figures["disagreements"][:5]]
     _give(arguments, runs, "\n".join(lines))
     return 0
+
+
+def _check_planbench(arguments) -> int:
+    find_benchmarks()
+    from benchmarks.planbench import verdicts
+
+    rows = verdicts.judge_all(arguments.action, limit=arguments.limit)
+    data = verdicts.to_dict(rows)
+    _give(arguments, data, f"{verdicts.lines(rows)}\n\n{verdicts.table(rows)}".strip())
+    return 0 if data["ok"] else 1
 
 
 def _give(arguments, data, text: str) -> None:

@@ -11,7 +11,7 @@ import lzma
 import os
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO, TypeGuard
 
@@ -21,7 +21,7 @@ MAX_CHARACTERS = 1 << 30
 """Characters of a JSON file that is read whole, unpacked; a larger one must be JSON Lines."""
 
 _BESIDE_CHECKOUT = Path(__file__).resolve().parents[3] / "shared" / "data"
-_READ_ERRORS = (OSError, EOFError, zlib.error, UnicodeError)
+_READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, UnicodeError)
 _TYPE_NAMES = {str: "text", bool: "truth value", int: "whole number", list: "list", dict: "object"}
 
 
@@ -55,13 +55,25 @@ def members(archive: Path, filename: str) -> Iterator[tuple[str, bytes]]:
     DataError
         When the archive is cut short or not an archive.
     """
+    for name, content in archive_files(archive, lambda name: name.rpartition("/")[2] == filename):
+        yield name.rpartition("/")[0], content
+
+
+def archive_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, content) of each file of a .tar.xz whose name is wanted, one at a time.
+
+    Raises
+    ------
+    DataError
+        When the archive is cut short or not an archive.
+    """
     try:
         with tarfile.open(archive, "r|xz") as tar:
             for member in tar:
-                if member.isfile() and member.name.rpartition("/")[2] == filename:
+                if member.isfile() and wanted(member.name):
                     content = tar.extractfile(member)
                     if content is not None:
-                        yield member.name.rpartition("/")[0], content.read()
+                        yield member.name, content.read()
     except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise DataError(f"{archive} can't be read to its end: {error}", hint="fetch it again") from error
 
@@ -73,7 +85,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     ----------
     path : path-like
         ``.jsonl``: an object a line, read one at a time. ``.json``: a list of objects. Either
-        may be compressed (``.gz``).
+        may be compressed (``.gz``, ``.xz``).
 
     Raises
     ------
@@ -92,7 +104,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the content of a JSON file, compressed (``.gz``) or not.
+    """Return the content of a JSON file, compressed (``.gz``, ``.xz``) or not.
 
     Raises
     ------
@@ -130,7 +142,8 @@ def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _open(path: Path) -> TextIO:
-    return (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8")
+    openers: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+    return openers.get(path.suffix, open)(path, "rt", encoding="utf-8")
 
 
 def _loads(text: str) -> Any:

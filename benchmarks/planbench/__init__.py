@@ -1,0 +1,1 @@
+"""PlanBench: plans that language models wrote, and play under masks, on the same problems."""

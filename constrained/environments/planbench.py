@@ -1,0 +1,150 @@
+"""PlanBench's instances (Valmeekam et al., "PlanBench", NeurIPS 2023) and what language models answered to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from constrained.environments.data import archive_files, data_file, fields, read_rows
+from constrained.errors import DataError
+from constrained.planning import Domain, Task, read_domain, read_problem_of
+
+INSTANCES = "planbench/instances.tar.xz"
+PLANS = "planbench/llm_plans.jsonl.xz"
+
+_INSTANCE = re.compile(r"(?:.*/)?([^/]+)/([^/]+)/instance-(\d+)\.pddl")
+_DOMAIN = re.compile(r"(?:.*/)?([^/]+)/domain\.pddl")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One problem of one domain.
+
+    Attributes
+    ----------
+    domain_name, set_name : str
+        The folders it is in.
+    number : int
+    domain : Domain
+    text : str
+        The problem, in PDDL.
+    """
+
+    domain_name: str
+    set_name: str
+    number: int
+    domain: Domain
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Such as "blocksworld/basic/5"."""
+        return f"{self.domain_name}/{self.set_name}/{self.number}"
+
+    def task(self) -> Task:
+        """The planning task, read anew.
+
+        Raises
+        ------
+        PddlError
+            The problem can't be read.
+        """
+        return Task(self.domain, read_problem_of(self.domain, self.text, f"{self.name}.pddl"))
+
+
+def read_instances(folder: str | Path | None = None) -> list[Instance]:
+    """All instances, by domain, set and number.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Laid out as ``DOMAIN/domain.pddl`` and ``DOMAIN/SET/instance-N.pddl``; default: those in the data folder.
+
+    Raises
+    ------
+    DataError
+        There are none, or an instance's domain is missing.
+    PddlError
+        A domain can't be read.
+    """
+    texts = dict(_texts(folder))
+    source = folder or data_file(INSTANCES)
+    domains: dict[str, Domain] = {}
+    for path, text in texts.items():
+        if match := _DOMAIN.fullmatch(path):
+            domains[match[1]] = read_domain(text, path)
+    found = []
+    for path, text in texts.items():
+        if match := _INSTANCE.fullmatch(path):
+            if match[1] not in domains:
+                raise DataError(f"{source}: {path} has no domain", f"put {match[1]}/domain.pddl there")
+            found.append(Instance(match[1], match[2], int(match[3]), domains[match[1]], text))
+    if not found:
+        raise DataError(f"{source} has no instances", "it holds DOMAIN/domain.pddl and DOMAIN/SET/instance-N.pddl")
+    return sorted(found, key=lambda one: (one.domain_name, one.set_name, one.number))
+
+
+def _texts(folder: str | Path | None) -> Iterator[tuple[str, str]]:
+    """Path -> text of each PDDL file."""
+    if folder is None:
+        for name, content in archive_files(data_file(INSTANCES), lambda name: name.endswith(".pddl")):
+            yield name, content.decode("utf-8", "replace")
+        return
+    root = Path(folder)
+    if not root.is_dir():
+        raise DataError(f"there is no folder {root}", "it holds DOMAIN/domain.pddl and DOMAIN/SET/instance-N.pddl")
+    for path in sorted([*root.glob("*/domain.pddl"), *root.glob("*/*/instance-*.pddl")]):
+        try:
+            yield path.relative_to(root).as_posix(), path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise DataError(f"can't read {path}: {error}") from None
+
+
+@dataclass(frozen=True)
+class RecordedPlan:
+    """A plan that a language model wrote.
+
+    Attributes
+    ----------
+    instance : str
+        Its instance's name.
+    model, prompt : str
+    lines : tuple of str or None
+        None: no plan was found in the answer.
+    correct : bool or None
+        The benchmark's verdict; None: it wasn't recorded.
+    """
+
+    instance: str
+    model: str
+    prompt: str
+    lines: tuple[str, ...] | None
+    correct: bool | None
+
+
+def read_plans(path: str | Path | None = None) -> Iterator[RecordedPlan]:
+    """The recorded plans.
+
+    Parameters
+    ----------
+    path : path, optional
+        Rows of ``domain, set, instance, model, prompt, plan, correct``; default: those in the data folder.
+
+    Raises
+    ------
+    DataError
+        A row has another form.
+    """
+    for where, row in read_rows(path or data_file(PLANS)):
+        domain, of, number, model, prompt = fields(where, row, domain=str, set=str, instance=int, model=str, prompt=str)
+        written: Any = row.get("plan")
+        lines = written.splitlines() if isinstance(written, str) else written
+        known = lines is None or isinstance(lines, list) and all(isinstance(line, str) for line in lines)
+        if not known or row.get("correct") not in (True, False, None):
+            raise DataError(f"{where}: plan is a text, a list of texts or null; correct is true, false or null")
+        yield RecordedPlan(
+            f"{domain}/{of}/{number}", model, prompt, None if lines is None else tuple(lines), row.get("correct")
+        )

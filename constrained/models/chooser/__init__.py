@@ -1,0 +1,1 @@
+"""Choosers for planning domains: a graph network that scores actions from facts and goal alone."""

@@ -1,0 +1,218 @@
+"""Facts, goal and actions of a planning state as arrays, for `network`.
+
+Objects are the nodes. A predicate of two or more arguments links them; those of one argument, types and constants are
+features of nodes, those without arguments features of all nodes. A fact that can change has three kinds: it is true, it
+is wanted (part of the goal, and false), or it is had (part of the goal, and true). Of an action, its objects are read,
+and which goal facts its plain effects would make true or false. No name is read: predicates, types and actions are
+numbered by the domain's signature, and objects not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from constrained.models.chooser.signature import Signature, signature
+from constrained.planning import Domain, Fact, GroundAction, State, Task
+from constrained.planning.model import Condition, Junction, Literal
+from constrained.planning.task import ground
+
+TRUE, WANTED, HAD = range(3)
+"""Kinds of a fact."""
+
+
+class Vocabulary:
+    """What the nodes, links and actions of a domain's graphs are numbered by.
+
+    Parameters
+    ----------
+    domain : Domain
+
+    Attributes
+    ----------
+    signature : Signature
+    features : dict of tuple to int
+        Of nodes: types, constants, and kinds of facts with one argument or none.
+    links : dict of (str, int) to int
+        Predicate of two or more arguments and kind -> number.
+    slots : list of int
+        For each kind of link, the number of its first argument's slot; a slot is a place in a kind of link.
+    actions : dict of str to int
+    effects : dict of str to tuple of Literal
+        Action -> the literals of its plain effects.
+    """
+
+    def __init__(self, domain: Domain):
+        self.domain = domain
+        self.signature: Signature = signature(domain)
+        names = self.signature
+        self.features: dict[tuple, int] = {}
+        self.links: dict[tuple[str, int], int] = {}
+        self.slots: list[int] = []
+        self.slot_count = 0
+        for kind in names.types:
+            self.features["type", kind] = len(self.features)
+        for constant in names.constants:
+            self.features["constant", constant] = len(self.features)
+        for predicate in names.predicates:
+            arity = len(domain.predicates[predicate])
+            for kind in (TRUE, WANTED, HAD) if predicate in domain.fluents else (TRUE,):
+                if arity < 2:
+                    self.features[predicate, kind] = len(self.features)
+                    continue
+                self.links[predicate, kind] = len(self.links)
+                self.slots.append(self.slot_count)
+                self.slot_count += arity
+        schemas = {action.name: action for action in domain.actions}
+        self.actions = {name: number for number, name in enumerate(names.actions)}
+        self.parameters = [len(schemas[name].parameters) for name in names.actions]
+        rank = {name: number for number, name in enumerate(names.predicates)}
+        self.effects: dict[str, tuple[Literal, ...]] = {}
+        for name in names.actions:
+            numbers = {p.name: n for n, p in enumerate(schemas[name].parameters)}
+            plain = [effect.literal for effect in schemas[name].effects if effect.plain]
+            self.effects[name] = tuple(
+                sorted(plain, key=lambda e: (not e.positive, rank[e.predicate], [numbers.get(t, -1) for t in e.terms]))
+            )
+
+
+@dataclass
+class Example:
+    """A state as arrays.
+
+    Attributes
+    ----------
+    nodes : int
+    features : ndarray of int64, shape (n, 2)
+        Node and feature.
+    everywhere : ndarray of int64, shape (n,)
+        Features of all nodes.
+    links : ndarray of int64, shape (n, 3)
+        Slot, number of the fact, node.
+    facts : int
+        How many facts the links belong to.
+    actions : list of (ndarray, ndarray, ndarray)
+        For each action of the domain: the positions of its ground actions, shape (n,), their objects, shape (n,
+        parameters), and which effects make a wanted fact true (positive ones) or a goal fact false, shape (n, effects).
+    count : int
+        How many ground actions there are.
+    """
+
+    nodes: int
+    features: np.ndarray
+    everywhere: np.ndarray
+    links: np.ndarray
+    facts: int
+    actions: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    count: int
+
+
+class Encoder:
+    """Makes examples of one task's states; what never changes is read once.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    task : Task
+    goal : iterable of tuple of str, optional
+        The facts of the goal; default: those of the task's.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, task: Task, goal: Iterable[Fact] | None = None):
+        self.vocabulary = vocabulary
+        self.node = {name: number for number, name in enumerate(task.objects)}
+        self.goal = frozenset(goal_facts(task.goal) if goal is None else goal)
+        self._features: list[tuple[int, int]] = []
+        for name, kind in task.objects.items():
+            for wider in task.domain.wider(kind):
+                if ("type", wider) in vocabulary.features:
+                    self._features.append((self.node[name], vocabulary.features["type", wider]))
+            if ("constant", name) in vocabulary.features:
+                self._features.append((self.node[name], vocabulary.features["constant", name]))
+        fluents = task.domain.fluents
+        names = vocabulary.signature.predicates
+        self._changing = [name for name in names if name in fluents]
+        static = [fact for name in names if name not in fluents for fact in task.initial.of(name)]
+        self._links: list[tuple[int, int, int]] = []
+        self._facts = self._add(((fact, TRUE) for fact in static), self._features, [], self._links, 0)
+
+    def encode(self, state: State, actions: Sequence[GroundAction]) -> Example:
+        """A state and the actions to choose from."""
+        features, links, everywhere = list(self._features), list(self._links), list[int]()
+        facts = self._add(self._kinds(state), features, everywhere, links, self._facts)
+        return Example(
+            len(self.node),
+            np.array(features, dtype=np.int64).reshape(-1, 2),
+            np.array(everywhere, dtype=np.int64),
+            np.array(links, dtype=np.int64).reshape(-1, 3),
+            facts,
+            self._actions(state, actions),
+            len(actions),
+        )
+
+    def _kinds(self, state: State) -> Iterator[tuple[Fact, int]]:
+        for name in self._changing:
+            for fact in state.of(name):
+                yield fact, TRUE
+        for fact in self.goal:
+            yield fact, HAD if fact in state else WANTED
+
+    def _add(
+        self,
+        facts: Iterable[tuple[Fact, int]],
+        features: list[tuple[int, int]],
+        everywhere: list[int],
+        links: list[tuple[int, int, int]],
+        number: int,
+    ) -> int:
+        known, numbers, node = self.vocabulary.features, self.vocabulary.links, self.node
+        for fact, kind in facts:
+            key = fact[0], kind
+            if key in known:
+                if len(fact) == 1:
+                    everywhere.append(known[key])
+                elif fact[1] in node:
+                    features.append((node[fact[1]], known[key]))
+            elif key in numbers and all(name in node for name in fact[1:]):
+                slot = self.vocabulary.slots[numbers[key]]
+                links += [(slot + place, number, node[name]) for place, name in enumerate(fact[1:])]
+                number += 1
+        return number
+
+    def _actions(
+        self, state: State, actions: Sequence[GroundAction]
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        words = self.vocabulary
+        found: list[tuple[list[int], list[list[int]], list[list[bool]]]] = [([], [], []) for _ in words.actions]
+        for position, action in enumerate(actions):
+            at, objects, changes = found[words.actions[action.action]]
+            at.append(position)
+            objects.append([self.node[name] for name in action.arguments])
+            names = dict(zip(self._parameters(action.action), action.arguments))
+            made = [(ground(effect, names), effect.positive) for effect in words.effects[action.action]]
+            changes.append([fact in self.goal and not (positive and fact in state) for fact, positive in made])
+        return [
+            (
+                np.array(at, dtype=np.int64),
+                np.array(objects, dtype=np.int64).reshape(len(at), words.parameters[number]),
+                np.array(changes, dtype=np.float32).reshape(len(at), len(words.effects[name])),
+            )
+            for (name, number), (at, objects, changes) in zip(words.actions.items(), found)
+        ]
+
+    def _parameters(self, action: str) -> tuple[str, ...]:
+        if not hasattr(self, "_names"):
+            self._names = {a.name: tuple(p.name for p in a.parameters) for a in self.vocabulary.domain.actions}
+        return self._names[action]
+
+
+def goal_facts(goal: Condition | None) -> Iterator[Fact]:
+    """The facts that a goal's conjunction asks for; its other parts (a quantifier, a disjunction) can't be read so."""
+    match goal:
+        case Literal(predicate, terms, True) if not any(term.startswith("?") for term in terms):
+            yield predicate, *terms
+        case Junction("and", parts):
+            for part in parts:
+                yield from goal_facts(part)

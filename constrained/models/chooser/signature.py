@@ -1,0 +1,125 @@
+"""The structure of a planning domain without its names.
+
+Two domains that differ in words alone, such as blocksworld and "mystery" blocksworld, have the same signature, and what
+was learned in one serves the other. Types, predicates, constants and actions are told apart by where they occur in the
+actions, by colour refinement (Weisfeiler and Leman, 1968): each gets a colour made of the colours of what it occurs
+with, until no more are told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from constrained.planning.model import ROOT, Action, Condition, Domain, Junction, Literal, Quantified
+
+_Occurrence = tuple[str, Literal, tuple[object, ...]]
+"""The role of a literal in an action, the literal, and its terms without their names."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A domain's structure, and its names in an order that the structure gives.
+
+    Names that no action tells apart are in the order of the file. What no action mentions is left out.
+
+    Attributes
+    ----------
+    key : str
+        The same for domains that differ only in names and in the order of their parts.
+    types, predicates, constants, actions : tuple of str
+    """
+
+    key: str
+    types: tuple[str, ...]
+    predicates: tuple[str, ...]
+    constants: tuple[str, ...]
+    actions: tuple[str, ...]
+
+
+def signature(domain: Domain) -> Signature:
+    """The signature of a domain."""
+    occurrences = {action.name: list(_occurrences(action)) for action in domain.actions}
+    used = {literal.predicate for found in occurrences.values() for _, literal, _ in found} - {"="}
+    colours = {("type", name): _hash("type", name == ROOT) for name in (ROOT, *domain.types)}
+    colours |= {("constant", name): "" for name in domain.constants}
+    colours |= {
+        ("predicate", name): _hash(len(arguments), name in domain.fluents)
+        for name, arguments in domain.predicates.items()
+        if name in used
+    }
+    colours |= {("predicate", "="): _hash("=")}
+    colours |= {("action", action.name): _hash(len(action.parameters)) for action in domain.actions}
+    kinds = 0
+    while len(set(colours.values())) > kinds:
+        kinds = len(set(colours.values()))
+        colours = _refined(domain, occurrences, colours)
+
+    def ordered(kind: str) -> tuple[str, ...]:
+        return tuple(name for of, name in sorted(colours, key=lambda item: colours[item]) if of == kind)
+
+    parameters = {p.type for action in domain.actions for p in action.parameters}
+    types = tuple(name for name in ordered("type") if name in parameters and name != ROOT)
+    key = _hash(*sorted(colour for item, colour in colours.items() if item[0] in ("predicate", "action")))
+    predicates = tuple(name for name in ordered("predicate") if name != "=")
+    return Signature(key, types, predicates, ordered("constant"), ordered("action"))
+
+
+def _refined(
+    domain: Domain, occurrences: Mapping[str, list[_Occurrence]], colours: Mapping[tuple[str, str], str]
+) -> dict[tuple[str, str], str]:
+    """One round of colour refinement."""
+    around: dict[tuple[str, str], list[str]] = {item: [] for item in colours}
+    for action in domain.actions:
+        here = colours["action", action.name]
+        for number, parameter in enumerate(action.parameters):
+            kind = "type", parameter.type
+            around["action", action.name].append(_hash(number, colours.get(kind, "")))
+            if kind in around:
+                around[kind].append(_hash(number, here))
+        for role, literal, terms in occurrences[action.name]:
+            shown = tuple(colours.get(("constant", term), term) if isinstance(term, str) else term for term in terms)
+            item = "predicate", literal.predicate
+            around["action", action.name].append(_hash(role, literal.positive, shown, colours.get(item, "")))
+            around.setdefault(item, []).append(_hash(role, literal.positive, shown, here))
+            for place, term in enumerate(literal.terms):
+                if ("constant", term) in around:
+                    around["constant", term].append(_hash(role, place, shown, here))
+    for name, wider in domain.types.items():
+        around["type", name].append(_hash("in", colours.get(("type", wider), "")))
+    for name, kind in domain.constants.items():
+        around["constant", name].append(colours.get(("type", kind), ""))
+    return {item: _hash(colour, *sorted(around[item])) for item, colour in colours.items()}
+
+
+def _occurrences(action: Action) -> Iterator[_Occurrence]:
+    """Every literal of an action with its role: where it stands, not what it is called."""
+    numbers: dict[str, object] = {p.name: n for n, p in enumerate(action.parameters)}
+    yield from _of_condition(action.precondition, "needs", numbers)
+    for effect in action.effects:
+        own = numbers | {v.name: ("every", n) for n, v in enumerate(effect.variables)}
+        yield "makes", effect.literal, _terms(effect.literal, own)
+        yield from _of_condition(effect.condition, "if", own)
+
+
+def _of_condition(condition: Condition, role: str, numbers: Mapping[str, object]) -> Iterator[_Occurrence]:
+    match condition:
+        case Literal():
+            yield role, condition, _terms(condition, numbers)
+        case Junction(operator, parts):
+            inner = role if operator == "and" else f"{role} {operator}"
+            for part in parts:
+                yield from _of_condition(part, inner, numbers)
+        case Quantified(quantifier, variables, part):
+            own = {v.name: (quantifier, n, role) for n, v in enumerate(variables)}
+            yield from _of_condition(part, f"{role} {quantifier}", {**numbers, **own})
+
+
+def _terms(literal: Literal, numbers: Mapping[str, object]) -> tuple[object, ...]:
+    """A literal's terms: variables by number; constants stay, for their colours."""
+    return tuple(numbers.get(term, term) for term in literal.terms)
+
+
+def _hash(*parts: object) -> str:
+    return sha256(repr(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,87 @@
+"""Weights of choosers: one safetensors file holds those of several domains, under the key of their signature."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from constrained.errors import DataError
+from constrained.files import write_whole
+from constrained.models.chooser.graphs import Vocabulary
+from constrained.models.chooser.network import Network
+from constrained.planning import Domain
+
+EMBEDDED = Path(__file__).with_name("weights.safetensors")
+"""The weights that come with this package."""
+
+FORMAT = "constrained chooser 1"
+
+MAX_BYTES = 100 << 20
+"""Of a file of weights; the embedded one has under 10 MB."""
+
+
+@lru_cache(maxsize=8)
+def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.Tensor]]]:
+    """Domain's key -> width and tensors.
+
+    Raises
+    ------
+    DataError
+        The file is missing, too large, or holds something else.
+    """
+    hint = "give what `constrained train self-learning --pddl` wrote"
+    if not path.is_file():
+        raise DataError(f"there is no file {path}", hint)
+    if path.stat().st_size > MAX_BYTES:
+        raise DataError(f"{path} is larger than {MAX_BYTES:,} bytes", hint)
+    try:
+        with safe_open(path, "pt") as file:
+            head = file.metadata() or {}
+            if head.get("format") != FORMAT:
+                raise DataError(f"{path} holds no weights of a chooser", hint)
+            widths = json.loads(head["widths"])
+            found: dict[str, tuple[int, dict[str, torch.Tensor]]] = {key: (int(w), {}) for key, w in widths.items()}
+            for name in file.keys():
+                key, _, parameter = name.partition("/")
+                found[key][1][parameter] = file.get_tensor(name)
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"can't read {path}: {error}", hint) from None
+    return found
+
+
+def load_network(domain: Domain, path: Path = EMBEDDED) -> Network | None:
+    """The network for a domain, by its structure; None if the file has none.
+
+    Raises
+    ------
+    DataError
+        As `read_weights`; or the weights don't fit the domain.
+    """
+    vocabulary = Vocabulary(domain)
+    held = read_weights(path).get(vocabulary.signature.key)
+    if held is None:
+        return None
+    network = Network(vocabulary, held[0])
+    try:
+        network.load_state_dict(held[1])
+    except RuntimeError as error:
+        words = str(error).strip().splitlines()[-1].strip()
+        raise DataError(f"{path}: the weights don't fit the domain: {words}", "train them again") from None
+    return network.eval()
+
+
+def save_networks(path: Path, networks: Mapping[str, Network]) -> None:
+    """Write the networks of several domains, by key."""
+    tensors = {
+        f"{key}/{name}": value.detach().contiguous()
+        for key, network in networks.items()
+        for name, value in network.state_dict().items()
+    }
+    widths = {key: network.width for key, network in networks.items()}
+    write_whole(path, save(tensors, {"format": FORMAT, "widths": json.dumps(widths)}))
