@@ -19,9 +19,12 @@ SMALL = 7.5
 MARKS = {
     "ours": {"marker": "D", "markersize": 6.5, "color": INK},
     "other": {"marker": "o", "markersize": 6.5, "color": INK, "markerfacecolor": "white"},
+    "form": {"marker": "v", "markersize": 6, "color": SOFT, "markerfacecolor": "white"},
+    "sound": {"marker": "s", "markersize": 5.5, "color": SOFT, "markerfacecolor": "white"},
+    "goal": {"marker": "^", "markersize": 6.5, "color": SOFT},
     "crossed": {"marker": "x", "markersize": 6.5, "color": SOFT, "markeredgewidth": 1.4},
 }
-"""Filled, open and crossed marks differ in shape and darkness."""
+"""Marks differ in shape, and in being filled or open."""
 
 
 def check(path: Path) -> None:

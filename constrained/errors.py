@@ -24,6 +24,10 @@ class ConstrainedError(Exception):
         super().__init__(f"{message}\n  hint: {hint}" if hint else message)
 
 
+class ConstrainedWarning(UserWarning):
+    """What a caller should know at once, though it is no error: a model that doesn't know the domain."""
+
+
 def install_hint(extra: str) -> str:
     """The command that installs an optional part of this library (an extra of ``pyproject.toml``)."""
     return f"pip install 'constrained-agents[{extra}]'"

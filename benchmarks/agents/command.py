@@ -1,6 +1,10 @@
-"""Play a suite of tasks with agents of the papers, masks on and off, and print the papers' tables with ours.
+"""Play a suite of tasks with agents of the papers, by levels of masks, and print the papers' tables beside ours.
 
     constrained bench agents --environment alfworld --strategy knowagent --strategy react
+
+Each strategy is played at each level: off (no masks), form, state, goal-sound, goal (docs/agents.md). Below them a
+uniformly random choice among the admitted actions takes the model's place: what it reaches, the masks do; what a model
+reaches beyond it, the model does.
 
 Every step is appended to a `.jsonl` file in `--output` as it happens; an interrupted run is resumed. Invalid and
 misordered are those of KnowAgent's Table 3: *invalid* means that there is no such action, or its arguments are not
@@ -10,8 +14,10 @@ present; *misordered*, that the rules don't admit the action at that point.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +25,18 @@ from typing import TYPE_CHECKING
 from benchmarks import plot_style
 from benchmarks.agents.plot import draw
 from benchmarks.agents.published import published
-from benchmarks.agents.report import table
+from benchmarks.agents.report import ANY, table
 from benchmarks.imported import DOMAIN, in_domain
 from benchmarks.reporting import add_json, report
 from constrained import __version__
-from constrained.agents.episode import Settings
+from constrained.agents.episode import LEVELS, STATE, Settings
+from constrained.agents.generate import unfit
 from constrained.agents.messages import POLICY, ROLES
 from constrained.agents.metrics import read_prices, summarise
 from constrained.agents.strategies import GROUNDED, STEP_FORMATS, STRATEGIES
 from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
+from constrained.decoding.choosers import Chooser, Uniform
+from constrained.environments.household.env import KNOWLEDGE
 from constrained.environments.suite import SUITES, Suite, open_suite
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
@@ -45,14 +54,23 @@ Each open task also holds its environment, which may be a process of its own.
 """
 
 
+OFF = "off"
+"""The level without masks."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--environment", metavar="NAME|FILE.py:FUNCTION", default="alfworld", help="what is played: "
         f"{', '.join(SUITES)}; or a function of your own that returns a Suite (default: alfworld)")  # fmt: skip
     add("--split", help="of the environment's data (default: the one that the papers report)")
     add("--strategy", action="append", choices=tuple(STRATEGIES), help="repeatable; default: knowagent")
-    add("--masks", choices=("on", "off", "both"), default="both", help="default: both")
-    add("--model", default=None, help="folder, GGUF file or hub name (default: the embedded model)")
+    add("--level", action="append", choices=(OFF, *LEVELS), help="what the masks hold; off: no masks. Repeatable; "
+        "default: each. form: actions that exist, in an order the rules allow; state: whose conditions hold now, too; "
+        "goal-sound: without those after which the goal can't be reached; goal: only those that look useful, a "
+        "heuristic")  # fmt: skip
+    add("--model", default=None, help="folder, GGUF file or hub name; or random, none (default: the embedded model)")
+    add("--random", type=int, default=1, metavar="N", help="also let a uniformly random choice take the model's place, "
+        "with N seeds; their mean is shown (default: 1; 0: no such rows)")  # fmt: skip
     add("--knowledge", metavar="NAME|FILE", help="mask with this action knowledge, to compare; the environment's own "
         f"still judges. {DOMAIN}: imported from ALFWorld's planning domain, bound to the game's state")  # fmt: skip
     add("--role", action="append", default=[], metavar="ROLE=MODEL", help="another model for a role, or the folder of "
@@ -60,8 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", default=None)
     add("--games", type=int, metavar="N", help="only the first N tasks")
     add("--max-steps", type=int, help="default: the environment's published limit")
-    add("--repeats", action="store_true", help="masks admit again what was done before in the same state, to compare")
-    add("--detours", action="store_true", help="masks admit moves that are known to be useless, too, to compare")
     add("--explore-steps", type=int, metavar="N", help="of WESE's exploration (default: as --max-steps)")
     add("--price", action="append", default=[], metavar="ROLE=IN/OUT", help="dollars for a million tokens read and "
         "written by a role's model, such as policy=2.5/10; default: that of the model serving it")  # fmt: skip
@@ -81,39 +97,81 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     if options.plot:
         plot_style.check(options.plot)
-    for name in ("trials", "explore_steps"):
+    for name, least in {"trials": 1, "explore_steps": 1, "random": 0}.items():
         value = getattr(options, name)
-        if value is not None and value < 1:
-            raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", "use 1 or more")
+        if value is not None and value < least:
+            raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", f"use {least} or more")
     prices = read_prices(options.price)
     open_models = _opener(options)
     models = open_models()
     suite = open_suite(options.environment, split=options.split, limit=options.games, seed=options.seed)
-    rows = []
+    warn(options.model, suite)
+    rows: list[dict] = []
     with _workers(options.workers, open_models, models) as workers:
         for strategy in options.strategy or ["knowagent"]:
             lumos = strategy in GROUNDED
             played = grounded(suite) if lumos else suite
             own = ActionKnowledge.from_lark(played.knowledge, source_map=options.trace)
             played, knowledge = _held_to(options.knowledge, played, lumos) if options.knowledge else (played, own)
-            for masks in {"on": [True], "off": [False], "both": [True, False]}[options.masks]:
+            judge = own if options.knowledge else None
+            for level in _levels(options, models):
                 settings = Settings(
-                    strategy, STEP_FORMATS[strategy], masks, options.max_steps or played.max_steps, None,
-                    options.repeats, options.detours, options.temperature, seed=options.seed, trials=options.trials,
+                    strategy, STEP_FORMATS[strategy], level != OFF, options.max_steps or played.max_steps, None,
+                    level if level != OFF else STATE, options.temperature, seed=options.seed, trials=options.trials,
                     explore_steps=options.explore_steps,
                     max_subgoals=most_subgoals(suite) if lumos else None, trace=options.trace,
                 )  # fmt: skip
-                judge = own if options.knowledge else None
                 records = run(played, knowledge, models, settings, options, workers, judge)
                 figures = summarise(records, suite.measures, prices)
-                row = {"strategy": strategy, "model": _shown(models[POLICY]), "masks": masks, **figures}
+                row = {"strategy": strategy, "model": _shown(models[POLICY]), "level": level, **figures}
                 rows.append({**row, "knowledge": knowledge.name} if judge else row)
+    if not isinstance(models[POLICY], Chooser):
+        rows += random_rows(suite, options, prices)
     names = {role: _shown(model) for role, model in models.items()}
     data = {"version": __version__, "suite": suite.name, "models": names, "rows": rows}
     report(table(rows, suite.measures, published(suite.name)), data, options)
     if options.plot:
         draw(data, options.plot)
     return 0
+
+
+def warn(model: str | None, suite: Suite) -> None:
+    """Say at once that the embedded model doesn't know a suite's domain."""
+    if told := unfit("embedded" if model is None else model, suite.knowledge == KNOWLEDGE):
+        print(f"note: {told}", file=sys.stderr)
+
+
+def _levels(options: argparse.Namespace, models) -> list[str]:
+    """The levels asked for, in their order; a chooser can't be without masks."""
+    chosen = [level for level in (OFF, *LEVELS) if not options.level or level in options.level]
+    return [level for level in chosen if level != OFF or not isinstance(models[POLICY], Chooser)]
+
+
+def random_rows(suite: Suite, options: argparse.Namespace, prices) -> list[dict]:
+    """A row a level in which each action is any admitted one; none where free text is to be written."""
+    from constrained.agents.suite_runner import play
+
+    models = {POLICY: Uniform()}
+    own = ActionKnowledge.from_lark(suite.knowledge)
+    held, knowledge = _held_to(options.knowledge, suite, False) if options.knowledge else (suite, own)
+    judge, rows = own if options.knowledge else None, []
+    for level in _levels(options, models) if options.random else ():
+        settings = Settings("act", "act", True, options.max_steps or suite.max_steps, level=level)
+        first = replace(settings, max_steps=1)
+        end = next(line["end"] for line in play(held.tasks[:1], knowledge, models, first, judge=judge) if "end" in line)
+        if "failure" in end:
+            print(f"note: no row for a random choice at level {level}: {end['failure']}", file=sys.stderr)
+            continue
+        ends = [
+            run(held, knowledge, models, replace(settings, seed=options.seed + number), options, judge=judge)
+            for number in range(options.random)
+        ]
+        figures = summarise([end for one in ends for end in one], suite.measures, prices)
+        spread = [summarise(one, suite.measures)[f"{suite.measures[0]} %"] for one in ends]
+        row = {"strategy": ANY, "model": Uniform.name, "level": level, **figures, "tasks": len(suite.tasks)}
+        row |= {"seeds": options.random, "by seed": spread}
+        rows.append({**row, "knowledge": knowledge.name} if judge else row)
+    return rows
 
 
 def _opener(options: argparse.Namespace) -> Callable[[], dict[str, LoadedModel]]:
@@ -137,7 +195,7 @@ def _workers(count: int | None, open_models, models) -> AbstractContextManager[R
     return RayWorkers(count, open_models, models)
 
 
-def _shown(loaded: LoadedModel) -> str:
+def _shown(loaded: LoadedModel | Chooser) -> str:
     """A model's name: of a folder, its last part."""
     return Path(loaded.name).name if Path(loaded.name).exists() else loaded.name
 
@@ -156,7 +214,7 @@ def run(
     from constrained.agents.suite_runner import header, label, play_all
 
     path = options.output / f"{label(header(suite, knowledge, models, settings, judge))}.jsonl"
-    words = f"{settings.strategy}, masks {'on' if settings.constrained else 'off'}"
+    words = f"{settings.strategy}, {models[POLICY].name}, {settings.level if settings.constrained else 'masks off'}"
     return play_all(
         suite, knowledge, models, settings, path, batch=options.batch, workers=workers, words=words, judge=judge
     )

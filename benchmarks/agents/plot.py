@@ -1,4 +1,4 @@
-"""The picture: each strategy's results with and without masks, and the papers' figures below."""
+"""The picture: each strategy's results by level of masks, and the papers' figures below."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ from pathlib import Path
 from benchmarks.agents.published import Published, published
 from benchmarks.agents.report import row_name
 from benchmarks.dot_chart import Group, Line, Panel, draw_dots
-from benchmarks.result_files import COUNT, FIGURE, FLAG, TEXT, Maybe
+from benchmarks.result_files import COUNT, FIGURE, TEXT, Kind, Maybe
 from constrained.errors import ConstrainedError
 
-MARKS = {"ours": "masks on", "other": "masks off", "crossed": "as published"}
+MARKS = {
+    "other": "masks off",
+    "form": "form",
+    "ours": "state (the default)",
+    "sound": "goal-sound",
+    "goal": "goal",
+    "crossed": "as published",
+}
+OF_LEVEL = {"off": "other", "form": "form", "state": "ours", "goal-sound": "sound", "goal": "goal"}
+"""Level -> its mark."""
+
 WRONG, STEPS = "wrong %", "steps of won"
+LEVEL = Kind(f"one of {', '.join(OF_LEVEL)}", lambda value: isinstance(value, str) and value in OF_LEVEL)
 _MISTAKES = ("invalid %", "misordered %", "pruned mass %")
 
 
 def form(result):
     """The fields of the command's JSON that the picture needs, besides the measures."""
     figures = {"invalid %": FIGURE, "misordered %": FIGURE, "steps of won": Maybe(FIGURE)}
-    row = {"strategy": TEXT, "model": TEXT, "masks": FLAG, "tasks": COUNT, "knowledge": Maybe(TEXT), **figures}
+    row = {"strategy": TEXT, "model": TEXT, "level": LEVEL, "tasks": COUNT, "knowledge": Maybe(TEXT), **figures}
     return {"suite": TEXT, "rows": [row]}
 
 
@@ -45,7 +56,7 @@ def draw(result: Mapping, path: Path) -> None:
     shown = {kind for group in groups for line in group.lines for points in line.points.values() for kind in points}
     draw_dots(
         path,
-        f"Agents on {result['suite']}, with masks and without"
+        f"Agents on {result['suite']}, by what the masks hold"
         + (", beside the papers' figures" if "crossed" in shown else ""),
         {kind: words for kind, words in MARKS.items() if kind in shown},
         panels,
@@ -62,12 +73,12 @@ def _measures(rows: Sequence[Mapping], papers: Sequence[Published]) -> list[str]
 
 
 def _ours(rows: Sequence[Mapping], panels: Mapping[str, Panel]) -> dict[tuple[str, int], list[Line]]:
-    """The lines of each model: one per strategy, with a mark for masks on and one for masks off."""
+    """The lines of each model: one per strategy, with a mark for each level."""
     found: dict[tuple[str, int], dict[str, dict]] = {}
     for row in rows:
         points = found.setdefault((row["model"], row["tasks"]), {}).setdefault(row_name(row), {})
         for key, figure in _figures(row, panels).items():
-            points.setdefault(key, {})["ours" if row["masks"] else "other"] = figure
+            points.setdefault(key, {})[OF_LEVEL[row["level"]]] = figure
     return {heading: [Line(name, points) for name, points in lines.items()] for heading, lines in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""The table: our rows, then the papers'."""
+"""The tables: our rows by level, and the papers' in one of their own."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ COLUMNS = {
 """Figure -> its heading and format; tokens, cost and seconds are per task."""
 
 
+ANY = "any admitted action"
+"""The strategy of the rows in which a random choice takes the model's place."""
+
+
 def table(rows: list[dict], measures: Sequence[str], published: Sequence[Published] = ()) -> str:
-    """Our figures and the papers' as Markdown, with success by kind of task below.
+    """Our figures as Markdown, the papers' in a table of their own, then success by kind of task.
 
     Parameters
     ----------
     rows : list of dict
-        `metrics.summarise`, with "strategy", "masks" and "model"; "knowledge" if it is not the suite's own.
+        `metrics.summarise`, with "strategy", "model" and "level"; "knowledge" if it is not the suite's own; "seeds" of
+        a random choice.
     measures : sequence of str
         The first columns.
     published : sequence of Published
     """
-    columns = {f"{measure} %": (measure, "{:.1f} %") for measure in measures} | COLUMNS
-    given = [*rows, *(row.figures for row in published)]
-    columns = {key: column for key, column in columns.items() if any(key in figures for figures in given)}
+    shown = {f"{measure} %": (measure, "{:.1f} %") for measure in measures} | COLUMNS
+    columns = {key: column for key, column in shown.items() if any(key in row for row in rows)}
     head = ["strategy", "model", "masks", "tasks", *(heading for heading, _ in columns.values())]
-    cells = [[row_name(row), row["model"], _on(row), row["tasks"], *_cells(columns, row)] for row in rows]
-    cells += [[f"*{row.method}*", row.model, "", "", *_cells(columns, row.figures)] for row in published]
+    cells = [[row_name(row), _model(row), row["level"], row["tasks"], *_cells(columns, row)] for row in rows]
     text = [markdown(head, cells, left=None)]
-    sources = list(dict.fromkeys(row.paper for row in published))
-    text += [f"\n*In italics*: as published. {'. '.join(sources)}."] if sources else []
+    text += [_published(shown, published)] if published else []
     text += [
         f"\n{row['failed']} tasks of {row_name(row)} failed, counted as lost: run again to take them up."
         for row in rows
@@ -48,7 +50,7 @@ def table(rows: list[dict], measures: Sequence[str], published: Sequence[Publish
     text.append(f"\n{measures[0].capitalize()} by kind of task (%):")
     for row in rows:
         kinds = ", ".join(f"{kind} {value:.0f}" for kind, value in row[f"{measures[0]} % by kind"].items())
-        text.append(f"  {row_name(row)}, masks {_on(row)}: {kinds}")
+        text.append(f"  {row_name(row)}, {_model(row)}, {row['level']}: {kinds}")
     return "\n".join(text)
 
 
@@ -57,8 +59,18 @@ def row_name(row: dict) -> str:
     return row["strategy"] + (f", held to {row['knowledge']}" if "knowledge" in row else "")
 
 
-def _on(row: dict) -> str:
-    return "on" if row["masks"] else "off"
+def _model(row: dict) -> str:
+    return f"{row['model']} ({row['seeds']} seeds)" if row.get("seeds", 1) > 1 else row["model"]
+
+
+def _published(shown: dict, rows: Sequence[Published]) -> str:
+    """The papers' rows, with what differs from our setting below."""
+    columns = {key: column for key, column in shown.items() if any(key in row.figures for row in rows)}
+    head = ["published", "model", "from", *(heading for heading, _ in columns.values())]
+    cells = [[row.method, row.model, row.paper, *_cells(columns, row.figures)] for row in rows]
+    differs = dict.fromkeys(f"{row.paper}: {row.differs}" for row in rows)
+    lines = "\n".join(f"- {line}." for line in differs)
+    return f"\n{markdown(head, cells, left=None)}\n\nWhat differs there:\n\n{lines}"
 
 
 def _cells(columns: dict, figures: dict) -> list[str]:

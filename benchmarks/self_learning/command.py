@@ -87,7 +87,7 @@ def learn(
 
     def settings(masks: bool, temperature: float) -> Settings:
         return Settings(
-            variant.step_format, variant.step_format, masks, train.max_steps, detours=variant.detours,
+            variant.step_format, variant.step_format, masks, train.max_steps, level=variant.level,
             temperature=temperature, seed=tuning.seed,
         )  # fmt: skip
 

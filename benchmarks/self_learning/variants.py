@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from constrained.agents.episode import GOAL, STATE
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -20,8 +22,8 @@ class Variant:
         In synthesis, and where a round is tested.
     rule : str
         Of `constrained.training.filter`: "paper" drops what breaks the action knowledge, "released" does not.
-    detours : bool
-        Masks admit moves that the memory knows to be useless, too.
+    level : str
+        What the masks hold; one of `constrained.agents.episode.LEVELS`.
     """
 
     name: str
@@ -30,7 +32,7 @@ class Variant:
     masks: bool = True
     test_masks: bool = True
     rule: str = "paper"
-    detours: bool = False
+    level: str = GOAL
 
 
 _WITHOUT_MASKS = {"masks": False, "test_masks": False}
@@ -41,7 +43,7 @@ VARIANTS = {
     for variant in (
         Variant("full", "action knowledge in masks, path and filter"),
         Variant("no-masks", "the same in path and filter, nothing masked: the paper's own setting", **_WITHOUT_MASKS),
-        Variant("detours", "as full, but moves that the memory knows to be useless are allowed, too", detours=True),
+        Variant("state", "as full, but masks hold the state alone, nothing of the goal", level=STATE),
         Variant("masks-in-training", "masks while it plays to learn, none in the tests", test_masks=False),
         Variant("no-knowledge", "ReAct's steps, whatever won is learned from", **_WITHOUT_KNOWLEDGE),
     )

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from constrained.agents.messages import FREE_TOKENS, POLICY, Requests, Writer
+from constrained.agents.messages import FREE_TOKENS, POLICY, ChoiceRequest, Requests, Writer
 from constrained.agents.plan import Plan, Step
 from constrained.agents.prompts import build_prompt
 from constrained.agents.step_formats import action_path, parse_step, read_step, step_grammar, step_head
 from constrained.agents.world import World
 from constrained.automaton import CompiledGrammar, Grammar
-from constrained.environments.base import ActionFilter, Environment
-from constrained.errors import KnowledgeError
+from constrained.decoding.choosers import Choice, Chooser
+from constrained.environments.base import Environment, Facts, WithForm
+from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import
@@ -30,8 +31,20 @@ if TYPE_CHECKING:  # torch takes seconds to import
 FREE_REASONING = 320
 """Tokens of a whole chain of thought without masks."""
 
-MAX_ACTIONS = 2000
-"""Actions at one step up to which those already done are left out."""
+MAX_ACTIONS = 100_000
+"""Actions at one step that are listed, for a chooser and for the levels that leave some out."""
+
+
+FORM, STATE, GOAL_SOUND, GOAL = LEVELS = ("form", "state", "goal-sound", "goal")
+"""The levels of masks, each with all that the one before it holds.
+
+- form: what the grammar says, actions that exist in an order the rules allow;
+- state: and whose conditions hold in what is known now;
+- goal-sound: and that may still lead to the goal. Left out is only what can't: what leads to a dead end even if nothing
+  were ever undone again, and what was done before in the same situation with nothing new behind it;
+- goal: and that look useful, a heuristic: the first actions of a plan for the easier problem in which nothing is undone
+  (helpful actions), and none that was done before in the same situation.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,14 +59,12 @@ class Settings:
         The form of one step: "act", "react", "knowagent", "cot" or "fireact".
     constrained : bool
         Masks on.
+    level : str
+        What they hold; one of `LEVELS`.
     max_steps : int
         Of each phase.
     max_new_tokens : int or None
         Tokens of the whole plan; None: no limit beyond each text's own.
-    repeats : bool
-        With masks on, admit an action that was already done in the same situation.
-    detours : bool
-        With masks on, admit actions that the memory knows to be useless.
     temperature, top_k, top_p
         See `constrained.decoding.Sampler`.
     seed : int
@@ -75,8 +86,7 @@ class Settings:
     constrained: bool = True
     max_steps: int = 50
     max_new_tokens: int | None = None
-    repeats: bool = False
-    detours: bool = False
+    level: str = STATE
     temperature: float = 0.0
     top_k: int | None = None
     top_p: float | None = None
@@ -93,7 +103,7 @@ class Episode:
 
     Parameters
     ----------
-    models : mapping of str to LoadedModel
+    models : mapping of str to LoadedModel or Chooser
         By role; "policy" writes for roles without a model of their own.
     start : ActionKnowledge
         The knowledge at the beginning of a path.
@@ -121,13 +131,13 @@ class Episode:
     over : bool
         The environment is done, a limit is reached, or the path is at its end.
     choose : callable or None
-        Chooses among the admitted actions in this phase; if it leaves none, the phase is over. Default: with masks on,
-        those that the memory doesn't know to be useless.
+        Chooses among the admitted actions in this phase; if it leaves none, the phase is over. Default: as the level
+        says.
     """
 
     def __init__(
         self,
-        models: Mapping[str, LoadedModel],
+        models: Mapping[str, LoadedModel | Chooser],
         start: ActionKnowledge,
         plan: Plan,
         settings: Settings,
@@ -136,6 +146,8 @@ class Episode:
         on_step: Callable[[Step], None] | None = None,
         judge: ActionKnowledge | None = None,
     ):
+        if not settings.constrained and any(isinstance(model, Chooser) for model in models.values()):
+            raise ConstrainedError("a chooser chooses among what masks admit, and they are off", "turn the masks on")
         self.start = self.knowledge = start
         self._judge_at_start = self.judge = judge
         self.plan, self.settings, self.on_step = plan, settings, on_step
@@ -172,6 +184,9 @@ class Episode:
         observation = self.world.reset()
         self.plan.first_observation = self.plan.first_observation or observation
         self.knowledge, self.judge = knowledge or self.start, self._judge_at_start
+        if self.settings.constrained and self.settings.level == FORM and isinstance(self.world.environment, WithForm):
+            self.judge = self.judge or self.knowledge
+            self.knowledge = self.world.environment.form(self.knowledge)
         self.bind()
         return observation
 
@@ -228,20 +243,28 @@ class Episode:
         except KnowledgeError as error:  # the path is at its end, though the environment is not
             self.end(error.message)
             return None
-        done = set() if self.settings.repeats else self.world.done_here()
-        choose, memory = self.choose, self.world.memory
-        if choose is None and self.settings.constrained and not self.settings.detours:
-            choose = memory.filter_actions if isinstance(memory, ActionFilter) else None
-        texts = action.automaton.start.texts(MAX_ACTIONS) if done or choose else None
-        if texts is None:  # nothing to leave out, or too many to tell
+        level = self.settings.level if self.settings.constrained else FORM
+        if self.choose is None and level not in (GOAL_SOUND, GOAL):
             return action
-        actions = [text.decode() for text in texts]
-        chosen = choose(actions) if choose else actions
-        left = [one for one in chosen if one not in done] or chosen
+        texts = action.automaton.start.texts(MAX_ACTIONS)
+        if texts is None:  # too many to tell what to leave out
+            return action
+        actions = left = [text.decode() for text in texts]
+        facts = self.facts() if level in (GOAL_SOUND, GOAL) else None
+        if level in (GOAL_SOUND, GOAL):
+            left = self.world.without_dead_ends(left, facts)
+        if self.choose is not None:
+            left = self.choose(left)
+        elif level == GOAL:
+            left = self.world.helpful(left, facts)
         if not left:
             self.end("nothing is left that was not done")
             return None
         return action if len(left) == len(actions) else Grammar.from_choices(left)
+
+    def facts(self) -> Facts | None:
+        """What is known as facts now; in a plan written ahead, what will be."""
+        return self.world.known_facts() or getattr(self.knowledge, "facts", None)
 
     def ask(
         self,
@@ -267,11 +290,17 @@ class Episode:
             )
         )
 
-    def write_step(self, action: Grammar, tokens: int | None = None, role: str = POLICY) -> Requests[Step | None]:
+    def write_step(
+        self, action: Grammar, tokens: int | None = None, role: str = POLICY, stop: str | None = None
+    ) -> Requests[Step | None]:
         """Let a role's model write a step, with masks on one whose action is of `action`; nothing is done yet.
 
-        None, and the episode ends, if `tokens` (default: those left) are too few.
+        None, and the episode ends, if `tokens` (default: those left) are too few. A chooser is told that `stop` ends
+        the plan, if it is given.
         """
+        if self.writer.chooser(role) is not None:
+            chosen = yield ChoiceRequest("", role=role, choice=self._choice(action, stop))
+            return self.new_step("", chosen.text, chosen)
         head, grammar, form = self.head(role), self.step_grammar(action, role), self.settings.step_format
         answer = yield from self.ask(
             self.prompt(role) + head, grammar, role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
@@ -284,6 +313,28 @@ class Episode:
         else:
             thought, action_text = read_step(form, len(self.steps) + 1, answer.text)
         return self.new_step(thought, action_text, answer)
+
+    def _choice(self, action: Grammar, stop: str | None) -> Choice:
+        """What a chooser is asked, if `action` writes what is admitted."""
+        texts = action.automaton.start.texts(MAX_ACTIONS)
+        if texts is None:
+            raise ConstrainedError(
+                f"a chooser needs a list of the actions, but those of {self.knowledge.name} hold free text here, or "
+                f"are more than {MAX_ACTIONS:,}",
+                "give a language model",
+            )
+        last = self.steps[-1].observation if self.steps else self.plan.first_observation
+        actions = tuple(text.decode() for text in texts)
+        return Choice(
+            self.plan.task,
+            actions,
+            stop,
+            tuple(self.path),
+            last or "",
+            self.world.facts(),
+            self.knowledge,
+            self.facts(),
+        )
 
     def new_step(self, thought: str, action: str, *answers: Generation, subgoal: str = "") -> Step:
         """The next step, written in `answers`, with the verdict on its action."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import LEVELS, STATE, Episode, Settings
 from constrained.agents.messages import POLICY
 from constrained.agents.plan import Plan, Step
 from constrained.agents.run_file import RunFile, lines_since
@@ -19,8 +20,9 @@ from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, 
 from constrained.agents.suite_runner import Models, ending, header
 from constrained.environments.base import Environment
 from constrained.environments.household import HouseholdEnv, game_for_task, is_household, make_game
+from constrained.environments.household.env import HouseholdTexts
 from constrained.environments.suite import Suite
-from constrained.errors import ConstrainedError, GameError
+from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import load_roles
 
@@ -49,6 +51,7 @@ def generate_plan(
     top_p: float | None = None,
     seed: int = 0,
     constrained: bool = True,
+    level: str = STATE,
     device: str | None = None,
     progress: bool = False,
     trace: str | Path | None = None,
@@ -71,8 +74,9 @@ def generate_plan(
     strategy : str
         One of `constrained.agents.strategies.STRATEGIES`.
     model : optional
-        Anything `constrained.models.load` takes: a name, a path (GGUF too), a loaded model with its tokenizer;
-        default: the embedded model.
+        Anything `constrained.models.load` takes: a name, a path (GGUF too), a loaded model with its tokenizer. Or a
+        chooser (`constrained.decoding.choosers`): "random" takes any admitted action, "none" the shortest path that
+        the knowledge admits. Default: the embedded model, which knows only households; "random" elsewhere.
     planner, grounder, explorer : optional
         Models for these roles (of Lumos and WESE; the explorer's model also extracts triples), or folders of adapters
         of `model`; default: `model` writes for all.
@@ -88,6 +92,8 @@ def generate_plan(
         Of the game and of sampling; the same seed gives the same plan.
     constrained : bool
         False turns the masks off, for comparison.
+    level : str
+        What the masks hold, one of `constrained.agents.episode.LEVELS`: "form", "state", "goal-sound" or "goal".
     device : str, optional
     progress : bool
         Show a progress bar on standard error.
@@ -105,9 +111,14 @@ def generate_plan(
     ConstrainedError
         Or one of its subclasses; see `constrained.errors`.
     """
-    _check(task, strategy, max_steps=max_steps, explore_steps=explore_steps, max_new_tokens=max_new_tokens)
+    _check(task, strategy, level, max_steps=max_steps, explore_steps=explore_steps, max_new_tokens=max_new_tokens)
     if not isinstance(knowledge, ActionKnowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
+    if told := unfit(
+        model, is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
+    ):
+        warnings.warn(told, ConstrainedWarning, stacklevel=2)
+        model = model or "random"
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     prior, note = None, ""
     if environment is None:
@@ -115,10 +126,10 @@ def generate_plan(
     settings = Settings(
         strategy, STEP_FORMATS[strategy], constrained,
         max_steps or (OPEN_LOOP_STEPS if environment is None else PLAY_STEPS), max_new_tokens,
-        explore_steps=explore_steps, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+        level, explore_steps=explore_steps, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
         trace=trace is not None,
     )  # fmt: skip
-    plan = Plan(task, knowledge.name, strategy, models[POLICY].name, constrained, seed, note=note)
+    plan = Plan(task, knowledge.name, strategy, models[POLICY].name, constrained, seed, note=note, level=level)
     with tqdm(total=settings.max_steps, desc="steps", unit="step", disable=not progress, leave=False) as bar:
 
         def report(step: Step) -> None:
@@ -139,7 +150,25 @@ def generate_plan(
     return plan
 
 
-def _check(task: str, strategy: str, **limits: int | None) -> None:
+def unfit(model: Any, household: bool) -> str:
+    """What to say at once of a model that doesn't know the domain; "" if there is nothing to say.
+
+    Parameters
+    ----------
+    model : optional
+        As it was given; None: the default.
+    household : bool
+        Whether a household is played.
+    """
+    if household or model not in (None, "embedded"):
+        return ""
+    other = "give a language model, 'random' (any admitted action), or 'none' (the shortest path that is admitted)"
+    if model is None:
+        return f"the embedded model knows only households, so actions are chosen at random here; as model, {other}"
+    return f"the embedded model knows only households, so its words mean nothing here; as model, {other}"
+
+
+def _check(task: str, strategy: str, level: str, **limits: int | None) -> None:
     if not isinstance(task, str) or not task.strip():
         raise ConstrainedError("the task is empty", "say what is to be done, such as 'put a mug in the cabinet'")
     for name, value in limits.items():
@@ -147,6 +176,8 @@ def _check(task: str, strategy: str, **limits: int | None) -> None:
             raise ConstrainedError(f"{name} is {value}", "use 1 or more, or leave it out")
     if strategy not in STRATEGIES:
         raise ConstrainedError(f"no strategy {strategy!r}", f"use one of {', '.join(STRATEGIES)}")
+    if level not in LEVELS:
+        raise ConstrainedError(f"no level {level!r}", f"use one of {', '.join(LEVELS)}")
 
 
 def _make_environment(

@@ -7,11 +7,14 @@ answers the requests of many strategies in one batch, or from the file of an int
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from constrained.agents.plan import Plan
 from constrained.automaton import CompiledGrammar, Grammar, compile_grammar
+from constrained.decoding.choosers import Choice, Chooser
 from constrained.decoding.request import Generation, Request
+from constrained.errors import ConstrainedError
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.models import LoadedModel
@@ -40,6 +43,13 @@ Requests: TypeAlias = Generator[Request, Generation, Result]
 Strategy: TypeAlias = Requests[None]
 
 
+@dataclass(frozen=True, eq=False)
+class ChoiceRequest(Request):
+    """One action to be chosen by the role's chooser; it is the text of the generation."""
+
+    choice: Choice | None = None
+
+
 def for_role(role: str, by_role: Mapping[str, Value]) -> Value:
     """The value for a role (its model, or its price): its own, its fallback's, or the policy's."""
     for name in (role, FALLBACK.get(role, POLICY), POLICY):
@@ -53,7 +63,7 @@ class Writer:
 
     Parameters
     ----------
-    models : mapping of str to LoadedModel
+    models : mapping of str to LoadedModel or Chooser
         By role; "policy" is required.
     plan : Plan
         Its answers count towards the limit.
@@ -64,14 +74,36 @@ class Writer:
     """
 
     def __init__(
-        self, models: Mapping[str, LoadedModel], plan: Plan, constrained: bool, max_new_tokens: int | None = None
+        self,
+        models: Mapping[str, LoadedModel | Chooser],
+        plan: Plan,
+        constrained: bool,
+        max_new_tokens: int | None = None,
     ):
         self.models, self.plan = models, plan
-        self.constrained, self.max_new_tokens = constrained, max_new_tokens
+        self.constrained = constrained
+        self.max_new_tokens = None if self.chooser() else max_new_tokens  # a chooser writes none
 
     def model(self, role: str = POLICY) -> LoadedModel:
-        """The model that writes for a role."""
-        return for_role(role, self.models)
+        """The model that writes for a role.
+
+        Raises
+        ------
+        ConstrainedError
+            It is a chooser, which writes no text.
+        """
+        model = for_role(role, self.models)
+        if isinstance(model, Chooser):
+            raise ConstrainedError(
+                f"{model.name!r} only chooses among actions, and here the {role} is to write a text",
+                "use the strategy act, or give a language model",
+            )
+        return model
+
+    def chooser(self, role: str = POLICY) -> Chooser | None:
+        """The chooser in the model's place for a role, if one is there."""
+        model = for_role(role, self.models)
+        return model if isinstance(model, Chooser) else None
 
     def compile(self, grammar: Grammar, role: str = POLICY) -> CompiledGrammar:
         """`grammar` for the vocabulary of a role's model."""

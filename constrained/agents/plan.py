@@ -93,6 +93,8 @@ class Plan:
         The environment's own measures, "success" among them.
     answers : list of Generation
         All texts that models wrote for it, in order.
+    level : str
+        What the masks held, if they were on.
     """
 
     task: str
@@ -108,6 +110,7 @@ class Plan:
     first_observation: str = ""
     outcome: dict[str, float] = field(default_factory=dict)
     answers: list[Generation] = field(default_factory=list)
+    level: str = "state"
 
     @property
     def last_phase(self) -> list[Step]:

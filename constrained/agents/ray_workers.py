@@ -25,6 +25,7 @@ from constrained.agents.suite_runner import Models, model_versions, play
 from constrained.environments.suite import Task
 from constrained.errors import ConstrainedError, needs_extra
 from constrained.knowledge import ActionKnowledge
+from constrained.models import LoadedModel
 
 MAX_DEATHS = 2
 """Deaths of a worker after which the tasks it was playing count as failed."""
@@ -101,7 +102,7 @@ class RayWorkers:
             raise ConstrainedError(f"{count} workers can't play", "use 1 or more, or none to play in this process")
         self.count, self.open_models = count, open_models
         self._expected = model_versions(models)
-        self._on_gpu = any(model.device.type == "cuda" for model in models.values())
+        self._on_gpu = any(isinstance(model, LoadedModel) and model.device.type == "cuda" for model in models.values())
         with needs_extra("ray", "a run with workers", "ray"):
             self._ray: Any = importlib.import_module("ray")
         self._idle: list[Any] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import random
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -10,7 +12,7 @@ from itertools import islice
 import torch
 
 from constrained.agents.episode import Episode
-from constrained.agents.messages import Strategy
+from constrained.agents.messages import ChoiceRequest, Strategy
 from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import trace_of
 from constrained.decoding import Generation, PrefixCache, Request, generate_batch
@@ -85,12 +87,15 @@ class Rollout:
 
     def generator(self) -> torch.Generator | None:
         """Random numbers for the next answer: they depend on neither the batch nor where a run was interrupted."""
-        settings = self.episode.settings
-        if not settings.temperature:
+        if not self.episode.settings.temperature:
             return None
-        key = f"{settings.seed}/{self.name}/{len(self.episode.plan.answers)}".encode()
-        number = int.from_bytes(hashlib.sha256(key).digest()[:7], "big")
-        return torch.Generator().manual_seed(number)
+        return torch.Generator().manual_seed(self.seed)
+
+    @property
+    def seed(self) -> int:
+        """Of the next answer."""
+        key = f"{self.episode.settings.seed}/{self.name}/{len(self.episode.plan.answers)}".encode()
+        return int.from_bytes(hashlib.sha256(key).digest()[:7], "big")
 
 
 def schedule(rollouts: Iterable[Rollout], batch: int = 1) -> Iterator[Rollout]:
@@ -119,6 +124,9 @@ def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None
     groups: dict[tuple, list[Rollout]] = {}  # those with the same model and sampling
     for rollout in rollouts:
         assert rollout.request is not None
+        if isinstance(rollout.request, ChoiceRequest):
+            _choose(rollout, rollout.request)
+            continue
         settings, model = rollout.episode.settings, rollout.episode.writer.model(rollout.request.role)
         key = id(model), settings.temperature, settings.top_k, settings.top_p
         groups.setdefault(key, []).append(rollout)
@@ -134,6 +142,20 @@ def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None
             continue
         for rollout, answer in zip(group, answers, strict=True):
             rollout.answer(answer)
+
+
+def _choose(rollout: Rollout, request: ChoiceRequest) -> None:
+    """Answer a request with the action that its chooser takes; a chooser's error fails the rollout."""
+    chooser, choice, began = rollout.episode.writer.chooser(request.role), request.choice, time.perf_counter()
+    assert chooser is not None and choice is not None
+    try:
+        action = chooser.choose(replace(choice, random=random.Random(rollout.seed)))
+        if action not in choice.actions:
+            raise ConstrainedError(f"the chooser {chooser.name!r} chose {action!r:.60}, which is not admitted")
+    except Exception as error:  # choosers are anybody's code
+        rollout.fail(error)
+        return
+    rollout.answer(Generation(action, request.role, chooser.name, seconds=time.perf_counter() - began))
 
 
 def _generate(group: Sequence[Rollout], caches: dict[int, PrefixCache]) -> list[Generation]:

@@ -24,13 +24,13 @@ from constrained.agents.world import World
 from constrained.environments.base import Closable
 from constrained.environments.suite import Suite, Task
 from constrained.knowledge import ActionKnowledge
-from constrained.models import LoadedModel
+from constrained.models import Chooser, LoadedModel
 from constrained.version import __version__
 
 if TYPE_CHECKING:
     from constrained.decoding import Generation
 
-Models = Mapping[str, LoadedModel]
+Models = Mapping[str, LoadedModel | Chooser]
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 """Packages whose versions a run records: another version may round differently."""
@@ -188,7 +188,10 @@ def rollout_of(
     judge: ActionKnowledge | None = None,
 ) -> Rollout:
     """A task with its strategy, not started yet; `recorded` answers its first requests."""
-    plan = Plan("", knowledge.name, settings.strategy, models[POLICY].name, settings.constrained, settings.seed)
+    plan = Plan(
+        "", knowledge.name, settings.strategy, models[POLICY].name, settings.constrained, settings.seed,
+        level=settings.level,
+    )  # fmt: skip
     episode = Episode(models, knowledge, plan, settings, judge=judge)
     return Rollout(episode, _in_environment(task, episode), task.name, recorded)
 
@@ -218,8 +221,10 @@ def _agrees(rollout: Rollout, earlier: UnfinishedTask) -> bool:
     return made[: len(recorded)] == recorded or (rollout.failure is not None and made == recorded[: len(made)])
 
 
-def weights_digest(loaded: LoadedModel) -> str:
+def weights_digest(loaded: LoadedModel | Chooser) -> str:
     """A digest of a model's weights."""
+    if isinstance(loaded, Chooser):
+        return loaded.digest
     hashed = hashlib.sha256()
     for name, value in sorted(loaded.model.state_dict().items()):
         hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())

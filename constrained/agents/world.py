@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from constrained.agents.goal import leading_on, looking_useful
 from constrained.environments.base import (
+    ActionFilter,
     Binding,
     Environment,
+    Facts,
     Memory,
     MemoryWithSlots,
     WithEffect,
+    WithFacts,
     WithMemory,
     WithOutcome,
     WithView,
@@ -54,13 +58,16 @@ class World:
 
     Attributes
     ----------
-    tried : dict of str to set of str
-        Situation, as the memory words it -> the actions already done in it.
+    tried : dict
+        Situation -> the actions already done in it -> the situation after each.
+    admitted : dict
+        Situation -> the actions that may lead to the goal from it, where that was asked.
     """
 
     def __init__(self, environment: Environment | None, memory: Memory | None = None):
         self.environment, self.memory = environment, memory
-        self.tried: dict[str, set[str]] = {}
+        self.tried: dict[Hashable, dict[str, Hashable]] = {}
+        self.admitted: dict[Hashable, set[str]] = {}
         self.first_observation = ""
         self.shown: Mapping[str, Binding] = {}
 
@@ -69,7 +76,7 @@ class World:
         assert self.environment is not None, "only an environment can be started"
         observation = _text(self.environment.reset())
         self.remember_from(observation)
-        self.first_observation, self.tried = observation, {}
+        self.first_observation, self.tried, self.admitted = observation, {}, {}
         return observation
 
     def remember_from(self, first_observation: str) -> None:
@@ -91,19 +98,75 @@ class World:
         """Do an action, and remember it."""
         environment = self.environment
         assert environment is not None, "only an environment can carry out actions"
+        before = self.situation()
         observation, reward, done = _stepped(environment.step(action))
         had_effect = environment.had_effect if isinstance(environment, WithEffect) else True
         if self.memory is not None:
-            self.tried.setdefault(self.memory.situation(), set()).add(action)
             self.memory.update(action, observation)
+        if before is not None:
+            self.tried.setdefault(before, {})[action] = self.situation()
         outcome = (
             environment.outcome() if isinstance(environment, WithOutcome) else {"success": float(done and reward > 0)}
         )
         return Result(observation, had_effect, dict(outcome), done)
 
     def done_here(self) -> set[str]:
-        """The actions already done in the present situation: environments are deterministic, so they change nothing."""
-        return set() if self.memory is None else self.tried.get(self.memory.situation(), set())
+        """The actions already done in the present situation."""
+        return set(self.tried.get(self.situation(), ()))
+
+    def known_facts(self) -> Facts | None:
+        """What is known as facts: by the memory, or else by the environment."""
+        for source in (self.memory, self.environment):
+            if isinstance(source, WithFacts) and (facts := source.facts_now()) is not None:
+                return facts
+        return None
+
+    def situation(self) -> Hashable:
+        """What is known now: where it is the same again, nothing has changed. None: nothing is remembered."""
+        if self.memory is not None:
+            return self.memory.situation()
+        facts = self.known_facts()
+        return None if facts is None else facts.state
+
+    def without_dead_ends(self, actions: Sequence[str], facts: Facts | None) -> list[str]:
+        """The actions without those that can't lead to the goal; all, if that leaves none.
+
+        Sound where the environment is deterministic and a situation says all that matters: if the goal can be reached
+        from here at all, it can be reached by one of the actions left.
+        """
+        left = leading_on(facts, actions) if facts else list(actions)
+        here = self.situation()
+        if here is None:
+            return left or list(actions)
+        self.admitted.setdefault(here, set(left))
+        return [one for one in left if not self._in_vain(here, one)] or left or list(actions)
+
+    def _in_vain(self, here: Hashable, action: str) -> bool:
+        """Whether an action was done here before, and nothing was left undone after it but by way of `here`."""
+        after = self.tried.get(here, {}).get(action)
+        if after is None:
+            return False
+        seen, work = {here}, [after]
+        while work:
+            situation = work.pop()
+            if situation in seen:
+                continue
+            seen.add(situation)
+            done = self.tried.get(situation, {})
+            if situation not in self.admitted or not self.admitted[situation] <= done.keys():
+                return False
+            work += done.values()
+        return True
+
+    def helpful(self, actions: Sequence[str], facts: Facts | None) -> list[str]:
+        """The actions that look useful, a heuristic, without those done here before; all, if that leaves none."""
+        left = list(actions)
+        if isinstance(self.memory, ActionFilter):
+            left = self.memory.filter_actions(left)
+        elif facts is not None:
+            left = looking_useful(facts, left)
+        done = self.done_here()
+        return [one for one in left if one not in done] or left
 
     def in_view(self, slots: Collection[str]) -> str:
         """The first observation, and what `slots` hold now, as lines for a prompt; empty where a memory tells it."""

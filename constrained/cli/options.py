@@ -8,14 +8,27 @@ import os
 from dataclasses import fields, replace
 from typing import Any
 
+from constrained.agents.episode import LEVELS, STATE
 from constrained.errors import KnowledgeError
 from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCHEDULES, Tuning
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add --model and --device."""
-    parser.add_argument("--model", help="a folder, a GGUF file or a Hub name (default: the embedded model)")
+def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> None:
+    """Add --model, which may be a chooser where that can play, and --device."""
+    words = "a folder, a GGUF file or a Hub name (default: the embedded model)"
+    if choosers:
+        words = """a folder, a GGUF file or a Hub name; or random: any admitted action, equally likely; or none: the
+            shortest path that the knowledge admits (default: the embedded model in households, else random)"""
+    parser.add_argument("--model", help=words)
     parser.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
+
+
+def add_level(parser: argparse.ArgumentParser, **more: Any) -> None:
+    """Add --level."""
+    words = """what the masks hold. form: actions that exist, in an order the rules allow; state: whose conditions hold
+        now, too; goal-sound: without those after which the goal can't be reached; goal: and only those that look
+        useful, a heuristic (default: state)"""
+    parser.add_argument("--level", choices=LEVELS, **{"default": STATE, "help": words, **more})
 
 
 def add_bindings(parser: argparse.ArgumentParser) -> None:

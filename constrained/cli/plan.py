@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 from constrained.agents.plan import Plan, Step
 from constrained.agents.strategies import STRATEGIES
-from constrained.cli.options import add_bindings, add_model, bindings
+from constrained.cli.options import add_bindings, add_level, add_model, bindings
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
@@ -28,10 +29,11 @@ def add_parser(commands) -> None:
     add_bindings(parser)
     words = "how the agent works, see docs/agents.md (default: knowagent)"
     add("--strategy", default="knowagent", choices=tuple(STRATEGIES), help=words)
-    add_model(parser)
+    add_model(parser, choosers=True)
     for role, strategies in {"planner": "Lumos and ReWOO", "grounder": "Lumos", "explorer": "WESE"}.items():
         words = f"a model for this role of {strategies}, or the folder of an adapter of --model (default: --model)"
         add(f"--{role}", metavar="MODEL", help=words)
+    add_level(parser)
     add("--max-steps", type=int, help="default: 50 if played, 12 if not executed")
     add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
     add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
@@ -45,7 +47,6 @@ def add_parser(commands) -> None:
 
 
 def run(arguments) -> int:
-    from constrained.agents.generate import generate_plan  # imports torch
     from constrained.environments.household import Game, HouseholdEnv
 
     if (arguments.task is None) == (arguments.game is None):
@@ -57,7 +58,22 @@ def run(arguments) -> int:
     environment = HouseholdEnv(Game.from_file(arguments.game)) if arguments.game else None
     knowledge = ActionKnowledge.from_lark(arguments.knowledge, source_map=bool(arguments.trace))
     printer = None if arguments.json else _Printer()
-    plan = generate_plan(
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
+        plan = _plan(arguments, environment, knowledge, printer)
+    if arguments.output:
+        write_whole(arguments.output, plan.to_json() + "\n")
+    if printer:
+        printer.end(plan)
+    else:
+        print(plan.to_json())
+    return 0
+
+
+def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
+    from constrained.agents.generate import generate_plan  # imports torch
+
+    return generate_plan(
         environment.task if environment else arguments.task,
         knowledge.bind(**bindings(arguments)),
         environment=environment,
@@ -72,18 +88,12 @@ def run(arguments) -> int:
         temperature=arguments.temperature,
         seed=arguments.seed,
         constrained=not arguments.no_masks,
+        level=arguments.level,
         trace=arguments.trace,
         progress=printer is not None and sys.stderr.isatty(),
         on_step=printer.step if printer else None,
         on_start=printer.start if printer else None,
     )
-    if arguments.output:
-        write_whole(arguments.output, plan.to_json() + "\n")
-    if printer:
-        printer.end(plan)
-    else:
-        print(plan.to_json())
-    return 0
 
 
 class _Printer:
@@ -92,7 +102,7 @@ class _Printer:
     phase = ""
 
     def start(self, plan: Plan) -> None:
-        masks = "masks on" if plan.constrained else "masks off"
+        masks = f"masks: {plan.level}" if plan.constrained else "masks off"
         print(f"Task: {plan.task}\n{plan.strategy}, model {plan.model}, knowledge {plan.knowledge}, {masks}\n")
         if plan.first_observation:
             print(plan.first_observation.split("\n\n", 1)[-1].split("\n\nYour task")[0] + "\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.cli.bench import find_benchmarks
-from constrained.cli.options import add_model, add_tuning, own_device, tuning_of
+from constrained.cli.options import add_level, add_model, add_tuning, own_device, tuning_of
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, to_json, write_whole
@@ -118,7 +118,7 @@ def _add_self_learning(kinds) -> None:
     add("--strategy", default="knowagent", choices=tuple(STRATEGIES), help="how tasks are played (default: knowagent)")
     add("--masks", choices=("on", "off"), default="on", help="in training play (default: on)")
     add("--test-masks", choices=("on", "off"), help="in tests (default: as --masks)")
-    add("--detours", action="store_true", help="let masks admit moves that the memory knows to be useless")
+    add_level(parser)
     add("--max-steps", type=int, help="steps per task (default: the environment's published limit)")
     add("--rounds", type=int, default=2, help="maximum number of rounds (default: 2, as in the paper)")
     words = "stop when the first test gains at most this many percentage points (default: run all rounds)"
@@ -154,7 +154,7 @@ def run_self_learning(arguments: argparse.Namespace) -> int:
     masks = (arguments.test_masks or arguments.masks) == "on"
     steps = arguments.max_steps or train.max_steps
     step_format = STEP_FORMATS[arguments.strategy]
-    test = Settings(arguments.strategy, step_format, masks, steps, detours=arguments.detours, seed=tuning.seed)
+    test = Settings(arguments.strategy, step_format, masks, steps, level=arguments.level, seed=tuning.seed)
     reports = self_learning(
         train,
         tests,

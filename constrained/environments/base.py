@@ -7,8 +7,11 @@ implements only what it has; there is nothing to inherit from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
+
+from constrained.knowledge import ActionKnowledge
+from constrained.planning import Fact, GroundAction, State, Task
 
 Binding: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
 """The values of one slot: a list, or for a slot that depends on another slot's value, a list for each such value."""
@@ -53,6 +56,15 @@ class WithView(Protocol):
 
     def view(self) -> Mapping[str, Binding]:
         """Return what each slot of the action grammar may be bound to now."""
+        ...
+
+
+@runtime_checkable
+class WithForm(Protocol):
+    """An environment with knowledge of the form of its actions alone, for the level "form"."""
+
+    def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
+        """Return `knowledge` without what it knows of the state; itself if it knows nothing of that."""
         ...
 
 
@@ -153,6 +165,39 @@ class ActionFilter(Protocol):
 
     def filter_actions(self, actions: Iterable[str]) -> list[str]:
         """Return the actions without the useless ones, in the same order; never none where there are any."""
+        ...
+
+
+class Facts(Protocol):
+    """What is known of a planning world at one moment."""
+
+    @property
+    def task(self) -> Task:
+        """The objects, the actions and the goal."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """The facts that are known to hold."""
+        ...
+
+    @property
+    def optimistic(self) -> Collection[Fact]:
+        """Facts that are unknown and may hold."""
+        ...
+
+    @property
+    def actions(self) -> Mapping[str, Sequence[GroundAction]]:
+        """The possible actions' texts, each with the ground actions that it may stand for."""
+        ...
+
+
+@runtime_checkable
+class WithFacts(Protocol):
+    """An environment, or a memory, that knows facts."""
+
+    def facts_now(self) -> Facts | None:
+        """Return what is known now; None if this episode has no facts."""
         ...
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from constrained.decoding.choosers import CHOOSERS, Chooser
 from constrained.errors import ModelError
 from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
 
@@ -29,9 +30,9 @@ def load(
     Parameters
     ----------
     model : optional
-        None: the small model that ships with the project. A path: a folder as ``save_pretrained`` writes it, a
-        ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. Another string: a
-        name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in
+        None or "embedded": the small model that ships with the project. A path: a folder as ``save_pretrained`` writes
+        it, a ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. Another
+        string: a name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in
         evaluation mode. A `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
@@ -49,10 +50,12 @@ def load(
     dtype = _dtype(dtype)
     if isinstance(model, LoadedModel):
         loaded = model
+    elif isinstance(model, str) and model in CHOOSERS:
+        raise ModelError(f"{model!r} chooses among actions and writes no text", "name a language model here")
+    elif model == "embedded" or model is None:
+        loaded = _embedded(dtype)
     elif isinstance(model, (str, os.PathLike)):
         loaded = _from_source(model, tokenizer, dtype)
-    elif model is None:
-        loaded = _embedded(dtype)
     else:
         loaded = _from_objects(model, tokenizer)
     if device is None and not isinstance(model, (str, os.PathLike, type(None))):
@@ -96,13 +99,15 @@ def load_adapters(base: Any, adapters: Mapping[str, str | os.PathLike[str]], **o
     return {name: load_adapter(loaded, name, os.fspath(source)) for name, source in adapters.items()}
 
 
-def load_roles(model: Any = None, roles: Mapping[str, Any] | None = None, **options: Any) -> dict[str, LoadedModel]:
+def load_roles(
+    model: Any = None, roles: Mapping[str, Any] | None = None, **options: Any
+) -> dict[str, LoadedModel | Chooser]:
     """Load the policy's model, and those of the roles that have their own.
 
     Parameters
     ----------
     model : optional
-        Anything `load` takes.
+        Anything `load` takes; or a `Chooser`, or the name of one: "random" or "none".
     roles : mapping of str to object, optional
         Role -> anything `load` takes, or the folder of an adapter (PEFT) of `model`. What is named twice is loaded
         once. None: the role has no model of its own.
@@ -111,7 +116,7 @@ def load_roles(model: Any = None, roles: Mapping[str, Any] | None = None, **opti
 
     Returns
     -------
-    dict of str to LoadedModel
+    dict of str to LoadedModel or Chooser
         "policy" -> `model`, and the roles that have their own.
 
     Raises
@@ -120,15 +125,24 @@ def load_roles(model: Any = None, roles: Mapping[str, Any] | None = None, **opti
         As `load` and `load_adapters`.
     """
     given = {role: source for role, source in (roles or {}).items() if source is not None}
-    policy = load(model, **options)
-    loaded: dict[Any, LoadedModel] = {}
+    policy = _chooser(model) or load(model, **options)
+    loaded: dict[Any, LoadedModel | Chooser] = {}
     for role, source in given.items():
         key = _key(source)
+        if key not in loaded and (chooser := _chooser(source)):
+            loaded[key] = chooser
         if key not in loaded and isinstance(source, (str, os.PathLike)) and _is_adapter(Path(source).expanduser()):
             loaded[key] = load_adapters(policy, {role: source})[role]
         elif key not in loaded:
             loaded[key] = load(source, **options)
     return {"policy": policy, **{role: loaded[_key(source)] for role, source in given.items()}}
+
+
+def _chooser(source: Any) -> Chooser | None:
+    """The chooser that is given or named; None if it is none."""
+    if isinstance(source, str):
+        return CHOOSERS[source]() if source in CHOOSERS else None
+    return source if isinstance(source, Chooser) else None
 
 
 def _key(source: Any) -> Any:

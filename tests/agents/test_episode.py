@@ -3,7 +3,7 @@
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import GOAL, GOAL_SOUND, STATE, Episode, Settings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.environments.household import HouseholdEnv, make_game
@@ -34,31 +34,31 @@ def back_and_forth(playing):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_loop_is_a_search_without_detours(seed):
+def test_a_loop_is_a_search_at_level_goal(seed):
     steps = {}
-    for detours in (False, True):
-        playing = rollout(HouseholdEnv(make_game(seed)), detours=detours, max_steps=50)
+    for level in (GOAL, STATE):
+        playing = rollout(HouseholdEnv(make_game(seed)), level=level, max_steps=50)
         playing.start()
         while not playing.over and not playing.episode.world.memory.find(playing.episode.world.memory.spec.object_kind):
             answer_with(playing, back_and_forth(playing))
         gone = [action for action in playing.episode.path if action.startswith("go to ")]
-        assert detours or len(gone) == len(set(gone))
-        steps[detours] = len(playing.episode.plan.steps)
+        assert level == STATE or len(gone) == len(set(gone))
+        steps[level] = len(playing.episode.plan.steps)
         assert playing.episode.plan.invalid == playing.episode.plan.misordered == 0
-    assert steps[False] <= steps[True]
+    assert steps[GOAL] <= steps[STATE]
 
 
-def test_detours_are_admitted_where_one_wants_to_compare():
-    for detours in (False, True):
-        playing = rollout(HouseholdEnv(small_house()), detours=detours)
+def test_only_level_goal_leaves_out_what_looks_useless():
+    for level in (STATE, GOAL_SOUND, GOAL):
+        playing = rollout(HouseholdEnv(small_house()), level=level)
         answer_with(playing, " go to table 1", " go to fridge 1")
-        assert may(playing, " go to table 1") == may(playing, " go to cabinet 1") == detours
+        assert may(playing, " go to table 1") == may(playing, " go to cabinet 1") == (level != GOAL)
         assert may(playing, " open fridge 1") and may(playing, " look")
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_with_random_weights_nothing_is_wrong_and_no_move_is_pointless(seed):
-    playing = rollout(HouseholdEnv(make_game(seed)), temperature=1.0, seed=seed, max_steps=15)
+    playing = rollout(HouseholdEnv(make_game(seed)), temperature=1.0, seed=seed, max_steps=15, level=GOAL)
     for _ in schedule([playing]):
         pass
     plan, memory = playing.episode.plan, Memory(playing.episode.plan.first_observation)

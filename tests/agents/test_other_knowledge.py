@@ -34,7 +34,7 @@ def rollout(knowledge=FORM, judge=HOUSEHOLD, **given):
 
 
 def test_in_form_only_what_was_shown_can_be_named_anywhere():
-    playing = rollout(repeats=True, detours=True)
+    playing = rollout()
     playing.start()
     assert may(playing, " go to shelf 1") and may(playing, " open table 1") and may(playing, " look")
     assert not may(playing, " go to narnia 1") and not may(playing, " take mug 1 from shelf 1")  # not shown yet
@@ -46,11 +46,11 @@ def test_in_form_only_what_was_shown_can_be_named_anywhere():
 
 def test_the_verdicts_are_the_judges():
     actions = [" go to shelf 1", " put mug 1 in/on shelf 1", " take mug 1 from shelf 1", " go to fridge 1", " look"]
-    plan = answer_with(rollout(detours=True), *actions)
+    plan = answer_with(rollout(), *actions)
     assert [step.verdict for step in plan.steps] == ["ok", "invalid", "ok", "ok", "ok"]
     assert [step.had_effect for step in plan.steps] == [True, False, True, True, True]
     assert plan.invalid == 1 and "put" in plan.steps[1].reason
-    alone = answer_with(rollout(judge=None, detours=True), *actions)
+    alone = answer_with(rollout(judge=None), *actions)
     assert {step.verdict for step in alone.steps} == {"ok"}
 
 

@@ -26,7 +26,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
-from constrained.agents.episode import Settings
+from constrained.agents.episode import GOAL, Settings
 from constrained.agents.suite_runner import play
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game
@@ -118,7 +118,7 @@ def play_games(
         Games, success, mean steps of the games won, and the share of actions without effect.
     """
     loaded = LoadedModel(model.eval(), tokenizer, "in training", model.device, is_embedded=True)
-    settings = Settings(step_format, step_format, masks, limit)
+    settings = Settings(step_format, step_format, masks, limit, level=GOAL)
     tasks = [task_of(game) for game in games]
     lines = play(tasks, ActionKnowledge.from_lark("household"), {"policy": loaded}, settings, batch=PLAY_BATCH)
     ends = [line["end"] for line in lines if "end" in line]

@@ -103,11 +103,11 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         if may_stop:
             action = _either().bind(A=action, STOP=stop_word)
         tokens = writer.tokens_left()
-        if not writer.fits(episode.step_grammar(action), tokens, episode.head()):
+        if tokens is not None and not writer.fits(episode.step_grammar(action), tokens, episode.head()):
             break
         if tokens is not None and settings.constrained:
             tokens -= _reserve(episode, steps_left)
-        step = yield from episode.write_step(action, tokens)
+        step = yield from episode.write_step(action, tokens, stop=stop_word if may_stop else None)
         if step is None or (step.action == stop_word and (may_stop or not settings.constrained)):
             break
         if step.verdict == "ok":

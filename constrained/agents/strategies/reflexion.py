@@ -33,10 +33,11 @@ def reflexion(episode: Episode) -> Strategy:
     trials = episode.settings.trials
     embedded = episode.writer.model(ROLE).is_embedded
     for trial in range(1, trials + 1):
-        memory, tried = episode.world.memory, episode.world.tried
+        memory, tried, admitted = episode.world.memory, episode.world.tried, episode.world.admitted
         first = episode.begin(f"trial {trial}")
         if trial > 1 and embedded and isinstance(memory, RestartableMemory):
-            episode.world.memory, episode.world.tried = memory.restart(first), tried
+            episode.world.memory = memory.restart(first)
+            episode.world.tried, episode.world.admitted = tried, admitted
         episode.hints = "\n".join(reflections[-KEPT:])
         while not episode.over:
             yield from episode.step()

@@ -50,6 +50,10 @@ class HouseholdTexts:
         """Return whether the goal has been reached."""
         return {"success": float(self.done)}
 
+    def form(self, knowledge: ActionKnowledge) -> ActionKnowledge:
+        """Return the household's actions at any time, with any receptacle of the room and any object shown so far."""
+        return ActionKnowledge.from_lark(f"{KNOWLEDGE}_form") if is_household(knowledge) else knowledge
+
     def memory(self, first_observation: str) -> Memory:
         """Return a memory that begins with the first observation."""
         return Memory(first_observation)

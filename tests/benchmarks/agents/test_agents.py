@@ -39,7 +39,7 @@ def lines(folder):
 
 
 def test_masks_leave_nothing_invalid_and_a_run_resumes(arguments, tmp_path, capsys):
-    arguments.masks, arguments.json = "on", tmp_path / "table.json"
+    arguments.level, arguments.random, arguments.json = ["state"], 0, tmp_path / "table.json"
     assert agents.run_command(arguments) == 0
     row = json.loads(arguments.json.read_text())["rows"][0]
     assert row["tasks"] == 3 and row["actions"] >= 3
@@ -54,7 +54,7 @@ def test_masks_leave_nothing_invalid_and_a_run_resumes(arguments, tmp_path, caps
     _, again = lines(tmp_path)
     assert again[:cut] == whole[:cut]
     assert [timeless(json.loads(line)) for line in again] == [timeless(json.loads(line)) for line in whole]
-    assert "| knowagent | embedded | on | 3 |" in capsys.readouterr().out
+    assert "| knowagent | embedded | state | 3 |" in capsys.readouterr().out
 
 
 def timeless(data):
@@ -84,7 +84,7 @@ def test_summary_counts():
 def test_cost_is_a_tasks_each_role_at_its_price():
     prices = {"policy": Price(1e6, 2e6), "planner": Price(0, 1e6)}
     assert summarise([WON, LOST], prices=prices)["dollars"] == (30 + 20 + 10 + 30 + 20) / 2
-    row = {"strategy": "react", "model": "embedded", "masks": True, **summarise([WON], prices=prices)}
+    row = {"strategy": "react", "model": "embedded", "level": "state", **summarise([WON], prices=prices)}
     assert "| cost |" in table([row], ("success",)) and "| $60.0000 |" in table([row], ("success",))
     assert "dollars" not in summarise([WON])
 
@@ -96,7 +96,7 @@ def test_what_is_no_price_or_limit_is_told_before_anything_is_played(options, ca
 
 
 def test_the_papers_stand_below_in_the_same_columns():
-    row = {"strategy": "react", "model": "embedded", "masks": True, **summarise([WON, LOST])}
+    row = {"strategy": "react", "model": "embedded", "level": "state", **summarise([WON, LOST])}
     lines = table([row], ("success",), published("alfworld/valid_seen")).splitlines()
     head = [cell.strip() for cell in lines[0].split("|")]
     (theirs,) = [line for line in lines if line.startswith("| *KnowAgent* | Llama-2-70b")]
@@ -124,7 +124,7 @@ def test_the_embedded_model_wins_published_games(tmp_path):
     shared("alfworld/games_2.1.1_valid_seen.tar.xz")
     parser = argparse.ArgumentParser()
     agents.add_arguments(parser)
-    given = ["--games", "10", "--masks", "on", "--strategy", "react", "--output", str(tmp_path)]
+    given = ["--games", "10", "--level", "goal", "--random", "0", "--strategy", "react", "--output", str(tmp_path)]
     options = parser.parse_args([*given, "--json", str(tmp_path / "table.json")])
     assert agents.run_command(options) == 0
     (row,) = json.loads((tmp_path / "table.json").read_text())["rows"]
@@ -136,12 +136,12 @@ def test_the_embedded_model_wins_published_games(tmp_path):
 def test_agents_held_to_other_knowledge_are_judged_by_the_environments_own(arguments, tmp_path, capsys, name):
     if name == "alfred.pddl":
         shared("alfworld/logic_2.1.1/alfred.pddl")
-    arguments.masks, arguments.knowledge, arguments.games = "on", name, 1
+    arguments.level, arguments.random, arguments.knowledge, arguments.games = ["state"], 0, name, 1
     arguments.json = tmp_path / "table.json"
     assert agents.run_command(arguments) == 0
     [row] = json.loads(arguments.json.read_text())["rows"]
     assert row["knowledge"] == name and row["failed"] == 0
-    assert f"| knowagent, held to {name} | embedded | on | 1 |" in capsys.readouterr().out
+    assert f"| knowagent, held to {name} | embedded | state | 1 |" in capsys.readouterr().out
     head = json.loads(lines(tmp_path)[1][0])["run"]
     assert head["knowledge"]["name"] == name and head["judge"]["name"] == "household"
 

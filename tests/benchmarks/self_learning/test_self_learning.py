@@ -11,6 +11,7 @@ from benchmarks import papers
 from benchmarks.self_learning import command
 from benchmarks.self_learning.tables import paper_tables, rounds_table
 from benchmarks.self_learning.variants import VARIANTS
+from constrained.agents.episode import GOAL
 from constrained.cli import main
 from constrained.cli.options import tuning_of
 from constrained.errors import ConstrainedError
@@ -100,9 +101,9 @@ def test_nothing_is_held_against_the_papers_that_was_not_played_on_their_games()
 
 def test_variants_differ_in_what_they_are_named_for():
     full, bare = VARIANTS["full"], VARIANTS["no-knowledge"]
-    assert full.masks and full.test_masks and full.rule == "paper" and not full.detours
+    assert full.masks and full.test_masks and full.rule == "paper" and full.level == GOAL
     assert not VARIANTS["no-masks"].masks and VARIANTS["no-masks"].rule == "paper"
-    for name, part in {"masks-in-training": {"test_masks": True}, "detours": {"detours": False}}.items():
+    for name, part in {"masks-in-training": {"test_masks": True}, "state": {"level": GOAL}}.items():
         assert replace(VARIANTS[name], name="full", words=full.words, **part) == full
     assert bare.step_format == "react" and bare.rule == "released" and not bare.masks
     assert {variant.rule for variant in VARIANTS.values()} <= set(RULES)

@@ -1,0 +1,113 @@
+"""Choosers: what takes a language model's place where an action is only to be chosen, not written.
+
+A chooser gets the whole actions that are admitted and returns one of them. It needs no tokenizer, so it serves domains
+that no text model knows.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from constrained.errors import KnowledgeError
+from constrained.knowledge import ActionKnowledge
+
+MAX_SHORTEST = 200
+"""Steps of the longest path that `Shortest` looks for."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice among admitted actions.
+
+    Attributes
+    ----------
+    task : str
+        The task sentence.
+    actions : tuple of str
+        The admitted actions, whole, each once.
+    stop : str or None
+        The one of them that ends a plan written ahead; None: it can't end here.
+    path : tuple of str
+        The actions done that had an effect.
+    observation : str
+        The last answer of the environment.
+    remembered : str
+        What the memory says, as lines.
+    knowledge : ActionKnowledge or None
+        At the present position on the path.
+    facts : object or None
+        `constrained.environments.base.Facts`, where the facts are known.
+    random : random.Random
+        The same for the same seed, task and step, after an interruption too.
+    """
+
+    task: str
+    actions: tuple[str, ...]
+    stop: str | None = None
+    path: tuple[str, ...] = ()
+    observation: str = ""
+    remembered: str = ""
+    knowledge: ActionKnowledge | None = None
+    facts: Any = None
+    random: random.Random = field(default_factory=random.Random)
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """Chooses among whole actions.
+
+    Attributes
+    ----------
+    name : str
+        For tables and records.
+    digest : str
+        Of its weights, if it has any; runs record it.
+    """
+
+    name: str
+    digest: str
+
+    def choose(self, choice: Choice) -> str:
+        """Return one of the choice's actions."""
+        ...
+
+
+class Uniform:
+    """Chooses uniformly at random: each admitted action is equally likely, however long its text."""
+
+    name: ClassVar[str] = "random"
+    digest: ClassVar[str] = ""
+
+    def choose(self, choice: Choice) -> str:
+        """Return any of the actions."""
+        return choice.random.choice(choice.actions)
+
+
+class Shortest:
+    """Takes the shortest path that the action knowledge admits, the first of several in alphabetical order."""
+
+    name: ClassVar[str] = "none"
+    digest: ClassVar[str] = ""
+
+    def choose(self, choice: Choice) -> str:
+        """Return an action after which the path ends soonest; the first action if it can't be told."""
+        if choice.stop is not None:
+            return choice.stop
+        actions, knowledge = sorted(choice.actions), choice.knowledge
+        if knowledge is None:
+            return actions[0]
+        for steps in range(1, MAX_SHORTEST):
+            try:
+                ending = knowledge.next_action(steps)
+            except KnowledgeError:  # no path ends as soon
+                continue
+            found = next(filter(ending.matches, actions), None)
+            if found is not None:
+                return found
+        return actions[0]
+
+
+CHOOSERS: dict[str, type] = {kind.name: kind for kind in (Uniform, Shortest)}
+"""Name, as it is given in a model's place -> the chooser."""

@@ -1,0 +1,237 @@
+"""Delete relaxation: what can be reached if nothing that was ever true becomes false again.
+
+Whatever is out of reach in the relaxation is out of reach, so `dead_end` and `without_dead_ends` are sound. A plan for
+the relaxed task is easy to find, and its first actions are those that FF calls helpful (Hoffmann and Nebel, "The FF
+planning system", 2001): a heuristic, which may leave out all that leads to the goal. Facts that may hold, though they
+aren't known to, are given as `possible`, and assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from constrained.planning.facts import Fact, State
+from constrained.planning.grounding import Block, Grounding
+from constrained.planning.task import GroundAction, Task
+
+NEVER = 1 << 30
+"""The layer of what is out of reach."""
+
+
+@dataclass(frozen=True)
+class RelaxedPlan:
+    """A plan of the relaxed task.
+
+    Attributes
+    ----------
+    actions : frozenset of GroundAction
+    helpful : frozenset of GroundAction
+        The applicable actions that bring about what some cheapest plan of this kind brings about first. FF's helpful
+        actions, of all supporters that are equally cheap instead of one.
+    needed, denied : frozenset of tuple of str
+        The facts of the state that the plan builds on, and those that it needs not to hold.
+    """
+
+    actions: frozenset[GroundAction]
+    helpful: frozenset[GroundAction]
+    needed: frozenset[Fact]
+    denied: frozenset[Fact]
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """The first layer in which each fact is true, and each operator possible; `NEVER` where it isn't."""
+
+    facts: np.ndarray
+    operators: np.ndarray
+
+
+class Relaxed:
+    """The relaxation of a task; its operators are found once, and shared by all states.
+
+    Parameters
+    ----------
+    task : Task
+
+    Raises
+    ------
+    PddlError
+        The task has more than `constrained.planning.grounding.MAX_OPERATORS` ground actions.
+
+    Examples
+    --------
+    >>> from constrained.planning import Task, read_domain, read_problem_of
+    >>> domain = read_domain(
+    ...     "(define (domain d) (:predicates (at ?x) (road ?x ?y)) (:action go :parameters (?x ?y)"
+    ...     " :precondition (and (at ?x) (road ?x ?y)) :effect (and (at ?y) (not (at ?x)))))"
+    ... )
+    >>> text = "(define (problem p) (:domain d) (:objects a b c) (:init (at a) (road a b) (road a c)) (:goal (at c)))"
+    >>> task = Task(domain, read_problem_of(domain, text))
+    >>> relaxed = Relaxed(task)
+    >>> relaxed.distance(task.initial), relaxed.without_dead_ends(task.initial, task.applicable(task.initial))
+    (1, [GroundAction(action='go', arguments=('a', 'c'))])
+    """
+
+    def __init__(self, task: Task):
+        self.task = task
+        self._grounding = Grounding(task)
+
+    @classmethod
+    def of(cls, task: Task) -> Relaxed:
+        """The relaxation of a task, made once and kept with it."""
+        if "relaxed" not in vars(task):
+            vars(task)["relaxed"] = cls(task)
+        return vars(task)["relaxed"]
+
+    def distance(self, state: State, possible: Iterable[Fact] = ()) -> int | None:
+        """A lower bound on the number of actions to the goal; None if it can't be reached even if nothing is undone."""
+        if self.task.goal is None:
+            return 0
+        layers = self._layers(state, possible)
+        last = max((int(layers.facts[fact]) for fact in self._grounding.goal), default=0)
+        return None if last == NEVER else last
+
+    def dead_end(self, state: State, possible: Iterable[Fact] = ()) -> bool:
+        """Whether the goal can't be reached even if nothing is undone; False does not mean that it can."""
+        return self.distance(state, possible) is None
+
+    def without_dead_ends(
+        self, state: State, actions: Sequence[GroundAction], possible: Collection[Fact] = ()
+    ) -> list[GroundAction]:
+        """The actions after which the goal is in reach if nothing is undone; none if it isn't in reach now.
+
+        Only an action that undoes something the relaxed plan builds on is looked at further.
+        """
+        plan = self.plan(state, possible)
+        if plan is None:
+            return []
+        return [action for action in actions if not self._ends(state, action, plan, possible)]
+
+    def _ends(self, state: State, action: GroundAction, plan: RelaxedPlan, possible: Collection[Fact]) -> bool:
+        deleted, added = self.task.changes(state, action)
+        if plan.needed.isdisjoint(deleted - added) and plan.denied.isdisjoint(added):
+            return False
+        return self.dead_end(self.task.apply(state, action), possible)
+
+    def helpful(self, state: State, possible: Iterable[Fact] = ()) -> frozenset[GroundAction]:
+        """The actions that look useful in a state, a heuristic; empty at the goal, and where it is out of reach."""
+        plan = self.plan(state, possible)
+        return frozenset() if plan is None else plan.helpful
+
+    def plan(self, state: State, possible: Iterable[Fact] = ()) -> RelaxedPlan | None:
+        """A plan of the relaxed task; None if the goal is out of reach."""
+        possible = frozenset(possible)
+        known = state.known.get((self, possible))
+        if known is None:
+            known = state.known[self, possible] = (self._plan(state, possible),)
+        return cast("tuple[RelaxedPlan | None]", known)[0]
+
+    def _plan(self, state: State, possible: Collection[Fact]) -> RelaxedPlan | None:
+        grounding, layers = self._grounding, self._layers(state, possible)
+        if any(layers.facts[fact] == NEVER for fact in grounding.goal):
+            return None
+        search = _Extraction(grounding, layers)
+        chosen, _, base = search.run(every=False)
+        _, first, _ = search.run(every=True)
+        operators = grounding.blocks[0]
+        helpful = {
+            int(number) for fact in first for number in operators.supporters[fact] if layers.operators[number] == 0
+        }
+        names = [grounding.names[fact] for fact in base]
+        return RelaxedPlan(
+            frozenset(grounding.actions[number] for number in chosen),
+            frozenset(grounding.actions[number] for number in helpful),
+            frozenset(cast(Fact, name) for name in names if isinstance(name, tuple) and name[0] is not False),
+            frozenset(cast(Fact, name[1]) for name in names if isinstance(name, tuple) and name[0] is False),
+        )
+
+    def _layers(self, state: State, possible: Iterable[Fact]) -> _Layers:
+        """Layer by layer what becomes true, until the goal is, or nothing more does."""
+        grounding = self._grounding
+        true = grounding.true_in(state, possible)
+        operators, axioms = grounding.blocks
+        goal = np.array(grounding.goal, dtype=np.intp)
+        facts = np.full(len(true), NEVER)
+        possible_from = np.full(len(operators.starts), NEVER)
+        facts[true] = layer = 0
+        done = np.zeros(len(operators.starts), dtype=bool)
+        _derive(axioms, true, facts, layer)
+        while not true[goal].all():
+            ready = operators.ready(true)
+            new = ready & ~done
+            possible_from[new] = layer
+            added = operators.adds[new[operators.adders]]
+            added = added[~true[added]]
+            if not len(added):
+                break
+            layer += 1
+            true[added], facts[added], done = True, layer, ready
+            _derive(axioms, true, facts, layer)
+        return _Layers(facts, possible_from)
+
+
+def _derive(axioms: Block, true: np.ndarray, facts: np.ndarray, layer: int) -> None:
+    """Make true, in this layer, what axioms derive."""
+    while len(axioms.starts):
+        added = axioms.adds[axioms.ready(true)[axioms.adders]]
+        added = added[~true[added]]
+        if not len(added):
+            return
+        true[added], facts[added] = True, layer
+
+
+class _Extraction:
+    """Finds a relaxed plan backwards from the goal."""
+
+    def __init__(self, grounding: Grounding, layers: _Layers):
+        self.grounding, self.layers = grounding, layers
+        self.operators, self.axioms = grounding.blocks
+        self.costs = [self._costs(block) for block in (self.operators, self.axioms)]
+
+    def _costs(self, block: Block) -> np.ndarray:
+        """How hard it is to make an operator possible: the sum of the layers of what it needs, as in FF."""
+        return np.add.reduceat(self.layers.facts[block.needs], block.starts) if len(block.starts) else block.starts
+
+    def run(self, *, every: bool) -> tuple[set[int], set[int], set[int]]:
+        """The operators of a plan, the facts of layer 1 that it brings about, and the facts of layer 0 that it needs.
+
+        With `every`, not one of the cheapest operators for a fact is taken, but all of them.
+        """
+        layers, chosen, first, base = self.layers, set[int](), set[int](), set[int]()
+        seen: set[int] = set()
+        work = list(self.grounding.goal)
+        while work:
+            fact = work.pop()
+            if fact in seen:
+                continue
+            seen.add(fact)
+            layer = int(layers.facts[fact])
+            if fact in self.grounding.derived:
+                block, costs, among = self.axioms, self.costs[1], self.axioms.supporters[fact]
+                among = among[[self._layer_of_axiom(int(one)) <= layer for one in among]]
+            elif layer == 0:
+                base.add(fact)
+                continue
+            else:
+                block, costs, among = self.operators, self.costs[0], self.operators.supporters[fact]
+                among = among[layers.operators[among] == layer - 1]
+            cost = costs[among]
+            best = among[cost == cost.min()] if every else among[[int(cost.argmin())]]
+            if block is self.operators:
+                chosen.update(map(int, best))
+                if layer == 1:
+                    first.add(fact)
+            for number in map(int, best):
+                start = block.starts[number]
+                end = block.starts[number + 1] if number + 1 < len(block.starts) else len(block.needs)
+                work += block.needs[start:end].tolist()
+        return chosen, first, base
+
+    def _layer_of_axiom(self, number: int) -> int:
+        start = self.axioms.starts[number]
+        end = self.axioms.starts[number + 1] if number + 1 < len(self.axioms.starts) else len(self.axioms.needs)
+        return int(self.layers.facts[self.axioms.needs[start:end]].max())
