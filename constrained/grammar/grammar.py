@@ -61,6 +61,7 @@ class ContextFreeGrammar:
     """
 
     left_out: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -158,9 +159,11 @@ class ContextFreeGrammar:
         any_order: bool = False,
         closed: bool = False,
         lenient: bool = False,
+        strict: bool = False,
+        formats: bool = True,
         limits: Limits = DEFAULT,
     ) -> Self:
-        """Make the grammar of the JSON texts that are valid under a JSON Schema (draft 2020-12; see docs/json.md).
+        """Make the grammar of the JSON texts that are valid under a JSON Schema (drafts 4 to 2020-12: docs/json.md).
 
         Parameters
         ----------
@@ -176,6 +179,10 @@ class ContextFreeGrammar:
             Objects that list properties, and say nothing of others, admit no others.
         lenient : bool
             Leave out keywords that would be refused, and name them in `left_out`.
+        strict : bool
+            Refuse keywords that the standard doesn't know; else they are annotations, named in `unknown`.
+        formats : bool
+            Enforce `format`; else it is an annotation.
 
         Raises
         ------
@@ -185,9 +192,9 @@ class ContextFreeGrammar:
         LimitError
             It costs more than `limits` allow (a GrammarError, too).
         """
-        options = Options(limits, any_order, closed, lenient)
+        options = Options(limits, any_order, closed, lenient, strict, formats)
         grammar = cls(schema_rules(schema, whitespace, options), Call("start"), limits=limits, name="JSON Schema")
-        grammar.left_out = tuple(options.left_out)
+        grammar.left_out, grammar.unknown = tuple(options.left_out), tuple(options.unknown)
         return grammar
 
     def bind(self, **values) -> Self:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from constrained.errors import GrammarError
 from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema.containers import Layout, layout
-from constrained.grammar.json_schema.document import Options, read_schema
+from constrained.grammar.json_schema.document import read_schema
+from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.writer import write_schema
 from constrained.grammar.nodes import Rule
 

@@ -10,35 +10,31 @@ whether no value fits two schemas.
 
 from __future__ import annotations
 
-from math import prod
-
-from constrained.grammar.json_schema.constraints import Constraints, exact, identity
-from constrained.grammar.json_schema.document import (
-    DENIED,
-    DESCRIBING,
-    TYPES,
-    Document,
-    Options,
-    Subschema,
-    check,
-    error,
-)
+from constrained.grammar.json_schema.constraints import Constraints, Witness, exact, identity
+from constrained.grammar.json_schema.document import Document, Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa
-from constrained.grammar.json_schema.patterns import PATTERNS
-from constrained.grammar.json_schema.strings import some_in_both, trees
+from constrained.grammar.json_schema.keywords import TYPES, Options, check, is_known
+from constrained.grammar.json_schema.negation import Negation
+from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
 
-_FOLLOWED = frozenset("$ref allOf anyOf oneOf not dependentRequired dependentSchemas dependencies".split())
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_FOLLOWED = frozenset(
+    "allOf anyOf oneOf not if then else dependentRequired dependentSchemas dependencies".split()
+).union(_REFERENCES)
 
 _TOO_MANY = "anyOf, oneOf and what else leaves a choice have too many combinations"
 _SHARE = "put what the branches share beside them, once"
+
+Order = tuple[int, ...]
+"""Where a schema stands among those that hold together, in the order in which they are written."""
 
 Conjunction = tuple[Subschema, ...]
 """Schemas that hold for the same value, with nothing in them still to be resolved."""
 
 
-def key_of(conjunction: Conjunction) -> frozenset[str]:
+def key_of(conjunction: Conjunction) -> tuple[str, ...]:
     """Return what identifies a conjunction."""
-    return frozenset(part.pointer for part in conjunction)
+    return tuple(part.pointer for part in conjunction)
 
 
 class Alternatives:
@@ -48,10 +44,11 @@ class Alternatives:
         self.document, self.options, self.limits = document, options, options.limits
         self.validator = Validator(self)
         self.disjoint = Disjoint(self)
+        self.negation = Negation(options, document.refer)
         self._steps = 0
         self._checked: set[str] = set()
         self._found: dict[tuple[str, ...], list[Conjunction]] = {}
-        self._constraints: dict[frozenset[str], Constraints] = {}
+        self._constraints: dict[tuple[str, ...], Constraints] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
         """Return what a conjunction says."""
@@ -66,33 +63,48 @@ class Alternatives:
 
     def of(self, parts: list[Subschema]) -> list[Conjunction]:
         """Return the alternatives of schemas that hold together, each once."""
-        key = tuple(f"{p.pointer} {sorted(p.within)}" for p in parts)
+        key = tuple(f"{p.pointer} {sorted(p.within)}" if p.within else p.pointer for p in parts)
         if key not in self._found:
             self._steps = 0
-            every = self._follow(parts, {}, [])
+            every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [])
             self._found[key] = list({key_of(one): one for one in every}.values())
         return self._found[key]
 
     def _follow(
-        self, work: list[Subschema], flat: dict[str, Subschema], choices: list[list[list[Subschema]]]
+        self,
+        work: list[tuple[Order, Subschema]],
+        flat: dict[str, tuple[Order, Subschema]],
+        choices: list[list[list[tuple[Order, Subschema]]]],
     ) -> list[Conjunction]:
         flat, choices, work = dict(flat), list(choices), list(work)
+        types = set(TYPES)
+        for _, part in flat.values():
+            types &= _types(part)
         while work:
-            part = work.pop(0)
+            order, part = work.pop(0)
             self._check(part)
             if part.schema is False:
                 return []
             if part.schema is True or part.pointer in flat:
                 continue
-            flat[part.pointer] = part
-            work += self._beside(part)
-            choices += self._choices(part)
+            types &= _types(part)
+            if not types:
+                return []
+            flat[part.pointer] = order, part
+            if not _FOLLOWED.isdisjoint(part.keywords):
+                for at, keyword in enumerate(part.keywords):
+                    if keyword in _FOLLOWED:
+                        work += [((*order, at, i), one) for i, one in enumerate(self._beside(part, keyword))]
+                        choices += [
+                            [[((*order, at, i), one) for i, one in enumerate(branch)] for branch in choice]
+                            for choice in self._choices(part, keyword)
+                        ]
         self._steps += 1 + len(flat)
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if not choices:
-            return [tuple(p for p in flat.values() if _says_something(p))]
-        self.limits.check("schema", prod(map(len, choices)), _TOO_MANY, _SHARE)
-        first, *others = choices
+            saying = ((_at_properties(*one), one[1]) for one in flat.values() if self._says_something(one[1]))
+            return [tuple(part for _, part in sorted(saying, key=lambda one: one[0]))]
+        first, *others = sorted(choices, key=len)
         out: list[Conjunction] = []
         for branch in first:
             out += self._follow(branch, flat, others)
@@ -105,115 +117,77 @@ class Alternatives:
             self._checked.add(part.pointer)
             check(part, self.options)
 
-    def _beside(self, part: Subschema) -> list[Subschema]:
-        """Return the schemas that hold wherever `part` does."""
-        out = [self.document.refer(part)] if "$ref" in part else []
-        out += [part.beside("allOf", i) for i in range(len(part["allOf"] or ()))]
-        denied = self._denied(part)
-        return out + (denied[0] if denied and len(denied) == 1 else [])
+    def _says_something(self, part: Subschema) -> bool:
+        known = part.keywords
+        return self.options.enforces(known.get("format")) or any(is_known(k) and k not in _FOLLOWED for k in known)
 
-    def _choices(self, part: Subschema) -> list[list[list[Subschema]]]:
+    def _beside(self, part: Subschema, keyword: str) -> list[Subschema]:
+        """Return the schemas that hold wherever the keyword does."""
+        if keyword in _REFERENCES:
+            return [self.document.refer(part, keyword)]
+        if keyword == "allOf":
+            return [part.beside(keyword, i) for i in range(len(part[keyword]))]
+        return []
+
+    def _choices(self, part: Subschema, keyword: str) -> list[list[list[Subschema]]]:
         """Return lists of alternatives; of each list, one holds."""
-        out = []
-        if "anyOf" in part:
-            out.append([[part.beside("anyOf", i)] for i in range(len(part["anyOf"]))])
-        if "oneOf" in part:
-            out.append(self._one_of(part))
-        denied = self._denied(part)
-        if denied is not None and len(denied) != 1:
-            out.append(denied)
-        for name, needs, at in self._dependencies(part):
-            without = Subschema({"properties": {name: False}}, f"{at}/without", part.base)
-            with_it = Subschema(
-                {"required": [name, *(needs if isinstance(needs, list) else ())]}, f"{at}/with", part.base
-            )
-            out.append([[without], [with_it, *([] if isinstance(needs, list) else [needs])]])
-        return out
+        match keyword:
+            case "anyOf":
+                return [[[part.beside(keyword, i)] for i in range(len(part[keyword]))]]
+            case "oneOf":
+                return [self._one_of(part)]
+            case "not":
+                return [self.negation(part.beside(keyword))]
+            case "if" if "then" in part or "else" in part:
+                there = part.beside(keyword)
+                holds = [there] + ([part.beside("then")] if "then" in part else [])
+                without = part.made({"not": there}, "if not")
+                return [[holds, [without] + ([part.beside("else")] if "else" in part else [])]]
+            case "dependentRequired" | "dependentSchemas" | "dependencies":
+                return [self._dependency(part, keyword, name, needs) for name, needs in part[keyword].items()]
+        return []
 
-    def _dependencies(self, part: Subschema):
-        for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
-            for name, needs in (part[keyword] or {}).items():
-                at = f"{part.pointer}/{keyword}/{name}"
-                yield name, needs if isinstance(needs, list) else part.beside(keyword, name), at
+    def _dependency(self, part: Subschema, keyword: str, name: str, needs) -> list[list[Subschema]]:
+        at = f"{keyword} {name}"
+        other = part.made({"type": [t for t in TYPES if t != "object"]}, f"{at} none")
+        without = part.made({"type": "object", "properties": {name: False}}, f"{at} without")
+        names = [needs] if isinstance(needs, str) else needs if isinstance(needs, list) else []
+        with_it = part.made({"type": "object", "required": [name, *names]}, f"{at} with")
+        return [
+            [other],
+            [without],
+            [with_it, *([] if isinstance(needs, (list, str)) else [part.beside(keyword, name)])],
+        ]
 
     def _one_of(self, part: Subschema) -> list[list[Subschema]]:
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
-        rest = {k: v for k, v in part.keywords.items() if k not in ("oneOf", "anyOf", "allOf", "not")}
-        shared = Subschema(rest, f"{part.pointer}/oneOf/beside", part.base, part.within)
+        rest = {k: v for k, v in part.keywords.items() if k not in _FOLLOWED}
+        shared = Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)
         if self.disjoint.told_apart([[shared, branch] for branch in branches]):
             return [[branch] for branch in branches]
         out = []
         for i, branch in enumerate(branches):
-            out.append([branch])
-            for j in range(len(branches)):
-                if i == j or self.disjoint([shared, branch], [shared, branches[j]]):
-                    continue
-                denied = negation(branches[j])
-                if denied is None or len(denied) != 1:
-                    self.options.refuse(
-                        part, "oneOf", f"a value may fit branch {min(i, j)} and branch {max(i, j)}: then neither holds",
-                        "let them differ in a required property with a const, in type or in enum; or write anyOf",
-                    )  # fmt: skip
-                else:
-                    out[-1] += denied[0]
+            others = [b for j, b in enumerate(branches) if j != i and not self.disjoint([shared, branch], [shared, b])]
+            out.append([branch, *(part.made({"not": other}, f"oneOf not {other.pointer}") for other in others)])
         return out
 
-    def _denied(self, part: Subschema) -> list[list[Subschema]] | None:
-        if "not" not in part:
-            return None
-        denied = negation(part.beside("not"))
-        if denied is None:
-            self.options.refuse(
-                part, "not", "what is not this schema can't be written down",
-                "not takes type, const, enum, required and anyOf of these; say instead what there is",
-            )  # fmt: skip
-        return denied
+
+def _types(part: Subschema) -> frozenset[str]:
+    """Return the types that a schema's own `type` admits."""
+    value = part["type"]
+    if value is None:
+        return _EVERY
+    types = frozenset([value] if isinstance(value, str) else value)
+    return types | {"integer"} if "number" in types else types
 
 
-def negation(part: Subschema) -> list[list[Subschema]] | None:
-    """Return the alternatives of not fitting `part`, where it has only a few simple keywords; else None."""
-    at = f"{part.pointer}/denied"
-    if isinstance(part.schema, bool):
-        return [] if part.schema else [[]]
-    keywords = {k for k in part.keywords if k not in DESCRIBING}
-    if not keywords:
-        return []
-    if keywords == {"type"}:
-        types = [part["type"]] if isinstance(part["type"], str) else part["type"]
-        if "integer" in types and "number" not in types:
-            return None
-        rest = [t for t in TYPES if t not in types and not (t == "integer" and "number" in types)]
-        return [[Subschema({"type": [t for t in rest if t != "integer" or "number" not in rest]}, at)]] if rest else []
-    if keywords in ({"const"}, {"enum"}):
-        values = [part["const"]] if "const" in part else part["enum"]
-        return [[Subschema({DENIED: values}, at)]]
-    if keywords and keywords <= {"required", "type", "properties"} and part["type"] in (None, "object"):
-        others = [t for t in TYPES if t not in ("object", "integer")]
-        out = [[Subschema({"type": others}, f"{at}/type")]] if "type" in part else []
-        for name in part["required"] or ():
-            out.append([Subschema({"type": "object", "properties": {name: False}}, f"{at}/{name}")])
-        for name in part["properties"] or ():
-            denied = negation(part.below("properties", name))
-            if denied is None:
-                return None
-            has = Subschema({"type": "object", "required": [name]}, f"{at}/has/{name}")
-            for i, branch in enumerate(denied):
-                inner = Subschema(
-                    {"properties": {name: {"allOf": [p.schema for p in branch]}} if branch else {}}, f"{at}/{name}/{i}"
-                )
-                out.append([has, inner])
-        return out
-    if keywords == {"anyOf"}:
-        branches = [negation(part.beside("anyOf", i)) for i in range(len(part["anyOf"]))]
-        single = [branch[0] for branch in branches if branch is not None and len(branch) == 1]
-        if len(single) == len(branches):
-            return [[p for one in single for p in one]]
-    return None
+_EVERY = frozenset(TYPES)
 
 
-def _says_something(part: Subschema) -> bool:
-    form = part["format"]
-    return isinstance(form, str) and form in PATTERNS or any(k not in DESCRIBING | _FOLLOWED for k in part.keywords)
+def _at_properties(order: Order, part: Subschema) -> Order:
+    """Return where the properties of a schema stand."""
+    keywords = list(part.keywords)
+    return (*order, keywords.index("properties") if "properties" in part else len(keywords))
 
 
 def type_of(value) -> str:
@@ -255,11 +229,14 @@ class Validator:
         number, low, high, of = exact(value), constraints.bound(-1), constraints.bound(1), constraints.multiple()
         above = low is None or number > low[0] or number == low[0] and not low[1]
         below = high is None or number < high[0] or number == high[0] and not high[1]
-        return above and below and (of is None or number % of == 0)
+        of_any = any(number % other == 0 for other in constraints.no_multiples())
+        return above and below and (of is None or number % of == 0) and not of_any
 
     def _string(self, value: str, constraints: Constraints) -> bool:
         return _counted(value, constraints, "Length") and all(
-            Nfa(tree, constraints.limits).accepts(value) for tree in trees(constraints)
+            Nfa(tree, constraints.limits).accepts(value) == wanted
+            for found, wanted in ((trees(constraints), True), (unmatched(constraints), False))
+            for tree in found
         )
 
     def _array(self, value: list, constraints: Constraints) -> bool:
@@ -270,10 +247,11 @@ class Validator:
         unique = any(wanted for _, wanted in constraints.all("uniqueItems"))
         if unique and len(set(map(identity, value))) < len(value):
             return False
-        return all(
-            sum(self.admits(v, [part.below("contains")]) for v in value) >= int(part.keywords.get("minContains", 1))
-            for part, _ in constraints.all("contains")
-        )
+        for wanted in constraints.wanted():
+            fitting = sum(self.admits(v, [wanted.schema]) for v in value[wanted.first :])
+            if fitting < wanted.low or wanted.high is not None and fitting > wanted.high:
+                return False
+        return True
 
     def _object(self, value: dict, constraints: Constraints) -> bool:
         return (
@@ -285,7 +263,18 @@ class Validator:
                 for part, _ in constraints.all("propertyNames")
                 for k in value
             )
+            and all(any(self._stands(k, v, w) for k, v in value.items()) for w in constraints.witnesses())
         )
+
+    def _stands(self, name: str, value, witness: Witness) -> bool:
+        """Whether a property is the one that there must be."""
+        fitting, without = (
+            any(Nfa(tree, self.alternatives.limits).accepts(name) for tree in trees)
+            for trees in witness.names(self.alternatives.limits)
+        )
+        fits = fitting if witness.kind == "pattern" else not without
+        fits = fits and (witness.kind != "name" or self.admits(name, [witness.schema]))
+        return fits and (witness.value is None or self.admits(value, [witness.value]))
 
 
 def _counted(value, constraints: Constraints, what: str) -> bool:

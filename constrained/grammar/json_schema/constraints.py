@@ -7,11 +7,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, floor, lcm
-from typing import Any
+from typing import Any, NamedTuple
 
 from constrained.errors import GrammarError, LimitError
-from constrained.grammar.json_schema.document import DENIED, TYPES, Options, Subschema, error
+from constrained.grammar import nodes
+from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa
+from constrained.grammar.json_schema.keywords import DENIED, NO_MULTIPLE, SOME_ITEM, SOME_PROPERTY, TYPES, Options
 from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.nodes import Node
 from constrained.limits import Limits
@@ -20,6 +22,37 @@ Bound = tuple[Fraction, bool] | None
 """A bound and whether the bound itself is left out; None for no bound."""
 
 _NEITHER = Subschema(False, "#/false")
+
+
+class Wanted(NamedTuple):
+    """Of the items from `first` on, `low` to `high` fit a schema."""
+
+    schema: Subschema
+    first: int
+    low: int
+    high: int | None
+
+
+class Witness(NamedTuple):
+    """There is a property: see `keywords.SOME_PROPERTY`."""
+
+    kind: str
+    schema: Subschema
+    pattern: str | None
+    value: Subschema | None
+
+    def names(self, limits: Limits) -> tuple[list[Node], list[Node]]:
+        """Return the trees that its name fits, and those that it doesn't; of kind "name", none."""
+        if self.kind == "pattern":
+            return [self._tree(self.pattern or "", limits, False)], []
+        if self.kind == "other":
+            listed = [nodes.choices(name.encode() for name in self.schema["properties"] or ())]
+            patterns = [self._tree(p, limits, True) for p in self.schema["patternProperties"] or ()]
+            return [], [tree for tree in listed + patterns if tree is not nodes.NEVER]
+        return [], []
+
+    def _tree(self, pattern: str, limits: Limits, either: bool) -> Node:
+        return pattern_of(self.schema, "patternProperties", pattern, limits, either)
 
 
 @dataclass(frozen=True)
@@ -90,24 +123,15 @@ class Constraints:
         edges = [low, *((cut, True) for cut in inside), high]
         return list(pairwise(edges))
 
-    def multiple(self) -> int | None:
-        """Return the whole number that all must be multiples of; None where any number will do.
+    def multiple(self) -> Fraction | None:
+        """Return what all must be multiples of; None where any number will do."""
+        found = [exact(value) for _, value in self.all("multipleOf")]
+        over = lcm(*(value.denominator for value in found))
+        return Fraction(lcm(*(int(value * over) for value in found)), over) if found else None
 
-        Raises
-        ------
-        GrammarError
-            It is a fraction.
-        """
-        found = []
-        for part, value in self.all("multipleOf"):
-            if exact(value).denominator != 1:
-                self.options.refuse(
-                    part, "multipleOf", f"multiples of {value} are not supported",
-                    "validators count them in binary fractions, each in its own way; use a whole number",
-                )  # fmt: skip
-            else:
-                found.append(int(value))
-        return lcm(*found) if found else None
+    def no_multiples(self) -> list[Fraction]:
+        """Return what none may be a multiple of."""
+        return [exact(value) for _, value in self.all(NO_MULTIPLE)]
 
     # lengths
 
@@ -126,14 +150,45 @@ class Constraints:
         """Return what holds for the item at that index."""
         out = []
         for part in self.parts:
-            keyword = "prefixItems" if "prefixItems" in part else "items"
             if at < len(_tuple(part)):
-                out.append(part.below(keyword, at))
+                out.append(part.below("prefixItems" if "prefixItems" in part else "items", at))
             elif isinstance(part["items"], (dict, bool)):
                 out.append(part.below("items"))
             elif isinstance(part["items"], list) and "additionalItems" in part:
                 out.append(part.below("additionalItems"))
+            if "unevaluatedItems" in part:
+                out += self._unevaluated_item(part, at)
         return out
+
+    def wanted(self) -> list[Wanted]:
+        """Return how many items must fit other schemas."""
+        out = []
+        for part, _ in self.all("contains"):
+            low, high = int(part.keywords.get("minContains", 1)), part["maxContains"]
+            if low or high is not None:
+                out.append(Wanted(part.below("contains"), 0, low, None if high is None else int(high)))
+        return out + [Wanted(inner, first, 1, None) for _, (first, inner) in self.all(SOME_ITEM)]
+
+    def _unevaluated_item(self, part: Subschema, at: int) -> list[Subschema]:
+        seen = self._seen(part)
+        if any("contains" in p and p.draft != 2019 for p in seen):
+            what, hint = "unevaluatedItems is not supported beside contains", "say with items what there may be"
+            self.options.refuse(part, "unevaluatedItems", what, hint)
+            return []
+        told = any(
+            at < len(_tuple(p)) or isinstance(p["items"], (dict, bool)) or "additionalItems" in p
+            or p is not part and "unevaluatedItems" in p
+            for p in seen
+        )  # fmt: skip
+        return [] if told else [part.below("unevaluatedItems")]
+
+    def _seen(self, part: Subschema) -> list[Subschema]:
+        """Return the schemas whose evaluated properties or items count for an unevaluated… in `part`."""
+        return [
+            p for p in self.parts
+            if p is part
+            or part.pointer in p.within and "\0" not in p.pointer and not any("\0" in w for w in p.within - part.within)
+        ]  # fmt: skip
 
     # objects
 
@@ -146,6 +201,10 @@ class Constraints:
     @cached_property
     def required(self) -> list[str]:
         return list(dict.fromkeys(name for _, names in self.all("required") for name in names))
+
+    def witnesses(self) -> list[Witness]:
+        """Return what properties there must be besides the required ones."""
+        return [Witness(*value) for _, value in self.all(SOME_PROPERTY)]
 
     @cached_property
     def key_trees(self) -> dict[str, tuple[Node, Node]]:
@@ -197,19 +256,12 @@ class Constraints:
         """Return what unevaluatedProperties says, where no schema it depends on has said anything."""
         out = []
         for part, _ in self.all("unevaluatedProperties"):
-            seen = [p for p in self.parts if p is part or part.pointer in p.within]
-            if any("anyOf" in p or "dependentSchemas" in p for p in seen) or "anyOf" in part:
-                what = "unevaluatedProperties beside anyOf is not supported"
-                self.options.refuse(
-                    part, "unevaluatedProperties", what, "write oneOf, or additionalProperties in each branch"
-                )
-                continue
             evaluated = any(
                 name is not None and name in (p["properties"] or ())
                 or any(pattern in matched for pattern in p["patternProperties"] or ())
                 or "additionalProperties" in p
                 or p is not part and "unevaluatedProperties" in p
-                for p in seen
+                for p in self._seen(part)
             )  # fmt: skip
             if not evaluated:
                 out.append(part.below("unevaluatedProperties"))

@@ -17,8 +17,10 @@ from typing import Any, Protocol
 from constrained.errors import GrammarError
 from constrained.grammar.charset import charset
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.constraints import Constraints
-from constrained.grammar.json_schema.document import Options, Subschema, error
+from constrained.grammar.json_schema.constraints import Constraints, Witness
+from constrained.grammar.json_schema.document import Subschema, error
+from constrained.grammar.json_schema.finite_automata import Nfa
+from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule, alt, choices, literal, repeat, seq
 from constrained.limits import Limits
 
@@ -97,14 +99,12 @@ def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layo
     writer.limits.check("repeat", max(low, high or 0), f"an array of {max(low, high or 0)} items")
     if high is not None and high < low:
         return NEVER
-    for part, _ in constraints.all("contains"):
-        node = _containing(constraints, part, low, high, writer, layout)
-        if node is not None:
-            return node
     if (high is None or high > 1) and any(unique for _, unique in constraints.all("uniqueItems")):
         node = _distinct(constraints, low, high, writer, name, layout)
         if node is not None:
             return node
+    if constraints.wanted():
+        return _Counting(constraints, low, high, writer, name, layout).node()
     own = constraints.prefix() if high is None else min(constraints.prefix(), high)
     items = [writer.node(constraints.item(i)) for i in range(own)]
     return _items(items, writer.node(constraints.item(constraints.prefix())), low, high, layout)
@@ -122,32 +122,68 @@ def _items(own: list[Node], rest: Node, low: int, high: int | None, layout: Layo
     return full if low else alt([literal("[]"), full])
 
 
-def _containing(
-    constraints: Constraints, part: Subschema, low: int, high: int | None, writer: ValueWriter, layout: Layout
-) -> Node | None:
-    """Return items of which at least some fit another schema: these, with any others before, between and after."""
-    at_least = int(part.keywords.get("minContains", 1))
-    others = len(constraints.all("contains")) > 1 or any(unique for _, unique in constraints.all("uniqueItems"))
-    if others or constraints.prefix() or high is not None or low > at_least:
-        writer.options.refuse(
-            part, "contains", "contains is not supported beside prefixItems, uniqueItems, counts or another contains",
-            "say with prefixItems and items where the item stands",
-        )  # fmt: skip
-        return None
-    any_item = writer.node(constraints.item(0))
-    if not at_least:
-        return _items([], any_item, low, high, layout)
-    meant = writer.node([*constraints.item(0), part.below("contains")])
-    before, after = repeat(seq([any_item, layout.comma]), 0, None), repeat(seq([layout.comma, any_item]), 0, None)
-    again = repeat(seq([after, layout.comma, meant]), at_least - 1, at_least - 1)
-    return layout.around("[", seq([before, meant, again, after]), "]")
+class _Counting:
+    """Arrays of which some items fit further schemas: a rule for each (index, how many were counted for each schema).
+
+    Indices and counts are told apart as far as they matter.
+    """
+
+    def __init__(
+        self, constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
+    ):
+        self.constraints, self.low, self.high = constraints, low, high
+        self.writer, self.name, self.layout = writer, name, layout
+        self.wanted = constraints.wanted()
+        self.last = max(constraints.prefix(), low, *(w.first for w in self.wanted)) if high is None else high
+
+    def node(self) -> Node:
+        start = (0, (0,) * len(self.wanted))
+        seen, work = {start}, [start]
+        for at, counts in work:
+            out: list[Node] = [EMPTY] if at and self._may_end(at, counts) else []
+            for chosen, after in self._items(at, counts):
+                node = self.writer.node([*self.constraints.item(at), *chosen])
+                if node is not NEVER:
+                    then = (min(at + 1, self.last), after)
+                    if then not in seen:
+                        seen.add(then)
+                        work.append(then)
+                    out.append(seq([self.layout.comma if at else EMPTY, node, self._call(*then)]))
+            self.writer.add(Rule(self._call(at, counts).rule, alt(out)))
+        full = self.layout.around("[", self._call(*start), "]")
+        return alt([literal("[]"), full]) if self._may_end(*start) else full
+
+    def _call(self, at: int, counts: tuple[int, ...]) -> Call:
+        return Call(f"{self.name}:{at},{','.join(map(str, counts))}")
+
+    def _may_end(self, at: int, counts: tuple[int, ...]) -> bool:
+        return at >= self.low and all(c >= w.low for c, w in zip(counts, self.wanted))
+
+    def _items(self, at: int, counts: tuple[int, ...]) -> list[tuple[list[Subschema], tuple[int, ...]]]:
+        """Return what the item at that index can count for: schemas that it fits, and the counts after it."""
+        if at == self.high:
+            return []
+        out: list[tuple[list[Subschema], tuple[int, ...]]] = [([], ())]
+        for wanted, count in zip(self.wanted, counts):
+            fits, counted = wanted.schema, (count + 1,)
+            ways: list[tuple[list[Subschema], tuple[int, ...]]]
+            if at < wanted.first or wanted.high is None and count >= wanted.low:
+                ways = [([], (count,))]
+            elif wanted.high is None:
+                ways = [([], (count,)), ([fits], counted)]
+            else:
+                ways = [([fits.made({"not": fits}, "no item")], (count,))]
+                ways += [([fits], counted)] if count < wanted.high else []
+            out = [(chosen + more, after + then) for chosen, after in out for more, then in ways]
+        return out
 
 
 def _distinct(
     constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
 ) -> Node | None:
     """Return items that all differ: one rule for each set of unused values, so there must be few."""
-    values = None if constraints.prefix() else writer.values(constraints.item(0))
+    fixed = constraints.prefix() or constraints.wanted()
+    values = None if fixed else writer.values(constraints.item(0))
     if values is None or len(values) > DISTINCT:
         writer.options.refuse(
             constraints.all("uniqueItems")[0][0], "uniqueItems",
@@ -187,81 +223,136 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         return NEVER
     if listed is not None:  # few names: each is a property of its own
         names += [k for k in listed if isinstance(k, str) and k not in names]
+    witnesses = constraints.witnesses()
     pairs = []
     for k in names:
-        value = writer.node(constraints.property(k))
-        if value is not NEVER:
-            pairs.append((seq([choices(strings.texts(k)), layout.colon, value]), k in constraints.required))
-        elif k in constraints.required:
+        variants = _variants(constraints, k, witnesses, writer, layout)
+        required = k in constraints.required
+        if variants:
+            pairs.append((variants, required))
+        elif required:
             return NEVER
-    others = NEVER if listed is not None else _others(constraints, key_parts, names, writer, name, layout)
+    others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
+    free = others.node(())
     must = sum(required for _, required in pairs)
     low = low if low > must else 0
-    if high is not None and (high < max(must, low) or others is NEVER and low > len(pairs)):
+    if high is not None and (high < max(must, low) or free is NEVER and low > len(pairs)):
         return NEVER
-    if others is not NEVER and low > must + 1:
+    if free is not NEVER and low > must + 1:
         writer.options.refuse(
             constraints.all("minProperties")[-1][0], "minProperties",
             f"minProperties {low} is not supported where names are free: the same one may be written twice",
             "list the names in properties, or as an enum in propertyNames",
         )  # fmt: skip
         low = 0
-    if high is not None and others is NEVER and high >= len(pairs):
+    if witnesses and (writer.options.any_order or free is not NEVER and len(witnesses) > 1):
+        writer.options.refuse(
+            constraints.parts[0], "not", "several properties of free names, or one in any order, can't be asked for",
+            "list the names in properties, or use required",
+        )  # fmt: skip
+        witnesses = witnesses[: not writer.options.any_order]
+    if high is not None and free is NEVER and high >= len(pairs):
         high = None
-    written = _Object(pairs, others, low, high, writer, name, layout)
+    last = others.node(tuple(witnesses)) if witnesses else NEVER
+    written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, writer, name, layout)
     return written.any_order() if writer.options.any_order else written.in_order()
 
 
-def _others(
-    constraints: Constraints,
-    key_parts: list[Subschema],
-    names: list[str],
-    writer: ValueWriter,
-    name: str,
-    layout: Layout,
-) -> Node:
-    """Return a property whose name is none of `names`, by which patterns its name matches."""
-    patterns = constraints.key_trees
-    if len(patterns) > PATTERNS:
-        at = constraints.all("patternProperties")[0][0]
-        raise error(at, "patternProperties", f"more than {PATTERNS} patterns", "join those with the same schema by |")
-    out: list[Node] = []
-    for size in range(len(patterns) + 1):
-        for matched in combinations(patterns, size):
-            value = writer.node(constraints.key(None, frozenset(matched)))
+Variant = tuple[Node, int]
+"""A property, and which of the properties that there must be it can stand for, as bits."""
+
+
+def _variants(
+    constraints: Constraints, name: str, witnesses: list[Witness], writer: ValueWriter, layout: Layout
+) -> list[Variant]:
+    """Return a property as it is, and as what stands for some of `witnesses`."""
+    parts = constraints.property(name)
+    key = seq([choices(strings.texts(name)), layout.colon])
+    found: list[tuple[list[Subschema], int]] = [(parts, 0)]
+    for i, witness in enumerate(witnesses):
+        fitting, without = witness.names(writer.limits)
+        fits = all(Nfa(tree, writer.limits).accepts(name) for tree in fitting)
+        fits = fits and not any(Nfa(tree, writer.limits).accepts(name) for tree in without)
+        if fits and (witness.kind != "name" or writer.admits(name, [witness.schema])):
+            value = [] if witness.value is None else [witness.value]
+            found += [(inner + value, bits | 1 << i) for inner, bits in found]
+    nodes = ((writer.node(inner), bits) for inner, bits in found)
+    return [(seq([key, node]), bits) for node, bits in nodes if node is not NEVER]
+
+
+class _Others:
+    """Properties whose names are none of `names`, by which patterns their names match."""
+
+    def __init__(
+        self,
+        constraints: Constraints,
+        key_parts: list[Subschema],
+        names: list[str],
+        writer: ValueWriter,
+        name: str,
+        layout: Layout,
+        free: bool,
+    ):
+        self.constraints, self.key_parts, self.names = constraints, key_parts, names
+        self.writer, self.name, self.layout, self.free = writer, name, layout, free
+
+    def node(self, witnesses: tuple[Witness, ...]) -> Node:
+        """Return such a property; with `witnesses`, one that stands for all of them."""
+        patterns = self.constraints.key_trees
+        if len(patterns) > PATTERNS:
+            at = self.constraints.all("patternProperties")[0][0]
+            what = f"more than {PATTERNS} patterns"
+            raise error(at, "patternProperties", what, "join those with the same schema by |")
+        out: list[Node] = []
+        sets = (matched for size in range(len(patterns) + 1) for matched in combinations(patterns, size))
+        for i, matched in enumerate(sets if self.free else ()):
+            values = [w.value for w in witnesses if w.value is not None]
+            value = self.writer.node([*self.constraints.key(None, frozenset(matched)), *values])
             if value is not NEVER:
-                key = _key(constraints, key_parts, matched, names, writer, f"{name}:key{len(out)}")
-                out.append(seq([strings.quoted(key), layout.colon, value]))
-    return alt(out)
+                key = self._key(matched, witnesses, f"{self.name}:key{i}{'w' * len(witnesses)}")
+                out.append(seq([strings.quoted(key), self.layout.colon, value]))
+        return alt(out)
 
-
-def _key(
-    constraints: Constraints,
-    key_parts: list[Subschema],
-    matched: tuple[str, ...],
-    names: list[str],
-    writer: ValueWriter,
-    name: str,
-) -> Node:
-    """Return the names that match those patterns and no others."""
-    wanted = [both for p, (both, _) in constraints.key_trees.items() if p in matched]
-    unwanted = [either for p, (_, either) in constraints.key_trees.items() if p not in matched] + strings.any_of(names)
-    out: list[Node] = []
-    for i, one in enumerate(writer.constraints_of(key_parts)):
-        if "string" in one.types:
-            fitting, without = [*wanted, *strings.trees(one)], [*unwanted, *strings.denied(one)]
-            out.append(
-                strings.language(fitting, without, *one.counts("Length"), f"{name}.{i}", writer.add, writer.limits)
-            )
-    return alt(out)
+    def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
+        """Return the names that match those patterns and no others."""
+        trees, writer = self.constraints.key_trees, self.writer
+        wanted = [both for p, (both, _) in trees.items() if p in matched]
+        unwanted = [either for p, (_, either) in trees.items() if p not in matched] + strings.any_of(self.names)
+        for witness in witnesses:
+            fitting, without = witness.names(writer.limits)
+            wanted, unwanted = wanted + fitting, unwanted + without
+        own = [w.schema for w in witnesses if w.kind == "name"]
+        out: list[Node] = []
+        for i, one in enumerate(writer.constraints_of([*self.key_parts, *own])):
+            if one.listed is not None:
+                values = [v for v in one.listed[1] if isinstance(v, str) and writer.admits(v, list(one.parts))]
+                out.append(
+                    strings.language(
+                        [*wanted, *strings.any_of(values)], unwanted, 0, None, f"{name}.{i}", writer.add, writer.limits
+                    )
+                    if values
+                    else NEVER
+                )
+            elif "string" in one.types:
+                fitting, without = [*wanted, *strings.trees(one)], [*unwanted, *strings.unmatched(one)]
+                out.append(
+                    strings.language(fitting, without, *one.counts("Length"), f"{name}.{i}", writer.add, writer.limits)
+                )
+        return alt(out)
 
 
 @dataclass
 class _Object:
-    """Writes an object: (property, whether it is required), any others, and the bounds on their number."""
+    """Writes an object: (variants of a property, whether it is required), any others, and bounds on their number.
 
-    pairs: list[tuple[Node, bool]]
+    `last`: one of the others that stands for what there must be, `all_met` as bits; as names that are not listed may be
+    repeated, and the last one counts, it comes last.
+    """
+
+    pairs: list[tuple[list[Variant], bool]]
     others: Node
+    last: Node
+    all_met: int
     low: int
     high: int | None
     writer: ValueWriter
@@ -286,41 +377,45 @@ class _Object:
 
     def in_order(self) -> Node:
         top = max(1, self.low) if self.high is None else self.high
-        counts = {0}
-        for at, (_, required) in enumerate(self.pairs):
-            after: set[int] = set()
-            for count in sorted(counts):
-                if count == top and self.high is None:
-                    self.rule(f"{at},{count}", self._all_from(at) if counts == {top} else self._next(at, count, count))
-                    after.add(count)
-                    continue
-                more = self.high is None or count < self.high
-                self.rule(f"{at},{count}", self._next(at, count, count + 1 if more else None))
-                after |= ({count + 1} if more else set()) | (set() if required else {count})
-            if counts == {top} and self.high is None:
-                return seq([literal("{"), self.call("0,0")])
-            counts = after
-        for count in counts:
-            self.rule(f"{len(self.pairs)},{count}", self._end(count))
-        return seq([literal("{"), self.call("0,0")])
-
-    def _next(self, at: int, count: int, then: int | None) -> Node:
-        """Return property `at` and what comes after it; or, where it may be left out, only that."""
-        pair, required = self.pairs[at]
-        taken = NEVER if then is None else seq([self.before(count), pair, self.call(f"{at + 1},{then}")])
-        return taken if required else alt([taken, self.call(f"{at + 1},{count}")])
+        settled = {(top, self.all_met)} if self.high is None else None
+        states = {(0, 0)}
+        for at, (variants, required) in enumerate(self.pairs):
+            if states == settled:
+                self.rule(f"{at},{top},{self.all_met}", self._all_from(at))
+                return seq([literal("{"), self.call("0,0,0")])
+            after: set[tuple[int, int]] = set()
+            for count, met in sorted(states):
+                out = []
+                if self.high is None or count < self.high:
+                    for pair, bits in variants:
+                        then = (min(count + 1, top), met | bits)
+                        after.add(then)
+                        out.append(seq([self.before(count), pair, self.call(f"{at + 1},{then[0]},{then[1]}")]))
+                if not required:
+                    after.add((count, met))
+                    out.append(self.call(f"{at + 1},{count},{met}"))
+                self.rule(f"{at},{count},{met}", alt(out))
+            states = after
+        for count, met in states:
+            self.rule(f"{len(self.pairs)},{count},{met}", self._end(count, met))
+        return seq([literal("{"), self.call("0,0,0")])
 
     def _all_from(self, at: int) -> Node:
         """Return the properties from `at` on, where their number doesn't matter any more."""
-        pairs = [(seq([self.layout.comma, pair]), required) for pair, required in self.pairs[at:]]
-        return seq(
-            [*(pair if required else repeat(pair, 0, 1) for pair, required in pairs), self._end(max(1, self.low))]
-        )
+        pairs = [(seq([self.layout.comma, variants[0][0]]), required) for variants, required in self.pairs[at:]]
+        end = self._end(max(1, self.low), self.all_met)
+        return seq([*(pair if required else repeat(pair, 0, 1) for pair, required in pairs), end])
 
-    def _end(self, count: int) -> Node:
+    def _end(self, count: int, met: int) -> Node:
         """Return other properties, as many as there may be, and the closing brace."""
         left = None if self.high is None else self.high - count
         another = seq([self.layout.comma, self.others])
+        if met != self.all_met:
+            if left == 0 or self.last is NEVER:
+                return NEVER
+            more = repeat(another, 0, None if left is None else max(left - 2, 0))
+            before = [self.before(count), self.others, more, self.layout.comma] if left is None or left > 1 else [NEVER]
+            return seq([alt([seq(before), self.before(count)]), self.last, self.closing])
         more = EMPTY if self.others is NEVER else repeat(another, 0, left)
         if count >= max(self.low, 1):
             return seq([more, self.closing])
@@ -345,7 +440,7 @@ class _Object:
             count = written.bit_count() + other
             out: list[Node] = []
             if self.high is None or count < self.high:
-                left = ((i, pair) for i, (pair, _) in enumerate(self.pairs) if not written >> i & 1)
+                left = ((i, variants[0][0]) for i, (variants, _) in enumerate(self.pairs) if not written >> i & 1)
                 steps = [(pair, (written | 1 << i, other)) for i, pair in left]
                 if self.others is not NEVER:
                     steps.append((self.others, (written, min(other + 1, most))))

@@ -6,7 +6,7 @@ A subschema is named by its JSON pointer (RFC 6901) as a URI fragment, such as `
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
@@ -14,33 +14,65 @@ from urllib.parse import unquote, urldefrag, urljoin
 from constrained.errors import GrammarError
 from constrained.limits import Limits
 
-_NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "example"})
+UNSTATED, LATEST = 0, 2020
+"""Drafts: 4, 6, 7, 2019, 2020; a document that doesn't say is read as the latest, with older spellings."""
+
+_DRAFTS = {f"json-schema.org/draft-0{n}/schema": n for n in (4, 6, 7)} | {
+    "json-schema.org/draft/2019-09/schema": 2019,
+    "json-schema.org/draft/2020-12/schema": LATEST,
+}
+_ADDED = {
+    6: "const contains propertyNames $id",
+    7: "if then else",
+    2019: "dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties minContains maxContains "
+    "$anchor $recursiveRef $recursiveAnchor",
+    2020: "prefixItems $dynamicRef $dynamicAnchor",
+}
+_REMOVED = {6: "id", 2019: "dependencies", 2020: "additionalItems $recursiveRef $recursiveAnchor"}
+_ABSENT = {
+    draft: frozenset(
+        [k for since, names in _ADDED.items() if since > draft for k in names.split()]
+        + [k for until, names in _REMOVED.items() if until <= draft for k in names.split()]
+    )
+    for draft in (4, 6, 7, 2019, 2020)
+} | {UNSTATED: frozenset()}
+"""Draft -> keywords of other drafts, which are annotations in it."""
+
+_ONE, _SEVERAL, _NAMED = 1, 2, 3
+_SCHEMAS = {
+    **dict.fromkeys(("not", "if", "then", "else", "contains", "additionalItems", "additionalProperties"), _ONE),
+    **dict.fromkeys(("propertyNames", "unevaluatedItems", "unevaluatedProperties", "contentSchema"), _ONE),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _SEVERAL),
+    "items": _ONE | _SEVERAL,
+    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions"), _NAMED),
+    **dict.fromkeys(("dependentSchemas", "dependencies"), _NAMED),
+}
+"""Where a schema has schemas: at the keyword, in a list, under names."""
 
 
-@dataclass(frozen=True)
 class Subschema:
     """One schema, and where it stands.
 
     Attributes
     ----------
     schema : dict or bool
+        As it is written. In one that is made here, schemas below can be Subschema themselves.
     pointer : str
         Its JSON pointer, which identifies it.
     base : str
         The URI that its references are relative to.
+    draft : int
     within : frozenset of str
         The pointers of the schemas that it is part of and that hold for the same value.
+    keywords : dict
+        The keywords that its draft knows, spelt as since draft 6, and their values; none for true and false.
     """
 
-    schema: dict[Any, Any] | bool
-    pointer: str
-    base: str = ""
-    within: frozenset[str] = frozenset()
+    __slots__ = ("base", "draft", "keywords", "pointer", "schema", "within")
 
-    @property
-    def keywords(self) -> dict[Any, Any]:
-        """The keywords and their values; none for true and false."""
-        return self.schema if isinstance(self.schema, dict) else {}
+    def __init__(self, schema, pointer: str, base: str = "", draft: int = LATEST, within: frozenset[str] = frozenset()):
+        self.schema, self.pointer, self.base, self.draft, self.within = schema, pointer, base, draft, within
+        self.keywords: dict[Any, Any] = _known(schema, draft) if isinstance(schema, dict) else {}
 
     def __getitem__(self, keyword) -> Any:
         return self.keywords.get(keyword)
@@ -51,15 +83,21 @@ class Subschema:
     def below(self, *keys) -> Subschema:
         """Return the schema at `keys` below this one, which holds for a part of the value."""
         schema: Any = self.schema
-        pointer = self.pointer
+        pointer, base, draft = self.pointer, self.base, self.draft
         for key in keys:
             schema, pointer = schema[key], f"{pointer}/{escaped(key)}"
-        return Subschema(schema, pointer, _base(schema, self.base))
+            if isinstance(schema, dict) and ("$id" in schema or "id" in schema):
+                base, draft = _base(schema, base, draft), _draft(schema, draft)
+        return schema if isinstance(schema, Subschema) else Subschema(schema, pointer, base, draft)
 
     def beside(self, *keys) -> Subschema:
         """Return the schema at `keys` below this one, which holds for the same value."""
         inner = self.below(*keys)
-        return Subschema(inner.schema, inner.pointer, inner.base, self.within | {self.pointer})
+        return Subschema(inner.schema, inner.pointer, inner.base, inner.draft, self.within | {self.pointer})
+
+    def made(self, schema: dict | bool, name: str) -> Subschema:
+        """Return a schema that is made of this one, under a name that no document can give it."""
+        return Subschema(schema, f"{self.pointer}\0{name}", self.base, LATEST, self.within)
 
 
 class Document:
@@ -68,64 +106,115 @@ class Document:
     Raises
     ------
     GrammarError
-        It is not a JSON Schema, or nested too deeply.
+        It is not a JSON Schema.
     """
 
     def __init__(self, schema: dict | bool, limits: Limits):
         self.limits = limits
-        self.by_uri: dict[str, Subschema] = {}  # by `$id` and `$anchor`
-        self.root = Subschema(schema, "#", _base(schema, ""))
-        self.by_uri.update({"": self.root, self.root.base: self.root})
-        self._collect()
+        draft = _draft(schema, UNSTATED) if isinstance(schema, dict) else LATEST
+        self.root = Subschema(schema, "#", _base(schema, "", draft), draft)
 
-    def _collect(self) -> None:
-        work = [(self.root, 0)]
+    @cached_property
+    def by_uri(self) -> dict[str, list[Subschema]]:
+        """The schemas with `$id`, `id`, `$anchor` or `$dynamicAnchor`, by their URI."""
+        found: dict[str, list[Subschema]] = {"": [self.root], self.root.base: [self.root]}
+        work = [self.root]
         while work:
-            part, depth = work.pop()
-            if depth > self.limits.depth:
-                self.limits.check("depth", depth, f"{part.pointer[:60]}...: a schema {depth} levels deep")
-            schema = part.schema
-            if isinstance(schema, list):
-                below = range(len(schema))
-            elif isinstance(schema, dict):
-                below = [key for key in schema if isinstance(key, str) and key not in _NO_SCHEMAS]
-                self._name(part)
-            else:
-                continue
-            work.extend((part.below(key), depth + 1) for key in below)
+            part = work.pop()
+            self.limits.check("depth", part.pointer.count("/") // 2, f"{part.pointer[:60]}...: a schema too deep")
+            for uri in _names(part):
+                found.setdefault(uri, []).append(part)
+            for keyword, kind in _SCHEMAS.items():
+                value = part[keyword]
+                if isinstance(value, list) and kind & _SEVERAL:
+                    work += [part.below(keyword, i) for i in range(len(value))]
+                elif isinstance(value, dict):
+                    work += [part.below(keyword, k) for k in value] if kind == _NAMED else [part.below(keyword)]
+        return found
 
-    def _name(self, part: Subschema) -> None:
-        schema = part.keywords
-        if isinstance(schema.get("$id"), str):
-            self.by_uri.setdefault(urldefrag(part.base)[0], part)
-        for keyword in ("$anchor", "$dynamicAnchor"):
-            if isinstance(schema.get(keyword), str):
-                self.by_uri.setdefault(f"{urldefrag(part.base)[0]}#{schema[keyword]}", part)
-
-    def refer(self, part: Subschema) -> Subschema:
-        """Return the schema that `$ref` in `part` refers to."""
-        reference = part["$ref"]
+    def refer(self, part: Subschema, keyword: str = "$ref") -> Subschema:
+        """Return the schema that a reference in `part` refers to."""
+        reference = part[keyword]
         if not isinstance(reference, str):
-            raise error(part, "$ref", "is not text", "write a reference such as '#/$defs/name'")
+            raise error(part, keyword, "is not text", "write a reference such as '#/$defs/name'")
         uri, fragment = urldefrag(urljoin(part.base, reference) if part.base else reference)
-        found = self.by_uri.get(f"{uri}#{fragment}") or self.by_uri.get(uri)
-        if found is None:
-            raise error(part, "$ref", f"{reference!r} leaves the document", "copy what it refers to under $defs")
-        if not fragment or f"{uri}#{fragment}" in self.by_uri:
-            return _for_same_value(found, part)
+        if uri == self.root.base and (not fragment or fragment.startswith("/")):
+            known = [self.root]
+        else:
+            known = self.by_uri.get(f"{uri}#{fragment}") or self.by_uri.get(uri, [])
+        if not known:
+            raise error(part, keyword, f"{reference!r} leaves the document", "copy what it refers to under $defs")
+        found = known[0]
+        if fragment and f"{uri}#{fragment}" not in _names(found):
+            found = self._at(part, keyword, found, fragment)
+        if keyword != "$ref" and self._depends_on_the_way(keyword, found, fragment):
+            raise error(
+                part, keyword, f"{reference!r} may mean one of several schemas", "write $ref to the one that is meant"
+            )
+        return Subschema(found.schema, found.pointer, found.base, found.draft, part.within | {part.pointer})
+
+    def _at(self, part: Subschema, keyword: str, found: Subschema, fragment: str) -> Subschema:
         for key in unquote(fragment).split("/")[1:] if fragment.startswith("/") else [fragment]:
             key = key.replace("~1", "/").replace("~0", "~")
             try:
                 found = found.below(int(key) if isinstance(found.schema, list) else key)
             except (KeyError, IndexError, ValueError, TypeError):
-                known = ", ".join(f"#/$defs/{name}" for name in self.root["$defs"] or ())
-                hint = f"what can be referred to: {known}" if known else "define it under $defs"
-                raise error(part, "$ref", f"{reference!r} refers to nothing", hint) from None
-        return _for_same_value(found, part)
+                names = ", ".join(f"#/$defs/{name}" for name in self.root["$defs"] or ())
+                hint = f"what can be referred to: {names}" if names else "define it under $defs"
+                raise error(part, keyword, f"{part[keyword]!r} refers to nothing", hint) from None
+        return found
+
+    def _depends_on_the_way(self, keyword: str, found: Subschema, fragment: str) -> bool:
+        """Whether what a dynamic reference means depends on the references that led to it."""
+        if keyword == "$recursiveRef":
+            several = [p for parts in self.by_uri.values() for p in parts if p["$recursiveAnchor"] is True]
+            return found["$recursiveAnchor"] is True and len({p.pointer for p in several}) > 1
+        if found["$dynamicAnchor"] != fragment:
+            return False
+        several = [p for parts in self.by_uri.values() for p in parts if p["$dynamicAnchor"] == fragment]
+        return len({p.pointer for p in several}) > 1
 
 
-def _for_same_value(found: Subschema, part: Subschema) -> Subschema:
-    return Subschema(found.schema, found.pointer, found.base, part.within | {part.pointer})
+def _names(part: Subschema) -> list[str]:
+    """Return the URIs that name a schema."""
+    uri = urldefrag(part.base)[0]
+    out = [f"{uri}#{part[k]}" for k in ("$anchor", "$dynamicAnchor") if isinstance(part[k], str)]
+    for keyword in ("$id", "id"):
+        name = part[keyword]
+        if isinstance(name, str):
+            out.append(urljoin(part.base, name) if name.startswith("#") or part.draft == UNSTATED else uri)
+    return out
+
+
+def _known(schema: dict, draft: int) -> dict:
+    """Return the keywords of a schema that its draft knows, with numbers as exclusive bounds."""
+    if draft in (4, 6, 7) and "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    absent = _ABSENT[draft].intersection(schema)
+    old = [k for k in ("exclusiveMinimum", "exclusiveMaximum") if isinstance(schema.get(k), bool) and draft <= 4]
+    if not absent and not old:
+        return schema
+    known = {k: v for k, v in schema.items() if k not in absent and k not in old}
+    for keyword in old:
+        plain = keyword.replace("exclusiveM", "m")
+        if schema[keyword] and plain in known:
+            known[keyword] = known.pop(plain)
+    return known
+
+
+def _draft(schema: dict, before: int) -> int:
+    """Return the draft that a schema says it is of."""
+    name = schema.get("$schema")
+    if not isinstance(name, str):
+        return before
+    return _DRAFTS.get(name.split("://")[-1].rstrip("#"), UNSTATED)
+
+
+def _base(schema, base: str, draft: int) -> str:
+    if not isinstance(schema, dict) or draft in (4, 6, 7) and "$ref" in schema:
+        return base
+    name = schema.get("id" if draft == 4 else "$id")
+    return urljoin(base, name) if isinstance(name, str) and not name.startswith("#") else base
 
 
 def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
@@ -164,196 +253,11 @@ def read_schema(schema, limits: Limits, what: str = "a JSON Schema"):
 
 def error(part: Subschema, keyword: str, what: str, hint: str | None = None) -> GrammarError:
     """Return a GrammarError about a keyword of a schema."""
-    place = f"{part.pointer}/{escaped(keyword)}" if keyword else part.pointer
+    pointer, *made = part.pointer.split("\0", 1)
+    place = f"{pointer}/{escaped(keyword)}" if isinstance(keyword, str) and keyword and not made else pointer
     return GrammarError(f"JSON Schema at {place}: {what}", hint=hint)
 
 
 def escaped(key) -> str:
     """Return a key as it stands in a JSON pointer."""
-    return str(key).replace("~", "~0").replace("/", "~1")
-
-
-def _base(schema, base: str) -> str:
-    name = schema.get("$id") if isinstance(schema, dict) else None
-    return urljoin(base, name) if isinstance(name, str) else base
-
-
-@dataclass(frozen=True)
-class Options:
-    """See `Grammar.from_json_schema`.
-
-    Attributes
-    ----------
-    left_out : dict
-        Its keys are the pointers of keywords that are not honoured.
-    """
-
-    limits: Limits
-    any_order: bool = False
-    closed: bool = False
-    lenient: bool = False
-    left_out: dict[str, None] = field(default_factory=dict)
-
-    def refuse(self, part: Subschema, keyword: str, what: str, hint: str) -> None:
-        """Leave a keyword out if `lenient`; else raise GrammarError."""
-        if not self.lenient:
-            raise error(part, keyword, what, f"{hint}; or lenient=True leaves it out")
-        self.left_out[f"{part.pointer}/{escaped(keyword)}"] = None
-
-
-TYPES = ("null", "boolean", "object", "array", "number", "integer", "string")
-
-DESCRIBING = frozenset(
-    "$schema $id $anchor $dynamicAnchor $comment $defs $vocabulary definitions title description default example "
-    "examples deprecated readOnly writeOnly contentMediaType contentEncoding contentSchema discriminator externalDocs "
-    "xml enumNames enumDescriptions markdownDescription format".split()
-)
-"""Keywords that don't restrict values; `format`, where it is not enforced."""
-
-
-DENIED = object()
-"""A keyword that no document can contain: the values that a `not` leaves out."""
-
-
-def _is_count(value) -> bool:
-    return _is_number(value) and value >= 0 and value == int(value)
-
-
-def _is_json(value, depth: int = 0) -> bool:
-    if isinstance(value, (list, dict)):
-        inner = value if isinstance(value, list) else value.values()
-        keys = all(isinstance(k, str) and _is_text(k) for k in value) if isinstance(value, dict) else True
-        return depth < 100 and keys and all(_is_json(v, depth + 1) for v in inner)
-    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
-
-
-def _is_text(value) -> bool:
-    return isinstance(value, str) and not any(0xD800 <= ord(c) <= 0xDFFF for c in value)
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < 1e300
-
-
-def _is_schema(value) -> bool:
-    return isinstance(value, (dict, bool))
-
-
-def _is_schemas(value) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
-
-
-def _is_named_schemas(value) -> bool:
-    return isinstance(value, dict) and all(_is_text(k) and _is_schema(v) for k, v in value.items())
-
-
-def _is_names(value) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _is_type(value) -> bool:
-    types = [value] if isinstance(value, str) else value
-    return isinstance(types, list) and bool(types) and all(isinstance(t, str) and t in TYPES for t in types)
-
-
-_COUNT = (_is_count, "a whole number, not negative")
-_NUMBER = (_is_number, "a number (below 1e300)")
-_SCHEMA = (_is_schema, "a schema: an object, true or false")
-_SCHEMAS = (_is_schemas, "a list of schemas, not empty")
-_NAMED = (_is_named_schemas, "an object of schemas")
-_TEXT = (_is_text, "text")
-
-FORMS = {
-    "type": (_is_type, "one or several of " + ", ".join(TYPES)),
-    "enum": (lambda value: isinstance(value, list) and _is_json(value), "a list of JSON values"),
-    "const": (_is_json, "a JSON value"),
-    "$ref": _TEXT,
-    "allOf": _SCHEMAS,
-    "anyOf": _SCHEMAS,
-    "oneOf": _SCHEMAS,
-    "not": _SCHEMA,
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _NUMBER),
-    "multipleOf": (lambda value: _is_number(value) and value > 0, "a number above 0"),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _COUNT),
-    **dict.fromkeys(("minProperties", "maxProperties", "minContains"), _COUNT),
-    "pattern": _TEXT,
-    "prefixItems": _SCHEMAS,
-    "items": (lambda value: _is_schema(value) or _is_schemas(value), "a schema"),
-    "additionalItems": _SCHEMA,
-    "contains": _SCHEMA,
-    "uniqueItems": (lambda value: isinstance(value, bool), "true or false"),
-    "properties": _NAMED,
-    "patternProperties": _NAMED,
-    "additionalProperties": _SCHEMA,
-    "unevaluatedProperties": _SCHEMA,
-    "propertyNames": _SCHEMA,
-    "required": (_is_names, "a list of names"),
-    "dependentRequired": (
-        lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
-        "lists of names",
-    ),
-    "dependentSchemas": _NAMED,
-    "dependencies": (lambda value: isinstance(value, dict), "an object"),
-}
-"""Keyword -> a check of its value, and what the value should be."""
-
-_REFUSED = {
-    "if": "write it as anyOf: what holds in the one case, and what in the other",
-    "then": "write it as anyOf: what holds in the one case, and what in the other",
-    "else": "write it as anyOf: what holds in the one case, and what in the other",
-    "unevaluatedItems": "write prefixItems with items: false",
-    "maxContains": "say with items and maxItems what there may be",
-    "$dynamicRef": "write $ref: in one document it can mean one schema only",
-    "$recursiveRef": "write $ref: in one document it can mean one schema only",
-    "nullable": 'write "type": [..., "null"]',
-    "id": "write $id",
-}
-
-_ALONE_MEANINGLESS = {"then": "if", "else": "if", "maxContains": "contains"}
-
-
-def check(part: Subschema, options: Options) -> None:
-    """Check the keywords of one schema.
-
-    Raises
-    ------
-    GrammarError
-        A keyword's value has the wrong form, or the keyword is not supported.
-    """
-    if isinstance(part.schema, bool):
-        return
-    if not isinstance(part.schema, dict):
-        raise error(part, "", f"{str(part.schema)[:80]!r} is not a schema", "a schema is an object, true or false")
-    for keyword, value in part.schema.items():
-        if keyword is DENIED:
-            continue
-        if not isinstance(keyword, str):
-            raise error(part, "", f"{keyword!r} is not a keyword", "the keys of JSON objects are text")
-        if keyword in FORMS:
-            good, what = FORMS[keyword]
-            if not good(value):
-                raise error(part, keyword, f"{str(value)[:80]!r} is not {what}", _old_form(keyword, value))
-        elif not _says_nothing(keyword, value, part):
-            options.refuse(part, keyword, *_unknown(keyword))
-
-
-def _says_nothing(keyword: str, value, part: Subschema) -> bool:
-    if keyword in DESCRIBING or keyword.startswith("x-") or keyword == "nullable" and value is False:
-        return True
-    if keyword == "if":
-        return "then" not in part and "else" not in part
-    return keyword in _ALONE_MEANINGLESS and _ALONE_MEANINGLESS[keyword] not in part
-
-
-def _unknown(keyword: str) -> tuple[str, str]:
-    if keyword in _REFUSED:
-        return f"{keyword} is not supported", _REFUSED[keyword]
-    return f"{keyword[:80]!r} is no keyword that is known here", "correct it"
-
-
-def _old_form(keyword: str, value) -> str | None:
-    if keyword.startswith("exclusive") and isinstance(value, bool):
-        return f'since draft 6 the bound itself stands here: "{keyword}": 5'
-    if keyword == "required" and isinstance(value, bool):
-        return "since draft 4 the object lists the names that are required"
-    return "see what json-schema.org says of the keyword"
+    return str(key).replace("~", "~0").replace("/", "~1").replace("\0", "\\0")  # \0 marks what is made here

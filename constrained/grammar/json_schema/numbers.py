@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 
 from constrained.grammar.charset import charset
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule, alt, choices, literal, repeat, seq
@@ -220,58 +222,125 @@ class _Digits:
 LISTED = 1_000
 """Multiples between two bounds that are simply listed."""
 LONGEST = 20
-"""Digits of a multiple that has no bound."""
+"""Digits before the point of a multiple that has no bound."""
 
 
-def multiples(of: int, low: int | None, high: int | None, add: Callable[[Rule], None], name: str) -> Node:
-    """Return the multiples of `of` from `low` to `high`; `add` takes their rules, whose names begin with `name`."""
-    low = None if low is None else -(-low // of) * of
-    high = None if high is None else high // of * of
-    if low is not None and high is not None:
-        if high < low:
-            return NEVER
-        if (high - low) // of < LISTED:
-            return choices(str(value).encode() for value in range(low, high + 1, of))
-    remainders = _Remainders(of, add, name)
-    out = []
-    if low is None or low < 0:
-        least = of if high is None or high >= 0 else -high
-        out.append(seq([literal("-"), remainders.natural(least, None if low is None else -low)]))
-    if high is None or high >= 0:
-        out.append(remainders.natural(max(low or 0, 0), high))
-    return alt(out)
+@dataclass(frozen=True)
+class Multiples:
+    """Numbers that are multiples of one, and not of others, exactly as the digits say it.
+
+    Attributes
+    ----------
+    of : Fraction or None
+        None: any number.
+    but_of : tuple of Fraction
+    """
+
+    of: Fraction | None
+    but_of: tuple[Fraction, ...] = ()
+
+    def whole(self) -> Multiples:
+        """Return those among the whole numbers."""
+        return Multiples(_common([self.of or Fraction(1), Fraction(1)]), self.but_of)
+
+    def node(self, low: Bound | None, high: Bound | None, add: Callable[[Rule], None], name: str) -> Node | None:
+        """Return those between two bounds; None where they can't be written down.
+
+        `add` takes their rules, whose names begin with `name`.
+        """
+        places = next(k for k in count() if all((f * 10**k).denominator == 1 for f in (self.of or 1, *self.but_of)))
+        scaled = [None if b is None else (b[0] * 10**places, b[1]) for b in (low, high)]
+        least = None if scaled[0] is None else math.floor(scaled[0][0]) + 1 if scaled[0][1] else math.ceil(scaled[0][0])
+        most = None if scaled[1] is None else math.ceil(scaled[1][0]) - 1 if scaled[1][1] else math.floor(scaled[1][0])
+        out = [self._listed(least, most) if places == 0 and self.of else None]
+        if out[0] is None:
+            remainders = _Remainders(self, places, add, name)
+            out = []
+            if least is None or least < 0:
+                nearest = 1 if most is None or most >= 0 else -most
+                out.append(seq([literal("-"), remainders.natural(nearest, None if least is None else -least)]))
+            if most is None or most >= 0:
+                out.append(remainders.natural(max(least or 0, 0), most))
+        if self.of is None:
+            if any(bound is not None and bound[0] != 0 for bound in (low, high)):
+                return None
+            beyond = seq([natural(0, None), literal("."), digits(places, places), _NOT_ZERO])
+            out.append(beyond if high is None else NEVER)
+            out.append(seq([literal("-"), beyond]) if low is None else NEVER)
+        return alt(node for node in out if node is not None)
+
+    def _listed(self, low: int | None, high: int | None) -> Node | None:
+        of = int(self.of or 1)
+        if low is None or high is None or (high - low) // of >= LISTED:
+            return None
+        fitting = (v for v in range(-(-low // of) * of, high + 1, of) if all(v % other for other in self.but_of))
+        return choices(str(value).encode() for value in fitting)
+
+
+def _common(values: list[Fraction]) -> Fraction:
+    """Return the least common multiple."""
+    over = math.lcm(*(value.denominator for value in values))
+    return Fraction(math.lcm(*(int(value * over) for value in values)), over)
+
+
+_NOT_ZERO = seq([repeat(literal("0"), 0, DIGITS), digit(1), digits(0, DIGITS)])
 
 
 class _Remainders:
-    def __init__(self, of: int, add: Callable[[Rule], None], name: str):
-        self.of, self.add, self.name = of, add, name
+    """The digits of numbers of so many decimal places, scaled to whole numbers, by their remainders."""
+
+    def __init__(self, wanted: Multiples, places: int, add: Callable[[Rule], None], name: str):
+        scale = 10**places
+        self.of = int((wanted.of or Fraction(1, scale)) * scale)
+        self.but_of = [int(other * scale) for other in wanted.but_of]
+        self.modulus = math.lcm(self.of, *self.but_of)
+        self.places, self.add, self.name = places, add, name
         self.made: set[str] = set()
 
     def natural(self, low: int, high: int | None) -> Node:
-        """Return the multiples from `low` to `high`, neither negative."""
-        first = str(low)
-        last = "9" * max(LONGEST, len(first)) if high is None else str(high)
+        """Return the numbers from `low` to `high`, neither negative."""
+        first = str(low).zfill(self.places + 1)
+        last = "9" * max(LONGEST + self.places, len(first))
+        if high is not None:
+            if high < low:
+                return NEVER
+            last = str(high).zfill(self.places + 1)
         out = []
         for length in range(len(first), len(last) + 1):
             lowest = first if length == len(first) else "1" + "0" * (length - 1)
             highest = last if length == len(last) else "9" * length
-            out.append(self.digits(length, 0, lowest, highest))
+            out.append(self.digits(length, 0, lowest, highest, False))
         return alt(out)
 
-    def digits(self, left: int, remainder: int, low: str, high: str) -> Node:
-        """Return `left` more digits between `low` and `high`; "" where a bound no longer matters."""
+    def fits(self, remainder: int) -> bool:
+        return remainder % self.of == 0 and all(remainder % other for other in self.but_of)
+
+    def digits(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
+        """Return `left` more digits between `low` and `high`; "" where a bound no longer matters.
+
+        `point`: whether the decimal point is written.
+        """
         low, high = low if low.strip("0") else "", high if high.strip("9") else ""
         if not left:
-            return NEVER if remainder else EMPTY
-        name = f"{self.name}:{left}:{remainder}:{low}:{high}"
+            zeros = repeat(literal("0"), 0, DIGITS) if self.places else EMPTY
+            return zeros if self.fits(remainder) else NEVER
+        name = f"{self.name}:{left}{'.' * point}:{remainder}:{low}:{high}"
         if name not in self.made:
             self.made.add(name)
-            first, last = int(low[0]) if low else 0, int(high[0]) if high else 9
-            after = []
-            for figure in range(first, last + 1):
-                rest = (low[1:] if low and figure == first else "", high[1:] if high and figure == last else "")
-                after.append(
-                    seq([digit(figure, figure), self.digits(left - 1, (remainder * 10 + figure) % self.of, *rest)])
-                )
-            self.add(Rule(name, alt(after)))
+            may_end = left <= self.places and not low and self.fits(remainder * 10**left % self.modulus)
+            if left == self.places and not point:
+                after = [seq([literal("."), self.digits(left, remainder, low, high, True)])]
+            else:
+                after = self._next(left, remainder, low, high, point)
+            may_end = may_end and (point or left == self.places) and not (point and left == self.places)
+            self.add(Rule(name, alt([*after, EMPTY] if may_end else after)))
         return Call(name)
+
+    def _next(self, left: int, remainder: int, low: str, high: str, point: bool) -> list[Node]:
+        first, last = int(low[0]) if low else 0, int(high[0]) if high else 9
+        after = []
+        for figure in range(first, last + 1):
+            rest = (low[1:] if low and figure == first else "", high[1:] if high and figure == last else "")
+            then = self.digits(left - 1, (remainder * 10 + figure) % self.modulus, *rest, point)
+            after.append(seq([digit(figure, figure), then]))
+        return after

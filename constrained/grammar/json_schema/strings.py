@@ -17,6 +17,7 @@ from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, Dfa, Nfa, product, within
+from constrained.grammar.json_schema.keywords import UNMATCHED
 from constrained.grammar.json_schema.patterns import format_node
 from constrained.grammar.nodes import Node, Rule
 from constrained.limits import Limits
@@ -195,13 +196,17 @@ def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
 def trees(constraints: Constraints) -> list[Node]:
     """Return the trees of characters that every string must fit."""
     found = [pattern_of(part, "pattern", pattern, constraints.limits) for part, pattern in constraints.all("pattern")]
-    named = (format_node(name) for _, name in constraints.all("format") if isinstance(name, str))
-    return found + [node for node in named if node is not None]
+    named = (name for _, name in constraints.all("format") if constraints.options.enforces(name))
+    return found + [node for node in map(format_node, dict.fromkeys(named)) if node is not None]
 
 
-def denied(constraints: Constraints) -> list[Node]:
-    """Return the strings left out, as one tree if there are any."""
-    return any_of([value for value in constraints.denied if isinstance(value, str)])
+def unmatched(constraints: Constraints) -> list[Node]:
+    """Return the trees of characters that no string may fit: patterns, and values left out."""
+    found = [
+        pattern_of(part, "pattern", pattern, constraints.limits, either=True)
+        for part, pattern in constraints.all(UNMATCHED)
+    ]
+    return found + any_of([value for value in constraints.denied if isinstance(value, str)])
 
 
 def any_of(values: list[str]) -> list[Node]:
@@ -212,7 +217,7 @@ def any_of(values: list[str]) -> list[Node]:
 def string(constraints: Constraints, name: str, add: Callable[[Rule], None]) -> Node:
     """Return the text between the quotes; `add` takes the rules it needs, whose names begin with `name`."""
     return language(
-        trees(constraints), denied(constraints), *constraints.counts("Length"), name, add, constraints.limits
+        trees(constraints), unmatched(constraints), *constraints.counts("Length"), name, add, constraints.limits
     )
 
 
@@ -253,5 +258,5 @@ def some_in_both(one: Constraints, other: Constraints) -> bool:
     least, most = max(low, low2), min((h for h in (high, high2) if h is not None), default=None)
     if most is not None and most < least:
         return False
-    fitting, without = trees(one) + trees(other), denied(one) + denied(other)
-    return not fitting or bool(automaton(fitting, without, least, most, one.limits).edges)
+    fitting, without = trees(one) + trees(other), unmatched(one) + unmatched(other)
+    return not (fitting or without) or bool(automaton(fitting, without, least, most, one.limits).edges)

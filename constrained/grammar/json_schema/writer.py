@@ -10,8 +10,9 @@ from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of
 from constrained.grammar.json_schema.constraints import Constraints, whole
 from constrained.grammar.json_schema.containers import Layout, array, properties
-from constrained.grammar.json_schema.document import Document, Options, Subschema, error
-from constrained.grammar.json_schema.numbers import integer, multiples, number
+from constrained.grammar.json_schema.document import Document, Subschema
+from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.numbers import Multiples, integer, number
 from constrained.grammar.nodes import Call, Node, Rule, alt, choices, seq
 
 
@@ -28,7 +29,7 @@ class Writer:
         self.alternatives = Alternatives(document, options)
         self.fits = self.alternatives.validator.fits
         self.admits = self.alternatives.validator.admits
-        self._nodes: dict[frozenset[str], Node] = {}
+        self._nodes: dict[tuple[str, ...], Node] = {}
         self._names: set[str] = set()
         self._waiting: list[tuple[str, str, Constraints]] = []
 
@@ -70,14 +71,13 @@ class Writer:
             self._nodes[key] = self._texts(key, self.alternatives.constraints(conjunction))
         return self._nodes[key]
 
-    def _texts(self, key: frozenset[str], constraints: Constraints) -> Node:
+    def _texts(self, key: tuple[str, ...], constraints: Constraints) -> Node:
         if constraints.listed is not None:
             return self._listed([v for v in constraints.listed[1] if self.fits(v, constraints)])
         name = self._name(key)
         out: list[Node] = []
         for kind in sorted(constraints.types):
             if kind in ("object", "array"):
-                self._refuse_denied(constraints, dict if kind == "object" else list)
                 self._waiting.append((kind, f"{name} {kind}", constraints))
                 out.append(Call(f"{name} {kind}"))
             elif kind in ("number", "integer"):
@@ -92,30 +92,30 @@ class Writer:
         plain = choices(text for v in values if not isinstance(v, (list, dict)) for text in scalar(v))
         return alt([plain, *(self.value(v) for v in values if isinstance(v, (list, dict)))])
 
-    def _name(self, key: frozenset[str]) -> str:
+    def _name(self, key: tuple[str, ...]) -> str:
         name = min(key, key=len, default="#")
         while name in self._names or not key and name == "#":
             name += "'"
         self._names.add(name)
         return self.prefix + name
 
-    def _refuse_denied(self, constraints: Constraints, kind: type) -> None:
-        for value in constraints.denied:
-            if isinstance(value, kind):
-                hint = "say with its own keywords what there may be"
-                what = f"{json.dumps(value)[:80]} can't be left out of so many values"
-                raise error(constraints.parts[0], "", what, hint)
-
     def _number(self, kind: str, name: str, constraints: Constraints) -> Node:
-        of = constraints.multiple()
-        out = []
+        wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
+        wanted = wanted.whole() if kind == "integer" and wanted != Multiples(None) else wanted
+        out: list[Node] = []
         for i, (low, high) in enumerate(constraints.intervals()):
-            if of is not None:
-                what = f"multiples of {of} take too many rules"
-                self.limits.check("schema", of if None in (low, high) else 0, what, "give the bounds on both sides")
-                out.append(multiples(of, *whole(low, high), self.add, f"{name} multiple{i}"))
-            else:
+            if wanted == Multiples(None):
                 out.append(integer(*whole(low, high)) if kind == "integer" else number(low, high))
+                continue
+            node = wanted.node(low, high, self.add, f"{name} multiple{i}")
+            if node is None:
+                what, hint = (
+                    "numbers between bounds that are no multiples can't be written down",
+                    "leave the bounds out",
+                )
+                self.options.refuse(constraints.parts[0], "multipleOf", what, hint)
+                node = number(low, high)
+            out.append(node)
         return alt(out)
 
     def value(self, value: Any) -> Node:
