@@ -10,6 +10,8 @@ whether no value fits two schemas.
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from constrained.grammar.json_schema.constraints import Constraints, Witness, exact, identity
 from constrained.grammar.json_schema.document import Document, Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa
@@ -47,6 +49,7 @@ class Alternatives:
         self.negation = Negation(options, document.refer)
         self._steps = 0
         self._checked: set[str] = set()
+        self._unevaluated: set[str] = set()
         self._found: dict[tuple[str, ...], list[Conjunction]] = {}
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
@@ -115,6 +118,8 @@ class Alternatives:
             raise error(part, "", "the schema refers to itself for the same value", "let it describe something first")
         if part.pointer not in self._checked:
             self._checked.add(part.pointer)
+            if "unevaluatedProperties" in part or "unevaluatedItems" in part:
+                self._unevaluated.add(part.pointer)
             check(part, self.options)
 
     def _says_something(self, part: Subschema) -> bool:
@@ -133,12 +138,17 @@ class Alternatives:
         """Return lists of alternatives; of each list, one holds."""
         match keyword:
             case "anyOf":
-                return [[[part.beside(keyword, i)] for i in range(len(part[keyword]))]]
+                branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
+                if not self._evaluated(part):
+                    return [[[branch] for branch in branches]]
+                sets = (s for size in range(1, len(branches) + 1) for s in combinations(branches, size))
+                self.limits.check("schema", 1 << len(branches), _TOO_MANY, "leave unevaluated… out")
+                return [[list(chosen) for chosen in sets]]  # what each branch that holds has evaluated counts
             case "oneOf":
                 return [self._one_of(part)]
             case "not":
                 return [self.negation(part.beside(keyword))]
-            case "if" if "then" in part or "else" in part:
+            case "if" if "then" in part or "else" in part or self._evaluated(part):
                 there = part.beside(keyword)
                 holds = [there] + ([part.beside("then")] if "then" in part else [])
                 without = part.made({"not": there}, "if not")
@@ -146,6 +156,10 @@ class Alternatives:
             case "dependentRequired" | "dependentSchemas" | "dependencies":
                 return [self._dependency(part, keyword, name, needs) for name, needs in part[keyword].items()]
         return []
+
+    def _evaluated(self, part: Subschema) -> bool:
+        """Whether it matters which schemas at `part` hold, as an unevaluated… counts what they evaluate."""
+        return not self._unevaluated.isdisjoint({part.pointer, *part.within})
 
     def _dependency(self, part: Subschema, keyword: str, name: str, needs) -> list[list[Subschema]]:
         at = f"{keyword} {name}"

@@ -134,7 +134,7 @@ class _Counting:
         self.constraints, self.low, self.high = constraints, low, high
         self.writer, self.name, self.layout = writer, name, layout
         self.wanted = constraints.wanted()
-        self.last = max(constraints.prefix(), low, *(w.first for w in self.wanted)) if high is None else high
+        self.last = max(1, constraints.prefix(), low, *(w.first for w in self.wanted)) if high is None else high
 
     def node(self) -> Node:
         start = (0, (0,) * len(self.wanted))

@@ -190,7 +190,9 @@ def check(part: Subschema, options: Options) -> None:
             if not good(value):
                 raise error(part, keyword, f"{str(value)[:80]!r} is not {what}", _old_form(keyword, value))
             if keyword == "items" and isinstance(value, list) and part.draft == LATEST:
-                raise error(part, keyword, "a list of schemas is written prefixItems since draft 2020-12")
+                raise error(
+                    part, keyword, "a list of schemas is not a schema", "since draft 2020-12 it is written prefixItems"
+                )
         elif keyword not in DESCRIBING and keyword not in FORMS and not keyword.startswith("x-"):
             options.note(part, keyword)
 

@@ -262,11 +262,14 @@ class Multiples:
             if most is None or most >= 0:
                 out.append(remainders.natural(max(least or 0, 0), most))
         if self.of is None:
-            if any(bound is not None and bound[0] != 0 for bound in (low, high)):
+            if places and any(bound is not None and bound[0] != 0 for bound in (low, high)):
                 return None
-            beyond = seq([natural(0, None), literal("."), digits(places, places), _NOT_ZERO])
-            out.append(beyond if high is None else NEVER)
-            out.append(seq([literal("-"), beyond]) if low is None else NEVER)
+            zero, below = (Fraction(0), False), None if low is None else (-low[0], low[1])
+            if high is None or high[0] > 0:
+                out.append(_fractions(max(low or zero, zero), high, places))
+            if low is None or low[0] < 0:
+                nearest = zero if high is None or high[0] >= 0 else (-high[0], high[1])
+                out.append(seq([literal("-"), _fractions(nearest, below, places)]))
         return alt(node for node in out if node is not None)
 
     def _listed(self, low: int | None, high: int | None) -> Node | None:
@@ -275,6 +278,21 @@ class Multiples:
             return None
         fitting = (v for v in range(-(-low // of) * of, high + 1, of) if all(v % other for other in self.but_of))
         return choices(str(value).encode() for value in fitting)
+
+
+def _fractions(low: Bound, high: Bound | None, places: int) -> Node:
+    """Return positive numbers that have more than so many decimal places; with bounds only for no places."""
+    first = math.ceil(low[0])
+    last = None if high is None else math.floor(high[0]) - 1
+    more = seq([literal("."), digits(places, places), _NOT_ZERO])
+    out = [seq([natural(first, last), more]) if last is None or last >= first else NEVER]
+    if high is not None and first > high[0]:  # between two whole numbers
+        return _positive(low, high)
+    if first != low[0]:
+        out.append(_positive(low, (Fraction(first), True)))
+    if high is not None and last is not None and high[0] != last + 1:
+        out.append(_positive((Fraction(last + 1), True), high))
+    return alt(out)
 
 
 def _common(values: list[Fraction]) -> Fraction:

@@ -193,6 +193,14 @@ def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
     return nodes.Call(f"{name}:0"), rules
 
 
+def what_is_said(constraints: Constraints) -> tuple:
+    """Return what is equal for constraints that the same strings fit."""
+    said = ("pattern", "format", UNMATCHED)
+    values = (tuple(value for _, value in constraints.all(keyword)) for keyword in said)
+    denied = tuple(value for value in constraints.denied if isinstance(value, str))
+    return (*values, denied, *constraints.counts("Length"))
+
+
 def trees(constraints: Constraints) -> list[Node]:
     """Return the trees of characters that every string must fit."""
     found = [pattern_of(part, "pattern", pattern, constraints.limits) for part, pattern in constraints.all("pattern")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from constrained.errors import GrammarError
@@ -13,7 +14,7 @@ from constrained.grammar.json_schema.containers import Layout, array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
-from constrained.grammar.nodes import Call, Node, Rule, alt, choices, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, alt, choices, seq
 
 
 class Writer:
@@ -24,14 +25,17 @@ class Writer:
     """
 
     def __init__(self, document: Document, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options):
-        self.rules, self.prefix, self.layout, self.options = rules, prefix, layout, options
+        self.rules, self.prefix, self.options = rules, prefix, options
         self.limits = options.limits
         self.alternatives = Alternatives(document, options)
         self.fits = self.alternatives.validator.fits
         self.admits = self.alternatives.validator.admits
         self._nodes: dict[tuple[str, ...], Node] = {}
+        self._scalars: dict[tuple, Node] = {}
         self._names: set[str] = set()
         self._waiting: list[tuple[str, str, Constraints]] = []
+        spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
+        self.layout = Layout(*(self._once((kind,), f"{prefix}{kind}", lambda _, n: n, n) for kind, n in spaces.items()))
 
     def write(self, part: Subschema) -> Node:
         """Return the texts of one schema, and write all rules that they need."""
@@ -81,12 +85,28 @@ class Writer:
                 self._waiting.append((kind, f"{name} {kind}", constraints))
                 out.append(Call(f"{name} {kind}"))
             elif kind in ("number", "integer"):
-                out.append(self._number(kind, name, constraints))
+                wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
+                bounds = (kind, wanted, *constraints.intervals())
+                out.append(self._once(bounds, f"{name} {kind}", self._number, kind, constraints))
             elif kind == "string":
-                out.append(strings.quoted(strings.string(constraints, f"{name} string", self.add)))
+                said = ("string", *strings.what_is_said(constraints))
+                out.append(self._once(said, f"{name} string", self._string, constraints))
             else:
                 out.append(self._listed([v for v in _FEW_VALUES[kind] if self.fits(v, constraints)]))
         return alt(out)
+
+    def _once(self, key: tuple, name: str, write: Callable[..., Node], *arguments) -> Node:
+        """Return what `write` returns, as a call of a rule that is written once for the same `key`."""
+        if key not in self._scalars:
+            node = write(name, *arguments)
+            self._scalars[key] = node
+            if node is not NEVER and node is not EMPTY and not isinstance(node, (Call, Literal, Choices)):
+                self.add(Rule(name, node))
+                self._scalars[key] = Call(name)
+        return self._scalars[key]
+
+    def _string(self, name: str, constraints: Constraints) -> Node:
+        return strings.quoted(strings.string(constraints, f"{name}:", self.add))
 
     def _listed(self, values: list[Any]) -> Node:
         plain = choices(text for v in values if not isinstance(v, (list, dict)) for text in scalar(v))
@@ -99,7 +119,7 @@ class Writer:
         self._names.add(name)
         return self.prefix + name
 
-    def _number(self, kind: str, name: str, constraints: Constraints) -> Node:
+    def _number(self, name: str, kind: str, constraints: Constraints) -> Node:
         wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
         wanted = wanted.whole() if kind == "integer" and wanted != Multiples(None) else wanted
         out: list[Node] = []
@@ -107,13 +127,10 @@ class Writer:
             if wanted == Multiples(None):
                 out.append(integer(*whole(low, high)) if kind == "integer" else number(low, high))
                 continue
-            node = wanted.node(low, high, self.add, f"{name} multiple{i}")
+            node = wanted.node(low, high, self.add, f"{name}:{i}")
             if node is None:
-                what, hint = (
-                    "numbers between bounds that are no multiples can't be written down",
-                    "leave the bounds out",
-                )
-                self.options.refuse(constraints.parts[0], "multipleOf", what, hint)
+                what = "numbers between bounds that are no multiples can't be written down"
+                self.options.refuse(constraints.parts[0], "multipleOf", what, "leave the bounds out")
                 node = number(low, high)
             out.append(node)
         return alt(out)

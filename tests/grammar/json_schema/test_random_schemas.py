@@ -12,7 +12,6 @@ NAMES = ("a", "b", "c", "é", "x_1")
 PLAIN = (None, True, 0, 1, 2, 1.5, -1, 100, "", "a", "b", "ab", "é", 'q"', [], [1], ["a", "b"], {}, {"a": 1})
 NUMBERS = (0, 1, -1, 5, 10, -10, 0.5, 2.25, -0.1, 99, 12.345)
 PATTERNS = ("^a", "b$", "^[a-c]+$", "^a|b$", "é", r"\d", "[^a]", "^.{1,3}$", "^$", "a.b", r'^["\\]+$', "^(?!ab)")
-DENIED = ({"type": "string"}, {"const": "a"}, {"enum": [1, "b", None]}, {"required": ["a"]}, {"type": ["object"]})
 
 
 class Schemas:
@@ -48,8 +47,8 @@ class Schemas:
         bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
         schema = {"type": self.rng.choice(["integer", "number"])}
         schema.update((bound, self.rng.choice(NUMBERS)) for bound in bounds if self.some(0.3))
-        if schema["type"] == "integer" and self.some(0.3):
-            schema["multipleOf"] = self.rng.choice([2, 3, 7, 10])
+        if self.some(0.3):
+            schema["multipleOf"] = self.rng.choice([2, 3, 7, 10, 0.5, 2.5])
         return schema
 
     def string(self, depth: int) -> dict:
@@ -70,8 +69,11 @@ class Schemas:
         for keyword in ("minItems", "maxItems"):
             if self.some(0.3):
                 schema[keyword] = self.rng.randint(0, 3)
-        if self.some(0.1):
+        if self.some(0.15):
             schema["contains"] = self.schema(depth)
+            for keyword in ("minContains", "maxContains"):
+                if self.some(0.3):
+                    schema[keyword] = self.rng.randint(0, 2)
         return schema
 
     def object(self, depth: int) -> dict:
@@ -95,10 +97,13 @@ class Schemas:
         return schema
 
     def combined(self, depth: int) -> dict:
-        keyword = self.rng.choice(["anyOf", "anyOf", "oneOf", "allOf", "not"])
+        keyword = self.rng.choice(["anyOf", "anyOf", "oneOf", "allOf", "not", "if"])
         beside = self.typed(depth) if self.some(0.3) else {}
         if keyword == "not":
-            return {**beside, "not": self.rng.choice(DENIED)}
+            return {**beside, "not": self.schema(depth)}
+        if keyword == "if":
+            cases = {k: self.schema(depth) for k in ("then", "else") if self.some(0.7)}
+            return {**beside, "if": self.schema(depth), **cases}
         return {**beside, keyword: [self.schema(depth) for _ in range(self.rng.randint(1, 3))]}
 
 
@@ -136,7 +141,7 @@ class Values:
         return round(self.rng.choice(bounds or [0]) + self.rng.choice([0, 1, -1, 10, 0.5, -0.01, 0.001]), 4)
 
     def integer(self, schema, depth):
-        return int(self.number(schema, depth)) * self.rng.choice([1, schema.get("multipleOf", 1)])
+        return int(self.number(schema, depth)) * int(self.rng.choice([1, schema.get("multipleOf", 1)]))
 
     def string(self, schema, depth):
         return "".join(self.rng.choice('abcé1_ "\\\t/') for _ in range(self.rng.randint(0, 4)))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from constrained import Grammar
+from constrained import Grammar, GrammarError
 from tests.grammar.json_schema.oracle import accepted, is_valid
 
 VALUES = [
@@ -91,6 +91,43 @@ SCHEMAS = {
     "not enum": {"type": "integer", "not": {"enum": [1, 7]}},
     "not type": {"not": {"type": ["object", "array", "number"]}},
     "not required": {"type": "object", "not": {"required": ["a"]}},
+    "not integer": {"not": {"type": "integer"}},
+    "not a number between": {"type": "number", "not": {"minimum": 1, "maximum": 2}},
+    "not a pattern": {"type": "string", "not": {"pattern": "a"}},
+    "not a length": {"not": {"maxLength": 1}},
+    "not properties": {"type": "object", "not": {"properties": {"a": {"type": "integer"}}}},
+    "not additionalProperties": {"type": "object", "not": {"additionalProperties": {"type": "integer"}}},
+    "not patternProperties": {"type": "object", "not": {"patternProperties": {"^a": {"type": "integer"}}}},
+    "not propertyNames": {"type": "object", "not": {"propertyNames": {"maxLength": 1}}},
+    "not items": {"type": "array", "not": {"items": {"type": "integer"}}},
+    "not prefixItems": {"type": "array", "not": {"prefixItems": [{"type": "integer"}]}},
+    "not contains": {"type": "array", "not": {"contains": {"type": "integer"}}},
+    "not anyOf": {"not": {"anyOf": [{"type": "integer"}, {"type": "string"}, {"minItems": 1}]}},
+    "not allOf": {"not": {"allOf": [{"type": "object"}, {"required": ["a"]}]}},
+    "not oneOf": {"not": {"oneOf": [{"type": "integer"}, {"minimum": 2}]}},
+    "not not": {"not": {"not": {"type": "string"}}},
+    "not const of an object": {"type": "object", "not": {"const": {"a": 1}}},
+    "not enum of an array": {"type": "array", "not": {"enum": [[1], []]}},
+    "not multipleOf": {"type": "integer", "not": {"multipleOf": 2}},
+    "if and then": {"if": {"type": "string"}, "then": {"minLength": 1}},
+    "if, then and else": {"type": "object", "if": {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+                          "then": {"required": ["b"]}, "else": {"maxProperties": 1}},
+    "oneOf that overlaps": {"oneOf": [{"type": "integer"}, {"minimum": 2}]},
+    "oneOf of objects": {"type": "object", "oneOf": [{"required": ["a"]}, {"properties": {"b": {"type": "string"}}}]},
+    "contains so many": {"type": "array", "contains": {"type": "integer"}, "minContains": 1, "maxContains": 1},
+    "contains twice": {"type": "array", "allOf": [{"contains": {"type": "integer"}}, {"contains": {"type": "string"}}]},
+    "contains beside others": {"type": "array", "prefixItems": [{"type": "integer"}], "contains": {"type": "string"},
+                               "maxItems": 2},
+    "a fraction": {"type": "number", "multipleOf": 0.5, "minimum": 0},
+    "unevaluatedItems": {"type": "array", "allOf": [{"prefixItems": [{"type": "integer"}]}], "unevaluatedItems": False},
+    "unevaluatedProperties and anyOf": {
+        "type": "object", "anyOf": [{"properties": {"a": True}, "required": ["a"]}, {"properties": {"b": True}}],
+        "unevaluatedProperties": False,
+    },
+    "unevaluatedProperties and if": {
+        "type": "object", "if": {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        "unevaluatedProperties": False,
+    },
     "$ref to itself": {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False},
     "$ref with siblings": {"$defs": {"s": {"type": "string"}}, "$ref": "#/$defs/s", "maxLength": 2},
     "$anchor": {"$defs": {"s": {"$anchor": "text", "type": "string"}}, "items": {"$ref": "#text"}, "type": "array"},
@@ -196,10 +233,54 @@ def test_a_schema_is_a_dict_a_text_or_a_file(tmp_path):
 
 
 def test_what_lenient_leaves_out_is_named():
-    properties = {"a": {"type": "array", "uniqueItems": True}, "b": {"nullable": True, "new": 1}}
-    schema = {"type": "object", "properties": properties, "if": {}, "then": False}
+    properties = {"a": {"type": "array", "uniqueItems": True}}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "not": {"required": ["b"], "properties": {"b": {"format": "email"}}},
+    }
     grammar = Grammar.from_json_schema(schema, lenient=True)
-    a, b = "#/properties/a/uniqueItems", "#/properties/b/"
-    assert set(grammar.left_out) == {"#/if", "#/then", a, f"{b}nullable", f"{b}new"}
-    assert grammar.matches('{"a": [1, 1], "b": 2}')
+    assert set(grammar.left_out) == {"#/properties/a/uniqueItems", "#/not/properties/b/format"}
+    assert grammar.matches('{"a": [1, 1]}')
     assert Grammar.from_json_schema({"type": "string"}).left_out == ()
+
+
+def test_what_the_standard_does_not_know_is_an_annotation_named_or_with_strict_refused():
+    schema = {"type": "object", "properties": {"b": {"nullable": True, "new": 1}}, "x-mine": 1, "title": "t"}
+    assert Grammar.from_json_schema(schema).unknown == ("#/properties/b/nullable", "#/properties/b/new")
+    with pytest.raises(GrammarError, match=r"#/properties/b/nullable: 'nullable' is no keyword that is known"):
+        Grammar.from_json_schema(schema, strict=True)
+    assert Grammar.from_json_schema({"type": "string", "x-mine": 1}, strict=True).unknown == ()
+
+
+DRAFTS = {n: f"http://json-schema.org/draft-0{n}/schema#" for n in (4, 6, 7)} | {
+    n: f"https://json-schema.org/draft/{n}/schema" for n in ("2019-09", "2020-12")
+}
+BY_DRAFT = {
+    "exclusive bounds": ({"minimum": 1, "exclusiveMinimum": True}, 1, {4}),
+    "numbers as bounds": ({"exclusiveMinimum": 1}, 1, {4, 6, 7, "2019-09", "2020-12"}),
+    "const": ({"const": 2}, 1, {6, 7, "2019-09", "2020-12"}),
+    "if": ({"if": {"type": "integer"}, "then": {"minimum": 2}}, 1, {7, "2019-09", "2020-12"}),
+    "a list of items": ({"items": [{"type": "string"}]}, [1], {4, 6, 7, "2019-09"}),
+    "prefixItems": ({"prefixItems": [{"type": "string"}]}, [1], {"2020-12"}),
+    "dependencies": ({"dependencies": {"a": ["b"]}}, {"a": 1}, {4, 6, 7}),
+    "dependentRequired": ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, {"2019-09", "2020-12"}),
+    "what stands beside $ref": (
+        {"$ref": "#/definitions/a", "minimum": 2, "definitions": {"a": {"type": "integer"}}}, 1, {"2019-09", "2020-12"}
+    ),
+    "id": ({"items": {"$ref": "a"}, "definitions": {"x": {"id": "a", "type": "string"}}}, [1], {4}),
+    "$id": ({"additionalProperties": {"$ref": "a"}, "definitions": {"x": {"$id": "a", "type": "string"}}}, {"b": 1},
+            {6, 7, "2019-09", "2020-12"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_DRAFT)
+def test_a_keyword_says_what_its_draft_makes_of_it(name):
+    schema, value, refused_by = BY_DRAFT[name]
+    for draft, uri in DRAFTS.items():
+        try:
+            grammar = Grammar.from_json_schema({"$schema": uri, **schema})
+        except GrammarError:  # not its form in that draft
+            assert name in ("exclusive bounds", "numbers as bounds", "a list of items", "id", "$id")
+            continue
+        assert grammar.matches(json.dumps(value)) == (draft not in refused_by), draft
