@@ -1,4 +1,4 @@
-"""JSON Schema (draft 2020-12) to grammar rules."""
+"""JSON Schema (drafts 4 to 2020-12) to grammar rules."""
 
 from __future__ import annotations
 

@@ -284,8 +284,9 @@ def _fractions(low: Bound, high: Bound | None, places: int) -> Node:
     """Return positive numbers that have more than so many decimal places; with bounds only for no places."""
     first = math.ceil(low[0])
     last = None if high is None else math.floor(high[0]) - 1
+    whole = 10**WHOLE - 1 if last is None else min(last, 10**WHOLE - 1)
     more = seq([literal("."), digits(places, places), _NOT_ZERO])
-    out = [seq([natural(first, last), more]) if last is None or last >= first else NEVER]
+    out = [seq([natural(first, whole), more]) if whole >= first else NEVER]
     if high is not None and first > high[0]:  # between two whole numbers
         return _positive(low, high)
     if first != low[0]:
@@ -301,7 +302,15 @@ def _common(values: list[Fraction]) -> Fraction:
     return Fraction(math.lcm(*(int(value * over) for value in values)), over)
 
 
-_NOT_ZERO = seq([repeat(literal("0"), 0, DIGITS), digit(1), digits(0, DIGITS)])
+WHOLE, FRACTION = 7, 8
+"""Digits before and after the point by which a double is told apart from all multiples: 15 of them it holds exactly."""
+
+_NOT_ZERO = seq(
+    [
+        alt(seq([literal("0" * i), digit(1), digits(0, FRACTION - 1 - i)]) for i in range(FRACTION)),
+        repeat(literal("0"), 0, DIGITS),
+    ]
+)
 
 
 class _Remainders:
@@ -318,7 +327,8 @@ class _Remainders:
     def natural(self, low: int, high: int | None) -> Node:
         """Return the numbers from `low` to `high`, neither negative."""
         first = str(low).zfill(self.places + 1)
-        last = "9" * max(LONGEST + self.places, len(first))
+        longest = WHOLE + FRACTION if self.but_of and self.places else LONGEST + self.places
+        last = "9" * max(longest, len(first))
         if high is not None:
             if high < low:
                 return NEVER
