@@ -137,7 +137,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def warn(model: str | None, suite: Suite) -> None:
     """Say at once that the embedded model doesn't know a suite's domain."""
-    if told := unfit("embedded" if model is None else model, suite.knowledge == KNOWLEDGE):
+    if told := unfit(model, suite.knowledge == KNOWLEDGE):
         print(f"note: {told}", file=sys.stderr)
 
 

@@ -76,7 +76,7 @@ def generate_plan(
     model : optional
         Anything `constrained.models.load` takes: a name, a path (GGUF too), a loaded model with its tokenizer. Or a
         chooser (`constrained.decoding.choosers`): "random" takes any admitted action, "none" the shortest path that
-        the knowledge admits. Default: the embedded model, which knows only households; "random" elsewhere.
+        the knowledge admits. Default: the embedded model, which knows only households.
     planner, grounder, explorer : optional
         Models for these roles (of Lumos and WESE; the explorer's model also extracts triples), or folders of adapters
         of `model`; default: `model` writes for all.
@@ -118,7 +118,6 @@ def generate_plan(
         model, is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
     ):
         warnings.warn(told, ConstrainedWarning, stacklevel=2)
-        model = model or "random"
     models = load_roles(model, {"planner": planner, "grounder": grounder, "explorer": explorer}, device=device)
     prior, note = None, ""
     if environment is None:
@@ -162,10 +161,10 @@ def unfit(model: Any, household: bool) -> str:
     """
     if household or model not in (None, "embedded"):
         return ""
-    other = "give a language model, 'random' (any admitted action), or 'none' (the shortest path that is admitted)"
-    if model is None:
-        return f"the embedded model knows only households, so actions are chosen at random here; as model, {other}"
-    return f"the embedded model knows only households, so its words mean nothing here; as model, {other}"
+    return (
+        "the embedded model knows only households: here its words mean nothing, and it takes admitted actions blindly. "
+        "As model, give a language model, 'random' (any admitted action) or 'none' (the shortest path that is admitted)"
+    )
 
 
 def _check(task: str, strategy: str, level: str, **limits: int | None) -> None:

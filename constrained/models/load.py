@@ -32,8 +32,8 @@ def load(
     model : optional
         None or "embedded": the small model that ships with the project. A path: a folder as ``save_pretrained`` writes
         it, a ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. Another
-        string: a name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in
-        evaluation mode. A `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
+        string: a name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used
+        as it is, in evaluation mode. A `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional

@@ -179,14 +179,14 @@ class Grounding:
         new = {fact for fact in facts if fact not in self._numbered}
         while new or first:
             self._reached = self._reached.changed(added=new)
-            for fact in new:
+            for fact in sorted(new):  # so that runs don't depend on the order of sets
                 self._numbered[fact] = self._number(fact)
             later: set[Fact] = set()
             for rule in self._rules:
                 found = (
                     rule.query.answers(self._reached) if first else rule.query.answers_with(self._reached, new, True)
                 )
-                for values in found - rule.seen:
+                for values in sorted(found - rule.seen):
                     rule.seen.add(values)
                     later |= self._operator(rule, values)
             new, first = later, False
@@ -197,12 +197,12 @@ class Grounding:
         """Make an operator; returns what it adds that was not reached before."""
         names = dict(zip(rule.names, values))
         needs = {self._positive(ground(lit, names)) for lit in rule.positive}
-        needs |= {self.number(renamed(part, names)) for part in rule.rest}
+        needs.update(self.number(renamed(part, names)) for part in rule.rest)
         if FALSE in needs:
             return set()
         added = {ground(lit, names) for lit in rule.effects if lit.positive}
         denied = {ground(lit, names) for lit in rule.effects if not lit.positive}
-        adds = [self._number(fact) for fact in added] + [self._opposite(fact) for fact in denied]
+        adds = [self._number(fact) for fact in sorted(added)] + [self._opposite(fact) for fact in sorted(denied)]
         self._check_size()
         self._needs.append(tuple(needs - {TRUE}) or (TRUE,))
         self._adds.append(tuple(adds))

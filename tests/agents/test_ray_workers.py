@@ -155,11 +155,24 @@ def test_more_workers_than_processors_are_refused(ray):
 
 
 def test_the_benchmark_plays_with_workers(ray, tmp_path, capsys):
-    arguments = ["--environment", "household", "--games", "2", "--max-steps", "2", "--masks", "on", "--workers", "1"]
+    arguments = [
+        "--environment",
+        "household",
+        "--games",
+        "2",
+        "--max-steps",
+        "2",
+        "--level",
+        "state",
+        "--random",
+        "0",
+        "--workers",
+        "1",
+    ]
     assert main(["bench", "agents", *arguments, "--output", str(tmp_path)]) == 0
     [path] = tmp_path.glob("*.jsonl")
     assert sum("end" in line for lines in by_task(path).values() for line in lines) == 2
-    assert "| knowagent | embedded | on | 2 |" in capsys.readouterr().out
+    assert "| knowagent | embedded | state | 2 |" in capsys.readouterr().out
 
 
 def test_a_cluster_that_cannot_be_reached(monkeypatch):

@@ -15,8 +15,8 @@ from tests.agents.alike import assert_alike
 
 GAMES = 4
 ARGUMENTS = [
-    "bench", "agents", "--environment", "household", "--games", str(GAMES), "--max-steps", "12", "--masks", "on",
-    "--temperature", "1", "--seed", "2", "--batch", "2",
+    "bench", "agents", "--environment", "household", "--games", str(GAMES), "--max-steps", "12", "--level",
+    "state", "--random", "0", "--temperature", "1", "--seed", "2", "--batch", "2",
 ]  # fmt: skip
 
 

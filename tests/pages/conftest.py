@@ -15,7 +15,7 @@ def traced(tmp_path_factory):
 @pytest.fixture(scope="session")
 def unmasked(tmp_path_factory):
     """The file of a run without masks, nor traces, whose model writes invalid actions."""
-    return play(tmp_path_factory.mktemp("unmasked"), masks="off", games=4, trace=False)
+    return play(tmp_path_factory.mktemp("unmasked"), level="off", games=4, trace=False)
 
 
 @pytest.fixture(scope="module")  # not longer: Playwright holds the thread's event loop while it runs

@@ -9,10 +9,10 @@ from pathlib import Path
 from constrained.cli import main
 
 
-def play(folder: Path, *, strategy: str = "knowagent", masks: str = "on", games: int = 2, trace: bool = True) -> Path:
+def play(folder: Path, *, strategy: str = "knowagent", level: str = "goal", games: int = 2, trace: bool = True) -> Path:
     """The file of a run of some games."""
-    command = ["bench", "agents", "--environment", "household", "--games", str(games), "--masks", masks]
-    command += ["--strategy", strategy, "--output", str(folder), *(["--trace"] if trace else [])]
+    command = ["bench", "agents", "--environment", "household", "--games", str(games), "--level", level]
+    command += ["--strategy", strategy, "--random", "0", "--output", str(folder), *(["--trace"] if trace else [])]
     assert main(command) == 0
     [run] = folder.glob("*.jsonl")
     return run
