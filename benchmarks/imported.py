@@ -29,7 +29,7 @@ from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import Imported, import_pddl
 from constrained.knowledge.pddl.state import State, everything, view
-from constrained.knowledge.pddl.wording import read_texts
+from constrained.planning.wording import read_texts
 
 DOMAIN = "alfred.pddl"
 """The file of ALFWorld's planning domain."""

@@ -119,7 +119,7 @@ def _add_pddl(kinds) -> None:
 
 def run_pddl(arguments) -> int:
     from constrained.knowledge.pddl import import_pddl
-    from constrained.knowledge.pddl.wording import read_texts
+    from constrained.planning.wording import read_texts
 
     check_separate(arguments.output, arguments.domain, arguments.problem, arguments.texts)
     texts = read_texts(_read(arguments.texts), Path(arguments.texts).name) if arguments.texts else {}

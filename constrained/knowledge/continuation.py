@@ -7,6 +7,7 @@ stacks become nodes, with the template parameters that are already fixed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from constrained.automaton import Grammar, positions
 from constrained.automaton.graph_stack import forks_below
@@ -46,16 +47,28 @@ def _sequence(frame: positions.Frame | None, written: dict[positions.Frame | Non
 
 def _scoped(node: Node, env: positions.Env) -> Node:
     """`node` with the values that its parameters have in `env`."""
-    if not env.values:
+    used = {variable.name for variable in nodes.find(node, nodes.Var)} if env.values else set()
+    if not used & env.values.keys():
         return node
     values: dict[str, bytes | tuple[bytes, ...] | Node] = {}
-    for name, value in env.values.items():
+    for name in sorted(used & env.values.keys()):
+        value = env.values[name]
         if isinstance(value, positions.Thunk):
             inner = _scoped(value.node, value.env)
             values[name] = inner if isinstance(inner, nodes.Scoped) else nodes.Scoped(inner, {})
         else:
             values[name] = value.values if isinstance(value, positions.Unbound) else value
     return nodes.Scoped(node, values)
+
+
+def either(one: Grammar, other: Grammar | str) -> Grammar:
+    """The texts of two grammars, or of one and a text."""
+    return _two().bind(ONE=one, OTHER=other)
+
+
+@cache
+def _two() -> Grammar:
+    return Grammar.from_lark("%declare ONE OTHER\nstart: ONE | OTHER\n")
 
 
 def nonempty(grammar: Grammar) -> Grammar:

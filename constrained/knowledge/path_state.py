@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
 from constrained.errors import KnowledgeError
-from constrained.grammar.nodes import EMPTY, NEVER, Rule
+from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.continuation import continuation, nonempty
 from constrained.knowledge.diagnosis import diagnose
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
 from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.unordered import UnorderedActions, start_state
+
+
+MAX_PLACES = 64
+"""Places on paths of which what was found out is kept."""
+
+
+class _Place:
+    """What was found out about a grammar of the rest of a path: paths that continue alike share it."""
+
+    def __init__(self, grammar: Grammar):
+        self.grammar = grammar
+        self.nonempty: Grammar | None = None
+        self.unordered: UnorderedActions | None = None
+        self.admitted: dict[str, bool] = {}
 
 
 class PathState:
@@ -35,8 +49,8 @@ class PathState:
         self.graph = graph
         self.path = path
         self.last = last
-        self._nonempty: Grammar | None = None
-        self._unordered: UnorderedActions | None = None
+        self._places: dict[Node, _Place] = {}
+        self._place = _Place(grammar)
         self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
 
     def bound(self, grammar: Grammar) -> PathState:
@@ -68,12 +82,16 @@ class PathState:
 
     def opening(self, action: str) -> State | None:
         """The state before the next action, if that is to be `action`; None if it can't be."""
-        others = set(self.graph.actions) - {action}
-        rules = {
-            name: Rule(name, NEVER, r.params, r.line) if name in others else r for name, r in self.grammar.rules.items()
-        }
-        state = start_state(self.grammar.with_rules(rules, self.grammar.start))
+        state = start_state(self.without(set(self.graph.actions) - {action}).grammar)
         return state if state and state.first() else None
+
+    def without(self, actions: Collection[str]) -> PathState:
+        """The same place on the path, where none of some actions can come."""
+        rules = {
+            name: Rule(name, NEVER, r.params, r.line) if name in actions else r
+            for name, r in self.grammar.rules.items()
+        }
+        return self.bound(self.grammar.with_rules(rules, self.grammar.start))
 
     def judge(self, action: str) -> Judgement:
         """Judge `action` as the next one."""
@@ -100,20 +118,37 @@ class PathState:
     def advanced(self, text: str, action: str | None, end: State) -> PathState:
         """The state after `text`, a text of the rule `action` that ended in the automaton's state `end`."""
         rest = continuation(end.ends(), self.grammar.limits)
-        return PathState(self.grammar.with_start(rest), self.graph, (*self.path, text), action or self.last)
+        self._places.setdefault(self.grammar.start, self._place)
+        place = self._places.get(rest)
+        if place is None:
+            place = _Place(self.grammar.with_start(rest))
+            if len(self._places) < MAX_PLACES:
+                self._places[rest] = place
+        state = PathState(place.grammar, self.graph, (*self.path, text), action or self.last)
+        state._places, state._place = self._places, place
+        return state
+
+    def admits(self, action: str) -> bool:
+        """Whether `action` is one of those that may come next; kept for places where paths continue alike."""
+        known = self._place.admitted
+        if action not in known:
+            opening = start_state(self._next_actions)
+            end = opening.read(action_bytes(action)) if action and opening else None
+            known[action] = end is not None and end.accepting
+        return known[action]
 
     @property
     def _next_actions(self) -> Grammar:
         """The actions that may come next, read by `next_action` and `judge` alike."""
-        if self._nonempty is None:
-            self._nonempty = nonempty(self.grammar)
-        return self._nonempty
+        if self._place.nonempty is None:
+            self._place.nonempty = nonempty(self.grammar)
+        return self._place.nonempty
 
     @property
     def _at_any_point(self) -> UnorderedActions:
-        if self._unordered is None:
-            self._unordered = UnorderedActions(self.grammar, self.graph)
-        return self._unordered
+        if self._place.unordered is None:
+            self._place.unordered = UnorderedActions(self.grammar, self.graph)
+        return self._place.unordered
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:
         """The judgement, and the state after the action; the last one is kept, as the next call often takes it."""

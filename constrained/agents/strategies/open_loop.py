@@ -7,16 +7,15 @@ works this way where no action gives an answer.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Strategy
 from constrained.agents.world import World
-from constrained.automaton import Grammar
 from constrained.environments.base import Environment, WithPrior, WithView
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.answering import answer_only
+from constrained.knowledge.continuation import either
 from constrained.knowledge.report import INVALID
 
 STOPS = ("stop", "stop planning", "the plan is whole")
@@ -101,7 +100,7 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
             raise _too_tight(episode) from None
         may_stop = episode.knowledge.may_end and plan.steps and not action.matches(stop_word)
         if may_stop:
-            action = _either().bind(A=action, STOP=stop_word)
+            action = either(action, stop_word)
         tokens = writer.tokens_left()
         if tokens is not None and not writer.fits(episode.step_grammar(action), tokens, episode.head()):
             break
@@ -161,8 +160,3 @@ def _reserve(episode: Episode, steps_left: int) -> int:
     """Tokens kept back to end the path after this step."""
     longest = max(episode.knowledge.graph.distance.values(), default=1)
     return _step_cost(episode) * max(0, min(steps_left, longest) - 1)
-
-
-@cache
-def _either() -> Grammar:
-    return Grammar.from_lark("%declare A STOP\nstart: A | STOP\n")

@@ -7,7 +7,7 @@ from constrained import ActionKnowledge
 from constrained.errors import PddlError
 from constrained.knowledge.pddl import import_pddl
 from constrained.knowledge.pddl.state import State, view
-from constrained.knowledge.pddl.wording import read_texts
+from constrained.planning.wording import read_texts
 from tests.data import shared
 from tests.knowledge.pddl import domains
 from tests.knowledge.pddl.domains import ALL

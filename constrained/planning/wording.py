@@ -1,4 +1,4 @@
-"""How actions, conditions and effects are written: the commands of actions, and words for comments.
+"""How actions, conditions and effects are written: the commands of actions, and words for comments and messages.
 
 A command is an action's name and parameters, or comes from a file of texts: TextWorld's logic (`alfred.twl2`: ``action
 GotoLocation { template :: "go to {r}"; ...``), or lines ``GotoLocation = go to {r}``. Parameters stand in braces.
@@ -7,11 +7,13 @@ GotoLocation { template :: "go to {r}"; ...``), or lines ``GotoLocation = go to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from constrained.errors import PddlError
 from constrained.planning.model import Action, Condition, Domain, Effect, Junction, Literal, Quantified
+from constrained.planning.task import Task
 
 Command = tuple[str, ...]
 """Pieces of text and variables ("?r"), in turns."""
@@ -62,6 +64,66 @@ def commands(domain: Domain, texts: Mapping[str, str] = NO_TEXTS) -> dict[str, C
     }
 
 
+@dataclass(frozen=True)
+class Words:
+    """A domain whose actions are written as texts.
+
+    Attributes
+    ----------
+    domain : Domain
+    commands : mapping of str to Command
+        Action -> how it is written.
+    rules : mapping of str to str
+        Action -> its rule in a grammar.
+    """
+
+    domain: Domain
+    commands: Mapping[str, Command]
+    rules: Mapping[str, str]
+
+
+def written(command: Command, values: Mapping[str, str]) -> str:
+    """A command with the values of its variables."""
+    return "".join(values[piece] if piece.startswith("?") else piece for piece in command)
+
+
+def readings(command: Command, text: str, names: Collection[str]) -> Iterator[dict[str, str]]:
+    """The values of a command's variables, names in lower case, with which a text is the command.
+
+    Each piece is tried at each place of the text once, so that the work is bounded by the text's length.
+    """
+    lengths = sorted({len(name) for name in names}, reverse=True)
+    lower, dead = text.lower(), set()
+
+    def read(number: int, at: int, values: dict[str, str]) -> Iterator[dict[str, str]]:
+        if number == len(command):
+            if at == len(text):
+                yield values
+            return
+        if (number, at) in dead:
+            return
+        found, piece = False, command[number]
+        if not piece.startswith("?"):
+            ends = [at + len(piece)] if text.startswith(piece, at) else []
+        else:
+            known = values.get(piece)
+            possible = lengths if known is None else [len(known)]
+            ends = [
+                at + n
+                for n in possible
+                if (lower[at : at + n] in names if known is None else lower.startswith(known, at))
+            ]
+        for end in ends:
+            inner = values if not piece.startswith("?") else {**values, piece: lower[at:end]}
+            for reading in read(number + 1, end, inner):
+                found = True
+                yield reading
+        if not found and len(set(command)) == len(command):
+            dead.add((number, at))
+
+    return read(0, 0, {})
+
+
 def _from_name(action: Action, domain: Domain) -> Iterator[str]:
     name = domain.spelling[action.name]
     yield f"{name} " if action.parameters else name
@@ -87,7 +149,7 @@ def _from_text(action: Action, text: str, domain: Domain) -> Command:
     return tuple(part for part in parts if part)
 
 
-def condition_words(condition: Condition, domain: Domain) -> str:
+def condition_words(condition: Condition, domain: Domain | Task) -> str:
     """A condition in words: "openable r and not opened r"; "" if it always holds."""
     match condition:
         case Literal("=", terms, positive):
@@ -124,6 +186,11 @@ def _effect(effect: Effect, domain: Domain) -> str:
     return f"{words} if {condition}" if condition else words
 
 
-def plain(term: str, domain: Domain) -> str:
+def plain(term: str, domain: Domain | Task) -> str:
     """A variable or constant as the file spells it, without its question mark."""
     return domain.spell(term).lstrip("?")
+
+
+def squeezed(name: str) -> str:
+    """A name without spaces, hyphens, underscores and case: the slot COFFEE_MACHINE is named after coffee-machine."""
+    return re.sub(r"[\s_-]", "", name).lower()

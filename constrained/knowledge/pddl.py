@@ -1,0 +1,294 @@
+"""`import_pddl`: a planning domain becomes action knowledge, a `.lark` file with its physics in `//:` lines.
+
+Each action of the domain is a rule with the words that write it; above it stands what it needs and what it makes. Any
+action may follow any other as far as the grammar goes: which of them are possible follows from the facts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from constrained.errors import PddlError
+from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.planning.model import (
+    ALWAYS,
+    ROOT,
+    Action,
+    Condition,
+    Domain,
+    Effect,
+    Junction,
+    Literal,
+    Parameter,
+    Quantified,
+)
+from constrained.planning.parser import read_domain
+from constrained.planning.wording import NO_TEXTS, Command, commands, condition_words, effect_words, squeezed
+
+_NAME = re.compile(r"[A-Za-z_][\w-]*")
+_TAKEN = "action type fact object init goal needs makes tells maybe fails one at-most-one all not some every or if by"
+"""Words that mean something in `//:` lines."""
+
+
+@dataclass
+class Imported:
+    """A planning domain as action knowledge.
+
+    Attributes
+    ----------
+    domain : Domain
+    text : str
+        The `.lark` file.
+    """
+
+    domain: Domain
+    text: str
+
+    def knowledge(self) -> ActionKnowledge:
+        """The file, loaded."""
+        return ActionKnowledge.from_lark(self.text)
+
+
+def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str = "domain") -> Imported:
+    """Turn a PDDL domain into action knowledge.
+
+    Parameters
+    ----------
+    text : str
+        The domain.
+    texts : mapping of str to str, optional
+        Action -> its command, such as ``"go to {r}"``; by default its name and parameters.
+    source : str
+        The file's name, for messages.
+
+    Raises
+    ------
+    PddlError
+        The domain doesn't parse, or contains what isn't supported; with line and column.
+    """
+    domain = read_domain(text, source)
+    return Imported(domain, write_lark(domain, commands(domain, texts), source))
+
+
+def write_lark(domain: Domain, written: Mapping[str, Command], origin: str) -> str:
+    """Write a domain as a `.lark` file.
+
+    Parameters
+    ----------
+    domain : Domain
+    written : mapping of str to Command
+        Action -> how it is written.
+    origin : str
+        Where the domain is from, for the first comment.
+
+    Raises
+    ------
+    PddlError
+        A name that a `.lark` file can't have.
+    """
+    return _Writer(domain, written).write(origin)
+
+
+class _Writer:
+    def __init__(self, domain: Domain, written: Mapping[str, Command]):
+        self.domain, self.written = domain, written
+        self.slots = self._slots()
+        self.rules: dict[str, str] = {}
+        for action in domain.actions:
+            self.rules[action.name] = _unused(_snake(domain.spell(action.name)), {"start", *self.rules.values()})
+
+    def write(self, origin: str) -> str:
+        used = dict.fromkeys(p.type for action in self.domain.actions for p in action.parameters)
+        slots = {self.slots[kind]: kind for kind in used}
+        width = max(map(len, [*slots, "_STEP"]))
+        calls = [self._call(a.name, [self.slots[p.type] for p in a.parameters]) for a in self.domain.actions]
+        lines = [
+            f"// The actions of the planning domain {self.domain.name}, imported from {origin}.",
+            "// Lines that begin with //: say what actions need and make; a problem's facts decide which are possible.",
+            "",
+            f"%declare {'_STEP':<{width}} // ends one action: there the environment answers",
+            *(f"%declare {slot:<{width}} // every {self.domain.spell(kind)}" for slot, kind in slots.items()),
+            "",
+            *self._declarations(),
+            "",
+            f"// Reach the goal with the actions of {self.domain.name}, one after another; each has to be possible "
+            "where it comes.",
+            "\n".join(["start:", *(f"    | {call}" for call in calls)]),
+        ]
+        return "\n".join([*lines, *(line for action in self.domain.actions for line in self._action(action)), ""])
+
+    # declarations
+
+    def _slots(self) -> dict[str, str]:
+        """Type -> the slot that is named after it."""
+        found: dict[str, str] = {}
+        for kind in (ROOT, *self.domain.types):
+            slot = re.sub(r"[^A-Z0-9]+", "_", self.domain.spell(kind).upper()).strip("_")
+            if squeezed(slot) != squeezed(kind) or not slot[:1].isalpha() or slot in found.values():
+                raise PddlError(
+                    f"no slot can be named after the type {self.domain.spell(kind)}",
+                    "give it a name of letters from a to z, digits and hyphens, that no other type has",
+                )
+            found[kind] = slot
+        return found
+
+    def _declarations(self) -> Iterator[str]:
+        domain = self.domain
+        by_parent: dict[str, list[str]] = {}
+        for kind, parent in domain.types.items():
+            by_parent.setdefault(parent, []).append(self._name(kind))
+        for parent, kinds in by_parent.items():
+            yield f"//: type {', '.join(kinds)}" + ("" if parent == ROOT else f": {self._name(parent)}")
+        for predicate, kinds in self._argument_types().items():
+            arguments = f"({', '.join(map(self._name, kinds))})" if kinds else ""
+            yield f"//: fact {self._name(predicate)}{arguments}"
+        constants: dict[str, list[str]] = {}
+        for name in (*domain.constants, *domain.undeclared):
+            constants.setdefault(domain.constants.get(name, ROOT), []).append(self._object(name))
+        for kind, names in constants.items():
+            yield f"//: object {', '.join(names)}" + ("" if kind == ROOT else f": {self._name(kind)}")
+
+    def _argument_types(self) -> dict[str, list[str]]:
+        """Predicate -> types that everything belongs to that it is said of, whatever the domain declares."""
+        domain = self.domain
+        found = {name: [p.type for p in arguments] for name, arguments in domain.predicates.items()}
+
+        def note(condition: Condition, types: Mapping[str, str]) -> None:
+            match condition:
+                case Literal():
+                    kinds = found.get(condition.predicate, [])
+                    for number, (kind, term) in enumerate(zip(kinds, condition.terms)):
+                        narrow = types.get(term) or domain.constants.get(term, ROOT)
+                        kinds[number] = next(wide for wide in domain.wider(kind) if domain.is_subtype(narrow, wide))
+                case Junction():
+                    for part in condition.parts:
+                        note(part, types)
+                case Quantified():
+                    note(condition.part, {**types, **_types(condition.variables)})
+
+        for action in domain.actions:
+            types = _types(action.parameters)
+            note(action.precondition, types)
+            for effect in action.effects:
+                inner = {**types, **_types(effect.variables)}
+                note(effect.condition, inner)
+                note(effect.literal, inner)
+        return found
+
+    # actions
+
+    def _action(self, action: Action) -> list[str]:
+        domain, rule = self.domain, self.rules[action.name]
+        names = self._variables(action)
+        needs = ", ".join(self._condition(part, names) for part in _parts(action.precondition))
+        makes = ", ".join(self._effects(action.effects, names))
+        said = condition_words(action.precondition, domain)
+        words = f"{effect_words(action, domain) or 'changes nothing'}" + (f"; needs {said}" if said else "")
+        lines = ["", f"// {rule}: {words}."]
+        if rule != domain.spell(action.name):
+            lines.append(f"//: action {self._name(action.name)}")
+        lines += [f"//: needs {needs}"] if needs else []
+        lines += [f"//: makes {makes}"] if makes else []
+        text = " ".join(names[p] if p.startswith("?") else _quoted(p) for p in self.written[action.name])
+        head = self._call(action.name, [names[p.name] for p in action.parameters])
+        return [*lines, f"{head}: {text} _STEP start"]
+
+    def _call(self, action: str, arguments: Sequence[str]) -> str:
+        return f"{self.rules[action]}{{{', '.join(arguments)}}}" if arguments else self.rules[action]
+
+    def _variables(self, action: Action) -> dict[str, str]:
+        """Variable -> its name in the file, which no object and no other variable has."""
+        every = [p.name for p in action.parameters]
+        every += [v for condition in _conditions(action) for v in _declared(condition)]
+        every += [v.name for effect in action.effects for v in effect.variables]
+        taken = {*self.domain.constants, *self.domain.undeclared, *_TAKEN.split()}
+        names: dict[str, str] = {}
+        for variable in dict.fromkeys(every):
+            names[variable] = _unused(_snake(variable), taken)
+            taken.add(names[variable])
+        return names
+
+    # conditions and effects
+
+    def _condition(self, condition: Condition, names: Mapping[str, str]) -> str:
+        match condition:
+            case Literal("=", terms, positive):
+                return (" = " if positive else " != ").join(self._term(term, names) for term in terms)
+            case Literal(predicate, terms, positive):
+                arguments = f"({', '.join(self._term(term, names) for term in terms)})" if terms else ""
+                return f"{'' if positive else 'not '}{self._name(predicate)}{arguments}"
+            case Junction(operator, parts) if parts:
+                join = ", " if operator == "and" else " or "
+                return f"({join.join(self._condition(part, names) for part in parts)})"
+            case Quantified(quantifier, variables, part) if part != ALWAYS:
+                inner = ", ".join(self._condition(p, names) for p in _parts(part))
+                return f"{quantifier} {self._listed(variables, names)} ({inner})"
+        raise PddlError("an empty (and) or (or) within a condition can't be written", "leave it out")
+
+    def _listed(self, variables: Iterable[Parameter], names: Mapping[str, str]) -> str:
+        return ", ".join(f"{names[v.name]}: {self._name(v.type)}" for v in variables)
+
+    def _effects(self, effects: Iterable[Effect], names: Mapping[str, str]) -> Iterator[str]:
+        for effect in effects:
+            change = self._condition(effect.literal, names)
+            if effect.condition != ALWAYS:
+                change += f" if {self._condition(effect.condition, names)}"
+            yield f"every {self._listed(effect.variables, names)} ({change})" if effect.variables else change
+
+    def _term(self, term: str, names: Mapping[str, str]) -> str:
+        return names[term] if term.startswith("?") else self._object(term)
+
+    def _object(self, name: str) -> str:
+        spelled = self.domain.spell(name)
+        return spelled if _NAME.fullmatch(spelled) and name not in _TAKEN.split() else _quoted(spelled)
+
+    def _name(self, name: str) -> str:
+        spelled = self.domain.spell(name)
+        if not _NAME.fullmatch(spelled) or name in _TAKEN.split():
+            raise PddlError(f"{spelled} can be no name in a `//:` line", "rename it: letters, digits, _ and -")
+        return spelled
+
+
+def _types(variables: Iterable[Parameter]) -> dict[str, str]:
+    return {v.name: v.type for v in variables}
+
+
+def _parts(condition: Condition) -> tuple[Condition, ...]:
+    return condition.parts if isinstance(condition, Junction) and condition.operator == "and" else (condition,)
+
+
+def _conditions(action: Action) -> list[Condition]:
+    return [action.precondition, *(effect.condition for effect in action.effects)]
+
+
+def _declared(condition: Condition) -> Iterator[str]:
+    """The variables that the quantifiers of a condition declare."""
+    match condition:
+        case Junction():
+            for part in condition.parts:
+                yield from _declared(part)
+        case Quantified():
+            yield from (v.name for v in condition.variables)
+            yield from _declared(condition.part)
+
+
+def _snake(name: str) -> str:
+    """A name in the form of a rule's."""
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.lstrip("?"))
+    name = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    return name if name[:1].isalpha() else f"a_{name}".rstrip("_")
+
+
+def _unused(name: str, taken: Iterable[str]) -> str:
+    new, number = name, 1
+    while new in taken:
+        number += 1
+        new = f"{name}_{number}"
+    return new
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,152 @@
+"""What is known of the world at one point of a path: the facts, and the actions whose conditions hold in them.
+
+Actions are texts in action knowledge and ground actions in a planning task. A text may leave arguments out ("go to
+shelf 2" doesn't say from where), so one text can stand for several ground actions; where they lead to different states
+from here, that is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from itertools import islice, product
+from typing import Protocol
+
+from constrained.errors import KnowledgeError, PddlError
+from constrained.planning.facts import Fact, State
+from constrained.planning.model import Condition, Domain
+from constrained.planning.task import GroundAction, Task
+from constrained.planning.wording import Command, condition_words, readings, written
+
+MAX_READINGS = 2_000
+"""Ground actions that one text is tried as, to say why it is not possible."""
+
+
+class Described(Protocol):
+    """A domain whose actions are texts: `planning.wording.Words`, or what the `//:` lines of a file say."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def commands(self) -> Mapping[str, Command]: ...
+
+    @property
+    def rules(self) -> Mapping[str, str]: ...
+
+
+class KnownFacts(Protocol):
+    """What an environment or a memory tells of the world."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def optimistic(self) -> Collection[Fact]: ...
+
+
+class WorldState:
+    """The facts at one point of a path; it never changes.
+
+    Parameters
+    ----------
+    world : Described
+    task : Task
+    state : State
+        What is known to be true.
+    optimistic : collection of tuple of str
+        Facts that are unknown and may hold.
+    """
+
+    def __init__(self, world: Described, task: Task, state: State, optimistic: Collection[Fact] = ()):
+        self.world, self.task, self.state, self.optimistic = world, task, state, optimistic
+        self._texts: dict[GroundAction, str] = {}
+
+    @cached_property
+    def actions(self) -> dict[str, list[GroundAction]]:
+        """The text of each action that is possible -> what it stands for."""
+        found: dict[str, list[GroundAction]] = {}
+        for action in self.task.applicable(self.state):
+            found.setdefault(self.write(action), []).append(action)
+        return found
+
+    @property
+    def reached_goal(self) -> bool:
+        """Whether the goal holds; True if there is none, as nothing is left to do then."""
+        return self.task.goal is None or self.task.reached_goal(self.state)
+
+    def write(self, action: GroundAction) -> str:
+        """An action's text; kept for the states that follow."""
+        text = self._texts.get(action)
+        if text is None:
+            parameters = self.task.schemas[action.action].action.parameters
+            values = {p.name: self.task.spell(value) for p, value in zip(parameters, action.arguments)}
+            text = self._texts[action] = written(self.world.commands[action.action], values)
+        return text
+
+    def rule(self, text: str) -> str | None:
+        """The grammar's rule of an action that is possible here."""
+        return self.world.rules[self.actions[text][0].action] if text in self.actions else None
+
+    def ground(self, text: str) -> GroundAction | None:
+        """What a text stands for: a possible action, or else one that fewest conditions keep from being possible."""
+        if text in self.actions:
+            return self.actions[text][0]
+        readings = self._readings(text)
+        return min(readings, key=lambda action: len(self.task.unmet(self.state, action)), default=None)
+
+    def after(self, text: str) -> WorldState:
+        """The facts after a possible action.
+
+        Raises
+        ------
+        KnowledgeError
+            It is not possible here.
+        PddlError
+            The text stands for actions that lead to different states.
+        """
+        if text not in self.actions:
+            raise KnowledgeError(f"{text!r} is not possible here: {self.why_not(text)}")
+        states = list(dict.fromkeys(self.task.apply(self.state, action) for action in self.actions[text]))
+        if len(states) > 1:
+            first, second, *_ = self.actions[text]
+            raise PddlError(
+                f"{text!r} stands for {first} and {second}, which lead to different states",
+                "let the action's text name the argument in which they differ",
+            )
+        return self.told(states[0], self.optimistic)
+
+    def told(self, state: State, optimistic: Collection[Fact] = ()) -> WorldState:
+        """The same task in another state."""
+        other = WorldState(self.world, self.task, state, optimistic)
+        other._texts = self._texts
+        return other
+
+    def unmet(self, text: str) -> list[Condition]:
+        """The conditions that keep an action from being possible; none if it is, or is no action."""
+        action = None if text in self.actions else self.ground(text)
+        return [] if action is None else self.task.unmet(self.state, action)
+
+    def why_not(self, text: str) -> str:
+        """Why an action is not possible, in words."""
+        unmet = self.unmet(text)
+        if unmet:
+            return f"it needs {' and '.join(condition_words(part, self.task) for part in unmet)}"
+        return "there is no such action"
+
+    def _readings(self, text: str) -> Iterator[GroundAction]:
+        """The ground actions that a text may stand for, whether or not they are possible, some of them if too many."""
+        return islice(self._all_readings(text), MAX_READINGS)
+
+    def _all_readings(self, text: str) -> Iterator[GroundAction]:
+        task = self.task
+        for name, command in self.world.commands.items():
+            parameters = task.schemas[name].action.parameters
+            for values in readings(command, text, task.objects):
+                if all(p.name not in values or values[p.name] in task.of_type(p.type) for p in parameters):
+                    choices = [(values[p.name],) if p.name in values else task.of_type(p.type) for p in parameters]
+                    for arguments in product(*choices):
+                        yield GroundAction(name, arguments)
