@@ -3,23 +3,20 @@
     constrained bench imported [--every N] [--json FILE]
 
 The expert's actions all had an effect, so knowledge that is true of the game admits them; of what KnowAgent's
-Llama-2-13b did, the actions answered by "Nothing happens." should be forbidden. The imported knowledge judges twice:
-with its slots bound once, to all names of the house (except where the receptacles stand, which never changes), so that
-only the order of actions can speak against one; and with its slots bound to the game's state at every step, as its
-comments say. household.lark is bound to the game's state, too.
+Llama-2-13b did, the actions answered by "Nothing happens." should be forbidden. The imported knowledge is told the
+game's facts at every step; household.lark's slots are bound to what is in view.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from benchmarks.replay import SETS, Transcript, training_games, transcripts_by_game
 from benchmarks.reporting import add_every, markdown, report
-from constrained.environments.base import Binding
 from constrained.environments.data import data_file
 from constrained.environments.household import HouseholdEnv
 from constrained.environments.household.game import Game
@@ -27,74 +24,75 @@ from constrained.environments.household.world import TRAITS, World
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.pddl import Imported, import_pddl
-from constrained.knowledge.pddl.state import State, everything, view
+from constrained.knowledge.pddl import import_pddl
+from constrained.knowledge.world_state import WorldState
+from constrained.planning import Fact, Problem, Task
 from constrained.planning.wording import read_texts
 
 DOMAIN = "alfred.pddl"
 """The file of ALFWorld's planning domain."""
 
-FIXED = ("START_L", "START_O", "GOTO_LOCATION_R", "GOTO_LOCATION_LEND")
-"""Slots that "order alone" takes from the initial state: what never changes, and the start itself."""
-
-JUDGES = ("imported, order alone", "imported, bound to the state", "household.lark")
+JUDGES = ("imported", "household.lark")
 
 
-def import_alfred() -> Imported:
+def import_alfred() -> ActionKnowledge:
     """ALFWorld's planning domain, its commands worded as the game reads them."""
     texts = read_texts(data_file("alfworld/logic_2.1.1/alfred.twl2").read_text(encoding="utf-8"))
     domain = data_file("alfworld/logic_2.1.1/alfred.pddl").read_text(encoding="utf-8")
-    return import_pddl(domain, texts=texts, source=DOMAIN)
+    knowledge = import_pddl(domain, texts=texts, source=DOMAIN).knowledge()
+    knowledge.name = DOMAIN
+    return knowledge
 
 
-def state_of(imported: Imported, world: World) -> State:
-    """A household as a state of the planning domain, with the player's names."""
-    house = world.house
+def facts_of(knowledge: ActionKnowledge, world: World) -> WorldState:
+    """A household as a planning task of the knowledge, with the player's names, and the facts that hold."""
+    house, physics = world.house, knowledge.world
+    assert physics is not None
     objects = {name: kind for kind, names in house.things.items() for name in names}
-    state = State(imported.domain, objects, [(t, name) for t in TRAITS for name in house.traits[t]])
-    state.set_facts("receptacleAtLocation", house.site.items())
-    state.set_facts("canContain", house.fits)
-    receptacles = set(house.receptacles)
-    state.set_facts("receptacleType", [item for item in house.kinds.items() if item[0] in receptacles])
-    state.set_facts("objectType", [item for item in house.kinds.items() if item[0] not in receptacles])
-    update(state, world)
-    return state
+    task = Task(physics.domain, Problem(objects, tuple(_lasting(world))))
+    return update(WorldState(physics, task, task.initial), world)
 
 
-def update(state: State, world: World) -> None:
-    """Set the state's changing facts to those of the world."""
-    [agent] = state.objects["agent"]
-    state.set_facts("atLocation", [(agent, world.location)])
-    state.set_facts("holds", [(agent, world.held)] if world.held else [])
-    state.set_facts("holdsAny", [(agent,)] if world.held else [])
-    state.set_facts("opened", [(name,) for name in world.states["opened"]])
-    state.set_facts("inReceptacle", [(thing, r) for r, things in world.contents.items() for thing in things])
-    state.set_facts("objectAtLocation", [(thing, spot) for thing, spots in world.spots.items() for spot in spots])
+def _lasting(world: World) -> Iterator[Fact]:
+    """The facts that no action changes."""
+    house = world.house
+    yield from ((trait, name) for trait in TRAITS for name in house.traits[trait])
+    yield from (("receptacleAtLocation", *item) for item in house.site.items())
+    yield from (("canContain", *item) for item in house.fits)
+    for name, kind in house.kinds.items():
+        yield "receptacleType" if name in house.receptacles else "objectType", name, kind
+
+
+def update(facts: WorldState, world: World) -> WorldState:
+    """The facts as they hold in the household now."""
+    [agent] = facts.task.of_type("agent")
+    now: list[Fact] = [("atLocation", agent, world.location)]
+    now += [("holds", agent, world.held), ("holdsAny", agent)] if world.held else []
+    now += [("opened", name) for name in world.states["opened"]]
+    now += [("inReceptacle", thing, place) for place, things in world.contents.items() for thing in things]
+    now += [("objectAtLocation", thing, spot) for thing, spots in world.spots.items() for spot in spots]
+    return facts.told(facts.task.initial.changed(added=[tuple(map(str.lower, fact)) for fact in now]))
 
 
 class DomainEnv(HouseholdEnv):
-    """A household whose view also binds the slots of the imported knowledge to the game's state."""
+    """A household that also tells the imported knowledge the game's facts."""
 
-    def __init__(self, game: Game, imported: Imported):
-        self._imported = imported
+    def __init__(self, game: Game, knowledge: ActionKnowledge):
+        self._knowledge = knowledge
         super().__init__(game)
 
     def reset(self) -> str:
         first = super().reset()
-        self._state = state_of(self._imported, self.world)
+        self._facts = facts_of(self._knowledge, self.world)
         return first
 
-    def step(self, action: str) -> tuple[str, float, bool]:
-        answer = super().step(action)
-        update(self._state, self.world)
-        return answer
-
-    def view(self) -> dict[str, Binding]:
-        return {**super().view(), **view(self._imported.file, self._state)}
+    def facts_now(self) -> WorldState:
+        """The facts of the game, in the terms of the planning domain."""
+        return update(self._facts, self.world)
 
 
 def in_domain(suite: Suite) -> tuple[Suite, ActionKnowledge]:
-    """A suite of household games that bind the imported knowledge, and that knowledge.
+    """A suite of household games that tell the imported knowledge their facts, and that knowledge.
 
     Raises
     ------
@@ -103,18 +101,16 @@ def in_domain(suite: Suite) -> tuple[Suite, ActionKnowledge]:
     """
     if suite.knowledge != "household" or not isinstance(suite.tasks[0].make(), HouseholdEnv):
         raise ConstrainedError(f"{DOMAIN} doesn't fit {suite.name}", "it is for --environment alfworld and household")
-    imported = import_alfred()
-    tasks = [replace(task, make=partial(_domain_env, task.make, imported)) for task in suite.tasks]
-    knowledge = imported.knowledge()
-    knowledge.name = DOMAIN
+    knowledge = import_alfred()
+    tasks = [replace(task, make=partial(_domain_env, task.make, knowledge)) for task in suite.tasks]
     return replace(suite, tasks=tasks), knowledge
 
 
-def _domain_env(make: Callable[[], HouseholdEnv], imported: Imported) -> DomainEnv:
-    return DomainEnv(make().game, imported)
+def _domain_env(make: Callable[[], HouseholdEnv], knowledge: ActionKnowledge) -> DomainEnv:
+    return DomainEnv(make().game, knowledge)
 
 
-def judge(game: Game, transcript: Transcript, imported: Imported, knowledge: dict[str, ActionKnowledge]) -> Counter:
+def judge(game: Game, transcript: Transcript, knowledge: dict[str, ActionKnowledge]) -> Counter:
     """Play a transcript and count each judge's verdicts on the actions with and without effect.
 
     Returns
@@ -125,23 +121,19 @@ def judge(game: Game, transcript: Transcript, imported: Imported, knowledge: dic
     counts: Counter = Counter()
     env = HouseholdEnv(game)
     env.reset()
-    state = state_of(imported, env.world)
-    order, bound, household = (knowledge[name] for name in JUDGES)
-    start = view(imported.file, state)
-    order = order.bind_view({**everything(imported.file, state), **{slot: start[slot] for slot in FIXED}})
+    imported, household = (knowledge[name] for name in JUDGES)
+    facts = facts_of(imported, env.world)
     for action, _ in transcript.turns:
         if env.done:
             break
-        bound = bound.bind_view(view(imported.file, state))
-        household = household.bind_view(env.view())
-        judges = (order, bound, household)
+        imported, household = imported.told(update(facts, env.world)), household.bind_view(env.view())
+        judges = imported, household
         judgements = [judge.judge(action) for judge in judges]
         env.step(action)
         for name, judgement in zip(JUDGES, judgements):
             counts["effect" if env.had_effect else "nothing", name, judgement.verdict] += 1
         if env.had_effect:
-            update(state, env.world)
-            order, bound, household = (k.after(action) if ok else k for k, ok in zip(judges, judgements))
+            imported, household = (k.after(action) if ok else k for k, ok in zip(judges, judgements))
     return counts
 
 
@@ -153,14 +145,12 @@ def run(every: int = 1, progress: bool = True) -> dict[str, dict]:
     dict of str to dict
         Set -> actions with an effect and without, and what each judge forbids of them.
     """
-    imported = import_alfred()
-    knowledge = dict.fromkeys(JUDGES, imported.knowledge())
-    knowledge["household.lark"] = ActionKnowledge.from_lark("household")
+    knowledge = dict(zip(JUDGES, (import_alfred(), ActionKnowledge.from_lark("household"))))
     transcripts = transcripts_by_game()
     totals: dict[str, Counter] = {name: Counter() for name in SETS}
     for game in training_games(every, progress):
         for name, transcript in transcripts.get(game.name, []):
-            totals[name].update(judge(game, transcript, imported, knowledge))
+            totals[name].update(judge(game, transcript, knowledge))
             totals[name]["transcripts"] += 1
     return {name: _figures(total) for name, total in totals.items() if total}
 

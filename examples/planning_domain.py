@@ -1,7 +1,7 @@
 """A planning domain (PDDL) imported as action knowledge, and plans judged by it."""
 
-from constrained.knowledge.pddl import import_pddl
-from constrained.knowledge.pddl.state import State, view
+from constrained import generate_plan
+from constrained.environments.pddl import PddlEnvironment
 
 DOMAIN = """
 (define (domain gripper)
@@ -28,15 +28,14 @@ PROBLEM = """
 
 
 def main():
-    imported = import_pddl(DOMAIN, problem=PROBLEM)
-    objects = {"kitchen": "room", "hall": "room", "red": "ball", "blue": "ball"}
-    facts = [("robot-at", "kitchen"), ("at", "red", "kitchen"), ("at", "blue", "kitchen"), ("free",)]
-    initial = State(imported.domain, objects, facts)
-    knowledge = imported.knowledge().bind_view(view(imported.file, initial))
+    environment = PddlEnvironment(DOMAIN, PROBLEM)
+    knowledge = environment.knowledge
     print(knowledge.to_table(), end="\n\n")
     good = ["pick red kitchen", "move kitchen hall", "drop red hall", "move hall kitchen"]
     for plan in (good, ["pick red kitchen", "pick blue kitchen"], ["move hall kitchen"]):
         print(knowledge.check(plan), end="\n\n")
+    whole = generate_plan(environment.task, knowledge, strategy="act", max_steps=20)  # nothing is executed
+    print(whole.path, whole.success, whole.note)
     return knowledge
 
 

@@ -184,7 +184,7 @@ class Episode:
         observation = self.world.reset()
         self.plan.first_observation = self.plan.first_observation or observation
         self.knowledge, self.judge = knowledge or self.start, self._judge_at_start
-        if self.settings.constrained and self.settings.level == FORM and isinstance(self.world.environment, WithForm):
+        if self.only_form and isinstance(self.world.environment, WithForm):
             self.judge = self.judge or self.knowledge
             self.knowledge = self.world.environment.form(self.knowledge)
         self.bind()
@@ -196,6 +196,15 @@ class Episode:
         self._tell_of_names(values)
         self.knowledge = self.knowledge.bind_view(values)
         self.judge = self.judge and self.judge.bind_view(values)
+        facts = self.world.told()
+        if facts is not None:
+            self.knowledge = self.knowledge if self.only_form else self.knowledge.told(facts)
+            self.judge = self.judge and self.judge.told(facts)
+
+    @property
+    def only_form(self) -> bool:
+        """Whether the masks are to hold no more than the form of actions."""
+        return self.settings.constrained and self.settings.level == FORM
 
     def _tell_of_names(self, view: Mapping[str, object]) -> None:
         """Warn, once of each, of slots that a view says nothing of; names that it has and no slot bears may be why."""
@@ -243,6 +252,10 @@ class Episode:
         except KnowledgeError as error:  # the path is at its end, though the environment is not
             self.end(error.message)
             return None
+        return self.at_level(action)
+
+    def at_level(self, action: Grammar) -> Grammar | None:
+        """What the level of masks leaves of the next actions; None, and the episode ends, if that is nothing."""
         level = self.settings.level if self.settings.constrained else FORM
         if self.choose is None and level not in (GOAL_SOUND, GOAL):
             return action
@@ -380,8 +393,8 @@ class Episode:
         result = self.world.step(step.action)
         step.observation, step.had_effect = result.observation, result.had_effect
         if result.had_effect or as_planned:
-            self.knowledge = _after(self.knowledge, step.action)
-            self.judge = self.judge and _after(self.judge, step.action)
+            self.knowledge = after(self.knowledge, step.action)
+            self.judge = self.judge and after(self.judge, step.action)
         self.add(step)
         self.plan.outcome, self.plan.success = result.outcome, result.outcome["success"] == 1.0
         if result.done:
@@ -398,6 +411,6 @@ class Episode:
             self.on_step(step)
 
 
-def _after(knowledge: ActionKnowledge, action: str) -> ActionKnowledge:
+def after(knowledge: ActionKnowledge, action: str) -> ActionKnowledge:
     """The knowledge after an action; unchanged if it doesn't admit the action."""
     return knowledge.after(action) if knowledge.judge(action) else knowledge

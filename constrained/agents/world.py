@@ -62,12 +62,15 @@ class World:
         Situation -> the actions already done in it -> the situation after each.
     admitted : dict
         Situation -> the actions that may lead to the goal from it, where that was asked.
+    supposed : Facts or None
+        In a plan written ahead: the facts after its actions.
     """
 
     def __init__(self, environment: Environment | None, memory: Memory | None = None):
         self.environment, self.memory = environment, memory
         self.tried: dict[Hashable, dict[str, Hashable]] = {}
         self.admitted: dict[Hashable, set[str]] = {}
+        self.supposed: Facts | None = None
         self.first_observation = ""
         self.shown: Mapping[str, Binding] = {}
 
@@ -94,6 +97,16 @@ class World:
         self.shown = found
         return found
 
+    def told(self) -> Facts | None:
+        """The facts that the environment tells, if it does; these are all there are, unlike those of a memory."""
+        return self.environment.facts_now() if isinstance(self.environment, WithFacts) else None
+
+    def suppose(self, facts: Facts | None, action: str | None = None) -> None:
+        """Take facts as those that hold, in a plan written ahead; `action` is what led to them."""
+        before, self.supposed = self.situation(), facts
+        if action is not None and before is not None:
+            self.tried.setdefault(before, {})[action] = self.situation()
+
     def step(self, action: str) -> Result:
         """Do an action, and remember it."""
         environment = self.environment
@@ -119,7 +132,7 @@ class World:
         for source in (self.memory, self.environment):
             if isinstance(source, WithFacts) and (facts := source.facts_now()) is not None:
                 return facts
-        return None
+        return self.supposed
 
     def situation(self) -> Hashable:
         """What is known now: where it is the same again, nothing has changed. None: nothing is remembered."""

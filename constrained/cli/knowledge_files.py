@@ -95,24 +95,18 @@ def _add_pddl(kinds) -> None:
     parser = kinds.add_parser(
         "pddl",
         help="a PDDL domain: actions, preconditions, effects",
-        description="Turn the actions of a PDDL domain into action knowledge. Whatever the .lark file forbids is "
-        "impossible in the domain. Preconditions that the order of actions can't express are left to the slots; a "
-        "comment at each slot says what to bind it to.",
+        description="Turn a PDDL domain into action knowledge: each action is a rule with the words that write it, and "
+        "lines that begin with //: say what it needs and makes. `constrained plan --pddl` does this by itself; write "
+        "the file to change words or to add an order of actions.",
         epilog="example: constrained import pddl alfred.pddl --texts alfred.twl2 -o alfred.lark",
     )
     add = parser.add_argument
     add("domain", metavar="DOMAIN.pddl")
-    words = "a problem of the domain: its initial state shows which predicates are true of one object at a time"
-    add("--problem", metavar="FILE", help=words)
     words = """how actions are written: lines NAME = TEXT with {parameters}, or TextWorld's .twl2 (default: the name
         and the parameters)"""
     add("--texts", metavar="FILE", help=words)
     words = "how one action is written, e.g. GotoLocation='go to {r}'; repeatable"
     add("--text", action="append", default=[], metavar="NAME=TEXT", help=words)
-    words = "a type with one object, or a predicate true of one object at a time, e.g. at-robot; repeatable"
-    add("--one", action="append", default=[], metavar="NAME", help=words)
-    words = "a type or predicate of which that must not be assumed; repeatable"
-    add("--several", action="append", default=[], metavar="NAME", help=words)
     _add_knowledge_output(parser)
     parser.set_defaults(run=run_pddl)
 
@@ -121,19 +115,14 @@ def run_pddl(arguments) -> int:
     from constrained.knowledge.pddl import import_pddl
     from constrained.planning.wording import read_texts
 
-    check_separate(arguments.output, arguments.domain, arguments.problem, arguments.texts)
+    check_separate(arguments.output, arguments.domain, arguments.texts)
     texts = read_texts(_read(arguments.texts), Path(arguments.texts).name) if arguments.texts else {}
     imported = import_pddl(
         _read(arguments.domain),
-        problem=_read(arguments.problem) if arguments.problem else None,
         texts={**texts, **dict(map(_named_text, arguments.text))},
-        one=arguments.one,
-        several=arguments.several,
         source=Path(arguments.domain).name,
     )
-    notes = [f"assumed: {line}" for line in imported.assumed]
-    notes += [f"can be tracked too, if it is true of one object at a time: --one {name}" for name in imported.offers]
-    _write_knowledge(arguments, imported.text, imported.knowledge(), notes)
+    _write_knowledge(arguments, imported.text, imported.knowledge(), [])
     return 0
 
 

@@ -24,6 +24,7 @@ from constrained.knowledge.picture import to_mermaid, to_svg
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report, counted
 from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.tools import read_tools, tool_comments, tool_rules
+from constrained.knowledge.world import read_world
 from constrained.knowledge.world_state import Described, KnownFacts, WorldState
 from constrained.limits import DEFAULT, Limits
 from constrained.planning.model import ROOT, Problem
@@ -99,7 +100,9 @@ class ActionKnowledge:
         rules, slots = read_lark(source)
         written = SourceMap(source, rules) if source_map else None
         grammar = Grammar.from_rules(written.rules if written else rules, slots, start, source)
-        return cls.from_grammar(grammar, source, start, written)
+        knowledge = cls.from_grammar(grammar, source, start, written)
+        knowledge.world = read_world(source)
+        return knowledge
 
     @classmethod
     def from_grammar(
@@ -206,7 +209,8 @@ class ActionKnowledge:
         if not graph.actions:
             raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(kept)) or 'no action'}")
         state = PathState(self.grammar.with_rules(rules, self.grammar.start), graph)
-        return ActionKnowledge(self.name, state, {**self.comments, START: overview}, self.source_map)
+        comments = {**self.comments, START: overview}
+        return ActionKnowledge(self.name, state, comments, self.source_map, self.world, self.facts)
 
     # what it holds
 
@@ -260,7 +264,7 @@ class ActionKnowledge:
         Slots that the view doesn't have, or has an empty list for, have no value now; names that are no slots here are
         left out. Where facts are known, slots named after a type keep its objects.
         """
-        kept = self._slot_types if self.facts is not None else ()
+        kept = self.slot_types if self.facts is not None else ()
         values = {slot: view.get(slot, {}) for slot in self.slots if slot not in kept}
         if not values:
             return self
@@ -433,12 +437,12 @@ class ActionKnowledge:
         if self.facts is not None and self.facts.task is facts.task:
             return self._with_state(self.state, self.facts.told(facts.state, facts.optimistic))
         task = facts.task
-        values = {slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self._slot_types.items()}
+        values = {slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self.slot_types.items()}
         state = self.state.bound(self.grammar.bind(**{slot: names or {} for slot, names in values.items()}))
         return self._with_state(state, WorldState(self.world, task, facts.state, facts.optimistic))
 
     @cached_property
-    def _slot_types(self) -> dict[str, str]:
+    def slot_types(self) -> dict[str, str]:
         """Slot -> the type whose objects are its values; a slot is named after its type."""
         if self.world is None:
             return {}

@@ -15,7 +15,6 @@ from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Rep
 from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.unordered import UnorderedActions, start_state
 
-
 MAX_PLACES = 64
 """Places on paths of which what was found out is kept."""
 

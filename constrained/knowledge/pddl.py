@@ -28,8 +28,8 @@ from constrained.planning.parser import read_domain
 from constrained.planning.wording import NO_TEXTS, Command, commands, condition_words, effect_words, squeezed
 
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
-_TAKEN = "action type fact object init goal needs makes tells maybe fails one at-most-one all not some every or if by"
-"""Words that mean something in `//:` lines."""
+_TAKEN = ("not", "some", "every", "one", "at-most-one")
+"""Words that mean something where a name may stand in `//:` lines."""
 
 
 @dataclass
@@ -48,7 +48,9 @@ class Imported:
 
     def knowledge(self) -> ActionKnowledge:
         """The file, loaded."""
-        return ActionKnowledge.from_lark(self.text)
+        knowledge = ActionKnowledge.from_lark(self.text)
+        knowledge.name = self.domain.name
+        return knowledge
 
 
 def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str = "domain") -> Imported:
@@ -203,7 +205,7 @@ class _Writer:
         every = [p.name for p in action.parameters]
         every += [v for condition in _conditions(action) for v in _declared(condition)]
         every += [v.name for effect in action.effects for v in effect.variables]
-        taken = {*self.domain.constants, *self.domain.undeclared, *_TAKEN.split()}
+        taken = {*self.domain.constants, *self.domain.undeclared, *_TAKEN}
         names: dict[str, str] = {}
         for variable in dict.fromkeys(every):
             names[variable] = _unused(_snake(variable), taken)
@@ -242,11 +244,11 @@ class _Writer:
 
     def _object(self, name: str) -> str:
         spelled = self.domain.spell(name)
-        return spelled if _NAME.fullmatch(spelled) and name not in _TAKEN.split() else _quoted(spelled)
+        return spelled if _NAME.fullmatch(spelled) and name not in _TAKEN else _quoted(spelled)
 
     def _name(self, name: str) -> str:
         spelled = self.domain.spell(name)
-        if not _NAME.fullmatch(spelled) or name in _TAKEN.split():
+        if not _NAME.fullmatch(spelled) or name in _TAKEN:
             raise PddlError(f"{spelled} can be no name in a `//:` line", "rename it: letters, digits, _ and -")
         return spelled
 

@@ -1,4 +1,4 @@
-"""The disjunctive normal form of a precondition.
+"""The disjunctive normal form of a condition.
 
 Each disjunct is literals that hold at once; a variable of a positive `exists` becomes one more variable of the
 disjunct (Pednault, "ADL: Exploring the middle ground between STRIPS and the situation calculus", 1989, treats it so). A
@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from constrained.planning.model import Action, Condition, Junction, Literal, Parameter, Quantified, renamed
+from constrained.planning.model import Condition, Junction, Literal, Parameter, Quantified, renamed
 
 MAX_DISJUNCTS = 32
-"""Disjuncts of one precondition; a disjunction that would make more of them is kept whole."""
+"""Disjuncts of one condition; a disjunction that would make more of them is kept whole."""
 
 
 @dataclass(frozen=True)
 class Disjunct:
-    """One way in which a precondition can hold.
+    """One way in which a condition can hold.
 
     Attributes
     ----------
@@ -41,16 +41,6 @@ class Disjunct:
             tuple(dict.fromkeys(self.whole + other.whole)),
             tuple(dict.fromkeys(self.variables + other.variables)),
         )
-
-
-NormalForms = list[tuple[Action, list[Disjunct]]]
-"""Actions with the disjuncts of their preconditions."""
-
-
-def disjuncts(action: Action) -> list[Disjunct]:
-    """The disjuncts of an action's precondition; none if it can never hold."""
-    taken = {p.name for p in action.parameters}
-    return list(dict.fromkeys(_disjuncts(action.precondition, {}, taken)))
 
 
 def disjuncts_of(condition: Condition, taken: set[str]) -> list[Disjunct]:

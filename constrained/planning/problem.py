@@ -71,16 +71,18 @@ class _ProblemReader(DomainReader):
         goal = sections[":goal"]
         if len(goal) != 2:
             raise self.error(goal, "(:goal ...) holds one condition", "join several with (and ...)")
-        return Problem(self.own, facts, goal[1:], self.condition(goal[1], ()), str(head[1]))
+        objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
+        return Problem(objects, facts, goal[1:], self.condition(goal[1], ()), str(head[1]))
 
     def objects(self, part: Formula) -> None:
         for declared in self.typed(part[1:]):
             kind = self.known_type(declared, part).type
-            if declared.name in self.domain.constants:
+            if declared.name in self.own or not self.domain.is_subtype(
+                kind, self.domain.constants.get(declared.name, kind)
+            ):
                 word = next((w for w in part if isinstance(w, str) and w.lower() == declared.name), part)
                 raise self.error(word, f"the object {declared.name} is declared twice")
-            self.domain.constants[declared.name] = kind
-            self.own[self.domain.spell(declared.name)] = kind
+            self.domain.constants[declared.name] = self.own[declared.name] = kind
 
     def facts(self, part: Formula) -> Iterator[Fact]:
         false = []

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from constrained.agents.episode import Episode
+from constrained.agents.episode import MAX_ACTIONS, Episode, Settings, after
 from constrained.agents.messages import Strategy
 from constrained.agents.world import World
+from constrained.automaton import Grammar
 from constrained.environments.base import Environment, WithPrior, WithView
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.answering import answer_only
 from constrained.knowledge.continuation import either
 from constrained.knowledge.report import INVALID
+from constrained.planning.model import Condition
+from constrained.planning.relaxed import Relaxed
+from constrained.planning.wording import condition_words
 
 STOPS = ("stop", "stop planning", "the plan is whole")
 """The extra action that ends a plan that may end: the first of these that is no action of the knowledge."""
+
+SPARE_STEPS = 3
+"""From this many times the distance to the goal on, it isn't looked at whether the steps that are left suffice."""
 
 _HOW = "Nothing is observed before the whole plan is written; once it is whole, write `{stop}` as the action."
 
@@ -91,13 +98,20 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         house.remember_from(f"{opening}Your task is to: {plan.task}")
         episode.world.memory = house.memory
         _bind_view(episode, house)
+    if episode.only_form:
+        episode.judge, episode.knowledge = episode.judge or episode.knowledge, episode.knowledge.form
     stop_word = _stop_word(episode.knowledge)
-    while len(plan.steps) < settings.max_steps:
+    has_goal = _goal(episode.knowledge) is not None
+    episode.world.suppose(episode.knowledge.facts)
+    while len(plan.steps) < settings.max_steps and not _at_goal(episode.knowledge):
         steps_left = _steps_left(episode)
         try:
             action = episode.knowledge.next_action(steps_left if settings.constrained else None)
         except KnowledgeError:
+            if has_goal:
+                break
             raise _too_tight(episode) from None
+        action = _in_time(episode, episode.at_level(action) or action, steps_left)
         may_stop = episode.knowledge.may_end and plan.steps and not action.matches(stop_word)
         if may_stop:
             action = either(action, stop_word)
@@ -109,8 +123,10 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         step = yield from episode.write_step(action, tokens, stop=stop_word if may_stop else None)
         if step is None or (step.action == stop_word and (may_stop or not settings.constrained)):
             break
-        if step.verdict == "ok":
-            episode.knowledge = episode.knowledge.after(step.action)
+        if step.verdict == "ok" or episode.only_form:
+            episode.knowledge = after(episode.knowledge, step.action)
+            episode.judge = episode.judge and after(episode.judge, step.action)
+            episode.world.suppose(episode.knowledge.facts, step.action)
         reached = False
         if prior is not None:
             reached = house.step(step.action).done
@@ -118,8 +134,60 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         episode.add(step)
         if reached or not any(q.first() for q in episode.knowledge.grammar.automaton.start.positions):
             break  # the goal is reached in the prior, or nothing may follow
-    if settings.constrained and not episode.knowledge.may_end:
+    judge = episode.judge or episode.knowledge
+    if _goal(judge) is not None:
+        plan.success = _at_goal(judge)
+        plan.note = plan.note if plan.success else _without_goal(judge, settings, len(plan.steps))
+    if settings.constrained and not has_goal and not episode.knowledge.may_end:
         raise _too_tight(episode)
+
+
+def _goal(knowledge: ActionKnowledge) -> Condition | None:
+    """The goal of the problem that the knowledge was given, if it was given one."""
+    return None if knowledge.facts is None else knowledge.facts.task.goal
+
+
+def _at_goal(knowledge: ActionKnowledge) -> bool:
+    """Whether the knowledge has a goal, and a plan that ends here reaches it."""
+    return _goal(knowledge) is not None and knowledge.may_end
+
+
+def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
+    """The next actions after which the goal may be reached in the steps that are left; all, if there are none.
+
+    That an action takes too long is certain where even a plan in which nothing is undone would be too long.
+    """
+    facts = episode.knowledge.facts
+    if not episode.settings.constrained or facts is None or facts.task.goal is None:
+        return action
+    relaxed = Relaxed.of(facts.task)
+    distance = relaxed.distance(facts.state)
+    texts = action.automaton.start.texts(MAX_ACTIONS)
+    if distance is None or texts is None or steps_left > SPARE_STEPS * (distance + 1):
+        return action
+    left = []
+    for text in map(bytes.decode, texts):
+        after = facts.after(text).state if text in facts.actions else facts.state
+        further = relaxed.distance(after)
+        if further is not None and further < steps_left:
+            left.append(text)
+    return Grammar.from_choices(left) if 0 < len(left) < len(texts) else action
+
+
+def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) -> str:
+    """That a plan ends without its goal, and what is missing."""
+    facts = knowledge.facts
+    assert facts is not None
+    missing = " and ".join(condition_words(part, facts.task) for part in facts.task.unmet_goal(facts.state))
+    if steps >= settings.max_steps:
+        why = f"at the limit of {settings.max_steps} steps"
+    elif not facts.actions:
+        why = "in a state in which no action is possible"
+    elif settings.max_new_tokens is not None:
+        why = f"at the limit of {settings.max_new_tokens} tokens"
+    else:
+        why = f"after {steps} steps"
+    return f"the plan ends without its goal, {why}: missing is {missing or 'an end that the rules admit'}"
 
 
 def _bind_view(episode: Episode, house: World) -> None:

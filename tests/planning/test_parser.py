@@ -7,10 +7,14 @@ from hypothesis import strategies as st
 from constrained.errors import ConstrainedError, PddlError
 from constrained.knowledge.pddl import import_pddl
 from constrained.planning.model import Junction, Literal, Parameter, Quantified
-from constrained.planning.normal_form import MAX_DISJUNCTS, disjuncts
+from constrained.planning.normal_form import MAX_DISJUNCTS, disjuncts_of
 from constrained.planning.parser import read_domain
 from tests.data import shared
-from tests.knowledge.pddl.domains import OFFICE
+from tests.planning.domains import OFFICE
+
+
+def disjuncts(action):
+    return disjuncts_of(action.precondition, {p.name for p in action.parameters})
 
 
 def test_alfred_is_read_whole():
@@ -109,10 +113,14 @@ def test_what_is_too_large_is_refused_by_a_named_limit(text, message):
 
 def test_a_long_disjunction_is_kept_whole():
     either = " ".join(f"(p{i} ?x)" for i in range(MAX_DISJUNCTS + 1))
-    text = f"(define (domain d) (:predicates {either}) (:action a :parameters (?x) :precondition (or {either})))"
-    [case] = disjuncts(read_domain(text).actions[0])
+    action = f"(:action a :parameters (?x) :precondition (and (p0 ?x) (or {either})))"
+    [case] = disjuncts(read_domain(f"(define (domain d) (:predicates {either}) {action})").actions[0])
     [condition] = case.whole
-    assert case.literals == () and isinstance(condition, Junction) and len(condition.parts) == MAX_DISJUNCTS + 1
+    assert (
+        case.literals == (Literal("p0", ("?x",)),)
+        and isinstance(condition, Junction)
+        and len(condition.parts) == MAX_DISJUNCTS + 1
+    )
 
 
 @settings(max_examples=200, deadline=None)

@@ -34,6 +34,9 @@ def typed(tokens) -> list[tuple[str, str]]:
     return out + [(name, "object") for name in waiting]
 
 
+WORDS = ("and", "or", "not", "imply", "exists", "forall", "=")
+
+
 class Simulator:
     """A problem's states: sets of facts (predicate, arguments...)."""
 
@@ -42,8 +45,10 @@ class Simulator:
         self.parents = dict(typed(next((s[1:] for s in sections if s[0] == ":types"), [])))
         constants = typed(next((s[1:] for s in sections if s[0] == ":constants"), []))
         stated = {s[0]: s[1:] for s in parse(problem)[2:]}
-        self.objects = dict([*constants, *typed(stated[":objects"])])
-        self.start = frozenset(tuple(f) for f in stated[":init"])
+        self.objects = dict([*constants, *typed(stated.get(":objects", []))])
+        self.start = frozenset(tuple(f) for f in stated[":init"] if f[0] != "=")
+        self.goal = stated[":goal"][0]
+        self._of_type = {}
         self.actions = []
         for section in sections:
             if section[0] == ":action":
@@ -54,21 +59,44 @@ class Simulator:
                 )
 
     def of_type(self, kind: str) -> list[str]:
+        if kind not in self._of_type:
+            self._of_type[kind] = self._all_of(kind)
+        return self._of_type[kind]
+
+    def _all_of(self, kind: str) -> list[str]:
         def kinds(k):
             while k:
                 yield k
-                k = self.parents.get(k)
+                k = self.parents.get(k) if k != "object" else None
 
         return [o for o, k in self.objects.items() if kind == "object" or kind in kinds(k)]
 
-    def ground(self) -> list[tuple[str, dict]]:
-        """Every action with every value of its parameters: (its text, the values)."""
-        out = []
-        for name, parameters, pre, eff in self.actions:
-            for values in product(*(self.of_type(kind) for _, kind in parameters)):
-                bound = dict(zip((p for p, _ in parameters), values))
-                out.append((" ".join([name, *values]), (pre, eff, bound)))
-        return out
+    def applicable(self, state) -> dict[str, tuple]:
+        """The text of each possible action -> the action: objects are tried for one parameter after the other."""
+        return {
+            " ".join([name, *bound.values()]): (pre, eff, bound)
+            for name, parameters, pre, eff in self.actions
+            for bound in self._bound(parameters, self._parts(pre), {}, state)
+            if self.holds(pre, bound, state)
+        }
+
+    def _parts(self, f) -> list:
+        return [part for each in f[1:] for part in self._parts(each)] if f and f[0] == "and" else [f]
+
+    def _bound(self, parameters, parts, bound, state):
+        """Every combination of objects, those left out early that make a fact of the condition false."""
+        if not parameters:
+            yield bound
+            return
+        (name, kind), *others = parameters
+        for value in self.of_type(kind):
+            inner = {**bound, name: value}
+            known = [p for p in parts if p and p[0] not in WORDS and name in p and self._all_bound(p, inner)]
+            if all((p[0], *(inner.get(t, t) for t in p[1:])) in state for p in known):
+                yield from self._bound(others, parts, inner, state)
+
+    def _all_bound(self, fact, bound) -> bool:
+        return all(not t.startswith("?") or t in bound for t in fact[1:])
 
     def holds(self, f, bound, state) -> bool:
         if not f:
@@ -82,19 +110,19 @@ class Simulator:
             return not self.holds(parts[0], bound, state)
         if head == "imply":
             return not self.holds(parts[0], bound, state) or self.holds(parts[1], bound, state)
-        if head in ("exists", "forall"):
+        if head == "exists":
+            each = self._bound(typed(parts[0]), self._parts(parts[1]), bound, state)
+            return any(self.holds(parts[1], inner, state) for inner in each)
+        if head == "forall":
             names = typed(parts[0])
             every = product(*(self.of_type(kind) for _, kind in names))
-            each = [self.holds(parts[1], {**bound, **dict(zip((n for n, _ in names), v))}, state) for v in every]
-            return any(each) if head == "exists" else all(each)
+            return all(self.holds(parts[1], {**bound, **dict(zip((n for n, _ in names), v))}, state) for v in every)
         values = [bound.get(p, p) for p in parts]
         return values[0] == values[1] if head == "=" else (head, *values) in state
 
-    def after(self, action, state) -> frozenset | None:
-        """The next state; None if the action is not possible."""
-        pre, eff, bound = action
-        if not self.holds(pre, bound, state):
-            return None
+    def after(self, action, state) -> frozenset:
+        """The next state."""
+        _, eff, bound = action
         gone, new = set(), set()
         self.collect(eff, bound, state, gone, new)
         return frozenset((state - gone) | new)

@@ -1,0 +1,143 @@
+"""An imported domain as action knowledge: a file that lark loads, words, and masks that follow the facts."""
+
+import lark
+import pytest
+
+from constrained import ActionKnowledge
+from constrained.errors import KnowledgeError, PddlError
+from constrained.knowledge.pddl import import_pddl
+from constrained.planning import State
+from constrained.planning.wording import read_texts
+from tests.data import shared
+from tests.planning import domains
+from tests.planning.domains import ALL
+
+PICK_UP = """\
+// pick_up: holding b and not clear b and not on-table b and not hand-empty; \
+needs clear b and on-table b and hand-empty.
+//: action pick-up
+//: needs clear(b), on-table(b), hand-empty
+//: makes holding(b), not clear(b), not on-table(b), not hand-empty
+pick_up{b}: "pick-up " b _STEP start
+"""
+
+
+def test_an_action_is_a_rule_with_its_physics_above():
+    assert PICK_UP in import_pddl(domains.BLOCKS).text
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_file_is_lark_and_says_what_the_domain_says(name):
+    imported = import_pddl(ALL[name][0])
+    lark.Lark(imported.text, parser="earley")
+    knowledge = ActionKnowledge.from_lark(imported.text)
+    assert [a.name for a in knowledge.world.domain.actions] == [a.name for a in imported.domain.actions]
+    assert len(knowledge.actions) == len(imported.domain.actions) and all(knowledge.actions.values())
+
+
+def blocks(**options) -> ActionKnowledge:
+    return import_pddl(domains.BLOCKS, **options).knowledge().for_problem(domains.BLOCKS_PROBLEM)
+
+
+def possible(knowledge) -> set[bytes]:
+    return set(knowledge.next_action().automaton.start.texts(100))
+
+
+def test_effects_apply_and_the_next_actions_follow_from_them():
+    knowledge = blocks()
+    assert possible(knowledge) == {b"pick-up b", b"unstack c a"}
+    knowledge = knowledge.after("unstack c a")
+    assert possible(knowledge) == {b"put-down c", b"stack c a", b"stack c b"}
+    assert knowledge.may_follow == ["put_down", "stack"]
+    assert ("holding", "c") in knowledge.facts.state
+
+
+def test_a_path_may_end_only_where_the_goal_holds():
+    knowledge = blocks()
+    assert not knowledge.may_end
+    report = knowledge.check(["unstack c a", "put-down c", "pick-up a", "stack a b"])
+    assert report.ok and report.finished
+    assert not knowledge.check(["unstack c a"]).finished
+
+
+def test_the_verdict_names_the_condition_that_is_missing():
+    knowledge = blocks()
+    judgement = knowledge.judge("stack a b")
+    assert (judgement.verdict, judgement.action) == ("misordered", "stack")
+    assert judgement.reason == "'stack a b' is not possible here: it needs holding a"
+    assert knowledge.judge("stack a moon").verdict == knowledge.judge("fly a").verdict == "invalid"
+    with pytest.raises(KnowledgeError, match="'pick-up a' is misordered: .* it needs clear a"):
+        knowledge.after("pick-up a")
+    report = knowledge.check(["pick-up a", "pick-up b"])
+    assert report.verdicts == ["misordered", "ok"], "what is not possible changes nothing"
+
+
+def test_facts_can_be_told():
+    knowledge = blocks()
+    facts = knowledge.facts.told(State([("holding", "a"), ("clear", "b")]))
+    assert possible(knowledge.told(facts)) == {b"put-down a", b"stack a b"}
+
+
+def test_without_facts_only_the_form_counts():
+    form = blocks().form
+    assert len(form.next_action().automaton.start.texts(100)) == 3 + 3 + 9 + 9
+    assert form.judge("stack a a")
+
+
+def test_actions_that_say_nothing_of_the_facts_stay_as_the_order_admits():
+    text = import_pddl(domains.BLOCKS).text.replace("start:\n", "start:\n    | rest\n")
+    knowledge = ActionKnowledge.from_lark(text + '\n// rest: wait.\nrest: "rest" _STEP pick_up{OBJECT}\n')
+    knowledge = knowledge.for_problem(domains.BLOCKS_PROBLEM)
+    assert possible(knowledge) == {b"rest", b"pick-up b", b"unstack c a"}
+    assert possible(knowledge.after("rest")) == {b"pick-up b"}, "the order of actions holds, too"
+    assert knowledge.after("rest").judge("unstack c a").verdict == "misordered"
+
+
+def test_the_order_of_actions_is_read_at_once_where_paths_continue_alike():
+    knowledge = blocks()
+    after = knowledge.after("unstack c a").after("put-down c")
+    again = after.after("pick-up a").after("put-down a")
+    assert after.state.grammar is again.state.grammar
+
+
+def test_commands_are_written_as_texts_say():
+    texts = read_texts("# mine\npick-up = take {b} in hand\nstack: put {b} on {c}\n")
+    assert blocks(texts=texts).check(["take b in hand", "put b on c"]).ok
+    with pytest.raises(PddlError, match="names {x}, which is no parameter of it"):
+        import_pddl(domains.BLOCKS, texts={"stack": "put {x}"})
+    with pytest.raises(PddlError, match="line 1: 'nonsense' is no command text"):
+        read_texts("nonsense")
+
+
+def test_a_text_that_stands_for_actions_with_different_ends_is_refused():
+    knowledge = blocks(texts={"stack": "stack it on something"}).after("unstack c a")
+    with pytest.raises(PddlError, match="stands for .stack c a. and .stack c b., which lead to different states"):
+        knowledge.after("stack it on something")
+
+
+def test_a_name_that_a_file_cannot_have_is_refused():
+    domain = "(define (domain d) (:predicates (p.q)) (:action a :parameters () :effect (p.q)))"
+    with pytest.raises(PddlError, match=r"p.q can be no name in a `//:` line"):
+        import_pddl(domain)
+
+
+def test_knowledge_without_physics_has_no_problems():
+    with pytest.raises(KnowledgeError, match="doesn't say what its actions need and change"):
+        ActionKnowledge.from_lark("household").form.for_problem(domains.BLOCKS_PROBLEM)
+
+
+def test_alfred_in_its_own_words():
+    folder = shared("alfworld/logic_2.1.1")
+    texts = read_texts((folder / "alfred.twl2").read_text())
+    imported = import_pddl((folder / "alfred.pddl").read_text(), texts=texts, source="alfred.pddl")
+    problem = """(define (problem desk) (:domain alfred)
+      (:objects me - agent l1 l2 - location desk1 drawer1 - receptacle mug1 - object MugType - otype
+                DeskType DrawerType SinkBasinType MicrowaveType FridgeType - rtype KnifeType ButterKnifeType - otype)
+      (:init (atLocation me l1) (receptacleAtLocation desk1 l1) (receptacleAtLocation drawer1 l2) (pickupable mug1)
+             (openable drawer1) (inReceptacle mug1 desk1) (objectType mug1 MugType) (receptacleType desk1 DeskType)
+             (receptacleType drawer1 DrawerType) (canContain DrawerType MugType))
+      (:goal (exists (?o - object) (inReceptacle ?o drawer1))))"""
+    knowledge = imported.knowledge().for_problem(problem)
+    report = knowledge.check(["take mug1 from desk1", "go to drawer1", "open drawer1", "put mug1 in/on drawer1"])
+    assert report.ok and report.finished
+    assert knowledge.judge("open drawer1").reason.endswith("it needs receptacleAtLocation drawer1 l1")
