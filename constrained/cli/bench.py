@@ -34,6 +34,7 @@ MODULES = {
     "retrieval": "retrieval",
     "rules": "paper_rules",
     "scienceworld": "scienceworld",
+    "scienceworld-play": "scienceworld_play",
     "self-learning": "self_learning.command",
 }
 """Name of a benchmark -> its module."""

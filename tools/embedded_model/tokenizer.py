@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 END = "<|end|>"
 
 
 def train_tokenizer(
-    texts: Iterable[str], entries: int = 1024, *, digits: bool = False, context: int = 1024
+    texts: Iterable[str], entries: int = 1024, *, digits: bool = False, context: int = 1024, split: str = ""
 ) -> PreTrainedTokenizerFast:
     """Train a byte-pair encoding (Sennrich et al., 2016) over bytes.
 
@@ -28,6 +28,8 @@ def train_tokenizer(
         Make each digit a token, so that unseen numbers can be copied.
     context : int
         The model's context, in tokens.
+    split : str
+        Regular expression of the pieces that no token reaches across; default: GPT-2's.
 
     Returns
     -------
@@ -36,8 +38,11 @@ def train_tokenizer(
     """
     tokenizer = Tokenizer(models.BPE())
     # GPT-2's split separates numbers from words, so that "desk 1" and "desk 10" differ in one token.
-    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(True), split]) if digits else split
+    steps = [pre_tokenizers.Split(Regex(split), "isolated")] if split else []
+    steps += [pre_tokenizers.Digits(True)] if digits else []
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [*steps, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not split)]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=entries,

@@ -9,7 +9,8 @@ from itertools import zip_longest
 
 from constrained.environments.base import Binding
 from constrained.environments.scienceworld.process import ANSWER_SECONDS
-from constrained.environments.scienceworld.scene import choices_of
+from constrained.environments.scienceworld.reading import Reading, names_of
+from constrained.environments.scienceworld.scene import choices_of, slots
 from constrained.environments.scienceworld.simulator import SPLITS, Simulator, borrow, give_back
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError
@@ -63,6 +64,9 @@ class ScienceWorldEnv:
         Such as "easy" or "openDoors,teleportAction"; the grammar has no teleporting.
     answer_seconds : float, optional
         How long the simulator may take over one request before it is ended.
+    every_name : bool, optional
+        Bind every name of a thing, and let anything be focused on. Default: one name for each thing, and `focus` bound
+        to what the task may ask for.
 
     Attributes
     ----------
@@ -85,11 +89,17 @@ class ScienceWorldEnv:
     exploring = ("look_around", "look_at", "look_in", "read", "inventory", "go", "open", "answer")
 
     def __init__(
-        self, name: str, variation: int = 0, *, simplifications: str = "", answer_seconds: float = ANSWER_SECONDS
+        self,
+        name: str,
+        variation: int = 0,
+        *,
+        simplifications: str = "",
+        answer_seconds: float = ANSWER_SECONDS,
+        every_name: bool = False,
     ) -> None:
         self.name = f"{name}/{variation}"
         self._arguments = name, variation, simplifications
-        self._answer_seconds = answer_seconds
+        self._answer_seconds, self._every_name = answer_seconds, every_name
         self._simulator: Simulator | None = None
         self._view: dict[str, Binding] | None = None
         self._choices: list[str] = []  # the answers to the question that the last action led to
@@ -132,8 +142,23 @@ class ScienceWorldEnv:
     def view(self) -> dict[str, Binding]:
         """Return what each slot of ``grammars/scienceworld.lark`` may be bound to now."""
         if self._view is None:
-            self._view = self._playing().bindings(self._choices)
+            simulator = self._playing()
+            if self._choices:
+                self._view = {"NUMBER": self._choices}
+            elif self._every_name:
+                self._view = slots(simulator.scene())
+            else:
+                scene = simulator.scene()
+                self._view = slots(scene, names_of(scene, *self._look()), self.task)
         return dict(self._view)
+
+    def memory(self, first_observation: str) -> Reading:
+        """Return a memory that shows the room and the inventory where they have changed."""
+        return Reading(self.task, self._look)
+
+    def _look(self) -> tuple[str, str]:
+        simulator = self._playing()
+        return simulator.look(), simulator.inventory()
 
     def outcome(self) -> dict[str, float]:
         """Return whether the task is solved, and the score, 0 where it failed."""

@@ -8,7 +8,7 @@ functions of its actions say which things they can be done to.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from constrained.environments.base import Binding
 from constrained.environments.scienceworld.java_calls import JavaFunctions
 
 ABLE = {
-    "OPENABLE": ("open", "close"),
+    "SHUT": ("open",),
+    "OPENED": ("close",),
     "WAY": ("go to",),
     "CONTAINER": ("look in",),
     "MOVABLE": ("pick up", "put down"),
@@ -34,6 +35,9 @@ ABLE = {
     "TOILET": ("flush",),
 }
 """Slot -> the kinds of action that can be done to its things."""
+
+TOLERATED = {"SHUT": ("open", "close"), "OPENED": ("open", "close")}
+"""The same where every name counts: the package's own agent opens doors that are open."""
 
 _CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)
 QUESTION = "Ambiguous request"
@@ -200,30 +204,76 @@ def choices_of(observation: str) -> list[str]:
     return _CHOICE.findall(observation) if observation.startswith(QUESTION) else []
 
 
-def slots(scene: Scene) -> dict[str, Binding]:
+def slots(scene: Scene, called: Mapping[int, str] | None = None, task: str = "") -> dict[str, Binding]:
     """Return the values of the slots of `grammars/scienceworld.lark`; a slot with none is left out.
 
-    Every name of a thing counts, both as the observations write it and in small letters: the simulator makes no
-    difference, and its own gold actions are written either way.
+    Parameters
+    ----------
+    scene : Scene
+    called : mapping of int to str, optional
+        One name for each thing. Default: every name counts, both as the observations write it and in small letters: the
+        simulator makes no difference, and its own gold actions are written either way.
+    task : str, optional
+        The task's description: with it, only things that it may ask to focus on can be focused on.
     """
-    capitals = {name.lower(): name for name in sorted(scene.capitals)}
-    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(capitals, key=len, reverse=True)))
-    all_names = scene.names | scene.terminals
-    both: dict[int, list[str]] = {}
+    spelled = {thing: [name] for thing, name in called.items()} if called is not None else _spellings(scene)
 
     def names(things: Iterable[int]) -> list[str]:
-        found: set[str] = set()
-        for thing in things:
-            if thing not in both:
-                small = all_names[thing]
-                written = (pattern.sub(lambda m: capitals[m[0]], name) for name in small) if capitals else ()
-                both[thing] = [*small, *written]
-            found.update(both[thing])
-        return sorted(found)
+        return sorted({name for thing in things for name in spelled[thing]})
 
     view: dict[str, Binding] = {"FREE": [""], "WAIT": ["wait", "wait1"], "THING": names(scene.names)}
+    wanted = focusable(scene, task) if task else set(scene.names)
+    if wanted:
+        view["WANTED"] = names(wanted)
     for slot, kinds in ABLE.items():
+        kinds = kinds if called is not None else TOLERATED.get(slot, kinds)
         things = set().union(*(scene.able.get(kind, ()) for kind in kinds))
         if things:
             view[slot] = names(things)
     return view
+
+
+def _spellings(scene: Scene) -> dict[int, list[str]]:
+    """All names of each thing, and the same with the capitals that observations write."""
+    capitals = {name.lower(): name for name in sorted(scene.capitals)}
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(capitals, key=len, reverse=True)))
+    return {
+        thing: [*small, *((pattern.sub(lambda m: capitals[m[0]], name) for name in small) if capitals else ())]
+        for thing, small in (scene.names | scene.terminals).items()
+    }
+
+
+_KINDS = {"thing", "animal", "plant", "substance", "light", "component", "terminal", "generator", "ground"}
+"""Names that say of what kind a thing is, and don't tell it from others."""
+
+
+_NO_SPECIES = {"in", "on", "the", "a", "with", "living", "organism", "stage", "life", "seed"}
+"""Words in the names of living things that aren't of a species."""
+
+
+def focusable(scene: Scene, task: str) -> set[int]:
+    """Return the things that a task may ask to focus on.
+
+    Where it says only of what kind they are (an animal, a thing), any thing; else those with a name in its description,
+    and living things of a species in it. Never rooms and doors.
+    """
+    text = task.lower()
+    passable = scene.able.get("go to", set()) | scene.able.get("open", set()) | scene.able.get("close", set())
+    things = {
+        thing: names for thing, names in scene.names.items()
+        if "room" not in names and "outside" not in names and not (thing in passable and "door" in names)
+    }  # fmt: skip
+    if re.search(r"focus on the (?:thing|animal)\b", text):
+        return set(things)
+    words = set(re.findall(r"[a-z]+", text)) - _KINDS - _NO_SPECIES
+    named = set()
+    for name in sorted({name for names in things.values() for name in names} - _KINDS, key=len, reverse=True):
+        if name in text and re.search(rf"\b{re.escape(name)}\b", text):
+            named.add(name)
+            text = text.replace(name, "\n")  # "red light bulb" doesn't name every light bulb
+    return {
+        thing
+        for thing, names in things.items()
+        if not named.isdisjoint(names)
+        or ("living thing" in names and any(not words.isdisjoint(name.split()) for name in names))
+    }

@@ -83,6 +83,11 @@ class Simulator:
         with self.process.answering("look around"):
             return self._interface.freeActionLook()
 
+    def inventory(self) -> str:
+        """Return what is carried, which takes no time in the world."""
+        with self.process.answering("inventory"):
+            return self._interface.freeActionInventory()
+
     def scene(self) -> Scene:
         """Return the things that can be named now."""
         with self.process.answering("tell what is there"):

@@ -1,0 +1,205 @@
+"""Play ScienceWorld's test variations: a small model and random choice, with masks and without, beside the papers.
+
+    constrained bench scienceworld-play --variations 3 --json benchmarks/results/scienceworld_play.json
+
+The score is the simulator's, 0 to 100, and 0 where a wrong `focus` failed the task. It is noted after each action: what
+was reached within WESE's 50 steps and within the package's 100 is read from the same episode. Variations are drawn from
+each task's test split by the seed. Random choice draws each next byte evenly among those that the masks allow.
+
+An interrupted run is resumed: episodes that the JSON file holds are not played again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from benchmarks.papers import WESE_TABLE_2
+from benchmarks.reporting import add_json, describe_machine, markdown
+from benchmarks.scienceworld import draw
+from constrained import ActionKnowledge, __version__
+from constrained.agents.episode import Settings
+from constrained.agents.suite_runner import play
+from constrained.environments.scienceworld import ScienceWorldEnv
+from constrained.environments.scienceworld.simulator import borrow, give_back
+from constrained.environments.suite import Task
+from constrained.errors import ConstrainedError, GameError
+from constrained.files import to_json, write_whole
+from constrained.models import load
+
+MAX_STEPS = 100
+"""The package's own limit."""
+
+LIMITS = (50, MAX_STEPS)
+
+PLAYERS = ("masks", "no masks", "random")
+
+COUNTED = ("invalid", "no effect")
+"""What is counted of the actions, beside their number."""
+
+
+class Scored(ScienceWorldEnv):
+    """A task that notes its score after each action."""
+
+    def __init__(self, name: str, variation: int, scores: list[float]):
+        super().__init__(name, variation)
+        self._scores = scores
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        result = super().step(action)
+        self._scores.append(self.score)
+        return result
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", default="scienceworld", help="of the rows with a model (default: scienceworld)")
+    parser.add_argument("--player", action="append", choices=PLAYERS, help="only this one; repeatable (default: all)")
+    parser.add_argument("--task", action="append", help="only this one; repeatable (default: all 30)")
+    parser.add_argument("--variations", type=int, default=3, help="of each task's test split (default: 3)")
+    parser.add_argument("--split", choices=("test", "dev"), default="test", help="default: test")
+    parser.add_argument("--seed", type=int, default=0, help="of the variations and of random choice (default: 0)")
+    parser.add_argument("--limit", type=int, help="play only so many episodes, and go on next time")
+    add_json(parser)
+    parser.add_argument("--anew", action="store_true", help="play episodes again that the file holds already")
+
+
+def run_command(options: argparse.Namespace) -> int:
+    facts = {"version": __version__, "split": options.split, "seed": options.seed, "model": str(options.model)}
+    rows = [] if options.anew else finished(options.json, facts)
+    held = {(row["task"], row["variation"], row["player"]) for row in rows}
+    players = options.player or list(PLAYERS)
+    tasks = chosen(options.task, options.split, options.variations, options.seed)
+    todo = [(*task, player) for task in tasks for player in players if (*task, player) not in held][: options.limit]
+    knowledge = ActionKnowledge.from_lark("scienceworld")
+    model = load(options.model) if any(player != "random" for *_, player in todo) else None
+    with tqdm(todo, unit="episode", disable=None) as bar:
+        for name, variation, player in bar:
+            bar.set_description(f"{name}, {player}")
+            scores: list[float] = []
+            if player == "random":
+                counted = play_randomly(knowledge, name, variation, scores, options.seed)
+            else:
+                counted = play_with(model, knowledge, name, variation, scores, player == "masks")
+            rows.append({"task": name, "variation": variation, "player": player, **counted, "scores": changes(scores)})
+            if options.json:
+                write_whole(options.json, to_json({**facts, "machine": describe_machine(), "rows": rows}))
+    print(table(rows))
+    return 0
+
+
+def finished(path: Path | None, facts: dict) -> list[dict]:
+    """The rows of an interrupted run's file; none if it had other settings."""
+    if path is None or not path.exists():
+        return []
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return data["rows"] if {key: data[key] for key in facts} == facts else []
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ConstrainedError(
+            f"{path} is not a file of this benchmark: {error!r}", hint="name another file, or use --anew"
+        ) from error
+
+
+def chosen(tasks: list[str] | None, split: str, number: int, seed: int) -> list[tuple[str, int]]:
+    """So many variations of each task, the first of each before the second of any."""
+    simulator = borrow()
+    try:
+        drawn = {}
+        for name in tasks or simulator.tasks:
+            drawn[name] = simulator.variations(name, split)
+            random.Random(f"{seed} {name}").shuffle(drawn[name])
+    finally:
+        give_back(simulator)
+    return [(name, numbers[i]) for i in range(number) for name, numbers in drawn.items() if i < len(numbers)]
+
+
+def play_with(
+    model: Any, knowledge: ActionKnowledge, name: str, variation: int, scores: list[float], masks: bool
+) -> dict:
+    """Let a model play, greedily; the counts of its actions."""
+    task = Task(f"{name}/{variation}", name, partial(Scored, name, variation, scores))
+    settings = Settings("act", "act", masks, MAX_STEPS)
+    (end,) = [line["end"] for line in play([task], knowledge, {"policy": model}, settings) if "end" in line]
+    if "failure" in end:
+        raise GameError(f"{task.name}: {end['failure']}")
+    return {key: end[key] for key in ("actions", *COUNTED)}
+
+
+def play_randomly(knowledge: ActionKnowledge, name: str, variation: int, scores: list[float], seed: int) -> dict:
+    """Draw actions under the masks; the counts of its actions."""
+    rng, environment, without = random.Random(f"{seed} {name} {variation}"), Scored(name, variation, scores), 0
+    environment.reset()
+    while len(scores) < MAX_STEPS and not environment.done:
+        environment.step(draw(knowledge.bind_view(environment.view()).next_action().automaton.start, rng))
+        without += not environment.had_effect
+    environment.close()
+    return {"actions": len(scores), "invalid": 0, "no effect": without}
+
+
+def changes(scores: list[float]) -> list[tuple[int, float]]:
+    """(step, score from it on) where the score changes."""
+    before = 0.0
+    found = []
+    for n, score in enumerate(scores, 1):
+        if score != before:
+            found.append((n, score))
+            before = score
+    return found
+
+
+def points(row: dict, limit: int = MAX_STEPS) -> float:
+    """The score, 0 to 100, after so many steps."""
+    reached = [score for n, score in row["scores"] if n <= limit]
+    return 100 * max(0.0, reached[-1]) if reached else 0.0
+
+
+def table(rows: list[dict]) -> str:
+    """The scores by task, their means, and the published figures."""
+    players = [player for player in PLAYERS if any(row["player"] == player for row in rows)]
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for row in rows:
+        groups.setdefault((row["task"], row["player"]), []).append(row)
+    tasks = sorted({row["task"] for row in rows})
+
+    def mean(task: str, player: str, limit: int) -> float | None:
+        group = groups.get((task, player))
+        return sum(points(row, limit) for row in group) / len(group) if group else None
+
+    head = ["task", *(f"{player}, {limit} steps" for player in players for limit in LIMITS)]
+    columns = [(player, limit) for player in players for limit in LIMITS]
+    cells = [[mean(task, *column) for column in columns] for task in tasks]
+    means = [
+        sum(found) / len(found) if (found := [value for value in column if value is not None]) else None
+        for column in zip(*cells)
+    ]
+    shown = [
+        [name, *("–" if value is None else f"{value:.1f}" for value in line)]
+        for name, line in [*zip(tasks, cells), (f"**{len(tasks)} tasks**", means)]
+    ]
+    lines = [markdown(head, shown), ""]
+    lines += [
+        markdown(
+            ["", "episodes", "solved", "failed by a wrong focus", "invalid actions", "without effect"],
+            [_counts(player, [row for row in rows if row["player"] == player]) for player in players],
+        ),
+        "",
+        markdown(
+            ["WESE, Table 2 (text-davinci-003, 8 task types, 296 tasks, 50 steps)", "average reward"],
+            [[" + ".join(method), f"{figures['reward']:.2f}"] for method, figures in WESE_TABLE_2.items()],
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _counts(player: str, rows: list[dict]) -> list[str]:
+    actions = sum(row["actions"] for row in rows)
+    solved = sum(points(row) == 100 for row in rows)
+    failed = sum(bool(row["scores"]) and row["scores"][-1][1] < 0 for row in rows)
+    shares = [f"{count / len(rows):.0%}" for count in (solved, failed)]
+    return [player, str(len(rows)), *shares, *(f"{sum(r[key] for r in rows) / actions:.1%}" for key in COUNTED)]

@@ -1,0 +1,138 @@
+"""What an agent reads of ScienceWorld: one name for each thing, and after each action only what is new.
+
+The room's description and the inventory take no time in the world, and the package gives both to agents at every step.
+A line of them is shown when it is new or has changed since it was last shown, so the text grows only at its end: a
+model that keeps its keys and values reads each line once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from constrained.environments.scienceworld.scene import QUESTION, Scene
+
+LONGEST_ANSWER = 300
+"""Characters shown of an answer: enough for a recipe."""
+
+MAX_TEXT = 9_000
+"""Characters of an episode's text: of longer ones the first steps are left out, but for the beginning."""
+
+_ROOM = re.compile(r"This (?:room|outside location) is called the (.+?)\. ")
+_SHORTER = [
+    (re.compile(pattern), by)
+    for pattern, by in (
+        (r"\ba substance called ", ""),
+        (r"(?i)\b(?:a|an|the) ", ""),
+        (r" \(that is (\w+)\)", r" \1"),
+        (r"(?i)\. (?:[\w ]+) door is closed\. ?", " closed"),
+        (r"(?i)\. (?:[\w ]+) door is open\. In [\w ]+ is: ", " open: "),
+        (r"(?i)\. (?:In|On) [\w ]+ is: ", ": "),
+        (r",? which is (?:turned )?(?:currently )?", " "),
+        (r", currently reading temperature of (-?\d+) degrees celsius", ""),
+        (r" ?\(containing nothing\)", " empty"),
+        (r"\(containing ", "("),
+        (r"\bYou move to\b", "in"),
+        (r"Ambiguous request: Please enter number for action you intended \(or blank to cancel\):", "which?"),
+    )
+]
+
+
+def shorter(text: str) -> str:
+    """Return a line of an observation without articles and phrases that say nothing."""
+    for pattern, by in _SHORTER:
+        text = pattern.sub(by, text)
+    return text.strip(" .\t").lower()
+
+
+def room_of(look: str) -> str:
+    """Return the name of the room that a description is of."""
+    match = _ROOM.match(look)
+    return match[1] if match else ""
+
+
+def lines_of(look: str) -> list[str]:
+    """Return what a description of a room, or of the inventory, lists."""
+    return [
+        shorter(line)
+        for line in look.splitlines()
+        if line.startswith("\t") and not line.endswith(("the agent", "called air"))
+    ]
+
+
+def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
+    """Return one name for each thing.
+
+    The longest of those that what is seen writes, if no other thing has it; else the shortest that no other thing has.
+    Things that can't be told apart share their shortest name: the simulator asks which is meant.
+
+    Parameters
+    ----------
+    scene : Scene
+    look, inventory : str
+        The descriptions of the room and of what is carried.
+    """
+    everything = scene.names | scene.terminals
+    holders = Counter(name for names in everything.values() for name in set(names))
+    seen = " ; ".join(lines_of(look) + lines_of(inventory))
+    chosen = {}
+    for thing, names in everything.items():
+        own = sorted({name for name in names if holders[name] == 1}, key=lambda name: (len(name), name))
+        written = [name for name in own if name in seen and re.search(rf"\b{re.escape(name)}\b", seen)]
+        chosen[thing] = written[-1] if written else min(own or names, key=lambda name: (len(name), name))
+    return chosen
+
+
+class Reading:
+    """What an agent remembers of an episode: the task, and each action with the answer to it and what is new in view.
+
+    Parameters
+    ----------
+    task : str
+        Its description.
+    look : callable
+        Returns the room's description and the inventory now.
+    """
+
+    def __init__(self, task: str, look: Callable[[], tuple[str, str]]):
+        self._look = look
+        self._blocks = [shorter(task)]
+        self._known: dict[str, list[str]] = {}
+        self._blocks[0] += self._news()
+
+    def update(self, action: str, observation: str) -> None:
+        """Take in an action and the answer to it."""
+        block = f"Action {len(self._blocks)}: {action}"
+        if observation.startswith(QUESTION) or "\n\t" not in observation:  # what is listed is in view
+            block += "\n" + shorter(" ".join(observation.split()))[:LONGEST_ANSWER]
+        self._blocks.append(block + self._news())
+
+    def text(self) -> str:
+        """Return the beginning and as many of the last steps as there is room for."""
+        kept = len(self._blocks)
+        room = MAX_TEXT - len(self._blocks[0])
+        while kept > 1 and (room := room - len(self._blocks[kept - 1]) - 1) > 0:
+            kept -= 1
+        # Whole runs of steps are left out, so that the text seldom changes except at its end.
+        kept = 1 if kept == 1 else min(-(-kept // 20) * 20, len(self._blocks))
+        return "\n".join([self._blocks[0], *self._blocks[kept:]])
+
+    def whole(self) -> str:
+        """Return all of it."""
+        return "\n".join(self._blocks)
+
+    def situation(self) -> str:
+        """Return a text that is never the same: time goes by with each action, so that none is useless twice."""
+        return f"step {len(self._blocks)}"
+
+    def _news(self) -> str:
+        look, inventory = self._look()
+        news = ""
+        for place, lines in ((room_of(look), lines_of(look)), ("inventory", lines_of(inventory))):
+            known = self._known.get(place, [])
+            new = [line for line in lines if line not in known]
+            if new:
+                news += f"\n{place}: {'; '.join(new)}"
+            self._known[place] = lines
+        return news

@@ -1,0 +1,116 @@
+"""What an agent reads of ScienceWorld, and what its things are called."""
+
+import re
+
+import pytest
+
+from constrained import ActionKnowledge
+from constrained.environments.scienceworld import ScienceWorldEnv
+from constrained.environments.scienceworld.reading import MAX_TEXT, Reading, lines_of, names_of, room_of, shorter
+
+KNOWLEDGE = ActionKnowledge.from_lark("scienceworld")
+
+LOOK = """This room is called the kitchen. In it, you see:\x20
+\tthe agent
+\ta substance called air
+\ta counter. On the counter is: a bowl (containing a red apple, a banana), a drawer.
+\ta freezer. The freezer door is closed.\x20
+\ta oven, which is turned off. The oven door is closed.\x20
+\ta table. On the table is: a glass cup (containing nothing).
+\ta thermometer, currently reading a temperature of 10 degrees celsius
+You also see:
+\tA door to the hallway (that is open)
+"""
+INVENTORY = "In your inventory, you see:\n\tan orange\n"
+
+
+def test_a_line_keeps_what_it_says():
+    assert room_of(LOOK) == "kitchen"
+    assert lines_of(LOOK) == [
+        "counter: bowl (red apple, banana), drawer", "freezer closed", "oven off closed", "table: glass cup empty",
+        "thermometer", "door to hallway open",
+    ]  # fmt: skip
+    assert shorter("You move to the kitchen.") == "in kitchen"
+
+
+def test_only_what_is_new_is_shown():
+    views = [(LOOK, INVENTORY)]
+    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    first = reading.text()
+    assert first.startswith("your task is to boil water\nkitchen: counter: ") and first.endswith("\ninventory: orange")
+    reading.update("wait", "You decide to wait for 10 iterations.")
+    assert reading.text() == first + "\nAction 1: wait\nyou decide to wait for 10 iterations"
+    views.append((LOOK.replace("(that is open)", "(that is closed)"), INVENTORY))
+    before, situation = reading.text(), reading.situation()
+    reading.update("close door to hallway", "The door is now closed.")
+    assert reading.text() == (
+        f"{before}\nAction 2: close door to hallway\ndoor is now closed\nkitchen: door to hallway closed"
+    )
+    assert reading.situation() != situation
+
+
+def test_a_long_episode_keeps_its_beginning_and_its_last_steps():
+    reading = Reading("Your task is to wait.", lambda: (LOOK, INVENTORY))
+    beginning = reading.text()
+    for n in range(1, 400):
+        reading.update("wait", "x" * 100)
+        assert len(reading.text()) <= MAX_TEXT and reading.text().startswith(beginning)
+        assert f"Action {n}: wait" in reading.text()
+
+
+@pytest.mark.parametrize("task", ["boil", "test-conductivity", "chemistry-mix-paint-secondary-color"])
+def test_a_thing_has_one_name_and_no_other_thing_has_it(simulator, task):
+    simulator.load(task)
+    scene, view = simulator.scene(), (simulator.look(), simulator.inventory())
+    called = names_of(scene, *view)
+    everything = scene.names | scene.terminals
+    assert called.keys() == everything.keys()
+    for thing, name in called.items():
+        others = [other for other, names in everything.items() if other != thing and name in names]
+        own = [n for n in everything[thing] if all(n not in m for t, m in everything.items() if t != thing)]
+        assert name in everything[thing] and not (others and own), (name, own)
+
+
+@pytest.mark.parametrize(
+    ("task", "actions"),
+    [
+        ("find-non-living-thing", []),
+        ("lifespan-longest-lived", ["open door to outside", "go to outside"]),
+        ("power-component", ["open door to workshop", "go to workshop"]),
+    ],
+)
+def test_what_the_task_asks_for_can_be_focused_on(simulator, installed, task, actions):
+    """The gold path's first focus is admitted under the thing's one name; rooms, doors and the agent never are."""
+    focus = next(action for action in simulator.gold(task) if action.startswith("focus "))
+    named = re.sub(r"^focus (?:on )?", "", focus).lower()
+    env = ScienceWorldEnv(task)
+    env.reset()
+    for action in actions:
+        env.step(action)
+    scene = env._simulator.scene()
+    meant = [name for thing, name in names_of(scene, *env._look()).items() if named in scene.names.get(thing, ())]
+    if meant:  # otherwise it is in another room
+        assert any(KNOWLEDGE.bind_view(env.view()).judge(f"focus on {name}") for name in meant)
+    assert not {"hallway", "outside", "door to kitchen"} & set(env.view().get("WANTED", ()))
+    env.close()
+
+
+def test_a_named_thing_is_all_that_can_be_focused_on(installed):
+    env = ScienceWorldEnv("power-component")
+    env.reset()
+    for action in ("open door to workshop", "go to workshop"):
+        env.step(action)
+    assert env.view()["WANTED"] == ["red light bulb"]
+    assert "red light bulb anode" in env.view()["TERMINAL"]
+    env.close()
+
+
+def test_doors_are_opened_where_they_are_shut(installed):
+    env = ScienceWorldEnv("power-component")
+    env.reset()
+    assert "door to workshop" in env.view()["SHUT"] and "OPENED" not in env.view()
+    memory = env.memory("")
+    memory.update("open door to workshop", env.step("open door to workshop")[0])
+    assert "door to workshop" in env.view()["OPENED"] and "door to workshop" not in env.view()["SHUT"]
+    assert memory.text().endswith("Action 1: open door to workshop\ndoor is now open\nhallway: door to workshop open")
+    env.close()

@@ -1,0 +1,1 @@
+"""What trains the model that plays ScienceWorld."""
