@@ -13,20 +13,21 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from constrained.agents.messages import FREE_TOKENS, POLICY, ChoiceRequest, Requests, Writer
+from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, ChoiceRequest, Requests, Writer
 from constrained.agents.plan import Plan, Step
-from constrained.agents.prompts import build_prompt
+from constrained.agents.prompts import build_messages, build_prompt
 from constrained.agents.step_formats import action_path, parse_step, read_step, step_grammar, step_head
 from constrained.agents.world import World
 from constrained.automaton import CompiledGrammar, Grammar
 from constrained.decoding.choosers import Choice, Chooser
+from constrained.decoding.request import Request
 from constrained.environments.base import Environment, Facts, WithForm
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.decoding.request import Generation
-    from constrained.models import LoadedModel
+    from constrained.models import LoadedModel, RemoteModel
 
 FREE_REASONING = 320
 """Tokens of a whole chain of thought without masks."""
@@ -103,7 +104,7 @@ class Episode:
 
     Parameters
     ----------
-    models : mapping of str to LoadedModel or Chooser
+    models : mapping of str to LoadedModel, RemoteModel or Chooser
         By role; "policy" writes for roles without a model of their own.
     start : ActionKnowledge
         The knowledge at the beginning of a path.
@@ -137,7 +138,7 @@ class Episode:
 
     def __init__(
         self,
-        models: Mapping[str, LoadedModel | Chooser],
+        models: Mapping[str, LoadedModel | RemoteModel | Chooser],
         start: ActionKnowledge,
         plan: Plan,
         settings: Settings,
@@ -314,6 +315,8 @@ class Episode:
         if self.writer.chooser(role) is not None:
             chosen = yield ChoiceRequest("", role=role, choice=self._choice(action, stop))
             return self.new_step("", chosen.text, chosen)
+        if self.writer.remote(role) is not None:
+            return (yield from self._write_remotely(action, role))
         head, grammar, form = self.head(role), self.step_grammar(action, role), self.settings.step_format
         answer = yield from self.ask(
             self.prompt(role) + head, grammar, role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
@@ -326,6 +329,23 @@ class Episode:
         else:
             thought, action_text = read_step(form, len(self.steps) + 1, answer.text)
         return self.new_step(thought, action_text, answer)
+
+    def _write_remotely(self, action: Grammar, role: str) -> Requests[Step]:
+        """Let a server's model write a step: the action alone in the form "act", else the whole step."""
+        form, n, masks = self.settings.step_format, len(self.steps) + 1, self.settings.constrained
+        whole = action if form == "act" else step_grammar(form, n, self.path, action)
+        left = self.writer.tokens_left()
+        answer = yield Request(
+            "", whole if masks else None, STEP_TOKENS if left is None else max(1, left),
+            None if masks else "\nObservation", role=role,
+            messages=build_messages(
+                self.knowledge.to_text(), self.plan.task, form, self.world.facts(), self.steps, self._known_here()
+            ),
+        )  # fmt: skip
+        if form == "act" and masks:
+            return self.new_step("", answer.text, answer)
+        thought, text = parse_step(whole, answer.text) if masks else read_step(form, n, answer.text)
+        return self.new_step(thought, text, answer)
 
     def _choice(self, action: Grammar, stop: str | None) -> Choice:
         """What a chooser is asked, if `action` writes what is admitted."""
@@ -362,9 +382,12 @@ class Episode:
         """What a model reads before the next step."""
         return build_prompt(
             self.writer.model(role), self.knowledge.to_text(), self.plan.task, self.settings.step_format,
-            self.world.facts(), self.steps,
-            "\n".join(filter(None, [self.world.in_view(self.knowledge.slots), self.hints])),
+            self.world.facts(), self.steps, self._known_here(),
         )  # fmt: skip
+
+    def _known_here(self) -> str:
+        """What is in view, and what a strategy found out."""
+        return "\n".join(filter(None, [self.world.in_view(self.knowledge.slots), self.hints]))
 
     def head(self, role: str = POLICY) -> str:
         """The known beginning of the next step (its path, for instance), with which the prompt ends.

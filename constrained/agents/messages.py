@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from constrained.agents.plan import Plan
 from constrained.automaton import CompiledGrammar, Grammar, compile_grammar
 from constrained.decoding.choosers import Choice, Chooser
+from constrained.decoding.remote import RemoteModel
 from constrained.decoding.request import Generation, Request
 from constrained.errors import ConstrainedError
 
@@ -63,7 +64,7 @@ class Writer:
 
     Parameters
     ----------
-    models : mapping of str to LoadedModel or Chooser
+    models : mapping of str to LoadedModel, RemoteModel or Chooser
         By role; "policy" is required.
     plan : Plan
         Its answers count towards the limit.
@@ -75,7 +76,7 @@ class Writer:
 
     def __init__(
         self,
-        models: Mapping[str, LoadedModel | Chooser],
+        models: Mapping[str, LoadedModel | RemoteModel | Chooser],
         plan: Plan,
         constrained: bool,
         max_new_tokens: int | None = None,
@@ -90,9 +91,14 @@ class Writer:
         Raises
         ------
         ConstrainedError
-            It is a chooser, which writes no text.
+            It is a chooser, which writes no text, or a server's, which writes whole steps.
         """
         model = for_role(role, self.models)
+        if isinstance(model, RemoteModel):
+            raise ConstrainedError(
+                f"a model behind a server writes steps, and here the {role} is to write another text",
+                "use the strategy act, react or knowagent, or give the role a model of its own",
+            )
         if isinstance(model, Chooser):
             raise ConstrainedError(
                 f"{model.name!r} only chooses among actions, and here the {role} is to write a text",
@@ -104,6 +110,11 @@ class Writer:
         """The chooser in the model's place for a role, if one is there."""
         model = for_role(role, self.models)
         return model if isinstance(model, Chooser) else None
+
+    def remote(self, role: str = POLICY) -> RemoteModel | None:
+        """The model behind a server that writes for a role, if it is one."""
+        model = for_role(role, self.models)
+        return model if isinstance(model, RemoteModel) else None
 
     def compile(self, grammar: Grammar, role: str = POLICY) -> CompiledGrammar:
         """`grammar` for the vocabulary of a role's model."""

@@ -29,6 +29,8 @@ class Step:
         The environment's answer; None in an open-loop plan.
     had_effect : bool or None
         Whether the environment could do the action.
+    replaced : str
+        What a server's model wrote, where that was not admitted and the nearest admitted action was taken.
     pruned_mass : float
         Mean probability that the model put outside the mask, over the tokens it was asked for; 0 without masks.
     max_pruned_mass : float
@@ -60,13 +62,18 @@ class Step:
     path: str = ""
     subgoal: str = ""
     phase: str = ""
+    replaced: str = ""
 
     def add_cost(self, answer: Generation) -> None:
-        """Add the cost of `answer`; masses are averaged over the tokens that the model was asked for."""
+        """Add the cost of `answer`, and what was replaced in it.
+
+        Masses are averaged over the tokens that the model was asked for.
+        """
         asked = self.completion_tokens - self.forced_tokens
         more = answer.completion_tokens - answer.forced_tokens
         if asked + more:
             self.pruned_mass = (self.pruned_mass * asked + answer.pruned_mass.mean * more) / (asked + more)
+        self.replaced = self.replaced or answer.replaced
         self.max_pruned_mass = max(self.max_pruned_mass, answer.pruned_mass.max)
         for key in COSTS:
             setattr(self, key, getattr(self, key) + getattr(answer, key))

@@ -8,10 +8,11 @@ tuned on it there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from constrained.agents.plan import step_lines
+from constrained.agents.plan import Step, step_lines
+from constrained.decoding.request import Message
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
     from constrained.models import LoadedModel
@@ -67,6 +68,28 @@ def build_prompt(
         loaded,
         (_prompt(loaded, text, task, step_format, known, history[max(len(history) - k, 0) :]) for text, k in tries),
     )
+
+
+def build_messages(
+    knowledge_text: str, task: str, step_format: str, memory: str, history: Sequence[Step], hints: str = ""
+) -> list[Message]:
+    """The conversation that a server's model reads before a step: a turn for each action and each answer to it.
+
+    The parameters are those of `build_prompt`. What is remembered and known stands in the last turn, as it changes.
+    """
+    form = _FORM[step_format] if step_format != "act" else "Answer with the next action and nothing else."
+    turns: list[Message] = [{"role": "system", "content": "\n\n".join(filter(None, [knowledge_text, form]))}]
+    said = [f"Task: {task}"]
+    for step in history[max(len(history) - KEPT_STEPS[0], 0) :]:
+        turns.append({"role": "user", "content": "\n\n".join(said)})
+        written = step_lines(step)[:-1] if step.observation is not None else step_lines(step)
+        content = step.action if step_format == "act" else "\n".join(written)
+        turns.append({"role": "assistant", "content": content})
+        said = [step.observation or ""]
+    known = "\n".join(filter(None, [memory, hints]))
+    if known:
+        said.append(f"What is known:\n{known}")
+    return [*turns, {"role": "user", "content": "\n\n".join(filter(None, said)) or "Go on."}]
 
 
 def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:

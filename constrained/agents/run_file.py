@@ -245,7 +245,8 @@ def lines_since(task: str, plan: Plan, steps: int, answers: int) -> Iterator[dic
 def _answer_data(answer: Generation) -> dict[str, Any]:
     data = {name: getattr(answer, name) for name in _ANSWER}
     data |= {"pruned_mass": answer.pruned_mass.mean, "max_pruned_mass": answer.pruned_mass.max}
-    return data | {"seconds": answer.seconds} | ({} if answer.trace is None else {"trace": answer.trace})
+    data |= {"seconds": answer.seconds} | ({"replaced": answer.replaced} if answer.replaced else {})
+    return data | ({} if answer.trace is None else {"trace": answer.trace})
 
 
 def _read_answer(data: Mapping[str, Any]) -> Generation:

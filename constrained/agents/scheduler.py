@@ -122,14 +122,21 @@ def schedule(rollouts: Iterable[Rollout], batch: int = 1) -> Iterator[Rollout]:
 def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None:
     """Answer each rollout's request; a request that can't be answered fails its rollout alone."""
     groups: dict[tuple, list[Rollout]] = {}  # those with the same model and sampling
+    behind_servers: dict[tuple, list[Rollout]] = {}
     for rollout in rollouts:
         assert rollout.request is not None
         if isinstance(rollout.request, ChoiceRequest):
             _choose(rollout, rollout.request)
             continue
-        settings, model = rollout.episode.settings, rollout.episode.writer.model(rollout.request.role)
-        key = id(model), settings.temperature, settings.top_k, settings.top_p
+        settings, writer = rollout.episode.settings, rollout.episode.writer
+        remote = writer.remote(rollout.request.role)
+        if remote is not None:
+            behind_servers.setdefault((id(remote), settings.temperature), []).append(rollout)
+            continue
+        key = id(writer.model(rollout.request.role)), settings.temperature, settings.top_k, settings.top_p
         groups.setdefault(key, []).append(rollout)
+    for group in behind_servers.values():
+        _ask_server(group)
     for group in groups.values():
         try:
             answers = _generate(group, caches)
@@ -142,6 +149,16 @@ def _answer(rollouts: Sequence[Rollout], caches: dict[int, PrefixCache]) -> None
             continue
         for rollout, answer in zip(group, answers, strict=True):
             rollout.answer(answer)
+
+
+def _ask_server(rollouts: Sequence[Rollout]) -> None:
+    """Answer the requests to one server's model, side by side; each failure is that of its own rollout."""
+    requests = [rollout.request for rollout in rollouts if rollout.request is not None]
+    model, temperature = rollouts[0].episode.writer.remote(requests[0].role), rollouts[0].episode.settings.temperature
+    assert model is not None
+    seeds = [rollout.seed for rollout in rollouts] if temperature else []
+    for rollout, answer in zip(rollouts, model.write(requests, temperature=temperature, seeds=seeds), strict=True):
+        rollout.fail(answer) if isinstance(answer, Exception) else rollout.answer(answer)
 
 
 def _choose(rollout: Rollout, request: ChoiceRequest) -> None:

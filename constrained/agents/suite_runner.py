@@ -24,13 +24,13 @@ from constrained.agents.world import World
 from constrained.environments.base import Closable
 from constrained.environments.suite import Suite, Task
 from constrained.knowledge import ActionKnowledge
-from constrained.models import Chooser, LoadedModel
+from constrained.models import Chooser, LoadedModel, RemoteModel
 from constrained.version import __version__
 
 if TYPE_CHECKING:
     from constrained.decoding import Generation
 
-Models = Mapping[str, LoadedModel | Chooser]
+Models = Mapping[str, LoadedModel | RemoteModel | Chooser]
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 """Packages whose versions a run records: another version may round differently."""
@@ -221,9 +221,9 @@ def _agrees(rollout: Rollout, earlier: UnfinishedTask) -> bool:
     return made[: len(recorded)] == recorded or (rollout.failure is not None and made == recorded[: len(made)])
 
 
-def weights_digest(loaded: LoadedModel | Chooser) -> str:
-    """A digest of a model's weights."""
-    if isinstance(loaded, Chooser):
+def weights_digest(loaded: LoadedModel | RemoteModel | Chooser) -> str:
+    """A digest of a model's weights, as far as they are known here."""
+    if not isinstance(loaded, LoadedModel):
         return loaded.digest
     hashed = hashlib.sha256()
     for name, value in sorted(loaded.model.state_dict().items()):

@@ -115,6 +115,8 @@ class _Printer:
             print(f"{step.n:>3}  {step.thought}")
         number = "" if step.thought else step.n
         print(f"{number:>3}  > {step.action}" + ("" if step.verdict == "ok" else f"   [{step.verdict}]"))
+        if step.replaced:
+            print(f"     in place of {step.replaced!r}, which is not admitted")
         if step.observation is not None:
             print(f"     {step.observation}")
         sys.stdout.flush()

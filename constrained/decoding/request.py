@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:  # torch takes seconds to import; strategies make requests without it
     import torch
 
     from constrained.automaton import CompiledGrammar, Grammar
+
+
+Message: TypeAlias = "Mapping[str, str]"
+"""A turn of a conversation: its "role" and "content"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,9 @@ class Request:
         Keep with each token the likeliest one that its mask excluded.
     role : str
         Whose model writes, where roles have models of their own; decoding only copies it to the generation.
+    messages : sequence of Message
+        What a model behind a server reads in place of `prompt` (`constrained.models.RemoteModel`); its grammar isn't
+        compiled.
     """
 
     prompt: str | Sequence[int]
@@ -44,6 +51,7 @@ class Request:
     generator: torch.Generator | None = None
     show_forbidden: bool = False
     role: str = "policy"
+    messages: Sequence[Message] = ()
 
 
 class Forbidden(NamedTuple):
@@ -117,6 +125,8 @@ class Generation:
         Without the end-of-text token.
     end : Token or None
         The end-of-text token, if the model was asked and chose one.
+    replaced : str
+        What a server's model wrote, where that was not admitted and `text` was taken in its place.
     trace : dict or None
         What the agents recorded about it token by token; decoding leaves it empty.
     """
@@ -133,6 +143,7 @@ class Generation:
     complete: bool = True
     tokens: tuple[Token, ...] = ()
     end: Token | None = None
+    replaced: str = ""
     trace: dict[str, Any] | None = None
 
     @property

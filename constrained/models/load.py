@@ -12,6 +12,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from constrained.decoding.choosers import CHOOSERS, Chooser
+from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
 from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
 
@@ -101,13 +102,14 @@ def load_adapters(base: Any, adapters: Mapping[str, str | os.PathLike[str]], **o
 
 def load_roles(
     model: Any = None, roles: Mapping[str, Any] | None = None, **options: Any
-) -> dict[str, LoadedModel | Chooser]:
+) -> dict[str, LoadedModel | RemoteModel | Chooser]:
     """Load the policy's model, and those of the roles that have their own.
 
     Parameters
     ----------
     model : optional
-        Anything `load` takes; or a `Chooser`, or the name of one: "random" or "none".
+        Anything `load` takes; or a `Chooser`, or the name of one: "random" or "none"; or a `RemoteModel`, or the
+        address of its server, such as ``http://localhost:8000/v1``, with ``#NAME`` if it has several models.
     roles : mapping of str to object, optional
         Role -> anything `load` takes, or the folder of an adapter (PEFT) of `model`. What is named twice is loaded
         once. None: the role has no model of its own.
@@ -116,7 +118,7 @@ def load_roles(
 
     Returns
     -------
-    dict of str to LoadedModel or Chooser
+    dict of str to LoadedModel, RemoteModel or Chooser
         "policy" -> `model`, and the roles that have their own.
 
     Raises
@@ -125,12 +127,12 @@ def load_roles(
         As `load` and `load_adapters`.
     """
     given = {role: source for role, source in (roles or {}).items() if source is not None}
-    policy = _chooser(model) or load(model, **options)
-    loaded: dict[Any, LoadedModel | Chooser] = {}
+    policy = _no_weights(model) or load(model, **options)
+    loaded: dict[Any, LoadedModel | RemoteModel | Chooser] = {}
     for role, source in given.items():
         key = _key(source)
-        if key not in loaded and (chooser := _chooser(source)):
-            loaded[key] = chooser
+        if key not in loaded and (other := _no_weights(source)):
+            loaded[key] = other
         if key not in loaded and isinstance(source, (str, os.PathLike)) and _is_adapter(Path(source).expanduser()):
             loaded[key] = load_adapters(policy, {role: source})[role]
         elif key not in loaded:
@@ -138,11 +140,14 @@ def load_roles(
     return {"policy": policy, **{role: loaded[_key(source)] for role, source in given.items()}}
 
 
-def _chooser(source: Any) -> Chooser | None:
-    """The chooser that is given or named; None if it is none."""
-    if isinstance(source, str):
-        return CHOOSERS[source]() if source in CHOOSERS else None
-    return source if isinstance(source, Chooser) else None
+def _no_weights(source: Any) -> RemoteModel | Chooser | None:
+    """The chooser, or the model behind a server, that is given or named; None if it is neither."""
+    if not isinstance(source, str):
+        return source if isinstance(source, (RemoteModel, Chooser)) else None
+    if source.startswith(("http://", "https://")):
+        address, _, name = source.partition("#")
+        return RemoteModel(address, name or None)
+    return CHOOSERS[source]() if source in CHOOSERS else None
 
 
 def _key(source: Any) -> Any:

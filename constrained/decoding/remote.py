@@ -1,0 +1,358 @@
+"""Models behind OpenAI-compatible servers: vLLM, llama.cpp's, SGLang's, Ollama's and others.
+
+A server's model writes one action at a time. What the server can enforce is sent to it; whatever it answers is judged
+here, so that nothing is carried out that the action knowledge doesn't admit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from constrained.automaton import Grammar
+from constrained.automaton.budget import shortest
+from constrained.automaton.distance import Distance
+from constrained.decoding.request import Generation, Message, Request
+from constrained.errors import GrammarError, ModelError, needs_extra
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LISTED = 1000
+"""Actions that are sent, shown or compared as a list, at most."""
+
+SHOWN = 20
+"""Admitted actions that a rejection names."""
+
+PROBE = ("marmalade 7", "wheelbarrow 12")
+"""Two texts that no model writes by itself: a server that writes one when asked to obeys what it was sent."""
+
+
+Body = dict[str, Any]
+Enforce = Callable[[Grammar, "list[str] | None"], "Body | None"]
+
+
+def _structured_outputs(action: Grammar, listed: list[str] | None) -> Body:
+    constraint = {"choice": listed} if listed else {"grammar": action.to_gbnf()}
+    return {"extra_body": {"structured_outputs": constraint}}
+
+
+def _gbnf(action: Grammar, listed: list[str] | None) -> Body:
+    return {"extra_body": {"grammar": action.to_gbnf()}}
+
+
+def _ebnf(action: Grammar, listed: list[str] | None) -> Body:
+    return {"extra_body": {"ebnf": action.to_gbnf()}}
+
+
+def _json_schema(action: Grammar, listed: list[str] | None) -> Body | None:
+    if not listed:
+        return None
+    schema = {
+        "type": "object",
+        "properties": {"action": {"type": "string", "enum": listed}},
+        "required": ["action"],
+        "additionalProperties": False,
+    }
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "action", "schema": schema}}}
+
+
+ENFORCE: dict[str, Enforce] = {
+    "structured_outputs": _structured_outputs,
+    "grammar": _gbnf,
+    "ebnf": _ebnf,
+    "json_schema": _json_schema,
+    "nothing": lambda action, listed: {},
+}
+"""What can be sent to a server, by name: vLLM's `structured_outputs`; `grammar` in GBNF (llama.cpp and its Python
+server); SGLang's `ebnf`; a JSON Schema as `response_format` (OpenAI, Ollama, llama.cpp); nothing."""
+
+
+class RemoteModel:
+    """A model behind an OpenAI-compatible server.
+
+    Parameters
+    ----------
+    base_url : str
+        Such as ``http://localhost:8000/v1``.
+    model : str, optional
+        Its name there; default: the first that the server lists.
+    api_key : str, optional
+        Default: the environment variable ``OPENAI_API_KEY``. It is sent to the server and written nowhere.
+    enforce : str
+        What is sent for the server to enforce, a name of `ENFORCE`; "ask": the first that it is found to obey.
+    attempts : int
+        Times that it is asked for an action until it writes an admitted one; then the admitted action most like its
+        last answer is taken, and the generation says so in `replaced`.
+    timeout : float
+        Seconds for one answer.
+    retries : int
+        Times that a request is repeated after a failure of the network or the server, after a growing pause.
+    side_by_side : int
+        Requests under way at once, at most.
+
+    Raises
+    ------
+    ModelError
+        The package openai isn't installed; an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str | None = None,
+        *,
+        api_key: str | None = None,
+        enforce: str = "ask",
+        attempts: int = 3,
+        timeout: float = 60.0,
+        retries: int = 3,
+        side_by_side: int = 16,
+    ):
+        if not base_url.startswith(("http://", "https://")):
+            raise ModelError(f"{base_url!r} is no server's address", "it looks like http://localhost:8000/v1")
+        if enforce != "ask" and enforce not in ENFORCE:
+            raise ModelError(f"nothing to enforce called {enforce!r}", f"use ask, {', '.join(ENFORCE)}")
+        if attempts < 1 or side_by_side < 1:
+            raise ModelError("attempts and side_by_side are at least 1")
+        with needs_extra("openai", "remote", "a model behind a server"):
+            import openai
+        import os
+
+        self.base_url, self.attempts = base_url.rstrip("/"), attempts
+        self._model, self._enforce, self._side_by_side = model, enforce, side_by_side
+        self._client = openai.AsyncOpenAI(
+            base_url=self.base_url,
+            api_key=api_key or os.environ.get("OPENAI_API_KEY") or "none",
+            timeout=timeout,
+            max_retries=retries,
+        )
+
+    def __repr__(self) -> str:
+        return f"RemoteModel({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The model and its server."""
+        return f"{self.model} at {self.base_url}"
+
+    digest = ""
+    """Nobody outside a server can tell its weights."""
+
+    @cached_property
+    def model(self) -> str:
+        """The model's name on the server."""
+        return self._model or _Loop.run(self._first_model())
+
+    @cached_property
+    def enforce(self) -> str:
+        """What is sent for the server to enforce; asked once."""
+        _ = self.model  # found out before: what runs in the loop can't wait for the loop
+        return self._enforce if self._enforce != "ask" else _Loop.run(self._ask_what_it_obeys())
+
+    def write(
+        self, requests: Sequence[Request], *, temperature: float = 0.0, seeds: Sequence[int] = ()
+    ) -> list[Generation | ModelError]:
+        """Write the texts, side by side.
+
+        Parameters
+        ----------
+        requests : sequence of Request
+            With `messages`, and a `grammar` that is not compiled, as a server's vocabulary isn't known.
+        temperature : float
+        seeds : sequence of int, optional
+            Of sampling, one for each request; not every server takes them.
+
+        Returns
+        -------
+        list of Generation or ModelError
+            In the order of `requests`; the error where the server was away, refused the request, or answered with
+            something else than a text.
+        """
+        try:
+            _ = self.model, self.enforce  # the same
+        except ModelError as error:
+            return [error] * len(requests)
+        return _Loop.run(self._write_all(requests, temperature, seeds))
+
+    async def _write_all(
+        self, requests: Sequence[Request], temperature: float, seeds: Sequence[int]
+    ) -> list[Generation | ModelError]:
+        slots = asyncio.Semaphore(self._side_by_side)
+
+        async def one(number: int, request: Request) -> Generation | ModelError:
+            options = {"temperature": temperature} | ({"seed": seeds[number] % 2**31} if seeds else {})
+            async with slots:
+                try:
+                    return await self._write(request, options)
+                except ModelError as error:
+                    return error
+
+        return list(await asyncio.gather(*(one(number, request) for number, request in enumerate(requests))))
+
+    async def _write(self, request: Request, options: Body) -> Generation:
+        began, grammar = time.monotonic(), request.grammar
+        assert grammar is None or isinstance(grammar, Grammar)
+        messages, listed = list(request.messages), None if grammar is None else _listed(grammar)
+        answer, used = "", [0, 0]
+        for attempt in range(self.attempts):
+            body = {} if grammar is None else self._body(grammar, listed)
+            stop = {"stop": [request.stop]} if grammar is None and request.stop else {}
+            answer, usage = await self._ask(messages, {"max_tokens": request.max_new_tokens, **options, **stop, **body})
+            used = [before + more for before, more in zip(used, usage, strict=True)]
+            if grammar is None or grammar.matches(answer):
+                break
+            log.info("answer %d of %s is not admitted: %.200r", attempt + 1, self.model, answer)
+            messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": _reason(answer, listed)}]
+        written = Generation(
+            answer,
+            role=request.role,
+            model=self.name,
+            prompt_tokens=used[0],
+            completion_tokens=used[1],
+            forward_passes=used[1],
+            seconds=time.monotonic() - began,
+        )
+        if grammar is None or grammar.matches(answer):
+            return written
+        return replace(written, text=nearest(answer, grammar, listed), replaced=answer)
+
+    def _body(self, action: Grammar, listed: list[str] | None) -> Body:
+        try:
+            return ENFORCE[self.enforce](action, listed) or {}
+        except GrammarError as error:  # the notation can't say it: the answer is judged all the same
+            log.info("nothing is sent to enforce: %s", error.message)
+            return {}
+
+    async def _ask(self, messages: Sequence[Message], options: Body) -> tuple[str, tuple[int, int]]:
+        create = self._client.chat.completions.create
+        response = await self._call(create, model=self.model, messages=messages, **options)
+        try:
+            text = response.choices[0].message.content
+        except (AttributeError, IndexError, TypeError):
+            text = None
+        if not isinstance(text, str):
+            raise ModelError(
+                f"{self.base_url} answered without a text", "see that it serves /chat/completions as OpenAI's API does"
+            )
+        used = response.usage
+        if "response_format" in options:
+            text = _from_json(text)
+        return text.strip(), (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
+
+    async def _call(self, method: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
+        import openai
+
+        try:
+            return await method(**arguments)
+        except openai.APITimeoutError:
+            raise ModelError(f"{self.base_url} took too long", "raise timeout, or see what the server does") from None
+        except openai.APIConnectionError as error:
+            raise ModelError(
+                f"no server answers at {self.base_url}: {error.__cause__ or error}",
+                "start it, or check the address: it ends with /v1 for most servers",
+            ) from None
+        except openai.AuthenticationError:
+            raise ModelError(
+                f"{self.base_url} refuses the key", "set OPENAI_API_KEY to the server's key, or pass api_key="
+            ) from None
+        except openai.APIStatusError as error:
+            raise ModelError(f"{self.base_url} refuses the request: {error.status_code} {_told(error)}") from None
+        except (openai.OpenAIError, ValueError) as error:
+            raise ModelError(f"{self.base_url} answered something unreadable: {str(error)[:200]}") from None
+
+    async def _first_model(self) -> str:
+        found = await self._call(self._client.models.list)
+        if not getattr(found, "data", None):
+            raise ModelError(f"{self.base_url} lists no model", "name one: model=…")
+        return found.data[0].id
+
+    async def _ask_what_it_obeys(self) -> str:
+        """The first way to enforce that the server obeys; asked for two texts that no model writes by itself."""
+        action = Grammar.from_choices(PROBE)
+        hello: list[Message] = [{"role": "user", "content": "Say hello."}]
+        for name, enforce in ENFORCE.items():
+            body = enforce(action, list(PROBE))
+            if not body:
+                continue
+            try:
+                answer, _ = await self._ask(hello, {"max_tokens": 32, "temperature": 0.0, **body})
+            except ModelError as error:
+                if "no server" in error.message or "key" in error.message:
+                    raise
+                continue  # it refuses the field
+            if answer in PROBE:
+                return name
+        log.warning("%s enforces nothing: its answers are judged, and asked for again", self.base_url)
+        return "nothing"
+
+
+def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> str:
+    """The admitted action that is most like `answer`.
+
+    Of a list: the most similar text (`difflib`). Else: the longest beginning of `answer` that is admitted, and the
+    shortest way to finish it.
+    """
+    if listed:
+        return max(listed, key=lambda text: difflib.SequenceMatcher(None, answer, text).ratio())
+    data, state = answer.encode(), action.automaton.start
+    for end in range(len(data)):
+        after = state.step(data[end])
+        if after is None:
+            data = data[:end]
+            break
+        state = after
+    rest = shortest(state.automaton, state.positions, Distance(lower=True))
+    return (data + b"".join(piece for _, piece in rest)).decode()
+
+
+def _listed(action: Grammar) -> list[str] | None:
+    texts = action.automaton.start.texts(LISTED)
+    return None if texts is None else [text.decode() for text in texts]
+
+
+def _reason(answer: str, listed: list[str] | None) -> str:
+    """What a model is told about an answer that is not admitted."""
+    shown = answer if len(answer) <= 200 else f"{answer[:200]}..."
+    if listed is None:
+        return f"{shown!r} is not allowed here. Answer with one allowed action and nothing else."
+    close = difflib.get_close_matches(answer, listed, SHOWN, cutoff=0.0)
+    return f"{shown!r} is not possible now. Answer with exactly one of these and nothing else:\n" + "\n".join(close)
+
+
+def _from_json(text: str) -> str:
+    try:
+        found = json.loads(text)["action"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return text
+    return found if isinstance(found, str) else text
+
+
+def _told(error: Any) -> str:
+    body = getattr(error, "body", None)
+    told = body.get("message") if isinstance(body, dict) else None
+    return str(told or error)[:300]
+
+
+class _Loop:
+    """One event loop in a thread of its own, for all servers: callers needn't be asynchronous, nor must they not be."""
+
+    _lock = threading.Lock()
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    @classmethod
+    def run(cls, work: Coroutine[Any, Any, T]) -> T:
+        with cls._lock:
+            if cls._loop is None:
+                cls._loop = asyncio.new_event_loop()
+                threading.Thread(target=cls._loop.run_forever, name="constrained-remote", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(work, cls._loop).result()

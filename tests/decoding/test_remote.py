@@ -1,0 +1,216 @@
+"""Models behind servers: a stand-in that misbehaves on purpose, and llama.cpp's own server where it is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from constrained import Grammar
+from constrained.decoding.remote import PROBE, RemoteModel, nearest
+from constrained.decoding.request import Request
+from constrained.errors import ModelError
+from tests.decoding.openai_server import Server
+
+pytest.importorskip("openai", reason="needs the extra remote")
+
+ACTIONS = Grammar.from_choices(["go to desk 1", "go to desk 10", "take mug 1 from desk 1"])
+KEY = "sk-secret-of-this-test"
+
+
+def ask(action: Grammar | None = ACTIONS, text: str = "What next?", **fields: Any) -> Request:
+    return Request("", action, messages=[{"role": "user", "content": text}], **fields)
+
+
+@pytest.fixture
+def serve():
+    started = []
+
+    def start(reply: Callable[[dict], Any], **options: Any) -> tuple[Server, RemoteModel]:
+        server = Server(reply)
+        started.append(server)
+        return server, RemoteModel(server.url, **{"api_key": KEY, "retries": 0, "timeout": 5.0, **options})
+
+    yield start
+    for server in started:
+        server.http.shutdown()
+        server.http.server_close()
+
+
+def test_an_admitted_answer_is_taken(serve):
+    server, model = serve(lambda body: " go to desk 10\n", enforce="nothing")
+    [written] = model.write([ask()])
+    assert written.text == "go to desk 10" and not written.replaced
+    assert (written.prompt_tokens, written.completion_tokens) == (7, 3)
+    assert written.model == model.name == f"tiny at {server.url}"
+    assert server.keys == {f"Bearer {KEY}"} and KEY not in repr(model) + model.name
+
+
+def test_what_is_not_admitted_is_asked_for_again_with_the_reason(serve):
+    answers = iter(["burn the desk", "go to desk 1"])
+    server, model = serve(lambda body: next(answers), enforce="nothing")
+    [written] = model.write([ask()])
+    assert written.text == "go to desk 1" and not written.replaced
+    again = server.bodies[1]["messages"]
+    assert again[1] == {"role": "assistant", "content": "burn the desk"}
+    assert (
+        "'burn the desk' is not possible now" in again[2]["content"] and "take mug 1 from desk 1" in again[2]["content"]
+    )
+
+
+def test_after_the_last_attempt_the_nearest_admitted_action_is_taken_and_told(serve):
+    server, model = serve(lambda body: "take mug 1 from the desk", enforce="nothing", attempts=2)
+    [written] = model.write([ask()])
+    assert written.text == "take mug 1 from desk 1" and written.replaced == "take mug 1 from the desk"
+    assert len(server.bodies) == 2 and written.completion_tokens == 6
+
+
+def test_of_an_endless_language_the_admitted_beginning_is_finished():
+    search = Grammar.from_lark('start: "Search[" /[a-z é]{1,20}/ "]"\n')
+    assert nearest("Search[milhouse](now)", search) == "Search[milhouse]"
+    assert nearest("Search[café", search) == "Search[café]"
+    assert search.matches(nearest("Burn", search))
+
+
+def obeying(field: str) -> Callable[[dict], str]:
+    """A server that obeys one field and refuses or ignores the others."""
+
+    def reply(body: dict) -> str:
+        sent = body.get("response_format") if field == "response_format" else body.get(field)
+        if not sent:
+            return "Hello!"
+        listed = [text for text in (*PROBE, "go to desk 1") if text in json.dumps(sent)]
+        return json.dumps({"action": listed[0]}) if field == "response_format" else listed[0]
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("structured_outputs", "structured_outputs"),
+        ("grammar", "grammar"),
+        ("ebnf", "ebnf"),
+        ("response_format", "json_schema"),
+        ("none of them", "nothing"),
+    ],
+)
+def test_what_a_server_obeys_is_found_out(serve, field, name):
+    server, model = serve(obeying(field))
+    assert model.enforce == name
+    if name != "nothing":
+        server.bodies.clear()
+        [written] = model.write([ask()])
+        assert written.text == "go to desk 1" and len(server.bodies) == 1
+
+
+def test_an_unknown_field_that_is_refused_is_no_obstacle(serve):
+    def reply(body: dict):
+        return (400, "unknown field") if "structured_outputs" in body else obeying("grammar")(body)
+
+    assert serve(reply)[1].enforce == "grammar"
+
+
+def test_many_requests_side_by_side_each_with_its_answer(serve):
+    def reply(body: dict) -> str:
+        time.sleep(0.05)
+        return body["messages"][0]["content"]
+
+    _, model = serve(reply, enforce="nothing")
+    names = [f"go to desk {i}" for i in range(40)]
+    written = model.write([ask(Grammar.from_choices(names), name) for name in names])
+    assert [one.text for one in written] == names
+
+
+def test_free_text_is_not_judged(serve):
+    server, model = serve(lambda body: "I think so.", enforce="grammar")
+    [written] = model.write([ask(None, stop="\n")])
+    assert written.text == "I think so." and server.bodies[0]["stop"] == ["\n"] and "grammar" not in server.bodies[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (lambda body: (401, "no"), "refuses the key"),
+        (lambda body: (400, "max_tokens is too large"), "refuses the request: 400 .*max_tokens is too large"),
+        (lambda body: (500, "out of memory"), "refuses the request: 500"),
+        (lambda body: b"<html>not an API</html>", "without a text|unreadable"),
+        (lambda body: b'{"choices": []}', "without a text"),
+        (lambda body: None, "without a text"),
+        (lambda body: b'{"choices": [{"mess', "without a text|unreadable"),
+    ],
+)
+def test_a_server_that_fails_is_one_clear_error_without_the_key(serve, reply, told):
+    _, model = serve(reply, enforce="nothing", model="tiny")
+    [error] = model.write([ask()])
+    assert isinstance(error, ModelError) and re.search(told, error.message) and KEY not in str(error)
+
+
+def test_a_server_that_is_away_or_slow(serve):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        away = RemoteModel(f"http://127.0.0.1:{free.getsockname()[1]}/v1", retries=0)
+    [error] = away.write([ask()])
+    assert "no server answers at" in error.message
+    _, slow = serve(lambda body: time.sleep(2) or "late", timeout=0.2, enforce="nothing", model="tiny")
+    [error] = slow.write([ask()])
+    assert "took too long" in error.message
+
+
+def test_a_failure_is_tried_again(serve):
+    answers = iter([(503, "loading"), "go to desk 1"])
+    _, model = serve(lambda body: next(answers), enforce="nothing", retries=2)
+    assert model.write([ask()])[0].text == "go to desk 1"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("localhost:8000",), ("http://x/v1", "m", {"enforce": "magic"}), ("http://x/v1", "m", {"attempts": 0})],
+)
+def test_arguments_that_make_no_sense(arguments):
+    *given, options = [*arguments, {}] if not isinstance(arguments[-1], dict) else arguments
+    with pytest.raises(ModelError):
+        RemoteModel(*given, **options)
+
+
+@pytest.fixture(scope="module")
+def llama_server(tmp_path_factory):
+    """llama-cpp-python's own server with the real, tiny model of the test data, on the loopback address."""
+    pytest.importorskip("llama_cpp.server", reason="llama-cpp-python with its server isn't installed")
+    path = os.environ.get("CONSTRAINED_TINY_GGUF")
+    if not path:
+        pytest.skip("CONSTRAINED_TINY_GGUF names no .gguf file")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "llama_cpp.server", "--model", path, "--port", str(port), "--n_ctx", "512"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}/v1"
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(f"{url}/models").close()
+            break
+        except OSError:
+            assert process.poll() is None, "the server ended"
+            time.sleep(0.2)
+    yield url
+    process.kill()
+    process.wait()
+
+
+def test_llama_cpps_server_writes_what_the_grammar_admits(llama_server):
+    model = RemoteModel(llama_server)
+    assert model.enforce == "grammar"
+    search = Grammar.from_lark('start: "Search[" /[a-z ]{1,20}/ "]"\n')
+    for grammar in (ACTIONS, search):
+        [written] = model.write([ask(grammar, max_new_tokens=40)])
+        assert grammar.matches(written.text) and not written.replaced
