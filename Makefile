@@ -1,13 +1,14 @@
 # make plan: install and watch an agent solve a household game · make test: install and run the tests (JOBS=8: faster)
 # make lint: ruff and mypy · make docs: the documentation as a site in build/docs
 # make embedded: train the embedded model again from nothing · make self-learning: what it is compared to, too
+# make agents: play ALFWorld's seen games at every level, and record the tables of docs/agents_figures.md
 # make editor: bundle the playground's editor component again (needs npm; what it makes is committed)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
 
-.PHONY: plan test lint docs embedded self-learning editor clean
+.PHONY: plan test lint docs embedded self-learning agents editor clean
 
 plan: $(VENV)/installed
 	$(BIN)/constrained plan "heat an egg and put it in the fridge"
@@ -42,6 +43,11 @@ embedded: $(BUILD)/taught/README.md
 
 self-learning: $(BUILD)/taught/README.md
 	$(LEARN) --json benchmarks/results/self_learning.json --plot docs/self_learning.svg
+
+# It can be stopped at any time, and then goes on from there; half an hour on one core.
+agents: $(VENV)/installed-test
+	$(BIN)/constrained bench agents --strategy act --strategy react --strategy knowagent --random 5 \
+	  --json benchmarks/results/agents_alfworld_valid_seen.json --plot docs/agents.svg
 
 editor:
 	npm --prefix constrained/pages/editor ci
