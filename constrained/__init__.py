@@ -1,5 +1,6 @@
 """Agents that cannot write an invalid plan."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from constrained.agents.plan import Plan
@@ -11,6 +12,7 @@ from constrained.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from constrained.agents.generate import generate_plan
+    from constrained.agents.streaming import agenerate_plan, stream_plan
 
 __all__ = [
     "ActionKnowledge",
@@ -24,9 +26,18 @@ __all__ = [
     "Matcher",
     "Plan",
     "Vocabulary",
+    "agenerate_plan",
     "compile_grammar",
     "generate_plan",
+    "stream_plan",
 ]
+
+_LATER = {
+    "generate_plan": "constrained.agents.generate",
+    "agenerate_plan": "constrained.agents.streaming",
+    "stream_plan": "constrained.agents.streaming",
+}
+"""Name -> the module that it is imported from at its first use: torch and transformers take seconds."""
 
 
 def __dir__() -> list[str]:
@@ -34,9 +45,6 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    # imported here: torch and transformers take seconds
-    if name == "generate_plan":
-        from constrained.agents.generate import generate_plan
-
-        return generate_plan
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

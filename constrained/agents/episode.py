@@ -114,6 +114,8 @@ class Episode:
         None: nothing is executed.
     on_step : callable, optional
         Called with each `Step` as it is done.
+    on_text : callable, optional
+        Called with each piece of text that a model writes here.
     judge : ActionKnowledge, optional
         Gives the verdicts, if that is not the knowledge that masks and prompts are made of.
 
@@ -145,13 +147,15 @@ class Episode:
         environment: Environment | None = None,
         *,
         on_step: Callable[[Step], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         judge: ActionKnowledge | None = None,
     ):
         if not settings.constrained and any(isinstance(model, Chooser) for model in models.values()):
             raise ConstrainedError("a chooser chooses among what masks admit, and they are off", "turn the masks on")
         self.start = self.knowledge = start
         self._judge_at_start = self.judge = judge
-        self.plan, self.settings, self.on_step = plan, settings, on_step
+        self.plan, self.settings = plan, settings
+        self.on_step, self.on_text = on_step, on_text
         self.writer = Writer(models, plan, settings.constrained, settings.max_new_tokens)
         self.world = World(environment)
         self.hints = self.phase = ""

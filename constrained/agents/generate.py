@@ -57,6 +57,7 @@ def generate_plan(
     trace: str | Path | None = None,
     on_start: Callable[[Plan], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
+    on_text: Callable[[str], None] | None = None,
 ) -> Plan:
     """Plan and, if there is an environment, act: the knowledge admits every action.
 
@@ -105,6 +106,8 @@ def generate_plan(
         Called with the still empty `Plan` once everything is loaded.
     on_step : callable, optional
         Called with each `Step` as it is done.
+    on_text : callable, optional
+        Called with each piece of text as a model on this machine writes it.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def generate_plan(
             if on_step:
                 on_step(step)
 
-        episode = Episode(models, knowledge, plan, settings, environment, on_step=report)
+        episode = Episode(models, knowledge, plan, settings, environment, on_step=report, on_text=on_text)
         unexecuted = UNEXECUTED.get(strategy, open_loop)
         rollout = Rollout(episode, unexecuted(episode, prior) if environment is None else None)
         with _recorded(trace, rollout, models) as record:

@@ -182,6 +182,7 @@ def _generate(group: Sequence[Rollout], caches: dict[int, PrefixCache]) -> list[
         replace(
             request,
             generator=rollout.generator(),
+            on_text=rollout.episode.on_text,
             show_forbidden=rollout.episode.settings.trace and request.grammar is not None,
         )
         for rollout in group

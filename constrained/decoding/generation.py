@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -132,6 +133,15 @@ def generate_batch(
     def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Token]:
         return [samplers[text].choose(row, text.mask) for text, row in zip(asked, logits)]
 
+    streams = {
+        text: _Stream(request.on_text, request.stop) for text, request in zip(texts, requests) if request.on_text
+    }
+
+    def stream(grown: Sequence[Text]) -> None:
+        for text in grown:
+            if text in streams:
+                streams[text].send(text)
+
     side_by_side = rows if supports_ragged(loaded.model) else 1
     cache = PrefixCache() if cache is None else cache
     with _threads(loaded), torch.no_grad():
@@ -142,9 +152,25 @@ def generate_batch(
                 forward = PrefixForward(loaded.model, cache)
             else:
                 forward = RaggedForward(loaded.model, batch, max(len(text.ids) for text in batch) + BLOCK)
-            decode(batch, forward, choose)
+            decode(batch, forward, choose, stream if streams else None)
     seconds = (time.perf_counter() - began) / max(1, len(texts))
     return [_generation(text, request, loaded, seconds) for text, request in zip(texts, requests)]
+
+
+class _Stream:
+    """Sends a text on as it grows: whole characters, and nothing that a stop string may take back."""
+
+    def __init__(self, send: Callable[[str], None], stop: str | None):
+        self._send, self._held_back = send, len(stop.encode()) - 1 if stop else 0
+        self._decoder, self._sent = getincrementaldecoder("utf-8")("replace"), 0
+
+    def send(self, text: Text) -> None:
+        written = bytes(text.data[text.start : text.stop_at])
+        end = len(written) if text.done else max(self._sent, len(written) - self._held_back)
+        piece = self._decoder.decode(written[self._sent : end], final=text.done)
+        self._sent = end
+        if piece:
+            self._send(piece)
 
 
 def _start(loaded: LanguageModel, request: Request) -> Text:

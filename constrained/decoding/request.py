@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -38,6 +38,8 @@ class Request:
         Keep with each token the likeliest one that its mask excluded.
     role : str
         Whose model writes, where roles have models of their own; decoding only copies it to the generation.
+    on_text : callable, optional
+        Called with each piece of text as it is written; the pieces join to the text.
     messages : sequence of Message
         What a model behind a server reads in place of `prompt` (`constrained.models.RemoteModel`); its grammar isn't
         compiled.
@@ -51,6 +53,7 @@ class Request:
     generator: torch.Generator | None = None
     show_forbidden: bool = False
     role: str = "policy"
+    on_text: Callable[[str], None] | None = None
     messages: Sequence[Message] = ()
 
 
