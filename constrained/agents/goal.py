@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from constrained.environments.base import Facts
 from constrained.planning.relaxed import Relaxed
@@ -25,3 +25,9 @@ def looking_useful(facts: Facts, actions: Sequence[str]) -> list[str]:
     """The helpful actions; all, if none is helpful."""
     helpful = Relaxed.of(facts.task).helpful(facts.state, facts.optimistic)
     return [text for text in actions if not helpful.isdisjoint(facts.actions.get(text, ()))] or list(actions)
+
+
+def leads_back(facts: Facts, action: str, states: Container[object]) -> bool:
+    """Whether an action leads to one of some states, whatever it stands for."""
+    after = [facts.task.apply(facts.state, one) for one in facts.actions.get(action, ())]
+    return bool(after) and all(state in states for state in after)

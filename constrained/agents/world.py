@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from constrained.agents.goal import leading_on, looking_useful
+from constrained.agents.goal import leading_on, leads_back, looking_useful
 from constrained.environments.base import (
     ActionFilter,
     Binding,
@@ -172,14 +172,22 @@ class World:
         return True
 
     def helpful(self, actions: Sequence[str], facts: Facts | None) -> list[str]:
-        """The actions that look useful, a heuristic, without those done here before; all, if that leaves none."""
-        left = list(actions)
+        """The actions that look useful, a heuristic.
+
+        Left out are those done here before, and those known to lead back to an earlier situation, as long as others
+        are left, helpful or not.
+        """
+        useful = list(actions)
         if isinstance(self.memory, ActionFilter):
-            left = self.memory.filter_actions(left)
+            useful = self.memory.filter_actions(useful)
         elif facts is not None:
-            left = looking_useful(facts, left)
+            useful = looking_useful(facts, useful)
         done = self.done_here()
-        return [one for one in left if one not in done] or left
+        for among in (useful, actions):
+            new = [one for one in among if one not in done and not (facts and leads_back(facts, one, self.tried))]
+            if new:
+                return new
+        return useful
 
     def in_view(self, slots: Collection[str]) -> str:
         """The first observation, and what `slots` hold now, as lines for a prompt; empty where a memory tells it."""
