@@ -74,7 +74,7 @@ class RunFile:
         self.finished: dict[str, dict] = {}
         self.unfinished: dict[str, UnfinishedTask] = {}
         self._file: TextIO | None = None
-        if not self.path.name or self.path.is_dir():
+        if not self.path.name:
             raise DataError(f"{str(path)!r} is not the name of a file", "name a .jsonl file for the run")
         self._lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
 

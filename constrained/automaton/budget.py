@@ -231,6 +231,8 @@ def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
                 out.update(heads)
                 if max(heads) >= 0x80:
                     out.update(range(0x80, 0xC0))
+            elif isinstance(node, n.Lazy):
+                out |= _UTF8  # whatever it turns out to be
             elif isinstance(node, n.Scoped):
                 out.update(b"".join(node.texts()))
     for value in grammar.bindings.values():

@@ -242,6 +242,8 @@ class Closure:
                 onward = self._living([self._passing(item, env, rest) for item in node.items])
             elif isinstance(node, n.Repeat):
                 found, onward = self._enter_repeat(node, frame, again)
+            elif isinstance(node, n.Lazy):
+                onward = (frames.frame(node.node, env, rest),)
             elif isinstance(node, n.Scoped):
                 onward = (frames.frame(node.node, self._templates.scope(node, env.grammar, _level(rest)), rest),)
             elif isinstance(node, n.Var):

@@ -226,6 +226,8 @@ class _Bounds:
                 return short, short if id(node) in self.nests else far
             case n.Scoped(inner):
                 return self._of(inner)
+            case n.Lazy(_, longest):
+                return (1, 1) if self.lower else (longest, longest)
             case n.Var(name):
                 if name not in self._parameters:
                     self._parameters[name] = self._of_parameter(name)

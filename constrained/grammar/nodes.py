@@ -6,8 +6,9 @@ nothing until generation reaches it; in particular a bounded repeat stays one no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import TypeVar, cast
 
@@ -139,6 +140,27 @@ class Scoped(Node):
             if not isinstance(value, Node):
                 texts += (value,) if isinstance(value, bytes) else value
         return texts
+
+
+@dataclass(frozen=True, eq=False)
+class Lazy(Node):
+    """What `make` returns, worked out when it is first reached: never the empty text, and always some text.
+
+    Attributes
+    ----------
+    make : callable
+        Called once. The node's rules are those of the grammar that this stands in.
+    longest : int
+        No shortest text from anywhere in it to its end has more bytes.
+    """
+
+    make: Callable[[], Node]
+    longest: int
+
+    @cached_property
+    def node(self) -> Node:
+        """What it stands for."""
+        return self.make()
 
 
 @dataclass(frozen=True)

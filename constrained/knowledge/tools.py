@@ -20,6 +20,9 @@ from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
+from constrained.knowledge.tool_policy import Policy, Toolbox
+from constrained.knowledge.tool_policy.expression import Expression
+from constrained.knowledge.tool_policy.toolbox import slot_of
 from constrained.limits import Limits
 
 CALL_FORMATS = {
@@ -101,11 +104,7 @@ def tool_rules(
     names = [tool.name for tool in tools]
     successors = _order(names, follow or {})
     ends = set(names if end is None else _known(names, end, "end"))
-    style, template = layout(whitespace), CALL_FORMATS.get(str(call_format), call_format)
-    if not isinstance(template, str) or template.count("ARGUMENTS") != 1 or template.count("NAME") != 1:
-        known = ", ".join(CALL_FORMATS)
-        hint = f"give a text with NAME and ARGUMENTS once each, or one of: {known}"
-        raise KnowledgeError(f"{call_format!r} is no format of calls", hint)
+    style, template = layout(whitespace), _template(call_format)
     rules: dict[str, Rule] = {}
     then: dict[tuple[str, ...], Call] = {}  # one rule for tools with the same successors: thousands stay quick
     for tool in tools:
@@ -124,6 +123,50 @@ def tool_rules(
             raise KnowledgeError(f"tool {name!r}: no call of it can be finished", hint)
     rules = rules if len(productive) == len(rules) else trim(rules, productive)
     return Grammar(rules, Call(START), {STEP}, limits=options.limits)
+
+
+RESPOND = {
+    "name": "respond",
+    "description": "Say something to the user.",
+    "parameters": {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]},
+}
+"""The tool that speaks to the user, where a tool list has none of its own."""
+
+
+def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Options) -> Toolbox:
+    """The tools that a policy's rules name, with their calls."""
+    if policy.message and all(tool.name != policy.message for tool in tools):
+        tools.append(_tool({**RESPOND, "name": policy.message}, len(tools)))
+    named = {slot_of(tool.name): tool for tool in tools}
+    used = [tool for slot, tool in named.items() if re.search(rf"\b{slot}\b", policy.source.text)]
+    template = _template(call_format)
+    schemas = {}
+    for tool in used:
+        schema, slots = _without_slots(tool.parameters)
+        policy.needs.setdefault(tool.name, []).extend(map(Expression, slots))
+        schemas[tool.name] = schema
+    return Toolbox(policy, schemas, template, "arguments", options)
+
+
+def _without_slots(schema: dict) -> tuple[dict, list[str]]:
+    """Arguments without the keyword "x-slot", and the conditions that it stands for."""
+    properties, needs = dict(schema.get("properties", {})), []
+    for name, inner in properties.items():
+        for at, below in ((name, inner), (f"{name}[i]", inner.get("items") if isinstance(inner, dict) else None)):
+            if isinstance(below, dict) and "x-slot" in below:
+                needs.append(f"{at} in {below['x-slot']}")
+                plain = {key: value for key, value in below.items() if key != "x-slot"}
+                properties[name] = plain if at == name else {**properties[name], "items": plain}
+    return {**schema, "properties": properties}, needs
+
+
+def _template(call_format: str) -> str:
+    template = CALL_FORMATS.get(str(call_format), call_format)
+    if not isinstance(template, str) or template.count("ARGUMENTS") != 1 or template.count("NAME") != 1:
+        known = ", ".join(CALL_FORMATS)
+        hint = f"give a text with NAME and ARGUMENTS once each, or one of: {known}"
+        raise KnowledgeError(f"{call_format!r} is no format of calls", hint)
+    return template
 
 
 def _call(tool: Tool, template: str, named: bool, rules: dict[str, Rule], style: Layout, options: Options) -> Node:
@@ -165,7 +208,8 @@ def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
     comments = {START: f"Use the tools one after the other. A call is written {call}"}
     for tool in tools:
         head = f"{tool.name}{signature(tool.parameters)}"
-        comments[tool.name] = f"{head}: {tool.description}" if tool.description else head
+        described = [f"{head}: {tool.description}" if tool.description else head, *_described(tool.parameters)]
+        comments[tool.name] = " ".join(described)
     return comments
 
 
@@ -179,6 +223,16 @@ _DEPTH = 3
 def signature(parameters: dict) -> str:
     """The arguments with their types, a ``?`` behind those that may be left out: ``(city: string, days?: integer)``."""
     return f"({_members(parameters, _DEPTH)})"
+
+
+def _described(parameters: dict) -> list[str]:
+    """What the descriptions of the arguments say: ``city: Where to look.``"""
+    properties = parameters.get("properties")
+    pairs = properties.items() if isinstance(properties, dict) else ()
+    found = (
+        (k, " ".join(str(v["description"]).split())) for k, v in pairs if isinstance(v, dict) and v.get("description")
+    )
+    return [f"{name}: {words}" if words.endswith(".") else f"{name}: {words}." for name, words in found]
 
 
 def _members(schema: dict, depth: int) -> str:

@@ -1,0 +1,231 @@
+"""tau-bench's retail and airline (Yao et al., 2024): its own tools, databases and tasks, read from wherever they are.
+
+Only the modules with tools, data and tasks are imported: those that need a model provider's client are not.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from constrained.environments.data import data_folder
+from constrained.errors import DataError
+from constrained.knowledge import ActionKnowledge
+
+DOMAINS = ("retail", "airline")
+
+SPLITS = {"retail": {"train": "TASKS_TRAIN", "dev": "TASKS_DEV", "test": "TASKS_TEST"}, "airline": {"test": "TASKS"}}
+"""Domain -> split -> the name of its list of tasks."""
+
+YES = "Yes, please go ahead."
+"""How a scripted user confirms."""
+
+
+class TauTask(NamedTuple):
+    """A task: who the user is, what they want, and the calls that fulfil it."""
+
+    name: str
+    user: str
+    instruction: str
+    actions: tuple[tuple[str, dict[str, Any]], ...]
+
+
+class TauDomain:
+    """One of the two domains.
+
+    Parameters
+    ----------
+    name : str
+        "retail" or "airline".
+    package : str or Path, optional
+        The folder that holds `tau_bench`; default: ``$TAU_BENCH``, the data folder's archive, or an installed package.
+
+    Attributes
+    ----------
+    tools : dict of str to type
+        Name -> tau-bench's own class.
+    infos : list of dict
+        The tools in OpenAI's form.
+    """
+
+    def __init__(self, name: str, package: str | Path | None = None):
+        if name not in DOMAINS:
+            raise DataError(f"tau-bench has no domain {name!r}", f"there are: {', '.join(DOMAINS)}")
+        self.name = name
+        self.folder = _find_package(str(package) if package else None)
+        self.tools = {one.get_info()["function"]["name"]: one for one in self._module("tools").ALL_TOOLS}
+        self.infos = [one.get_info() for one in self.tools.values()]
+        self._data: dict[str, Any] | None = None
+
+    def _module(self, name: str) -> ModuleType:
+        for package in ("tau_bench", "tau_bench.envs", f"tau_bench.envs.{self.name}"):
+            if package not in sys.modules:  # their own __init__ needs clients of model providers
+                module = ModuleType(package)
+                module.__path__ = [str(self.folder.joinpath(*package.split(".")))]
+                sys.modules[package] = module
+        try:
+            return import_module(f"tau_bench.envs.{self.name}.{name}")
+        except ImportError as error:
+            hint = "name the folder that holds tau_bench's source; it needs pydantic"
+            raise DataError(f"tau-bench can't be imported from {self.folder}: {error}", hint) from None
+
+    def data(self) -> dict[str, Any]:
+        """A fresh database."""
+        if self._data is None:
+            self._data = self._module("data").load_data()
+        return deepcopy(self._data)
+
+    def splits(self) -> list[str]:
+        """The splits that are there."""
+        folder = self.folder / "tau_bench" / "envs" / self.name
+        return [split for split in SPLITS[self.name] if (folder / f"tasks_{split}.py").is_file()]
+
+    def tasks(self, split: str) -> list[TauTask]:
+        """The tasks of a split."""
+        if split not in self.splits():
+            raise DataError(f"{self.name} has no split {split!r}", f"there are: {', '.join(self.splits())}")
+        module = self._module(f"tasks_{split}")
+        listed = getattr(module, SPLITS[self.name][split], None) or module.TASKS
+        return [
+            TauTask(
+                f"{self.name}-{split}-{i}", one.user_id, one.instruction, tuple((a.name, a.kwargs) for a in one.actions)
+            )
+            for i, one in enumerate(listed)
+        ]
+
+    def knowledge(self, **options: Any) -> ActionKnowledge:
+        """The shipped policy over the domain's tools (`grammars/tau_retail.lark`, `tau_airline.lark`)."""
+        return ActionKnowledge.from_tools(self.infos, policy=f"tau_{self.name}", **options)
+
+    def call(self, data: dict[str, Any], name: str, arguments: Mapping[str, Any]) -> str:
+        """What a tool answers, as tau-bench's environment gives it."""
+        try:
+            return str(self.tools[name].invoke(data=data, **arguments))
+        except Exception as error:  # as tau-bench does: the agent reads it
+            return f"Error: {error}"
+
+
+@cache
+def _find_package(given: str | None) -> Path:
+    for folder in (given, os.environ.get("TAU_BENCH")):
+        if folder:
+            found = next((p for p in (Path(folder), Path(folder).parent) if (p / "tau_bench" / "envs").is_dir()), None)
+            if found is None:
+                raise DataError(f"there is no tau_bench in {folder}", "name the folder of tau-bench's checkout")
+            return found
+    archive = data_folder() / "tau_bench" / "tau_bench.tar.xz"
+    if archive.is_file():
+        target = Path(tempfile.mkdtemp(prefix="tau_bench_"))
+        with tarfile.open(archive) as file:
+            file.extractall(target, filter="data")
+        return target
+    for entry in sys.path:
+        if (Path(entry or ".") / "tau_bench" / "envs").is_dir():
+            return Path(entry or ".").resolve()
+    raise DataError("tau-bench isn't there", "clone sierra-research/tau-bench and name its folder: --package FOLDER")
+
+
+class TauEnv:
+    """One task, played against the real tools with a scripted user.
+
+    The user says what the task's instruction says, and yes to every question after that.
+
+    Parameters
+    ----------
+    domain : TauDomain
+    task : TauTask
+    knowledge : ActionKnowledge
+        With `tools`: what calls are read by.
+    """
+
+    def __init__(self, domain: TauDomain, task: TauTask, knowledge: ActionKnowledge):
+        assert knowledge.tools is not None, "made with a policy"
+        self.domain, self.tools, self.name, self.task = domain, knowledge.tools, task.name, task.instruction
+        self.gold = task.actions
+        self.reset()
+
+    def reset(self) -> str:
+        """Begin anew; returns what the user says first."""
+        self.data, self.memory = self.domain.data(), self.tools.policy.initial
+        self.had_effect, self._said = True, self.task
+        self.memory = self.tools.policy.told(self.memory, self.tools.policy.message, {"content": ""}, self.task)
+        return self.task
+
+    def view(self) -> dict[str, Any]:
+        """The calls that are admitted now, by tool."""
+        return self.tools.view(self.memory)
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        """Carry out a call."""
+        call = self.tools.read(action)
+        if call is None:
+            self.had_effect = False
+            return "Error: that is no call of a tool", 0.0, False
+        name, arguments = call
+        answer = YES if name == self.tools.policy.message else self.domain.call(self.data, name, arguments)
+        self.had_effect = not self.tools.policy.failed(answer)
+        self.memory = self.tools.policy.told(self.memory, name, arguments, answer)
+        done = name == "transfer_to_human_agents" or self._fulfilled()
+        return answer, float(self._fulfilled()), done
+
+    def outcome(self) -> dict[str, float]:
+        """Whether the database is as the gold calls leave it."""
+        return {"success": float(self._fulfilled())}
+
+    def _fulfilled(self) -> bool:
+        return self.data == self._wanted()
+
+    @cache  # noqa: B019  # an environment lives as long as its episode
+    def _wanted(self) -> dict[str, Any]:
+        data = self.domain.data()
+        for name, arguments in self.gold:
+            self.domain.call(data, name, deepcopy(arguments))
+        return data
+
+
+def reads_before(
+    domain: str, name: str, arguments: Mapping[str, Any], data: Mapping[str, Any], user: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The reading calls that show what a call names: gold lists of calls hold few of them.
+
+    Yields
+    ------
+    (str, dict)
+        Tool and arguments, in order.
+    """
+    if domain == "retail":
+        yield "find_user_id_by_email", {"email": data["users"][user]["email"]}
+        yield "get_user_details", {"user_id": user}
+        order = data["orders"].get(arguments.get("order_id", ""))
+        if order is not None:
+            yield "get_order_details", {"order_id": arguments["order_id"]}
+        wanted = arguments.get("new_item_ids", [])
+        products = [item["product_id"] for item in order["items"]] if order and wanted else []
+        if name == "get_product_details":
+            yield "list_all_product_types", {}
+        yield from (("get_product_details", {"product_id": one}) for one in dict.fromkeys(products))
+        return
+    yield "get_user_details", {"user_id": user}
+    if arguments.get("reservation_id") in data["reservations"]:
+        yield "get_reservation_details", {"reservation_id": arguments["reservation_id"]}
+    if name == "send_certificate":
+        for one in data["users"][user]["reservations"]:
+            yield "get_reservation_details", {"reservation_id": one}
+    legs = [(leg, data["flights"][leg["flight_number"]]) for leg in arguments.get("flights", ())]
+    for leg, flight in legs:
+        yield "search_direct_flight", _search(flight["origin"], flight["destination"], leg["date"])
+    for (leg, flight), (_, onward) in zip(legs, legs[1:]):
+        yield "search_onestop_flight", _search(flight["origin"], onward["destination"], leg["date"])
+
+
+def _search(origin: str, destination: str, date: str) -> dict[str, str]:
+    return {"origin": origin, "destination": destination, "date": date}

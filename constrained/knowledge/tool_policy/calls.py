@@ -1,0 +1,398 @@
+"""The calls of one tool that a policy admits now, as a grammar.
+
+A call is written argument by argument. What may be written next depends on what was written before, on what is known,
+and on whether the rest of the call can still meet every condition; it is worked out when the text gets there.
+Conditions of the forms ``x in ...``, ``x == ...``, ``x <= ...`` and ``x >= ...`` say which values an argument, an element
+``x[i]`` or a member ``x[i].m`` may have; every other condition is checked as soon as all its arguments are known. An
+argument that no condition mentions is free: whatever its schema admits.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from constrained.automaton import Grammar
+from constrained.errors import KnowledgeError, LimitError
+from constrained.grammar import nodes
+from constrained.grammar.json_schema import Layout, Options, write_schema
+from constrained.grammar.nodes import Lazy, Node, Rule
+from constrained.knowledge.tool_policy.expression import Definition, Expression, Unknown
+from constrained.knowledge.tool_policy.memory import Memory
+
+FREE = "\0free"
+"""Stands for a value that no condition looks at."""
+
+MAX_ITEMS = 12
+"""Elements of a list whose elements conditions choose, or whose length they ask for."""
+
+MAX_CASES = 20_000
+"""Values that are tried in looking for one way to complete a call."""
+
+MAX_RANGE = 2_000
+"""Numbers between two bounds that are offered."""
+
+_LONGEST = 4_000
+"""Bytes that the rest of a call may take, as a bound for token budgets."""
+
+Path = tuple[str | int, ...]
+Agenda = tuple | None
+"""What is still to be written: (item, the rest); None: nothing."""
+
+
+class Calls:
+    """What may be written as a call of one tool.
+
+    Parameters
+    ----------
+    name : str
+    schema : dict
+        Of the arguments, an object's.
+    conditions : list of Expression
+    functions : mapping of str to Definition
+    order : list of str
+        Arguments in the order in which they are written.
+    template : str
+        How a call is written, with ARGUMENTS in it.
+    style : Layout
+    options : Options
+    """
+
+    def __init__(
+        self,
+        name: str,
+        schema: dict,
+        conditions: list[Expression],
+        functions: Mapping[str, Definition],
+        order: Iterable[str],
+        template: str,
+        style: Layout,
+        options: Options,
+    ):
+        self.name, self.schema, self.functions = name, schema, functions
+        properties = schema.get("properties", {})
+        listed = list(order)
+        self.order = [*listed, *(one for one in properties if one not in listed)]
+        if unknown := [one for one in listed if one not in properties]:
+            raise KnowledgeError(f"tool {name!r} has no argument {unknown[0]!r}", f"it has: {', '.join(properties)}")
+        self.required = set(schema.get("required", ()))
+        self.rules: dict[str, Rule] = {}
+        self._style, self._options = style, options
+        self.before, _, self.after = template.replace("NAME", json.dumps(name)[1:-1]).partition("ARGUMENTS")
+        self.static: list[Expression] = []  # conditions that mention no argument
+        self.domains: dict[tuple[str, ...], list[tuple[type, ast.expr, Expression]]] = {}
+        self.checks: dict[str, list[Expression]] = {}
+        self.conditions = conditions
+        mentioned: dict[str, int] = {}
+        for condition in conditions:
+            used = [one for one in self.order if one in condition.names]
+            if not used:
+                self.static.append(condition)
+                continue
+            if (pattern := _pattern_for(condition.tree, self.order)) is not None:
+                name, text = pattern
+                schema = {**schema, "properties": {**properties, name: {**properties[name], "pattern": text}}}
+                self.schema, properties = schema, schema["properties"]
+                continue
+            domain = _domain(condition, used, self.order)
+            if domain is not None:
+                path, op, value = domain
+                self.domains.setdefault(path, []).append((op, value, condition))
+                others = [one for one in used if one != path[0]]
+                mentioned.update({one: max(mentioned.get(one, -1), self.order.index(path[0])) for one in others})
+                if len(path) > 1 and path[0] in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}:
+                    mentioned[path[0]] = max(mentioned.get(path[0], -1), self.order.index(path[0]) + 1)
+            else:
+                last = used[-1]
+                self.checks.setdefault(last, []).append(condition)
+                mentioned.update({one: max(mentioned.get(one, -1), self.order.index(last)) for one in used})
+        self.mentioned = mentioned
+        self.governed = {path[0] for path in self.domains} | set(mentioned)
+        self._free: dict[Path, Node] = {}
+        self._cases = 0
+
+    def grammar(self, memory: Memory) -> Grammar | None:
+        """The calls that are admitted now; None if there are none."""
+        if not all(one.holds(memory, self.functions) for one in self.static):
+            return None
+        agenda = self._agenda()
+        self._cases = 0
+        if not self._can(agenda, {}, memory):
+            return None
+        start = self._write(agenda, {}, memory)
+        return Grammar(self.rules, start, limits=self._options.limits, name=self.name)
+
+    # the agenda
+
+    def _agenda(self) -> Agenda:
+        items: list[tuple] = [("text", f"{self.before}{{")]
+        for i, name in enumerate(self.order):
+            if name not in self.required and name not in self.governed:
+                items.append(("optional", name, bool(i)))
+                continue
+            items.append(("text", f"{', ' if i else ''}{json.dumps(name)}: "))
+            items.append(("value", (name,), self.schema["properties"][name]))
+            items.append(("check", name))
+        items.append(("text", f"}}{self.after}"))
+        return _onto(items, None)
+
+    def _open(self, path: Path, schema: Any) -> bool:
+        """Whether conditions look inside the value at a path."""
+        pattern = _pattern(path)
+        return any(found[: len(pattern)] == pattern and len(found) > len(pattern) for found in self.domains)
+
+    def _expand(self, item: tuple, args: dict, memory: Memory) -> tuple[str, Any]:
+        """What a value can be: ("values", list), ("free", None), ("into", agenda items), ("items", None)."""
+        _, path, schema = item
+        pattern = _pattern(path)
+        if pattern in self.domains:
+            return "values", self._candidates(path, schema, args, memory)
+        if path[0] not in self.governed:
+            return "free", None
+        if _kind(schema) == "array" and (self._open(path, schema) or len(path) == 1):
+            return "items", None
+        if _kind(schema) == "object" and self._open(path, schema):
+            items: list[tuple] = []
+            for i, (name, inner) in enumerate(schema.get("properties", {}).items()):
+                items += [("text", f"{', ' if i else '{'}{json.dumps(name)}: "), ("value", (*path, name), inner)]
+            return "into", [*items, ("text", "}")]
+        if len(path) == 1 and "enum" in schema:
+            return "values", list(schema["enum"])
+        if len(path) == 1 and _kind(schema) == "boolean":
+            return "values", [True, False]
+        return "free", None
+
+    def _candidates(self, path: Path, schema: Any, args: dict, memory: Memory) -> list[Any]:
+        """The values that the conditions on a path leave."""
+        names = {**memory, **args}
+        index = next((part for part in path if isinstance(part, int)), None)
+        if index is not None:
+            names["i"] = index
+        found: list[Any] | None = None
+        low, high = schema.get("minimum"), schema.get("maximum")
+        for op, value, condition in self.domains[_pattern(path)]:
+            try:
+                given = condition.part(value).value(names, self.functions)
+            except Unknown:
+                return []
+            if op in (ast.In, ast.Eq):
+                values = [given] if op is ast.Eq else list(given)
+                found = values if found is None else [one for one in found if one in values]
+            elif op is ast.LtE:
+                high = given if high is None else min(high, given)
+            else:
+                low = given if low is None else max(low, given)
+        if found is None:
+            if low is None or high is None or high - low > MAX_RANGE:
+                what = f"tool {self.name!r}: {'.'.join(map(str, path))} has no lower and upper bound of its own"
+                raise KnowledgeError(what, "give conditions for both, or a list: `x in [...]`")
+            return list(range(int(low), int(high) + 1))
+        kept = [one for one in found if (low is None or one >= low) and (high is None or one <= high)]
+        allowed = schema.get("enum")
+        unique = {json.dumps(one, sort_keys=True): one for one in kept if allowed is None or one in allowed}
+        return [_shaped(one, schema) for one in unique.values()]
+
+    # looking ahead
+
+    def _can(self, agenda: Agenda, args: dict, memory: Memory) -> bool:
+        """Whether what is on the agenda can be written so that every condition holds."""
+        while agenda is not None:
+            item, agenda = agenda
+            kind = item[0]
+            if kind == "check":
+                if not self._checked(item[1], args, memory):
+                    return False
+            elif kind == "value":
+                self._cases += 1
+                if self._cases > MAX_CASES:
+                    advice = "bound its lists, or let conditions choose earlier arguments first"
+                    raise LimitError("policy_cases", MAX_CASES, f"a call of {self.name} takes too long to find", advice)
+                what, given = self._expand(item, args, memory)
+                path = item[1]
+                if what == "free":
+                    args = _with(args, path, FREE)
+                elif what == "into":
+                    args, agenda = _with(args, path, {}), _onto(given, agenda)
+                elif what == "items":
+                    args, agenda = _with(args, path, []), (("more", path, item[2], 0), agenda)
+                elif not self._matters(path, agenda):
+                    if not given:
+                        return False
+                    args = _with(args, path, given[0])
+                else:
+                    return any(self._can(agenda, _with(args, path, one), memory) for one in given)
+            elif kind == "more":
+                return self._can_close(item, agenda, args, memory) or self._can_add(item, agenda, args, memory)
+        return True
+
+    def _can_close(self, item: tuple, agenda: Agenda, args: dict, memory: Memory) -> bool:
+        _, _, schema, count = item
+        return count >= max(schema.get("minItems", 1), 1) and self._can(agenda, args, memory)
+
+    def _can_add(self, item: tuple, agenda: Agenda, args: dict, memory: Memory) -> bool:
+        _, path, schema, count = item
+        if count >= min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
+            return False
+        return self._can(self._another(item, agenda), args, memory)
+
+    def _another(self, item: tuple, agenda: Agenda) -> Agenda:
+        _, path, schema, count = item
+        more = ("more", path, schema, count + 1)
+        return ("value", (*path, count), schema.get("items", {})), (more, agenda)
+
+    def _checked(self, name: str, args: dict, memory: Memory) -> bool:
+        names = {**memory, **args}
+        return all(one.holds(names, self.functions) for one in self.checks.get(name, ()))
+
+    def _matters(self, path: Path, agenda: Agenda) -> bool:
+        """Whether something still to be decided looks at the value at a path."""
+        last = self.mentioned.get(str(path[0]), -1)
+        own = self.order.index(str(path[0]))
+        return last > own or (last == own and (len(path) > 1 or bool(self.checks.get(str(path[0])))))
+
+    # writing
+
+    def _write(self, agenda: Agenda, args: dict, memory: Memory) -> Node:
+        """The texts of what is on the agenda; the caller has made sure that there are some."""
+        parts: list[Node] = []
+        while agenda is not None:
+            item, agenda = agenda
+            kind = item[0]
+            if kind == "text":
+                parts.append(nodes.literal(item[1]))
+            elif kind == "optional":
+                parts.append(self._optional(item[1], item[2]))
+            elif kind == "value":
+                what, given = self._expand(item, args, memory)
+                path, schema = item[1], item[2]
+                if what == "free":
+                    args = _with(args, path, FREE)
+                    parts.append(self._schema_node(path, schema))
+                elif what == "into":
+                    args, agenda = _with(args, path, {}), _onto(given, agenda)
+                elif what == "items":
+                    args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
+                    parts.append(nodes.literal("["))
+                else:
+                    return nodes.seq([*parts, self._one_of(given, path, agenda, args, memory)])
+            elif kind == "more":
+                return nodes.seq([*parts, self._more(item, agenda, args, memory)])
+        return nodes.seq(parts)
+
+    def _one_of(self, values: list[Any], path: Path, agenda: Agenda, args: dict, memory: Memory) -> Node:
+        if not self._matters(path, agenda):
+            texts = nodes.choices([_dumped(one).encode() for one in values])
+            return nodes.seq([texts, self._later(agenda, _with(args, path, values[0]), memory)])
+        ways = []
+        for one in values:
+            after = _with(args, path, one)
+            self._cases = 0
+            if self._can(agenda, after, memory):
+                ways.append(nodes.seq([nodes.literal(_dumped(one)), self._later(agenda, after, memory)]))
+        return nodes.alt(ways)
+
+    def _more(self, item: tuple, agenda: Agenda, args: dict, memory: Memory) -> Node:
+        ways = []
+        self._cases = 0
+        if self._can_close(item, agenda, args, memory):
+            ways.append(nodes.seq([nodes.literal("]"), self._later(agenda, args, memory)]))
+        self._cases = 0
+        if self._can_add(item, agenda, args, memory):
+            comma = nodes.literal(", ") if item[3] else nodes.EMPTY
+            ways.append(nodes.seq([comma, self._later(self._another(item, agenda), args, memory)]))
+        return nodes.alt(ways)
+
+    def _later(self, agenda: Agenda, args: dict, memory: Memory) -> Node:
+        if agenda is None:
+            return nodes.EMPTY
+        make: Callable[[], Node] = partial(self._write, agenda, args, memory)
+        return Lazy(make, _LONGEST)
+
+    def _optional(self, name: str, comma: bool) -> Node:
+        written = [nodes.literal(f"{', ' if comma else ''}{json.dumps(name)}: ")]
+        written.append(self._schema_node((name,), self.schema["properties"][name]))
+        return nodes.alt([nodes.seq(written), nodes.EMPTY])
+
+    def _schema_node(self, path: Path, schema: Any) -> Node:
+        pattern = _pattern(path)
+        if pattern not in self._free:
+            prefix = f"{self.name}#{'.'.join(map(str, pattern))}"
+            self._free[pattern] = write_schema(schema, self.rules, prefix, self._style, self._options)
+        return self._free[pattern]
+
+
+def _domain(condition: Expression, used: list[str], order: list[str]) -> tuple[tuple[str, ...], type, ast.expr] | None:
+    """(path, comparison, the other side) of a condition that says which values an argument may have."""
+    tree = condition.tree
+    if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
+        return None
+    op = type(tree.ops[0])
+    path = _path_of(tree.left)
+    if path is None or path[0] not in order or op not in (ast.In, ast.Eq, ast.LtE, ast.GtE):
+        return None
+    right = {n.id for n in ast.walk(tree.comparators[0]) if isinstance(n, ast.Name)}
+    at = order.index(path[0])
+    if any(order.index(one) >= at for one in used if one in right and not (one == path[0] and len(path) > 1)):
+        return None
+    return path, op, tree.comparators[0]
+
+
+def _pattern_for(tree: ast.expr, order: list[str]) -> tuple[str, str] | None:
+    """(argument, regular expression) of a condition ``search("...", argument)``, which its schema can say."""
+    match tree:
+        case ast.Call(ast.Name("search"), [ast.Constant(str(text)), ast.Name(name)]) if name in order:
+            return name, text
+    return None
+
+
+def _path_of(node: ast.expr) -> tuple[str, ...] | None:
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.Attribute):
+        below = _path_of(node.value)
+        return None if below is None else (*below, node.attr)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id == "i":
+        below = _path_of(node.value)
+        return None if below is None else (*below, "[i]")
+    return None
+
+
+def _pattern(path: Path) -> tuple[str, ...]:
+    return tuple("[i]" if isinstance(part, int) else part for part in path)
+
+
+def _onto(items: list[tuple], agenda: Agenda) -> Agenda:
+    for item in reversed(items):
+        agenda = item, agenda
+    return agenda
+
+
+def _with(args: dict, path: Path, value: Any) -> dict:
+    """`args` with another value at a path; the lists and objects on the way are copied."""
+
+    def put(at: Any, rest: Path) -> Any:
+        if not rest:
+            return value
+        if isinstance(rest[0], int):
+            return [*at[: rest[0]], put(at[rest[0]] if rest[0] < len(at) else {}, rest[1:])]
+        return {**at, rest[0]: put(at.get(rest[0], {}), rest[1:])}
+
+    return put(args, path)
+
+
+def _kind(schema: Any) -> str:
+    return schema.get("type", "") if isinstance(schema, dict) else ""
+
+
+def _shaped(value: Any, schema: Any) -> Any:
+    """A value with the members that its schema has, in its order."""
+    if isinstance(value, dict) and _kind(schema) == "object" and schema.get("properties"):
+        return {name: value[name] for name in schema["properties"] if name in value}
+    return value
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
