@@ -36,6 +36,7 @@ MODULES = {
     "scienceworld": "scienceworld",
     "scienceworld-play": "scienceworld_play",
     "self-learning": "self_learning.command",
+    "tau": "tau",
 }
 """Name of a benchmark -> its module."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -223,7 +224,7 @@ def reads_before(
     legs = [(leg, data["flights"][leg["flight_number"]]) for leg in arguments.get("flights", ())]
     for leg, flight in legs:
         yield "search_direct_flight", _search(flight["origin"], flight["destination"], leg["date"])
-    for (leg, flight), (_, onward) in zip(legs, legs[1:]):
+    for (leg, flight), (_, onward) in pairwise(legs):
         yield "search_onestop_flight", _search(flight["origin"], onward["destination"], leg["date"])
 
 

@@ -2,9 +2,9 @@
 
 A call is written argument by argument. What may be written next depends on what was written before, on what is known,
 and on whether the rest of the call can still meet every condition; it is worked out when the text gets there.
-Conditions of the forms ``x in ...``, ``x == ...``, ``x <= ...`` and ``x >= ...`` say which values an argument, an element
-``x[i]`` or a member ``x[i].m`` may have; every other condition is checked as soon as all its arguments are known. An
-argument that no condition mentions is free: whatever its schema admits.
+Conditions of the forms ``x in ...``, ``x == ...``, ``x <= ...`` and ``x >= ...`` say which values an argument, an
+element ``x[i]`` or a member ``x[i].m`` may have; every other condition is checked as soon as all its arguments are
+known. An argument that no condition mentions is free: whatever its schema admits.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Calls:
         self._style, self._options = style, options
         self.before, _, self.after = template.replace("NAME", json.dumps(name)[1:-1]).partition("ARGUMENTS")
         self.static: list[Expression] = []  # conditions that mention no argument
-        self.domains: dict[tuple[str, ...], list[tuple[type, ast.expr, Expression]]] = {}
+        self.domains: dict[tuple[str, ...], list[tuple[type, Expression]]] = {}
         self.checks: dict[str, list[Expression]] = {}
         self.conditions = conditions
         mentioned: dict[str, int] = {}
@@ -100,7 +100,7 @@ class Calls:
             domain = _domain(condition, used, self.order)
             if domain is not None:
                 path, op, value = domain
-                self.domains.setdefault(path, []).append((op, value, condition))
+                self.domains.setdefault(path, []).append((op, condition.part(value)))
                 others = [one for one in used if one != path[0]]
                 mentioned.update({one: max(mentioned.get(one, -1), self.order.index(path[0])) for one in others})
                 if len(path) > 1 and path[0] in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}:
@@ -116,7 +116,7 @@ class Calls:
 
     def grammar(self, memory: Memory) -> Grammar | None:
         """The calls that are admitted now; None if there are none."""
-        if not all(one.holds(memory, self.functions) for one in self.static):
+        if not all(one.holds(memory, memory.scope(self.functions)) for one in self.static):
             return None
         agenda = self._agenda()
         self._cases = 0
@@ -173,9 +173,9 @@ class Calls:
             names["i"] = index
         found: list[Any] | None = None
         low, high = schema.get("minimum"), schema.get("maximum")
-        for op, value, condition in self.domains[_pattern(path)]:
+        for op, value in self.domains[_pattern(path)]:
             try:
-                given = condition.part(value).value(names, self.functions)
+                given = value.value(names, memory.scope(self.functions))
             except Unknown:
                 return []
             if op in (ast.In, ast.Eq):
@@ -233,7 +233,7 @@ class Calls:
         return count >= max(schema.get("minItems", 1), 1) and self._can(agenda, args, memory)
 
     def _can_add(self, item: tuple, agenda: Agenda, args: dict, memory: Memory) -> bool:
-        _, path, schema, count = item
+        _, _, schema, count = item
         if count >= min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
             return False
         return self._can(self._another(item, agenda), args, memory)
@@ -245,7 +245,7 @@ class Calls:
 
     def _checked(self, name: str, args: dict, memory: Memory) -> bool:
         names = {**memory, **args}
-        return all(one.holds(names, self.functions) for one in self.checks.get(name, ()))
+        return all(one.holds(names, memory.scope(self.functions)) for one in self.checks.get(name, ()))
 
     def _matters(self, path: Path, agenda: Agenda) -> bool:
         """Whether something still to be decided looks at the value at a path."""

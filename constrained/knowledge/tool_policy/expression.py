@@ -13,13 +13,16 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from constrained.errors import KnowledgeError, LimitError
 
 MAX_STEPS = 2_000_000
-"""Nodes that are worked out for one condition."""
+"""Rounds of comprehensions in working out what one memory admits."""
+
+MAX_DEPTH = 50
+"""Calls within calls of a policy's functions."""
 
 MAX_CHARACTERS = 10_000
 """Characters of one expression."""
@@ -54,16 +57,17 @@ def _known(value: Any) -> list:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": len, "sum": sum, "min": min, "max": max, "all": all, "any": any, "sorted": sorted, "round": round,
-    "abs": abs, "unique": lambda values: list(dict.fromkeys(values)), "search": _search, "values": _known,
-    "find_all": lambda pattern, text: _regex(pattern).findall(text), "lower": str.lower, "keys": list, "zip": zip,
-    "range": range, "count": lambda values, one: list(values).count(one), "min_of": lambda values, other: min(values, default=other),
+    "abs": abs, "range": range, "zip": zip, "keys": list, "values": _known, "lower": str.lower, "search": _search,
+    "find_all": lambda pattern, text: _regex(pattern).findall(text),
+    "unique": lambda values: list(dict.fromkeys(values)),
+    "count": lambda values, one: list(values).count(one),
 }  # fmt: skip
 """What an expression may call. `search(pattern, text)` and `find_all(pattern, text)` take regular expressions."""
 
 _NODES = (
     ast.Constant, ast.Name, ast.Load, ast.Attribute, ast.Subscript, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not,
-    ast.USub, ast.BinOp, ast.Mult, ast.Compare, ast.IfExp, ast.List, ast.Tuple, ast.Call, ast.GeneratorExp, ast.ListComp,
-    ast.comprehension, ast.Store, ast.Dict, *_BINARY, *_COMPARE,
+    ast.USub, ast.BinOp, ast.Mult, ast.Compare, ast.IfExp, ast.List, ast.Tuple, ast.Call, ast.GeneratorExp,
+    ast.ListComp, ast.comprehension, ast.Store, ast.Dict, *_BINARY, *_COMPARE,
 )  # fmt: skip
 
 
@@ -73,12 +77,15 @@ class Expression:
     Attributes
     ----------
     text : str
+    words : str
+        Why a condition fails, where it does.
     names : frozenset of str
         The names in it that it doesn't bind itself, functions aside.
     """
 
     def __init__(self, text: str, where: str = ""):
         self.text = text.strip()
+        self.words = ""
         try:
             if len(text) > MAX_CHARACTERS:
                 raise SyntaxError(f"it has more than {MAX_CHARACTERS} characters")
@@ -100,10 +107,14 @@ class Expression:
     def part(self, tree: ast.expr) -> Expression:
         """A part of it, as an expression of its own."""
         part = Expression.__new__(Expression)
-        part.text, part.tree, part.names, part.calls = self.text, tree, self.names, self.calls
+        part.text, part.words, part.tree, part.names, part.calls = self.text, self.words, tree, self.names, self.calls
         return part
 
-    def value(self, names: Mapping[str, Any], functions: Mapping[str, Definition]) -> Any:
+    @cached_property
+    def _run(self) -> Run:
+        return compiled(self.tree)
+
+    def value(self, names: Mapping[str, Any], scope: Scope) -> Any:
         """Its value.
 
         Raises
@@ -111,12 +122,12 @@ class Expression:
         Unknown
             A name or a member isn't there.
         """
-        return _Evaluation(functions).of(self.tree, names)
+        return self._run(names, scope)
 
-    def holds(self, names: Mapping[str, Any], functions: Mapping[str, Definition]) -> bool:
+    def holds(self, names: Mapping[str, Any], scope: Scope) -> bool:
         """Whether it is true; false where something in it isn't known."""
         try:
-            return bool(self.value(names, functions))
+            return bool(self.value(names, scope))
         except Unknown:
             return False
 
@@ -131,113 +142,181 @@ class Definition:
         self.params, self.body = params, body
 
 
-class _Evaluation:
-    def __init__(self, functions: Mapping[str, Definition]):
-        self.functions = functions
+class Scope:
+    """What a policy's functions see: the memory and each other; what they gave for some arguments is kept.
+
+    Parameters
+    ----------
+    functions : mapping of str to Definition
+    memory : mapping
+    """
+
+    def __init__(self, functions: Mapping[str, Definition], memory: Mapping[str, Any]):
+        self.functions, self.memory = functions, memory
         self.steps = 0
         self.depth = 0
+        self._known: dict[tuple, Any] = {}
 
-    def of(self, node: ast.expr, names: Mapping[str, Any]) -> Any:
+    def call(self, name: str, given: list[Any]) -> Any:
+        own = self.functions.get(name)
+        if own is None:
+            return FUNCTIONS[name](*given)
+        key = (name, *[one if type(one) in (str, int) else repr(one) for one in given])
+        if key in self._known:
+            found = self._known[key]
+        else:
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise LimitError(
+                    "policy_steps", MAX_DEPTH, f"{name} calls itself without end", "functions don't recurse"
+                )
+            try:
+                found = own.body.value({**self.memory, **dict(zip(own.params, given))}, self)
+            except Unknown as error:
+                found = error
+            finally:
+                self.depth -= 1
+            self._known[key] = found
+        if isinstance(found, Unknown):
+            raise found
+        return found
+
+    def step(self) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise LimitError("policy_steps", MAX_STEPS, "a condition takes too many steps", "make it simpler")
-        kind = type(node)
-        if kind is ast.Name:
-            if node.id in names:  # type: ignore[attr-defined]
-                return names[node.id]  # type: ignore[attr-defined]
-            raise Unknown(node.id)  # type: ignore[attr-defined]
-        if kind is ast.Constant:
-            return node.value  # type: ignore[attr-defined]
+
+
+Run = Callable[[Mapping[str, Any], Scope], Any]
+
+_ERRORS = (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, OverflowError, AttributeError, re.error)
+
+
+def compiled(node: ast.expr) -> Run:
+    """A function that works out an expression; what goes wrong in it makes it `Unknown`."""
+    inner = _compiled(node)
+
+    def run(names: Mapping[str, Any], scope: Scope) -> Any:
         try:
-            return getattr(self, kind.__name__)(node, names)
-        except (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, OverflowError, re.error) as error:
+            return inner(names, scope)
+        except _ERRORS as error:
             raise Unknown(str(error)) from None
 
-    def Attribute(self, node: ast.Attribute, names):  # noqa: N802  # named as Python's own nodes
-        return self.of(node.value, names)[node.attr]
+    return run
 
-    def Subscript(self, node: ast.Subscript, names):  # noqa: N802
-        of, key = self.of(node.value, names), self.of(node.slice, names)
-        return of[json_key(key) if isinstance(key, tuple) else key]
 
-    def BoolOp(self, node: ast.BoolOp, names):  # noqa: N802
-        wanted = isinstance(node.op, ast.Or)
+def _compiled(node: ast.expr) -> Run:
+    match node:
+        case ast.Constant(value):
+            return lambda names, scope: value
+        case ast.Name(name):
+            return lambda names, scope: names[name]
+        case ast.Attribute(inner, name):
+            of = _compiled(inner)
+            return lambda names, scope: of(names, scope)[name]
+        case ast.Subscript(inner, ast.Tuple(elts)):
+            of, parts = _compiled(inner), [_compiled(one) for one in elts]
+            return lambda names, scope: of(names, scope)[json_key(tuple(one(names, scope) for one in parts))]
+        case ast.Subscript(inner, index):
+            of, key = _compiled(inner), _compiled(index)
+            return lambda names, scope: of(names, scope)[key(names, scope)]
+        case ast.BoolOp(op, values):
+            return _either([compiled(one) for one in values], isinstance(op, ast.Or))
+        case ast.UnaryOp(ast.Not(), inner):
+            of = _compiled(inner)
+            return lambda names, scope: not of(names, scope)
+        case ast.UnaryOp(_, inner):
+            of = _compiled(inner)
+            return lambda names, scope: -of(names, scope)
+        case ast.BinOp(left, op, right):
+            first, second = _compiled(left), _compiled(right)
+            work = _times if isinstance(op, ast.Mult) else _BINARY[type(op)]
+            return lambda names, scope: work(first(names, scope), second(names, scope))
+        case ast.Compare(left, [op], [right]):
+            first, second, compare = _compiled(left), _compiled(right), _COMPARE[type(op)]
+            return lambda names, scope: compare(first(names, scope), second(names, scope))
+        case ast.Compare(left, ops, rights):
+            return _chain([_compiled(one) for one in (left, *rights)], [_COMPARE[type(op)] for op in ops])
+        case ast.IfExp(test, body, orelse):
+            asked, then, other = _compiled(test), _compiled(body), _compiled(orelse)
+            return lambda names, scope: (then if asked(names, scope) else other)(names, scope)
+        case ast.List(elts):
+            items = [_compiled(one) for one in elts]
+            return lambda names, scope: [one(names, scope) for one in items]
+        case ast.Tuple(elts):
+            items = [_compiled(one) for one in elts]
+            return lambda names, scope: tuple(one(names, scope) for one in items)
+        case ast.Dict(keys, values):
+            pairs = [(_compiled(k), _compiled(v)) for k, v in zip(keys, values) if k is not None]
+            return lambda names, scope: {k(names, scope): v(names, scope) for k, v in pairs}
+        case ast.GeneratorExp(element, generators):
+            return _loop(element, generators)
+        case ast.ListComp(element, generators):
+            each = _loop(element, generators)
+            return lambda names, scope: list(each(names, scope))
+        case ast.Call(ast.Name(name), given):
+            items = [_compiled(one) for one in given]
+            return lambda names, scope: scope.call(name, [one(names, scope) for one in items])
+    raise TypeError(f"no such node in a condition: {node!r}")
+
+
+def _either(parts: list[Run], wanted: bool) -> Run:
+    """`or` (wanted True) and `and` (False); what is unknown decides nothing if another part does."""
+
+    def run(names: Mapping[str, Any], scope: Scope) -> bool:
         unknown: Unknown | None = None
-        for part in node.values:
+        for part in parts:
             try:
-                if bool(self.of(part, names)) is wanted:
+                if bool(part(names, scope)) is wanted:
                     return wanted
             except Unknown as error:
+                if not wanted:
+                    raise
                 unknown = error
         if unknown is not None:
             raise unknown
         return not wanted
 
-    def UnaryOp(self, node: ast.UnaryOp, names):  # noqa: N802
-        value = self.of(node.operand, names)
-        return not value if isinstance(node.op, ast.Not) else -value
+    return run
 
-    def BinOp(self, node: ast.BinOp, names):  # noqa: N802
-        left, right = self.of(node.left, names), self.of(node.right, names)
-        if isinstance(node.op, ast.Mult):
-            if not all(isinstance(one, (int, float)) for one in (left, right)):
-                raise Unknown("only numbers are multiplied")
-            return left * right
-        return _BINARY[type(node.op)](left, right)
 
-    def Compare(self, node: ast.Compare, names):  # noqa: N802
-        left = self.of(node.left, names)
-        for op, other in zip(node.ops, node.comparators):
-            right = self.of(other, names)
-            if not _COMPARE[type(op)](left, right):
-                return False
-            left = right
-        return True
+def _chain(parts: list[Run], compares: list[Callable[[Any, Any], bool]]) -> Run:
+    def run(names: Mapping[str, Any], scope: Scope) -> bool:
+        values = [one(names, scope) for one in parts]
+        return all(compare(a, b) for compare, a, b in zip(compares, values, values[1:]))
 
-    def IfExp(self, node: ast.IfExp, names):  # noqa: N802
-        return self.of(node.body if self.of(node.test, names) else node.orelse, names)
+    return run
 
-    def List(self, node: ast.List, names):  # noqa: N802
-        return [self.of(one, names) for one in node.elts]
 
-    def Tuple(self, node: ast.Tuple, names):  # noqa: N802
-        return tuple(self.of(one, names) for one in node.elts)
+def _loop(element: ast.expr, generators: list[ast.comprehension]) -> Run:
+    first, *others = generators
+    source, tests = _compiled(first.iter), [_compiled(one) for one in first.ifs]
+    inner = _loop(element, others) if others else _compiled(element)
+    targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
+    bound = [one.id for one in targets if isinstance(one, ast.Name)]
+    single = bound[0] if not isinstance(first.target, ast.Tuple) else None
 
-    def Dict(self, node: ast.Dict, names):  # noqa: N802
-        return {self.of(k, names): self.of(v, names) for k, v in zip(node.keys, node.values) if k is not None}
-
-    def GeneratorExp(self, node: ast.GeneratorExp, names):  # noqa: N802
-        return self._each(node.elt, node.generators, dict(names))
-
-    def ListComp(self, node: ast.ListComp, names):  # noqa: N802
-        return list(self._each(node.elt, node.generators, dict(names)))
-
-    def _each(self, element: ast.expr, generators: list[ast.comprehension], names: dict[str, Any]) -> Iterator[Any]:
-        if not generators:
-            yield self.of(element, names)
-            return
-        first, *others = generators
-        for value in self.of(first.iter, names):
-            if isinstance(first.target, ast.Tuple):
-                inner = {**names, **{t.id: v for t, v in zip(first.target.elts, value)}}  # type: ignore[attr-defined]
+    def run(names: Mapping[str, Any], scope: Scope) -> Iterator[Any]:
+        here = dict(names)
+        for value in source(names, scope):
+            scope.step()
+            if single is not None:
+                here[single] = value
             else:
-                inner = {**names, first.target.id: value}  # type: ignore[attr-defined]
-            if all(self.of(test, inner) for test in first.ifs):
-                yield from self._each(element, others, inner)
+                here.update(zip(bound, value))
+            if all(test(here, scope) for test in tests):
+                if others:
+                    yield from inner(here, scope)
+                else:
+                    yield inner(here, scope)
 
-    def Call(self, node: ast.Call, names):  # noqa: N802
-        name = node.func.id  # type: ignore[attr-defined]
-        given = [self.of(one, names) for one in node.args]
-        own = self.functions.get(name)
-        if own is None:
-            return FUNCTIONS[name](*given)
-        self.depth += 1
-        if self.depth > 50:
-            raise LimitError("policy_steps", 50, f"{name} calls itself without end", "policies don't recurse")
-        try:
-            return self.of(own.body.tree, {**names, **dict(zip(own.params, given))})
-        finally:
-            self.depth -= 1
+    return run
+
+
+def _times(left: Any, right: Any) -> Any:
+    if not all(isinstance(one, (int, float)) for one in (left, right)):
+        raise Unknown("only numbers are multiplied")  # a text times a number may be as long as memory
+    return left * right
 
 
 def json_key(parts: tuple) -> str:

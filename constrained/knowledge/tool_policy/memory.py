@@ -7,12 +7,21 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from constrained.knowledge.tool_policy.expression import Definition, Scope
+
 
 class Memory(Mapping[str, Any]):
     """Names -> JSON values; it never changes, `with_values` gives another."""
 
     def __init__(self, values: Mapping[str, Any] | None = None):
         self._values = dict(values or {})
+        self._scope: Scope | None = None
+
+    def scope(self, functions: Mapping[str, Definition]) -> Scope:
+        """What a policy's functions see of it; the same each time, so that what they gave is kept."""
+        if self._scope is None or self._scope.functions is not functions:
+            self._scope = Scope(functions, self._values)
+        return self._scope
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]

@@ -10,7 +10,7 @@ The file's rules say which tool may follow which; the lines say what results tel
 //: fails "^Error"                                results that match this tell and change nothing
 //: message respond                               the tool that speaks to the user, whose answers are its results
 //: write book: user_id, cabin, flights           in which order arguments are written
-//: needs order[order_id].status == "pending"     (above a rule) a condition on the call's arguments
+//: needs order[order_id].status == "pending" // it isn't pending     (above a rule) a condition; why, if it fails
 //: makes order[order_id].status = "cancelled"    (above a rule) what a call changes
 
 A line that begins with ``//:`` and two spaces or more goes on with the statement before it.
@@ -27,12 +27,14 @@ from typing import Any
 
 from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source, read_source
-from constrained.knowledge.tool_policy.expression import Definition, Expression, Unknown, json_key
+from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown, json_key
 from constrained.knowledge.tool_policy.json_path import found_at, read_path
 from constrained.knowledge.tool_policy.memory import Memory, read_result
 
 _HEAD = re.compile(r"\s*[?!]*([a-z_][a-z0-9_]*)\s*:")
-_TELLS = re.compile(r"(\w+)\s*(?:\[(.*?)\])?\s*=\s*([$@].*?)(?:\s+with\s+(\w+))?(?:\s+if\s+(.*?))?\s+by\s+([\w ,]+)", re.DOTALL)
+_TELLS = re.compile(
+    r"(\w+)\s*(?:\[(.*?)\])?\s*=\s*([$@].*?)(?:\s+with\s+(\w+))?(?:\s+if\s+(.*?))?\s+by\s+([\w ,]+)", re.DOTALL
+)
 _LET = re.compile(r"(\w+)\(([\w\s,]*)\)\s*=\s*(.+)", re.DOTALL)
 _SET = re.compile(r"(.+?)\s(?<![=<>!])=(?!=)\s*(.+)", re.DOTALL)
 _EACH = re.compile(r"each\s+(\w+)\s+in\s+([^:]+):\s*")
@@ -113,26 +115,27 @@ class Policy:
             return memory
         data = result if tool == self.message else read_result(result)
         names = {**memory, **arguments, "arguments": dict(arguments), "result": data}
+        scope = memory.scope(self.functions)
         after = memory
         for telling in self.tells:
             if tool in telling.tools:
-                after = self._tell(after, telling, names, data)
+                after = self._tell(after, telling, names, data, scope)
         for change in self.makes.get(tool, ()):
             try:
-                each = [None] if change.each is None else change.each.value(names, self.functions)
+                each = [None] if change.each is None else change.each.value(names, scope)
                 for one in each:
                     inner = names if change.each is None else {**names, change.variable: one}
-                    place = tuple(self._place(change.target, inner))
-                    after = after.with_place(place, change.value.value(inner, self.functions))
+                    place = tuple(self._place(change.target, inner, scope))
+                    after = after.with_place(place, change.value.value(inner, scope))
             except (Unknown, KeyError, IndexError, TypeError):
                 continue  # it changes what was never seen
         return after
 
-    def _tell(self, memory: Memory, telling: Tells, names: Mapping[str, Any], data: Any) -> Memory:
+    def _tell(self, memory: Memory, telling: Tells, names: Mapping[str, Any], data: Any, scope: Scope) -> Memory:
         for value in found_at(telling.path, data):
             if telling.member and isinstance(value, dict) and telling.member in names:
                 value = {telling.member: names[telling.member], **value}
-            if telling.condition is not None and not telling.condition.holds({**names, "it": value}, self.functions):
+            if telling.condition is not None and not telling.condition.holds({**names, "it": value}, scope):
                 continue
             if telling.name.isupper():
                 if value not in memory.get(telling.name, []):
@@ -146,26 +149,30 @@ class Policy:
                 memory = memory.with_values(**{telling.name: value})
         return memory
 
-    def _place(self, target: ast.expr, names: Mapping[str, Any]) -> list[Any]:
+    def _place(self, target: ast.expr, names: Mapping[str, Any], scope: Scope) -> list[Any]:
         if isinstance(target, ast.Name):
             return [target.id]
         if isinstance(target, ast.Attribute):
-            return [*self._place(target.value, names), target.attr]
+            return [*self._place(target.value, names, scope), target.attr]
         assert isinstance(target, ast.Subscript)
-        key = Expression(ast.unparse(target.slice)).value(names, self.functions)
-        return [*self._place(target.value, names), json_key(key) if isinstance(key, tuple) else key]
+        key = Expression(ast.unparse(target.slice)).value(names, scope)
+        return [*self._place(target.value, names, scope), json_key(key) if isinstance(key, tuple) else key]
 
     def unmet(self, memory: Memory, tool: str, arguments: Mapping[str, Any]) -> list[str]:
-        """The conditions of a call that don't hold, as they are written."""
+        """The conditions of a call that don't hold: in the words behind them, else as they are written."""
         names = {**memory, **arguments}
-        return [one.text for one in self.needs.get(tool, ()) if not _holds(one, names, self.functions)]
+        return [
+            one.words or one.text
+            for one in self.needs.get(tool, ())
+            if not _holds(one, names, memory.scope(self.functions))
+        ]
 
 
-def _holds(condition: Expression, names: Mapping[str, Any], functions: Mapping[str, Definition]) -> bool:
+def _holds(condition: Expression, names: Mapping[str, Any], scope: Scope) -> bool:
     """Whether a condition holds; one about ``x[i]`` holds if it does for every element of x, those before it known."""
     roots = [n.value.id for n in ast.walk(condition.tree) if is_element(n)]  # type: ignore[attr-defined]
     if not roots or "i" not in condition.names:
-        return condition.holds(names, functions)
+        return condition.holds(names, scope)
     tree = condition.tree
     root = next((n.value.id for n in ast.walk(getattr(tree, "left", tree)) if is_element(n)), roots[0])  # type: ignore
     listed = names.get(root)
@@ -175,13 +182,13 @@ def _holds(condition: Expression, names: Mapping[str, Any], functions: Mapping[s
     for i in range(len(listed)):
         before = {**names, root: listed[: i + (not whole)], "i": i}
         try:
-            left = condition.part(tree.left).value({**names, "i": i}, functions)
+            left = condition.part(tree.left).value({**names, "i": i}, scope)
             other = ast.Compare(ast.Name("left", ast.Load()), tree.ops, tree.comparators)
             if whole and isinstance(left, dict):
-                right = condition.part(tree.comparators[0]).value(before, functions)
+                right = condition.part(tree.comparators[0]).value(before, scope)
                 if not any(all(one.get(k) == v for k, v in left.items()) for one in right):
                     return False
-            elif not condition.part(other).value({**before, "left": left}, functions):
+            elif not condition.part(other).value({**before, "left": left}, scope):
                 return False
         except Unknown:
             return False
@@ -241,10 +248,15 @@ def _add(policy: Policy, where: str, statement: str, rule: str) -> None:
         if not rule:
             raise KnowledgeError(f"{where}`{word}` stands above no rule", "put it right above the rule of a tool")
         if word == "needs":
-            policy.needs.setdefault(rule, []).append(Expression(rest, where))
+            text, _, words = rest.partition(" // ")
+            condition = Expression(text, where)
+            condition.words = words.strip()
+            policy.needs.setdefault(rule, []).append(condition)
             return
         loop = _EACH.match(rest)
-        found = _matched(_SET, rest[loop.end() :] if loop else rest, where, "makes order[order_id].status = 'cancelled'")
+        found = _matched(
+            _SET, rest[loop.end() :] if loop else rest, where, "makes order[order_id].status = 'cancelled'"
+        )
         target, value = Expression(found[1], where).tree, Expression(found[2], where)
         each = Expression(loop[2], where) if loop else None
         policy.makes.setdefault(rule, []).append(Makes(target, value, loop[1] if loop else "", each))
@@ -262,7 +274,7 @@ def _add(policy: Policy, where: str, statement: str, rule: str) -> None:
         policy.functions[found[1]] = Definition(params, Expression(found[3], where))
     elif word == "init":
         found = _matched(_SET, rest, where, "init changed = []")
-        value = Expression(found[2], where).value({}, policy.functions)
+        value = Expression(found[2], where).value({}, Scope(policy.functions, {}))
         policy.initial = policy.initial.with_values(**{found[1].strip(): value})
     elif word == "write":
         found = _matched(_ORDER, rest, where, "write book: user_id, cabin, flights")
