@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,25 @@ from constrained.grammar.nodes import EMPTY, STEP, Rule
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
+from constrained.knowledge.continuation import either
 from constrained.knowledge.description import graph_table, prompt_text, successors
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.picture import to_mermaid, to_svg
-from constrained.knowledge.report import Judgement, Report, counted
+from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report, counted
+from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.toolbox import slot_of
 from constrained.knowledge.tools import read_tools, tool_comments, tool_rules, toolbox
+from constrained.knowledge.world import read_world
+from constrained.knowledge.world_state import Described, KnownFacts, WorldState
 from constrained.limits import DEFAULT, Limits
+from constrained.planning.model import ROOT, Problem
+from constrained.planning.problem import read_problem_of
+from constrained.planning.task import Task
+from constrained.planning.wording import squeezed
+
+MAX_ACTIONS = 100_000
+"""Actions at one step that are listed, at most."""
 
 
 class ActionKnowledge:
@@ -41,13 +53,27 @@ class ActionKnowledge:
         Rule -> the comment above it.
     source_map : SourceMap or None
         Where each piece of the grammar is written, if that was asked for.
+    world : Described or None
+        What actions need and change, where that is known.
+    facts : WorldState or None
+        What is known of the world at this point of the path; then only actions whose conditions hold are admitted.
     """
 
-    def __init__(self, name: str, state: PathState, comments: Mapping[str, str], source_map: SourceMap | None = None):
+    def __init__(
+        self,
+        name: str,
+        state: PathState,
+        comments: Mapping[str, str],
+        source_map: SourceMap | None = None,
+        world: Described | None = None,
+        facts: WorldState | None = None,
+    ):
         self.name = name
         self.state = state
         self.comments = comments
         self.source_map = source_map
+        self.world = world
+        self.facts = facts
         self.tools: Toolbox | None = None
 
     # reading
@@ -78,7 +104,9 @@ class ActionKnowledge:
         rules, slots = read_lark(source)
         written = SourceMap(source, rules) if source_map else None
         grammar = Grammar.from_rules(written.rules if written else rules, slots, start, source)
-        return cls.from_grammar(grammar, source, start, written)
+        knowledge = cls.from_grammar(grammar, source, start, written)
+        knowledge.world = read_world(source)
+        return knowledge
 
     @classmethod
     def from_grammar(
@@ -142,7 +170,7 @@ class ActionKnowledge:
             As in `Grammar.from_json_schema`; what `lenient` left out is in `grammar.left_out`.
         name : str
         policy : str, Path or Policy, optional
-            A `.lark` file whose rules name the tools, and whose ``//:`` lines say what results tell and what calls need
+            A `.lark` file whose rules name the tools, and whose ``//>`` lines say what results tell and what calls need
             (see `constrained.knowledge.tool_policy`). It takes the place of `follow` and `end`; the result's `tools`
             gives the values of its slots.
 
@@ -169,9 +197,9 @@ class ActionKnowledge:
         state = PathState(grammar, ActionGraph(grammar.rules, START))
         return cls(name, state, tool_comments(found, call_format))
 
-    def _with_state(self, state: PathState) -> ActionKnowledge:
+    def _with_state(self, state: PathState, facts: WorldState | None = None) -> ActionKnowledge:
         other = copy(self)
-        other.state = state
+        other.state, other.facts = state, facts or self.facts
         return other
 
     def only(self, actions: Iterable[str], overview: str) -> ActionKnowledge:
@@ -202,7 +230,8 @@ class ActionKnowledge:
         if not graph.actions:
             raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(kept)) or 'no action'}")
         state = PathState(self.grammar.with_rules(rules, self.grammar.start), graph)
-        return ActionKnowledge(self.name, state, {**self.comments, START: overview}, self.source_map)
+        comments = {**self.comments, START: overview}
+        return ActionKnowledge(self.name, state, comments, self.source_map, self.world, self.facts)
 
     # what it holds
 
@@ -254,9 +283,12 @@ class ActionKnowledge:
         """The knowledge bound to what an environment shows.
 
         Slots that the view doesn't have, or has an empty list for, have no value now; names that are no slots here are
-        left out.
+        left out. Where facts are known, slots named after a type keep its objects.
         """
-        values = {slot: view.get(slot, {}) for slot in self.slots}
+        kept = self.slot_types if self.facts is not None else ()
+        values = {slot: view.get(slot, {}) for slot in self.slots if slot not in kept}
+        if not values:
+            return self
         return self.bind(
             **{slot: {} if isinstance(value, (list, tuple)) and not value else value for slot, value in values.items()}
         )
@@ -275,13 +307,16 @@ class ActionKnowledge:
 
     @property
     def may_end(self) -> bool:
-        """Whether the path may end here."""
-        return self.state.may_end
+        """Whether the path may end here: the rules let it, and the goal holds if there is one."""
+        return self.state.may_end and (self.facts is None or self.facts.reached_goal)
 
     @property
     def may_follow(self) -> list[str]:
         """The actions that may come next, with arguments that exist now."""
-        return self.state.may_follow
+        if self.facts is None:
+            return self.state.may_follow
+        rules = {self.facts.rule(text) for text in self._possible()}
+        return [name for name in self.state.may_follow if name in rules or name not in self._described]
 
     def next_action(self, steps_left: int | None = None) -> Grammar:
         """The grammar of the actions that may come next; it never has the empty text.
@@ -296,27 +331,167 @@ class ActionKnowledge:
         KnowledgeError
             No action may come next.
         """
-        return self.state.next_action(steps_left)
+        if self.facts is None:
+            return self.state.next_action(steps_left)
+        possible = self._possible(steps_left)
+        others = self._undescribed(steps_left)
+        if not possible and others is None:
+            raise KnowledgeError(
+                f"no action is possible after {self.path[-1] if self.path else 'the start'!r}",
+                hint="the conditions of all actions fail here; check --path tells for one action which",
+            )
+        if others is None:
+            return Grammar.from_choices(possible)
+        return either(Grammar.from_choices(possible), others) if possible else others
+
+    def next_actions(self, limit: int = MAX_ACTIONS) -> list[str]:
+        """The actions that may come next, written out and sorted.
+
+        Raises
+        ------
+        KnowledgeError
+            No action may come next, or they can't be listed: they hold free text, or are more than `limit`.
+        """
+        texts = self.next_action().automaton.start.texts(limit)
+        if texts is None:
+            raise KnowledgeError(
+                f"the next actions of {self.name} can't be listed: they hold free text, or are more than {limit:,}",
+                hint="next_action() is their grammar",
+            )
+        return sorted(text.decode() for text in texts)
 
     def judge(self, action: str) -> Judgement:
         """Judge `action` as the next one: ok, invalid or misordered, and why."""
-        return self.state.judge(action)
+        if self.facts is None or not isinstance(action, str):
+            return self.state.judge(action)
+        rule = self.facts.rule(action)
+        if rule is not None and self.state.admits(action):
+            return Judgement(action, OK, rule)
+        if rule is None and (ground := self.facts.ground(action)) is not None:
+            name = self.facts.world.rules[ground.action]
+            return Judgement(action, MISORDERED, name, f"{action!r} is not possible here: {self.facts.why_not(action)}")
+        judgement = self.state.judge(action)
+        if judgement and judgement.action in self._described:  # a text of its rule, but of no objects that are there
+            return Judgement(action, INVALID, judgement.action, f"{action!r} names what is not there")
+        return judgement
 
     def after(self, action: str) -> ActionKnowledge:
-        """The knowledge after one more action.
+        """The knowledge after one more action: further on the path, and with its effects in the facts.
 
         Raises
         ------
         KnowledgeError
             The action is not admitted here.
         """
-        return self._with_state(self.state.after(action))
+        if self.facts is None:
+            return self._with_state(self.state.after(action))
+        judgement = self.judge(action)
+        if not judgement:
+            raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
+        facts = self.facts.after(action) if action in self.facts.actions else self.facts
+        return self._with_state(self.state.after(action), facts)
 
     def check(self, actions: Iterable[str]) -> Report:
-        """Judge a path. The state stays the same after an invalid action; after a misordered one, the path goes on."""
+        """Judge a path. The state stays the same after an invalid action; after a misordered one, the path goes on.
+
+        Where facts are known, an action whose conditions don't hold changes nothing.
+        """
         if isinstance(actions, (str, bytes)):
             raise KnowledgeError("a path is a list of actions, not one text", hint=f"check([{actions!r}])")
-        return self.state.check(actions)
+        if self.facts is None:
+            return self.state.check(actions)
+        report, knowledge = Report(), self
+        for action in actions:
+            report.steps.append(knowledge.judge(action))
+            if report.steps[-1]:
+                knowledge = knowledge.after(action)
+        report.finished = knowledge.may_end
+        return report
+
+    # what is known of the world
+
+    @property
+    def form(self) -> ActionKnowledge:
+        """The same without facts: only the grammar says which action may come next."""
+        return (
+            self
+            if self.facts is None
+            else ActionKnowledge(self.name, self.state, self.comments, self.source_map, self.world)
+        )
+
+    def for_problem(self, problem: Problem | str, source: str = "problem") -> ActionKnowledge:
+        """The knowledge at the start of a problem: its objects are the values of the slots, its facts hold.
+
+        Parameters
+        ----------
+        problem : Problem or str
+            A problem of the knowledge's domain, or its PDDL text.
+        source : str
+            The text's name, for messages.
+
+        Raises
+        ------
+        KnowledgeError
+            The knowledge doesn't say what its actions need and change.
+        PddlError
+            The problem doesn't parse, or names what isn't declared.
+        """
+        if self.world is None:
+            raise KnowledgeError(
+                f"{self.name} doesn't say what its actions need and change", "give them `//:` lines, or import PDDL"
+            )
+        if isinstance(problem, str):
+            problem = read_problem_of(self.world.domain, problem, source)
+        task = Task(self.world.domain, problem)
+        return self.told(WorldState(self.world, task, task.initial))
+
+    def told(self, facts: KnownFacts) -> ActionKnowledge:
+        """The knowledge at the same point of the path, where these facts are known of the world.
+
+        Parameters
+        ----------
+        facts : KnownFacts
+            With a `task` of the knowledge's domain, a `state` of it and what is `optimistic`.
+        """
+        if self.world is None:
+            return self
+        if self.facts is not None and self.facts.task is facts.task:
+            return self._with_state(self.state, self.facts.told(facts.state, facts.optimistic))
+        task = facts.task
+        values = {slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self.slot_types.items()}
+        state = self.state.bound(self.grammar.bind(**{slot: names or {} for slot, names in values.items()}))
+        return self._with_state(state, WorldState(self.world, task, facts.state, facts.optimistic))
+
+    @cached_property
+    def slot_types(self) -> dict[str, str]:
+        """Slot -> the type whose objects are its values; a slot is named after its type."""
+        if self.world is None:
+            return {}
+        kinds = {squeezed(kind): kind for kind in (ROOT, *self.world.domain.types)}
+        return {slot: kinds[squeezed(slot)] for slot in self.slots if squeezed(slot) in kinds}
+
+    @cached_property
+    def _described(self) -> frozenset[str]:
+        """The rules of the actions that are known to need and change something."""
+        return frozenset(self.world.rules.values()) if self.world is not None else frozenset()
+
+    def _possible(self, steps_left: int | None = None) -> list[str]:
+        """The actions whose conditions hold and that the order of actions admits."""
+        assert self.facts is not None
+        state = self.state
+        if steps_left is not None:
+            limited = within_steps(state.grammar, steps_left)
+            state = state if limited is state.grammar else state.bound(limited)
+        return [text for text in self.facts.actions if state.admits(text)]
+
+    def _undescribed(self, steps_left: int | None) -> Grammar | None:
+        """The grammar of the next actions that are not described; None if there are none."""
+        if all(name in self._described for name in self.graph.rules[self.last]):
+            return None
+        try:
+            return self.state.without(self._described).next_action(steps_left)
+        except KnowledgeError:
+            return None
 
     # for people and models
 

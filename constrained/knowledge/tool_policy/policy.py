@@ -1,19 +1,19 @@
-"""A policy: the `//:` lines of a `.lark` file whose actions are tools.
+"""A policy: the `//>` lines of a `.lark` file whose actions are tools.
 
 The file's rules say which tool may follow which; the lines say what results tell, and what each call needs:
 
-//: tells order[@.order_id] = $ by get_order      a result, or each value at a JSON path, is kept under a name
-//: tells flight[@.number, @.date] = $[*] with date by search    the call's `date` becomes a member of each
-//: tells ORDER = $.orders[*] by get_user         a name in capitals collects every value it was ever told
-//: init changed = []                             what holds at the beginning
-//: let total(o) = sum(i.price for i in order[o].items)
-//: fails "^Error"                                results that match this tell and change nothing
-//: message respond                               the tool that speaks to the user, whose answers are its results
-//: write book: user_id, cabin, flights           in which order arguments are written
-//: needs order[order_id].status == "pending" // it isn't pending     (above a rule) a condition; why, if it fails
-//: makes order[order_id].status = "cancelled"    (above a rule) what a call changes
+//> tells order[@.order_id] = $ by get_order      a result, or each value at a JSON path, is kept under a name
+//> tells flight[@.number, @.date] = $[*] with date by search    the call's `date` becomes a member of each
+//> tells ORDER = $.orders[*] by get_user         a name in capitals collects every value it was ever told
+//> init changed = []                             what holds at the beginning
+//> let total(o) = sum(i.price for i in order[o].items)
+//> fails "^Error"                                results that match this tell and change nothing
+//> message respond                               the tool that speaks to the user, whose answers are its results
+//> write book: user_id, cabin, flights           in which order arguments are written
+//> needs order[order_id].status == "pending" // it isn't pending     (above a rule) a condition; why, if it fails
+//> makes order[order_id].status = "cancelled"    (above a rule) what a call changes
 
-A line that begins with ``//:`` and two spaces or more goes on with the statement before it.
+A line that begins with ``//>`` and two spaces or more goes on with the statement before it.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def read_policy(text_or_path: str | Path | Source) -> Policy:
     lines = source.text.split("\n")
     for number, line in enumerate(lines, 1):
         stripped = line.strip()
-        if stripped.startswith("//:"):
+        if stripped.startswith("//>"):
             words = stripped[3:]
             if words.startswith("  ") and waiting:
                 waiting[-1] = waiting[-1][0], f"{waiting[-1][1]} {words.strip()}"

@@ -1,0 +1,188 @@
+"""Tool policies: calls admitted by what results told and what was said, in masks and verdicts alike."""
+
+import json
+
+import pytest
+
+from constrained import ActionKnowledge
+from constrained.automaton import Vocabulary, compile_grammar
+from constrained.errors import KnowledgeError
+from constrained.knowledge.tool_policy.expression import Expression, Scope, Unknown
+from constrained.knowledge.tool_policy.json_path import found_at
+
+TOOLS = [
+    {"name": "get_order", "inputSchema": {"type": "object", "properties": {"order_id": {"type": "string"}}}},
+    {
+        "name": "refund",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "order_id": {"type": "string", "description": "Which order."},
+                "items": {"type": "array", "items": {"type": "string"}},
+                "reason": {"enum": ["broken", "late"]},
+            },
+            "required": ["order_id", "items", "reason"],
+        },
+    },
+]
+POLICY = """
+%declare _STEP RESPOND GET_ORDER REFUND
+//> message respond
+//> fails "^Error"
+//> init said = ""
+//> init refunded = []
+//> tells said = $ by respond
+//> tells order[@.id] = $ by get_order
+//> let yes() = search("(?i)yes", said)
+
+// Help.
+start: respond | get_order | refund
+
+//> makes ORDER = find_all("#[0-9]+", result)
+respond: RESPOND _STEP [start]
+
+//> needs order_id in ORDER
+get_order: GET_ORDER _STEP start
+
+//> needs yes() // the user hasn't said yes
+//> needs order_id in [o for o in keys(order) if order[o].status == "pending" and o not in refunded]
+//> needs items[i] in [x for x in order[order_id].items if x not in items]
+//> makes refunded = refunded + [order_id]
+refund: REFUND _STEP start
+"""
+
+
+class Talk:
+    """A conversation under the policy."""
+
+    def __init__(self):
+        self.knowledge = ActionKnowledge.from_tools(
+            [{**TOOLS[0], "inputSchema": {**TOOLS[0]["inputSchema"], "required": ["order_id"]}}, TOOLS[1]],
+            policy=POLICY,
+        )
+        self.tools = self.knowledge.tools
+        self.memory = self.tools.policy.initial
+
+    def now(self):
+        return self.knowledge.bind_view(self.tools.view(self.memory))
+
+    def judge(self, name, **arguments):
+        return self.now().judge(self.tools.write(name, arguments))
+
+    def tell(self, name, result, **arguments):
+        self.memory = self.tools.told(self.memory, self.tools.write(name, arguments), result)
+
+
+def test_what_no_result_has_shown_cannot_be_written():
+    talk = Talk()
+    assert not talk.judge("get_order", order_id="#1")
+    talk.tell("respond", "It is order #1.", content="Which order?")
+    assert talk.judge("get_order", order_id="#1") and not talk.judge("get_order", order_id="#2")
+    assert not talk.judge("refund", order_id="#1", items=["cup"], reason="late")
+
+
+def test_a_change_needs_a_yes_a_state_and_happens_once():
+    talk = Talk()
+    talk.tell("get_order", json.dumps({"id": "#1", "status": "pending", "items": ["cup", "pan"]}), order_id="#1")
+    talk.tell("get_order", json.dumps({"id": "#2", "status": "sent", "items": ["cup"]}), order_id="#2")
+    call = {"order_id": "#1", "items": ["pan", "cup"], "reason": "late"}
+    assert talk.tools.unmet(talk.memory, "refund", call) == ["the user hasn't said yes"]
+    talk.tell("respond", "Yes!", content="Shall I?")
+    assert talk.judge("refund", **call)
+    assert not talk.judge("refund", **{**call, "order_id": "#2", "items": ["cup"]})
+    assert not talk.judge("refund", **{**call, "items": ["cup", "cup"]})
+    assert not talk.judge("refund", **{**call, "items": ["mug"]})
+    talk.tell("refund", "Error: try later", **call)
+    assert talk.judge("refund", **call)
+    talk.tell("refund", "done", **call)
+    assert not talk.judge("refund", **call)
+
+
+def test_masks_admit_what_is_judged_ok_and_nothing_else():
+    talk = Talk()
+    talk.tell("get_order", json.dumps({"id": "#1", "status": "pending", "items": ["cup", "pan"]}), order_id="#1")
+    talk.tell("respond", "yes", content="Shall I?")
+    grammar = talk.tools.calls["refund"].grammar(talk.memory)
+    texts = set()
+    for items in (["cup"], ["pan"], ["cup", "pan"], ["pan", "cup"], [], ["cup", "cup"], ["mug"]):
+        for reason in ("broken", "late", "gone"):
+            text = talk.tools.write("refund", {"reason": reason, "items": items, "order_id": "#1"})
+            admitted = grammar.matches(text)
+            assert admitted == bool(talk.now().judge(text))
+            if admitted:
+                texts.add(text)
+    assert len(texts) == 8
+    vocabulary = Vocabulary([bytes([b]) for b in range(256)], [256])
+    compiled = compile_grammar(grammar, vocabulary)
+    for text in texts:  # no dead end on the way, and the end is the end
+        matcher = compiled.matcher()
+        for byte in text.encode():
+            assert byte in matcher.allowed_token_ids().tolist() and matcher.advance(byte)
+        assert matcher.allowed_token_ids().tolist() == [256]
+
+
+def test_slots_in_schemas_are_filled_from_results():
+    tools = [
+        {"name": "list", "inputSchema": {"type": "object"}},
+        {
+            "name": "show",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"id": {"type": "string", "x-slot": "ORDER"}},
+                "required": ["id"],
+            },
+        },
+    ]
+    policy = (
+        "%declare _STEP LIST SHOW\n//> tells ORDER = $.orders[*].id by list\n"
+        "start: list | show\nlist: LIST _STEP [start]\nshow: SHOW _STEP [start]\n"
+    )
+    knowledge = ActionKnowledge.from_tools(tools, policy=policy)
+    memory = knowledge.tools.policy.initial
+    call = knowledge.tools.write("show", {"id": "A1"})
+    assert not knowledge.bind_view(knowledge.tools.view(memory)).judge(call)
+    memory = knowledge.tools.told(memory, knowledge.tools.write("list", {}), '{"orders": [{"id": "A1"}, {"x": 1}]}')
+    assert knowledge.bind_view(knowledge.tools.view(memory)).judge(call)
+    for nonsense in ("not JSON", "[", "7", '{"orders": 3}'):
+        assert knowledge.tools.told(memory, knowledge.tools.write("list", {}), nonsense)["ORDER"] == ["A1"]
+
+
+def test_descriptions_of_parameters_reach_the_prompt():
+    assert "order_id: Which order." in Talk().knowledge.to_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("//> needs order_id in", "is no condition"),
+        ("//> needs __import__('os').system('x')", "can't stand in a condition"),
+        ("//> needs (lambda: 1)()", "can't stand in a condition"),
+        ("//> tells x = orders by list", "can't read"),
+        ("//> wants x", "no statement 'wants'"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_one_clear_error(line, told):
+    policy = f"%declare _STEP LIST\nstart: list\n{line}\nlist: LIST _STEP [start]\n"
+    with pytest.raises(KnowledgeError, match=told) as error:
+        ActionKnowledge.from_tools([{"name": "list"}], policy=policy)
+    assert "<string>:3" in str(error.value)
+
+
+def test_json_paths():
+    value = {"orders": [{"id": 1}, {"id": 2}, {}], "by": {"x": {"id": 3}}}
+    assert list(found_at("$.orders[*].id", value)) == [1, 2]
+    assert list(found_at("$.by.*.id", value)) == [3]
+    assert list(found_at("$['orders'][-2].id", value)) == [2]
+    assert list(found_at("$.none[*]", value)) == []
+    with pytest.raises(KnowledgeError):
+        list(found_at("orders", value))
+
+
+def test_expressions_know_nothing_of_python_itself():
+    scope = Scope({}, {})
+    assert Expression("sum(x.n * 2 for x in xs if x.n > 1)").value({"xs": [{"n": 1}, {"n": 2}]}, scope) == 4
+    for text in ("'a' * 1000000000", "xs.__class__", "missing", "1 / 0", "search('(', 'x')"):
+        with pytest.raises(Unknown):
+            Expression(text).value({"xs": [1]}, scope)
+    assert not Expression("missing == 1").holds({}, scope)
+    assert Expression("missing or 1 == 1").holds({}, scope)
