@@ -7,7 +7,8 @@ is taken to be false. A thing that a task names, and that nobody has seen yet, i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, product
 
 from constrained.knowledge.world.world import (
@@ -17,6 +18,7 @@ from constrained.knowledge.world.world import (
     filled,
     join,
     kind_of,
+    literals_in,
     squeezed,
 )
 from constrained.planning.facts import Fact, State
@@ -37,6 +39,33 @@ MAX_THINGS = 2_000
 
 Pattern = tuple[str | None, ...]
 """A fact in which None stands for anything."""
+
+
+@dataclass
+class Outlook:
+    """What is known at one moment, and what may be.
+
+    Attributes
+    ----------
+    task : Task
+    state : State
+        The facts that are known to hold.
+    optimistic : frozenset of tuple of str
+        Facts that may hold.
+    """
+
+    world: World
+    task: Task
+    state: State
+    optimistic: frozenset[Fact]
+
+    @cached_property
+    def actions(self) -> dict[str, list[GroundAction]]:
+        """The text of each action that is possible, or may be -> what it stands for."""
+        found: dict[str, list[GroundAction]] = {}
+        for action in self.task.applicable(self.state.changed(added=self.optimistic)):
+            found.setdefault(self.world.write(action, self.task.spell), []).append(action)
+        return found
 
 
 class Known:
@@ -74,7 +103,7 @@ class Known:
         self._spelling: dict[str, str] = {}
         self._task: Task | None = None
         self._state: State | None = None
-        self._optimistic: frozenset[Fact] | None = None
+        self._outlook_task: Task | None = None
         unknown = {maybe.literal.predicate for maybe in world.maybe}
         if world.problem is not None:
             for name, kind in world.problem.objects.items():
@@ -164,12 +193,12 @@ class Known:
                     self._drop(other)
         self._facts.setdefault(fact[0], {}).setdefault(fact)
         self._denied.discard(fact)
-        self._state = self._optimistic = None
+        self._state = None
 
     def _drop(self, fact: Fact) -> None:
         self._facts.get(fact[0], {}).pop(fact, None)
         self._denied.add(fact)
-        self._state = self._optimistic = None
+        self._state = None
 
     def all_told(self, predicate: str, *terms: str | None) -> bool:
         """Whether all facts of a form are known, as an answer named `all` of them; None stands for what it named."""
@@ -209,7 +238,8 @@ class Known:
     def _values(self, name: str, given: Mapping[str, str], hopeful: bool = False) -> tuple[str, ...] | None:
         """The arguments with which an action is possible now, or may be."""
         query = self.task.schemas[name].query
-        return min(query.answers(self.hopeful if hopeful else self.state, given), default=None)
+        state = self.state.changed(added=self._possible(self.task, self.state)) if hopeful else self.state
+        return min(query.answers(state, given), default=None)
 
     def _ground(self, name: str, given: Mapping[str, str]) -> GroundAction | None:
         values = self._values(name, given)
@@ -275,7 +305,7 @@ class Known:
             for fact in self.of(predicate, *pattern):
                 self._facts[predicate].pop(fact)
             self._denied.add((predicate, *pattern))
-        self._state = self._optimistic = None
+        self._state = None
 
     def _answers(self, tells: Tells, given: Mapping[str, str]) -> Iterator[dict[str, str]]:
         """The values of the variables of the condition under which something is told."""
@@ -291,19 +321,26 @@ class Known:
     # as a planning task
 
     def _forget_task(self) -> None:
-        self._task = self._state = self._optimistic = None
+        self._task = self._state = None
 
     @property
     def task(self) -> Task:
-        """The world with what is known, and with what is imagined, as a planning task."""
+        """The world with all that is known as a planning task."""
         if self._task is None:
-            domain = replace(self.world.domain, types=dict(self.types))
-            domain.predicates = dict(domain.predicates)
-            imagined = self.imagined()
-            objects = {**self.objects, **imagined}
-            named = {self.spell(name): kind for name, kind in objects.items()}
-            self._task = Task(domain, Problem(named, tuple(self._kinds(objects)), (), self.goal, domain.name))
+            self._task = self._task_with({**self.objects, **self.imagined()})
         return self._task
+
+    @property
+    def state(self) -> State:
+        """The facts that are known to hold."""
+        if self._state is None:
+            self._state = State(chain(*self._facts.values(), self.task.initial))
+        return self._state
+
+    def _task_with(self, objects: Mapping[str, str]) -> Task:
+        domain = replace(self.world.domain, types=dict(self.types))
+        named = {self.spell(name): kind for name, kind in objects.items()}
+        return Task(domain, Problem(named, tuple(self._kinds(objects)), (), self.goal, domain.name))
 
     def _kinds(self, objects: Mapping[str, str]) -> Iterator[Fact]:
         for name, kind in objects.items():
@@ -331,27 +368,53 @@ class Known:
             for number in range(1, count + 1)
         }
 
-    @property
-    def state(self) -> State:
-        """The facts that are known to hold."""
-        if self._state is None:
-            self._state = State(chain(*self._facts.values(), self.task.initial))
-        return self._state
+    def facts_now(self) -> Outlook:
+        """What is known and what may be, as a planning task with a state.
 
-    @property
-    def optimistic(self) -> frozenset[Fact]:
+        Things that the task doesn't ask for are left out, where more may turn up at any time: there may be hundreds.
+        """
+        objects = {**self.objects, **self.imagined()}
+        if self.asked is not None:
+            open_types = [kind for kind in self.asked.goal.wider.values() if kind not in self._complete]
+            in_hand = {fact[1] for name, of in self.world.single.items() if 0 in of for fact in self.of(name)}
+            objects = {
+                name: kind
+                for name, kind in objects.items()
+                if not any(self._is(kind, wide) for wide in open_types)
+                or any(self._is(kind, asked) for asked in self.words.values())
+                or name in {*in_hand, *self.words.values()}
+            }
+        if self._outlook_task is None or self._outlook_task.objects != objects:
+            self._outlook_task = self._task_with(objects)
+        task = self._outlook_task
+        facts = (fact for fact in chain(*self._facts.values()) if all(term in objects for term in fact[1:]))
+        state = State(chain(facts, task.initial))
+        possible = frozenset(self._possible(task, state))
+        if task.reached_goal(state.changed(added=possible)):  # it isn't reached, so not all of that can hold
+            possible = frozenset(fact for fact in possible if not self._is_wanted(fact, task))
+        return Outlook(self.world, task, state, possible)
+
+    def _is_wanted(self, fact: Fact, task: Task) -> bool:
+        """Whether the goal asks for a fact, of these things or of others of their types."""
+        assert self.goal is not None
+        types = {v.name: v.type for variables in _variables(self.goal) for v in variables}
+        return any(
+            literal.positive
+            and literal.predicate == fact[0]
+            and all(
+                own == term or own in task.of_type(types.get(term, "")) for term, own in zip(literal.terms, fact[1:])
+            )
+            for literal in literals_in(self.goal)
+        )
+
+    def _possible(self, task: Task, state: State) -> Iterator[Fact]:
         """The facts that may hold: those under `maybe` that nothing speaks against."""
-        if self._optimistic is None:
-            self._optimistic = frozenset(self._possible())
-        return self._optimistic
-
-    def _possible(self) -> Iterator[Fact]:
         for maybe in self.world.maybe:
             literal = maybe.literal
             variables = tuple(Parameter(name, kind) for name, kind in maybe.types.items())
             known = {pattern for fact in self.of(literal.predicate) for pattern in self._one_of(fact)}
-            query = self.task.query(variables, join((maybe.condition, literal.negated)))
-            for answer in query.answers(self.state):
+            query = task.query(variables, join((maybe.condition, literal.negated)))
+            for answer in query.answers(state):
                 values = dict(zip(maybe.types, answer))
                 fact = (literal.predicate, *(values.get(term, term) for term in literal.terms))
                 if not self._denied_by(fact) and not any(pattern in known for pattern in self._one_of(fact)):
@@ -364,20 +427,6 @@ class Known:
 
     def _denied_by(self, fact: Fact) -> bool:
         return any((fact[0], *pattern) in self._denied for pattern in product(*((term, None) for term in fact[1:])))
-
-    @property
-    def hopeful(self) -> State:
-        """The state if everything held that may hold."""
-        return self.state.changed(added=self.optimistic)
-
-    def ground(self, text: str) -> GroundAction | None:
-        """The action of the planning task that a text is; None if it is none that is known."""
-        for name, given in self.world.read(text):
-            if all(value in self.task.objects for value in given.values()):
-                found = self._ground(name, given)
-                if found is not None:
-                    return found
-        return None
 
     def lines(self) -> str:
         """What is known, a line a predicate: "in: mug 1 shelf 2; pen 3 desk 1"."""
