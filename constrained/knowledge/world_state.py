@@ -67,11 +67,16 @@ class WorldState:
 
     @cached_property
     def actions(self) -> dict[str, list[GroundAction]]:
-        """The text of each action that is possible -> what it stands for."""
+        """The text of each action that is possible, or may be -> what it stands for."""
         found: dict[str, list[GroundAction]] = {}
-        for action in self.task.applicable(self.state):
+        for action in self.task.applicable(self.hopeful):
             found.setdefault(self.write(action), []).append(action)
         return found
+
+    @property
+    def hopeful(self) -> State:
+        """The state if all held that may hold."""
+        return self.state.changed(added=self.optimistic) if self.optimistic else self.state
 
     @property
     def reached_goal(self) -> bool:
@@ -96,7 +101,7 @@ class WorldState:
         if text in self.actions:
             return self.actions[text][0]
         readings = self._readings(text)
-        return min(readings, key=lambda action: len(self.task.unmet(self.state, action)), default=None)
+        return min(readings, key=lambda action: len(self.task.unmet(self.hopeful, action)), default=None)
 
     def after(self, text: str) -> WorldState:
         """The facts after a possible action.
@@ -128,7 +133,7 @@ class WorldState:
     def unmet(self, text: str) -> list[Condition]:
         """The conditions that keep an action from being possible; none if it is, or is no action."""
         action = None if text in self.actions else self.ground(text)
-        return [] if action is None else self.task.unmet(self.state, action)
+        return [] if action is None else self.task.unmet(self.hopeful, action)
 
     def why_not(self, text: str) -> str:
         """Why an action is not possible, in words."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from constrained.planning.facts import Fact, State
 from constrained.planning.grounding import Block, Grounding
+from constrained.planning.ordering import in_order
 from constrained.planning.task import GroundAction, Task
 
 NEVER = 1 << 30
@@ -31,7 +32,8 @@ class RelaxedPlan:
     actions : frozenset of GroundAction
     helpful : frozenset of GroundAction
         The applicable actions that bring about what some cheapest plan of this kind brings about first. FF's helpful
-        actions, of all supporters that are equally cheap instead of one.
+        actions, of all supporters that are equally cheap instead of one, without those that the plan would undo before
+        they are of use (`ordering.in_order`).
     needed, denied : frozenset of tuple of str
         The facts of the state that the plan builds on, and those that it needs not to hold.
     """
@@ -136,15 +138,18 @@ class Relaxed:
             return None
         search = _Extraction(grounding, layers)
         chosen, _, base = search.run(every=False)
-        _, first, _ = search.run(every=True)
+        every, first, _ = search.run(every=True)
         operators = grounding.blocks[0]
         helpful = {
             int(number) for fact in first for number in operators.supporters[fact] if layers.operators[number] == 0
         }
         names = [grounding.names[fact] for fact in base]
+        actions, alternatives, beginning = (
+            frozenset(grounding.actions[number] for number in numbers) for numbers in (chosen, every, helpful)
+        )
         return RelaxedPlan(
-            frozenset(grounding.actions[number] for number in chosen),
-            frozenset(grounding.actions[number] for number in helpful),
+            actions,
+            in_order(self.task, state.changed(added=possible), beginning, actions, alternatives),
             frozenset(cast(Fact, name) for name in names if isinstance(name, tuple) and name[0] is not False),
             frozenset(cast(Fact, name[1]) for name in names if isinstance(name, tuple) and name[0] is False),
         )

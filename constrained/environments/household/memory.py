@@ -14,7 +14,7 @@ from constrained.environments.household import observations as says
 from constrained.environments.household.observations import GO, kind_of, number_of
 from constrained.environments.household.task_parser import household, parse_task
 from constrained.environments.household.task_spec import UNKNOWN
-from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.known import Known, Outlook
 
 MAX_NUMBERS = 3
 """Numbers of unseen receptacles of one kind that the text lists."""
@@ -92,6 +92,10 @@ class Memory:
         """Take in one action and the answer to it."""
         self.last = action.strip()
         self.had_effect = self.known.update(self.last, observation)
+
+    def facts_now(self) -> Outlook:
+        """Return what is known, and what may be, as a planning task."""
+        return self.known.facts_now()
 
     # -- queries -----------------------------------------------------------
 

@@ -17,6 +17,7 @@ from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.action_knowledge import ActionKnowledge
 from constrained.knowledge.lint import actions, names, productivity, refused, slips, slots, unbounded, unwritable
+from constrained.knowledge.lint import world as worlds
 from constrained.knowledge.lint.ambiguity import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding
 from constrained.knowledge.report import counted
@@ -138,6 +139,7 @@ class _Check:
             fault = error
         outline = read_outline(self.source, self.limits)
         self.add_all(lambda: self.as_written(outline))
+        self.add_all(lambda: worlds.world(self.source))
         if fault is not None:
             self.add_all(lambda: refused.literals(outline))
             if not refused.reported(fault, self.checked.findings):

@@ -80,6 +80,12 @@ KINDS: dict[str, Kind] = {
         ERROR, "of its lists, the one that belongs to the argument after it is used; here is none"
     ),
     "empty-slot": Kind(NOTE, "what needs one of its values can't be written with these bindings"),
+    # worlds
+    "world": Kind(ERROR, "what actions need and change can't be read, so the file can't be used"),
+    "never-true": Kind(ERROR, "what needs it can never be done or reached"),
+    "fact-without-use": Kind(WARNING, "it has no effect; often a name is misspelled where it should be used"),
+    "never-told": Kind(WARNING, "it stays unknown, so what depends on it may fail whenever it is tried"),
+    "argument-not-written": Kind(WARNING, "the text stands for several actions that change different things"),
     # unbounded, unwritable
     "endless-text": Kind(
         WARNING,

@@ -208,7 +208,7 @@ class Known:
 
     def update(self, action: str, answer: str) -> bool:
         """Take in an action and the answer to it; returns whether the action had an effect."""
-        failed = any(any(True for _ in pattern.find(answer)) for pattern in self.world.fails)
+        failed = any(pattern.found_in(answer) for pattern in self.world.fails)
         name, values = self.action(action.strip()) or (None, {})
         if name is not None and not failed:
             ground = self._ground(name, values)

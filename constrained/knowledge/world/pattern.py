@@ -106,6 +106,10 @@ class Pattern:
         for match in self._regex.finditer(text[:MAX_TEXT]):
             yield self._values(match)
 
+    def found_in(self, text: str) -> bool:
+        """Whether a text says this somewhere."""
+        return self._regex.search(text[:MAX_TEXT]) is not None
+
     def match(self, text: str) -> dict[str, list[str]] | None:
         """What stands in the holes of a text that says this and nothing else; None if it doesn't."""
         match = self._regex.fullmatch(text[:MAX_TEXT])

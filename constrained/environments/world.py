@@ -1,0 +1,144 @@
+"""`WorldEnvironment`: the problem in a `.lark` file with `//:` lines, played as the file says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from constrained.environments.base import Binding
+from constrained.errors import DataError
+from constrained.knowledge.world import World
+from constrained.knowledge.world.known import Known, Outlook
+from constrained.knowledge.world.world import Tells, join, squeezed
+from constrained.planning.model import ROOT, Condition, Parameter, free_variables
+from constrained.planning.task import GroundAction, Task
+from constrained.planning.wording import condition_words
+
+NOTHING_HAPPENS = "Nothing happens."
+DONE = "Done."
+"""The answer to an action of which the file says no answer."""
+
+
+class WorldEnvironment:
+    """Play the problem of a world.
+
+    The true facts are those of the file's `init` lines. The player knows them, too, except those under `maybe`: these
+    it learns from answers. An action's answer is what the `tells` lines above its rule say of the state after it.
+
+    Parameters
+    ----------
+    world : World
+
+    Attributes
+    ----------
+    task : str
+        The goal in words.
+    known : Known
+        What the player knows.
+    had_effect : bool
+        Whether the last action was possible.
+    done : bool
+        Whether the goal holds.
+
+    Raises
+    ------
+    DataError
+        The file has no problem.
+    """
+
+    def __init__(self, world: World):
+        if world.problem is None:
+            raise DataError(
+                f"{world.source.name} has no problem to play",
+                "add what there is and what holds at the start: //: object ..., //: init ..., //: goal ...",
+            )
+        self.world = world
+        self._truth = Task(world.domain, world.problem)
+        self.task = condition_words(self._truth.goal, self._truth) if self._truth.goal is not None else "anything"
+        self.reset()
+
+    def reset(self) -> str:
+        """Start at the file's initial facts; the answer names objects, known facts and goal."""
+        self._state = self._truth.initial
+        self.known = Known(self.world)
+        self.had_effect, self.done = True, self._truth.reached_goal(self._state)
+        objects: dict[str, list[str]] = {}
+        for name, kind in self.known.objects.items():
+            objects.setdefault(kind if kind != ROOT else "object", []).append(self.known.spell(name))
+        there = "; ".join(f"{self.world.domain.spell(kind)}: {', '.join(names)}" for kind, names in objects.items())
+        facts = self.known.lines()
+        return "\n".join(filter(None, [f"There is: {there}.", facts, "", f"Your task is to: {self.task}"]))
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        """Do an action; what is not possible changes nothing."""
+        ground = self._ground(action)
+        self.had_effect = ground is not None
+        if ground is None:
+            answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
+        else:
+            self._state = self._truth.apply(self._state, ground)
+            answer = " ".join(self._answer(ground)) or DONE
+        if self.had_effect or self.world.fails:
+            self.known.update(action, answer)
+        self.done = self._truth.reached_goal(self._state)
+        return answer, float(self.done), self.done
+
+    def outcome(self) -> dict[str, float]:
+        """Whether the goal holds."""
+        return {"success": float(self.done)}
+
+    def view(self) -> dict[str, Binding]:
+        """The things known of each type, for the slots named after types."""
+        kinds = [*self.world.domain.types, ROOT]
+        return {squeezed(kind).upper(): list(map(self.known.spell, self.known.of_kind(kind))) for kind in kinds}
+
+    def facts_now(self) -> Outlook:
+        """What the player knows, and what may be."""
+        return self.known.facts_now()
+
+    def facts_shown(self) -> str:
+        """What the player knows, a line a predicate."""
+        return self.known.lines()
+
+    def _ground(self, text: str) -> GroundAction | None:
+        """The possible action that a text is."""
+        for name, given in self.world.read(text):
+            if self._truth.objects.keys() >= set(given.values()):
+                found = self._truth.schemas[name].query.answers(self._state, given)
+                if found:
+                    return GroundAction(name, min(found))
+        return None
+
+    def _answer(self, action: GroundAction) -> Iterator[str]:
+        """What the lines above an action's rule say of it now."""
+        parameters = self._truth.schemas[action.action].action.parameters
+        values = {p.name: value for p, value in zip(parameters, action.arguments)}
+        for tells in self.world.tells:
+            if tells.rule == action.action:
+                for text in self._said(tells, values):
+                    if not any(pattern.found_in(text) for pattern in self.world.fails):
+                        yield text  # what a failure tells is no answer to what was done
+
+    def _said(self, tells: Tells, values: Mapping[str, str]) -> Iterator[str]:
+        pattern = tells.patterns[0]
+        lists = {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
+        literals = [told.literal for told in tells.facts if told.literal.predicate in self.world.domain.predicates]
+        plain: list[Condition] = [one for one in literals if lists.isdisjoint(one.terms)]
+        condition = join((*plain, tells.condition))
+        for found in self._answers(tells, condition, values):
+            names = {v: [self._truth.spell(value)] for v, value in found.items()}
+            for variable in lists:
+                about = join(tuple(one for one in literals if variable in one.terms))
+                answers = self._answers(tells, about, {v: x for v, x in found.items() if v != variable})
+                names[variable] = [self._truth.spell(value[variable]) for value in answers]
+            holes = {hole: names.get(f"?{hole.lower()}", []) for hole in pattern.holes}
+            if all(holes[hole] or is_list for hole, is_list in pattern.holes.items()):
+                yield pattern.write(holes)
+
+    def _answers(self, tells: Tells, condition: Condition, given: Mapping[str, str]) -> list[dict[str, str]]:
+        """The values of a condition's variables for which it holds, with those given, in the objects' order."""
+        asked = sorted(free_variables(condition))
+        query = self._truth.query(tuple(Parameter(v, tells.types.get(v, ROOT)) for v in asked), condition)
+        order = {name: number for number, name in enumerate(self._truth.objects)}
+        known = {v: given[v] for v in asked if v in given}
+        found = sorted(query.answers(self._state, known), key=lambda answer: [order[value] for value in answer])
+        return [{**given, **dict(zip(asked, answer))} for answer in found]

@@ -1,0 +1,136 @@
+"""What the `//:` lines of a file say, taken together: facts that nothing makes true, tells or needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from constrained.errors import GrammarError
+from constrained.grammar.source import Source
+from constrained.knowledge.lint.finding import Finding
+from constrained.knowledge.world import World, read_world
+from constrained.knowledge.world.world import literals_in
+from constrained.planning.model import Action, Condition, Junction, Literal, Quantified
+
+
+def world(source: Source) -> Iterator[Finding]:
+    """Findings on the world of a file; none if it has none."""
+    try:
+        found = read_world(source)
+    except GrammarError as error:
+        if error.line is not None:
+            span = source.span(0) if error.column is None else _span(source, error.line, error.column)
+            message = str(error.message).split(": ", 1)[-1].split("\n", 1)[0]
+            yield Finding("world", message, error.hint or "see docs/worlds.md", span)
+        return
+    if found is not None:
+        uses = _Uses(found)
+        yield from uses.never_true()
+        yield from uses.without_use()
+        yield from uses.never_told()
+        yield from uses.not_written()
+
+
+def _span(source: Source, line: int, column: int):
+    starts = [0]
+    for text in source.text.split("\n"):
+        starts.append(starts[-1] + len(text) + 1)
+    return source.span(starts[line - 1] + column - 1, 1)
+
+
+class _Uses:
+    """Where each fact of a world is made, told, and asked for."""
+
+    def __init__(self, world: World):
+        self.world = world
+        self.domain = world.domain
+        self.made = {e.literal.predicate for a in self.domain.actions for e in a.effects if e.literal.positive}
+        self.changed = {e.literal.predicate for a in self.domain.actions for e in a.effects}
+        self.told = {t.literal.predicate for tells in world.tells for t in tells.facts if t.literal.positive}
+        self.initial = {fact[0] for fact in world.problem.init} if world.problem else set()
+        self.unknown = {maybe.literal.predicate for maybe in world.maybe}
+        goals = [goal.condition for goal in world.goals]
+        if world.problem and world.problem.condition is not None:
+            goals.append(world.problem.condition)
+        conditions: list[Condition] = [*goals, *(t.condition for t in world.tells), *(m.condition for m in world.maybe)]
+        for action in self.domain.actions:
+            conditions += [action.precondition, *(effect.condition for effect in action.effects)]
+        self.asked = {literal.predicate for one in conditions for literal in literals_in(one)}
+
+    def never_true(self) -> Iterator[Finding]:
+        """Conditions that can never hold."""
+        can_be = self.made | self.told | self.initial | self.unknown | self.world.kinds | {"="}
+        goal = self.world.problem.condition if self.world.problem else None
+        wanted = [("the goal", goal, None)] if goal is not None else []
+        needed = [(a.name, a.precondition, self.world.spans[a.name]) for a in self.domain.actions]
+        for name, condition, span in [*needed, *wanted]:
+            for predicate in _needed(condition):
+                if predicate not in can_be:
+                    spelled = self.domain.spell(predicate)
+                    yield Finding(
+                        "never-true",
+                        f"{name} needs {spelled}, which can never hold",
+                        f"say what makes it true: `//: makes {spelled}(...)`, `//: init`, or `//: tells`",
+                        span or self.world.spans[f"fact {predicate}"],
+                    )
+
+    def without_use(self) -> Iterator[Finding]:
+        """Facts that actions change, or that are declared, and that nothing asks for and no answer tells."""
+        for predicate in self.domain.predicates:
+            if predicate in self.asked | self.told | self.world.kinds:
+                continue
+            spelled = self.domain.spell(predicate)
+            what = "is changed, but nothing" if predicate in self.changed else "is declared, but nothing"
+            yield Finding(
+                "fact-without-use",
+                f"{spelled} {what} asks for it, and no answer tells it",
+                "leave it out, or name it in a `needs`, a `goal` or the condition of a `tells`",
+                self.world.spans[f"fact {predicate}"],
+            )
+
+    def never_told(self) -> Iterator[Finding]:
+        """Facts that are unknown, and that no answer ever tells."""
+        for maybe in self.world.maybe:
+            predicate = maybe.literal.predicate
+            if predicate not in self.told:
+                yield Finding(
+                    "never-told",
+                    f"{self.domain.spell(predicate)} is unknown, and no answer tells it",
+                    'say which answer does: `//: tells ... by "..."`; or leave the `maybe` out, if it is known',
+                    maybe.span,
+                )
+
+    def not_written(self) -> Iterator[Finding]:
+        """Arguments that an action changes facts of, and that its text doesn't say."""
+        for action in self.domain.actions:
+            written = set(self.world.commands[action.name])
+            for parameter in action.parameters:
+                if parameter.name not in written and parameter.name in _open(action):
+                    yield Finding(
+                        "argument-not-written",
+                        f"the text of {action.name} doesn't say which `{parameter.name[1:]}` it is about",
+                        "write the parameter in the rule, or make a condition say which one it is",
+                        self.world.spans[action.name],
+                    )
+
+
+def _needed(condition: Condition) -> Iterable[str]:
+    """Predicates that must hold of something for the condition to hold."""
+    match condition:
+        case Literal(predicate, _, True):
+            return [predicate]
+        case Junction("and", parts):
+            return [predicate for part in parts for predicate in _needed(part)]
+        case Junction("or", parts):
+            each = [set(_needed(part)) for part in parts]
+            return sorted(set.intersection(*each)) if each else []
+        case Quantified("some", _, part):
+            return _needed(part)
+        case _:
+            return []
+
+
+def _open(action: Action) -> set[str]:
+    """The parameters that effects name, and that no fact of the precondition does."""
+    changed = {term for effect in action.effects for term in effect.literal.terms if term.startswith("?")}
+    said = {term for literal in literals_in(action.precondition) if literal.positive for term in literal.terms}
+    return changed - said

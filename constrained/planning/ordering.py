@@ -1,0 +1,149 @@
+"""Which first actions of a relaxed plan nothing in the plan undoes before they are of use.
+
+A relaxed plan forgets that walking to the shelf undoes having walked to the table, so it holds both to be good now. Here
+its actions are put in order, as far as what they undo says one must come before the other (the threats and causal links
+of partial-order planning; Weld, "An introduction to least commitment planning", 1994). A heuristic, as the plan itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from constrained.planning.facts import Fact, State
+from constrained.planning.model import Condition, Literal, Quantified, renamed
+from constrained.planning.task import GroundAction, Task
+
+Term = tuple[bool, Fact]
+"""A fact that holds, or (False) one that doesn't."""
+
+
+def in_order(
+    task: Task,
+    state: State,
+    first: Collection[GroundAction],
+    plan: Collection[GroundAction],
+    alternatives: Collection[GroundAction],
+) -> frozenset[GroundAction]:
+    """Those first actions of a relaxed plan that may really come first; all, if that leaves none.
+
+    Parameters
+    ----------
+    task : Task
+    state : State
+        What holds now, and what is assumed to.
+    first : collection of GroundAction
+        Helpful actions.
+    plan, alternatives : collection of GroundAction
+        A relaxed plan; and all actions of such plans that are equally cheap.
+    """
+    order = _Order(task, state, plan, alternatives)
+    return frozenset(action for action in first if order.may_begin(action)) or frozenset(first)
+
+
+class _Order:
+    def __init__(
+        self, task: Task, state: State, plan: Collection[GroundAction], alternatives: Collection[GroundAction]
+    ):
+        self.task, self.state = task, state
+        self.actions = sorted({*plan, *alternatives})
+        changes = {action: task.changes(state, action) for action in self.actions}
+        # What an action undoes depends on what is true by then: anything that any of them makes true may be.
+        after = state.changed(added=[fact for _, added in changes.values() for fact in added])
+        changes = {action: task.changes(after, action) for action in self.actions}
+        self.makes: dict[GroundAction, frozenset[Term]] = {}
+        self.undoes: dict[GroundAction, frozenset[Term]] = {}
+        for action, (deleted, added) in changes.items():
+            gone = deleted - added
+            self.makes[action] = frozenset([(True, fact) for fact in added] + [(False, fact) for fact in gone])
+            self.undoes[action] = frozenset([(False, fact) for fact in added] + [(True, fact) for fact in gone])
+        self.needs = {action: frozenset(self._needs(action)) for action in self.actions}
+        self.makers: dict[Term, list[GroundAction]] = {}
+        for action in self.actions:
+            for term in self.makes[action]:
+                self.makers.setdefault(term, []).append(action)
+        needed = frozenset(term for action in plan for term in self.needs[action])
+        asked = {literal.predicate for literal in _literals(task.goal)} if task.goal is not None else set()
+        self.goals = frozenset(
+            term for action in plan for term in self.makes[action] if term[1][0] in asked and term not in needed
+        )
+        self.required = sorted(term for term in needed | self.goals if not self._true(term) and term in self.makers)
+
+    def _true(self, term: Term) -> bool:
+        return (term[1] in self.state) == term[0]
+
+    def _needs(self, action: GroundAction) -> Iterator[Term]:
+        declared = self.task.schemas[action.action].action
+        names = dict(zip((p.name for p in declared.parameters), action.arguments))
+        for part in self.task.parts(declared.precondition):
+            part = renamed(part, names)
+            if isinstance(part, Literal) and part.predicate != "=":
+                yield part.positive, (part.predicate, *part.terms)
+            elif isinstance(part, Quantified) and isinstance(part.part, Literal) and not part.part.positive:
+                for fact in self.state.of(part.part.predicate):  # no such thing: the ones there are must go
+                    if all(t.startswith("?") or t == own for t, own in zip(part.part.terms, fact[1:])):
+                        yield False, fact
+
+    def may_begin(self, action: GroundAction) -> bool:
+        """Whether an action makes true what is still true when it is needed, and undoes nothing needed before that."""
+        if self._must_precede(action):
+            return False
+        for term in self.makes[action]:
+            if self._true(term):
+                continue
+            if term in self.goals:
+                return True
+            users = (other for other in self.actions if term in self.needs[other] and other != action)
+            if any(self._keeps(other, term, frozenset({action})) for other in users):
+                return True
+        return False
+
+    def _must_precede(self, action: GroundAction) -> list[Term]:
+        """What must be made true before an action, as whatever makes it true needs something that the action undoes."""
+        # What it undoes and didn't need can be made true after it.
+        undone = {term for term in self.undoes[action] if self._true(term) or term in self.needs[action]}
+        return [
+            term
+            for term in self.required
+            if term not in self.makes[action]
+            and all(
+                maker.action != action.action and not undone.isdisjoint(self.needs[maker] - self.makes[maker])
+                for maker in self.makers[term]
+            )
+            and not any(self._leads_to(action, maker, frozenset()) for maker in self.makers[term])
+        ]
+
+    def _leads_to(self, action: GroundAction, other: GroundAction, seen: frozenset[GroundAction]) -> bool:
+        """Whether an action makes true what another needs, or what something before it needs."""
+        if other in seen:
+            return False
+        open_needs = [term for term in self.needs[other] if not self._true(term)]
+        if any(term in self.makes[action] for term in open_needs):
+            return True
+        return any(
+            self._leads_to(action, maker, seen | {other}) for term in open_needs for maker in self.makers.get(term, ())
+        )
+
+    def _keeps(self, action: GroundAction, term: Term, seen: frozenset[GroundAction]) -> bool:
+        """Whether all that must come before an action can be done without undoing a term."""
+        if action in seen:
+            return True
+        before = [need for need in self.needs[action] if not self._true(need) and need != term]
+        before += self._must_precede(action)
+        return all(
+            any(
+                term not in self.undoes[maker] and self._keeps(maker, term, seen | {action})
+                for maker in self.makers.get(need, ())
+            )
+            for need in before
+            if need in self.makers
+        )
+
+
+def _literals(condition: Condition) -> Iterator[Literal]:
+    if isinstance(condition, Literal):
+        yield condition
+    elif isinstance(condition, Quantified):
+        yield from _literals(condition.part)
+    else:
+        for part in condition.parts:
+            yield from _literals(part)
