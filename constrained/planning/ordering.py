@@ -1,8 +1,8 @@
 """Which first actions of a relaxed plan nothing in the plan undoes before they are of use.
 
-A relaxed plan forgets that walking to the shelf undoes having walked to the table, so it holds both to be good now. Here
-its actions are put in order, as far as what they undo says one must come before the other (the threats and causal links
-of partial-order planning; Weld, "An introduction to least commitment planning", 1994). A heuristic, as the plan itself.
+A relaxed plan forgets that walking to the shelf undoes having walked to the table, so it holds both to be good now.
+Here its actions are put in order, as far as what they undo says one must come before the other (the threats and causal
+links of partial-order planning; Weld, "An introduction to least commitment planning", 1994). A heuristic, too.
 """
 
 from __future__ import annotations

@@ -32,6 +32,22 @@ def actions(go: str, more: str = "") -> str:
     return f"{ACTIONS}{go}\n{STOP}{more}"
 
 
+def world(lines: str) -> str:
+    """A file with one action, `go`, and lines about it."""
+    return f'%declare _STEP\n//: fact lit\n// Do it.\nstart: | go\n// go: walk on.\n{lines}\ngo: "go" _STEP start\n'
+
+
+MOVES = """%declare _STEP PLACE
+//: type place
+//: fact at(one place)
+// Go.
+start: | go{PLACE}
+// go: go to a place.
+//: needs not at(p)
+//: makes at(p)
+"""
+
+
 CASES = [
     Case(
         "syntax",
@@ -650,5 +666,45 @@ CASES = [
         "unexpected `=`",
         "a rule is written `name: ...`, a terminal `NAME: ...`; a %declare has names alone",
         'start: X\nX: "a"\n',
+    ),
+    Case(
+        "world",
+        world("//: needs light"),
+        (6, 11, 12),
+        "no fact `light`",
+        "did you mean lit?",
+        world("//: needs lit\n//: init lit"),
+    ),
+    Case(
+        "never-true",
+        world("//: needs lit\n//: makes not lit"),
+        (8, 1, 3),
+        "go needs lit, which can never hold",
+        "say what makes it true: `//: makes lit(...)`, `//: init`, or `//: tells`",
+        world("//: needs lit\n//: makes not lit\n//: init lit"),
+    ),
+    Case(
+        "fact-without-use",
+        world("//: makes lit"),
+        (2, 10, 13),
+        "lit is changed, but nothing asks for it, and no answer tells it",
+        "leave it out, or name it in a `needs`, a `goal` or the condition of a `tells`",
+        world("//: needs not lit\n//: makes lit"),
+    ),
+    Case(
+        "never-told",
+        world("//: needs lit\n//: maybe lit"),
+        (7, 11, 14),
+        "lit is unknown, and no answer tells it",
+        'say which answer does: `//: tells ... by "..."`; or leave the `maybe` out, if it is known',
+        world('//: needs lit\n//: maybe lit\n//: tells lit by "It is lit."'),
+    ),
+    Case(
+        "argument-not-written",
+        MOVES + 'go{p}: "go" _STEP start\n',
+        (9, 1, 3),
+        "the text of go doesn't say which `p` it is about",
+        "write the parameter in the rule, or make a condition say which one it is",
+        MOVES + 'go{p}: "go to " p _STEP start\n',
     ),
 ]
