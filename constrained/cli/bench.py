@@ -30,6 +30,7 @@ MODULES = {
     "lumos": "lumos.command",
     "merge": "merge",
     "original": "original",
+    "planbench": "planbench.command",
     "replay": "replay",
     "retrieval": "retrieval",
     "rules": "paper_rules",

@@ -65,8 +65,9 @@ def add_tuning(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{name.replace('_', '-')}", default=None, help=f"{words} (knowagent: {shown})", **more)
 
     words = """a paper's settings: knowagent (LoRA on two kinds of layers) or lumos (all weights, 128 texts a step); or
-        small, for models of a few million weights (LoRA on every layer, a higher rate) (default: %(default)s)"""
-    group.add_argument("--preset", choices=tuple(PRESETS), default="knowagent", help=words)
+        small, for models of a few million weights (LoRA on every layer, a higher rate); or chooser, for --pddl
+        (default: knowagent; with --pddl, chooser)"""
+    group.add_argument("--preset", choices=tuple(PRESETS), help=words)
     add("rank", "width of the adapter's matrices: a wider one can learn more and takes more memory", metavar="N")
     add("alpha", "scale of the adapter: its output is multiplied by alpha / rank", metavar="N")
     add("dropout", "share of the adapter's inputs set to 0 at random, against overfitting", metavar="P")
@@ -92,7 +93,9 @@ def tuning_of(arguments: argparse.Namespace) -> Tuning:
     given = {field.name: getattr(arguments, field.name) for field in fields(Tuning)}
     if given["targets"] is not None:
         given["targets"] = tuple(given["targets"])
-    return replace(PRESETS[arguments.preset], **{name: value for name, value in given.items() if value is not None})
+    return replace(
+        PRESETS[arguments.preset or "knowagent"], **{name: value for name, value in given.items() if value is not None}
+    )
 
 
 def own_device() -> str | None:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
@@ -106,13 +107,22 @@ def _add_self_learning(kinds) -> None:
         epilog="example: constrained train self-learning --train alfworld/practice:510 --test alfworld/held_out --test "
         "alfworld/valid_seen. TASKS is NAME, NAME/SPLIT, or FILE.py:FUNCTION for a suite of your own; :N after it "
         "draws N tasks evenly from all kinds, :M-N takes those at positions M to N (excluded). Training and test tasks "
-        "must not overlap.",
+        "must not overlap. In any planning domain: constrained train self-learning --pddl domain.pddl problem.pddl "
+        "--rounds 4 --samples 2",
     )
     add = parser.add_argument
-    add("--train", required=True, metavar="TASKS", help="tasks to learn from, e.g. alfworld/practice:510")
+    add("--train", metavar="TASKS", help="tasks to learn from, e.g. alfworld/practice:510")
     words = """tasks that each round is tested on; repeatable. The first decides when to stop and which round is best,
         so report another"""
-    add("--test", required=True, action="append", metavar="TASKS", help=words)
+    add("--test", action="append", metavar="TASKS", help=words)
+    words = """instead of --train, --test and --model: a planning domain and problems of it. Tasks are made by walking
+        at random from the problems' initial states and asking for some facts of where the walk ends (their own goals
+        aren't read); each round plays new ones, and all rounds are tested on the same others. A small graph network
+        learns them from random weights, and is saved in --output/round-N/adapter/weights.safetensors"""
+    add("--pddl", nargs="+", metavar=("DOMAIN", "PROBLEM"), help=words)
+    add("--tasks", type=int, default=150, metavar="N", help="with --pddl: tasks a round plays (default: 150)")
+    add("--test-tasks", type=int, default=100, metavar="N", help="with --pddl: tasks of the test (default: 100)")
+    add("--walk", type=int, default=20, metavar="N", help="with --pddl: actions of a walk, at most (default: 20)")
     add_model(parser)
     add("--knowledge", help="shipped name or path of a .lark file (default: that of the training tasks)")
     add("--strategy", default="knowagent", choices=tuple(STRATEGIES), help="how tasks are played (default: knowagent)")
@@ -140,13 +150,19 @@ def _add_self_learning(kinds) -> None:
 def run_self_learning(arguments: argparse.Namespace) -> int:
     from constrained.agents.episode import Settings
     from constrained.environments.suite import choose_suite
-    from constrained.training.self_learning import Schedule, best, self_learning
+    from constrained.training.self_learning import Schedule, self_learning
 
     if arguments.plot:
         find_benchmarks()
         from benchmarks import plot_style
 
         plot_style.check(arguments.plot)
+    if arguments.pddl:
+        return _in_domain(arguments)
+    if not arguments.train or not arguments.test:
+        raise ConstrainedError(
+            "give --train and --test, or --pddl", "constrained train self-learning --help shows examples"
+        )
     tuning = tuning_of(arguments)
     train = choose_suite(arguments.train, tuning.seed)
     tests = [choose_suite(text, tuning.seed) for text in arguments.test]
@@ -169,10 +185,67 @@ def run_self_learning(arguments: argparse.Namespace) -> int:
         device=arguments.device or own_device(),
         on_round=lambda report: print(round_summary(report), flush=True),
     )
-    chosen = best(tests[0].name, reports, tests[0].measures[0])
+    return _finish(arguments, tests[0], reports)
+
+
+def _in_domain(arguments: argparse.Namespace) -> int:
+    """Self-learning in a planning domain."""
+    from constrained.agents.episode import Settings
+    from constrained.environments.pddl import read_pddl
+    from constrained.knowledge.pddl import import_pddl
+    from constrained.planning import read_problem_of
+    from constrained.training.learners import ChooserLearner
+    from constrained.training.self_learning import Schedule, self_learning
+    from constrained.training.walks import key, walk_problem_of, walk_suite
+
+    if arguments.train or arguments.test or arguments.model:
+        raise ConstrainedError("--pddl makes its own tasks and model", "leave out --train, --test and --model")
+    for name in ("tasks", "test_tasks", "walk"):
+        if getattr(arguments, name) < 1:
+            raise ConstrainedError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}", "use 1 or more")
+    domain_file, *problem_files = arguments.pddl
+    if not problem_files:
+        raise ConstrainedError("--pddl has a domain and no problem", "give problems of it: --pddl DOMAIN PROBLEM ...")
+    arguments.preset = arguments.preset or "chooser"
+    tuning = tuning_of(arguments)
+    text, source = read_pddl(Path(domain_file))
+    knowledge = import_pddl(text, source=source).knowledge()
+    assert knowledge.world is not None
+    problems = [read_problem_of(knowledge.world.domain, *read_pddl(Path(name))) for name in problem_files]
+    steps = arguments.max_steps or arguments.walk + arguments.walk // 2
+    make = partial(walk_suite, knowledge, problems, longest=arguments.walk, max_steps=steps)
+    test = make(name=f"held-out walks, seed {tuning.seed}", number=arguments.test_tasks)
+    held_out = [key(walk_problem_of(task)) for task in test.tasks]
+
+    def train(number: int) -> Suite:
+        name = f"walks of round {number}, seed {tuning.seed}"
+        return make(name=name, number=arguments.tasks, other_than=held_out)
+
+    settings = Settings("act", "act", True, steps, seed=tuning.seed)
+    reports = self_learning(
+        train,
+        [test],
+        arguments.output,
+        synthesis=replace(settings, temperature=arguments.temperature or 1.0),
+        test=settings,
+        knowledge=knowledge,
+        learner=ChooserLearner(knowledge.world.domain, tuning),
+        schedule=Schedule(arguments.rounds, arguments.epsilon, arguments.samples, arguments.rule),
+        tuning=tuning,
+        batch=arguments.play_batch,
+        on_round=lambda report: print(round_summary(report), flush=True),
+    )
+    return _finish(arguments, test, reports)
+
+
+def _finish(arguments: argparse.Namespace, test: Suite, reports: list[dict]) -> int:
+    """Say which round is best; write and draw what was asked for."""
+    from constrained.training.self_learning import best
+
+    chosen = best(test.name, reports, test.measures[0])
     adapter = arguments.output / f"round-{chosen}" / "adapter"
     where = f"its adapter is {adapter}" if chosen else "the model as it was given"
-    print(f"Best on {tests[0].name}: round {chosen}; {where}.")
+    print(f"Best on {test.name}: round {chosen}; {where}.")
     if arguments.json:
         write_whole(arguments.json, to_json(reports))
     if arguments.plot:
@@ -210,5 +283,10 @@ def round_summary(report: dict) -> str:
             f"{number}: {name}: {measure.removesuffix(' %')} {figures[measure]:.1f} %, invalid "
             f"{figures['invalid %']:.2f} %, misordered {figures['misordered %']:.2f} %, pruned mass "
             f"{figures['pruned mass %']:.2f} %"
+            + (
+                f"; since round 0 gained {figures['gained']}, lost {figures['lost']}, p = {figures['p']:.2g}"
+                if number != "round 0"
+                else ""
+            )
         )
     return "\n".join(lines)

@@ -29,14 +29,15 @@ class Instance:
         The folders it is in.
     number : int
     domain : Domain
-    text : str
-        The problem, in PDDL.
+    domain_text, text : str
+        The domain and the problem, in PDDL.
     """
 
     domain_name: str
     set_name: str
     number: int
     domain: Domain
+    domain_text: str
     text: str
 
     @property
@@ -72,16 +73,16 @@ def read_instances(folder: str | Path | None = None) -> list[Instance]:
     """
     texts = dict(_texts(folder))
     source = folder or data_file(INSTANCES)
-    domains: dict[str, Domain] = {}
+    domains: dict[str, tuple[Domain, str]] = {}
     for path, text in texts.items():
         if match := _DOMAIN.fullmatch(path):
-            domains[match[1]] = read_domain(text, path)
+            domains[match[1]] = read_domain(text, path), text
     found = []
     for path, text in texts.items():
         if match := _INSTANCE.fullmatch(path):
             if match[1] not in domains:
                 raise DataError(f"{source}: {path} has no domain", f"put {match[1]}/domain.pddl there")
-            found.append(Instance(match[1], match[2], int(match[3]), domains[match[1]], text))
+            found.append(Instance(match[1], match[2], int(match[3]), *domains[match[1]], text))
     if not found:
         raise DataError(f"{source} has no instances", "it holds DOMAIN/domain.pddl and DOMAIN/SET/instance-N.pddl")
     return sorted(found, key=lambda one: (one.domain_name, one.set_name, one.number))

@@ -51,7 +51,7 @@ def load(
     dtype = _dtype(dtype)
     if isinstance(model, LoadedModel):
         loaded = model
-    elif isinstance(model, str) and model in CHOOSERS:
+    elif isinstance(model, str) and _no_weights(model):
         raise ModelError(f"{model!r} chooses among actions and writes no text", "name a language model here")
     elif model == "embedded" or model is None:
         loaded = _embedded(dtype)
@@ -108,8 +108,9 @@ def load_roles(
     Parameters
     ----------
     model : optional
-        Anything `load` takes; or a `Chooser`, or the name of one: "random" or "none"; or a `RemoteModel`, or the
-        address of its server, such as ``http://localhost:8000/v1``, with ``#NAME`` if it has several models.
+        Anything `load` takes; or a `Chooser`, or the name of one: "random", "none", "chooser" or "search", or the
+        weights of a trained one, a ``.safetensors`` file; or a `RemoteModel`, or the address of its server, such as
+        ``http://localhost:8000/v1``, with ``#NAME`` if it has several models.
     roles : mapping of str to object, optional
         Role -> anything `load` takes, or the folder of an adapter (PEFT) of `model`. What is named twice is loaded
         once. None: the role has no model of its own.
@@ -142,12 +143,19 @@ def load_roles(
 
 def _no_weights(source: Any) -> RemoteModel | Chooser | None:
     """The chooser, or the model behind a server, that is given or named; None if it is neither."""
-    if not isinstance(source, str):
+    if not isinstance(source, (str, os.PathLike)):
         return source if isinstance(source, (RemoteModel, Chooser)) else None
-    if source.startswith(("http://", "https://")):
-        address, _, name = source.partition("#")
-        return RemoteModel(address, name or None)
-    return CHOOSERS[source]() if source in CHOOSERS else None
+    name = os.fspath(source)
+    if name.startswith(("http://", "https://")):
+        address, _, served = name.partition("#")
+        return RemoteModel(address, served or None)
+    if name in CHOOSERS:
+        return CHOOSERS[name]()
+    from constrained.models.chooser.chooser import GraphChooser, SearchChooser
+
+    if name in (own := {"chooser": GraphChooser, "search": SearchChooser}):
+        return own[name]()
+    return GraphChooser.of_file(name) if name.endswith(".safetensors") else None
 
 
 def _key(source: Any) -> Any:

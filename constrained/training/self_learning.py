@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,14 +41,14 @@ from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.models import LoadedModel, load, load_adapters
+from constrained.models import load
 from constrained.training.distributed import on_main_process
 from constrained.training.encoding import TrainingText
 from constrained.training.filter import Filtered, check_rule, filter_trajectories, merge
-from constrained.training.replay import read_merged, replay_texts, write_merged
+from constrained.training.learners import LanguageLearner, Learner
+from constrained.training.replay import read_merged, write_merged
 from constrained.training.settings import Tuning
 from constrained.training.trajectory import Trajectory, from_record
-from constrained.training.tuning import tune
 
 SAMPLE = " · sample "
 """Separates a task's name from the number of its sample, from the second on."""
@@ -82,27 +82,34 @@ class _Run:
     """What is the same in all rounds; the arguments of `self_learning`."""
 
     folder: Path
-    train: Suite
+    train: Suite | Callable[[int], Suite]
     tests: Sequence[Suite]
     knowledge: ActionKnowledge
-    base: LoadedModel
+    learner: Learner
     synthesis: Settings
     test: Settings
     schedule: Schedule
     tuning: Tuning
     batch: int
 
+    def tasks(self, number: int) -> Suite:
+        """The training tasks of a round."""
+        return self.train(number) if callable(self.train) else self.train
+
     def round_folder(self, number: int) -> Path:
         return self.folder / f"round-{number}"
 
-    def model(self, number: int) -> LoadedModel:
+    def model(self, number: int) -> Any:
         """The model at the end of a round."""
-        name = f"round-{number}"
-        return load_adapters(self.base, {name: self.folder / name / "adapter"})[name] if number else self.base
+        return self.learner.tuned(f"round-{number}", self.adapter(number)) if number else self.learner.base
+
+    def adapter(self, number: int) -> Path:
+        """What a round tuned."""
+        return self.round_folder(number) / "adapter"
 
 
 def self_learning(
-    train: Suite,
+    train: Suite | Callable[[int], Suite],
     tests: Sequence[Suite],
     folder: str | Path,
     *,
@@ -114,14 +121,15 @@ def self_learning(
     tuning: Tuning | None = None,
     batch: int = 32,
     device: str | None = None,
+    learner: Learner | None = None,
     on_round: Callable[[dict], None] | None = None,
 ) -> list[dict]:
     """Let a model learn from its own play, round by round.
 
     Parameters
     ----------
-    train : Suite
-        The tasks to learn from: Algorithm 1's D_0.
+    train : Suite or callable
+        The tasks to learn from: Algorithm 1's D_0; or round -> its tasks, where there is no end of them.
     tests : sequence of Suite
         What each round's model is measured on; the first decides when to stop.
     folder : path
@@ -137,6 +145,8 @@ def self_learning(
     batch : int
         Tasks played side by side.
     device : str, optional
+    learner : Learner, optional
+        What learns, and how it is tuned; default: a language model, `model`, by adapters.
     on_round : callable, optional
         Called with each round's report.
 
@@ -154,10 +164,10 @@ def self_learning(
     """
     schedule, tuning, test = schedule or Schedule(), tuning or Tuning(), test or replace(synthesis, temperature=0.0)
     _check(schedule, synthesis, tuning)
-    run = _Run(
-        Path(folder), train, tuple(tests), knowledge or ActionKnowledge.from_lark(train.knowledge),
-        load(model, device=device), synthesis, test, schedule, tuning, batch,
-    )  # fmt: skip
+    if knowledge is None:
+        knowledge = ActionKnowledge.from_lark(tests[0].knowledge if callable(train) else train.knowledge)
+    learner = learner or LanguageLearner(load(model, device=device), tuning)
+    run = _Run(Path(folder), train, tuple(tests), knowledge, learner, synthesis, test, schedule, tuning, batch)
     # Of several processes (accelerate launch), all tune together; the rest is done by the main one.
     on_main_process(partial(_begin, run))
     reports: list[dict] = []
@@ -205,7 +215,7 @@ def _begin(run: _Run) -> None:
     """Record what is run, or check that it is what was begun; the number of rounds may be raised later."""
     suites = [
         {"name": suite.name, "tasks": digest("\n".join(task.name for task in suite.tasks))}
-        for suite in (run.train, *run.tests)
+        for suite in (run.tasks(1), *run.tests)
     ]
     schedule = {name: value for name, value in asdict(run.schedule).items() if name not in ("rounds", "epsilon")}
     head = {
@@ -216,7 +226,7 @@ def _begin(run: _Run) -> None:
         "test": asdict(run.test),
         "schedule": schedule,
         "tuning": asdict(run.tuning),
-        **model_versions({POLICY: run.base}),
+        **model_versions({POLICY: run.learner.base}),
     }
     head = json.loads(json.dumps(head))
     path = run.folder / "run.json"
@@ -250,8 +260,8 @@ def _round(run: _Run, number: int) -> dict:
     folder = run.round_folder(number)
     if number:
         texts, counts = on_main_process(partial(_synthesise, run, number))
-        previous = run.round_folder(number - 1) / "adapter" if number > 1 else None
-        tuned = asdict(tune(run.base, texts, run.tuning, folder / "adapter", adapter=previous))
+        previous = run.adapter(number - 1) if number > 1 else None
+        tuned = asdict(run.learner.tune(texts, run.adapter(number), previous))
         report |= counts | {"texts": len(texts), "tuning": {k: v for k, v in tuned.items() if k != "folder"}}
     report["test"] = on_main_process(partial(_test, run, number))
     on_main_process(partial(write_whole, folder / "report.json", to_json(report)))
@@ -266,16 +276,40 @@ def _test(run: _Run, number: int) -> dict[str, dict]:
         words = f"round {number}, {suite.name}"
         records = play_all(suite, run.knowledge, models, run.test, path, batch=run.batch, words=words)
         metrics[suite.name] = summarise(records, suite.measures)
+        if number:
+            first = {name: end["success"] for name, (_, end) in read_tasks(_first(path)).items()}
+            metrics[suite.name] |= paired(first, {record["name"]: record["success"] for record in records})
     return metrics
+
+
+def _first(path: Path) -> Path:
+    """The file of the same test in round 0."""
+    return path.parent.parent / "round-0" / path.name
+
+
+def paired(before: Mapping[str, bool], after: Mapping[str, bool]) -> dict[str, float]:
+    """Compare two runs of the same tasks: how many only one of them won, and how likely that is by chance.
+
+    Returns
+    -------
+    dict of str to float
+        "gained", "lost": tasks; "p": of McNemar's exact test, two-sided (a sign test on the tasks that differ).
+    """
+    both = before.keys() & after.keys()
+    gained = sum(after[name] and not before[name] for name in both)
+    lost = sum(before[name] and not after[name] for name in both)
+    differ = gained + lost
+    tail = sum(math.comb(differ, k) for k in range(min(gained, lost) + 1)) / 2**differ
+    return {"gained": gained, "lost": lost, "p": min(1.0, 2 * tail)}
 
 
 def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
     """Play, filter and merge: the texts to tune a round's model on, and the counts for its report."""
     folder = run.round_folder(number)
     path = folder / "synthesis.jsonl"
-    models = {POLICY: run.model(number - 1)}
+    models = {POLICY: run.learner.playing(run.model(number - 1), run.synthesis.temperature)}
     settings = replace(run.synthesis, seed=run.synthesis.seed + number - 1)
-    suite = _sampled(run.train, run.schedule.samples)
+    suite = _sampled(run.tasks(number), run.schedule.samples)
     words = f"round {number}, training tasks"
     records = play_all(suite, run.knowledge, models, settings, path, batch=run.batch, words=words)
 
@@ -293,7 +327,7 @@ def _synthesise(run: _Run, number: int) -> tuple[list[TrainingText], dict]:
         if trajectory.source not in texts:
             name = _run_name(trajectory.source)
             answers = played[name][0].answers
-            texts[trajectory.source] = replay_texts(tasks[name], answers, run.knowledge, models, settings)
+            texts[trajectory.source] = run.learner.texts(tasks[name], answers, run.knowledge, models, settings)
     write_merged(folder / "merged.jsonl", [(trajectory, texts[trajectory.source]) for trajectory in merged])
     return [text for trajectory in merged for text in texts[trajectory.source]], {
         "synthesis": summarise(records, suite.measures),

@@ -47,7 +47,7 @@ def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.
                 raise DataError(f"{path} holds no weights of a chooser", hint)
             widths = json.loads(head["widths"])
             found: dict[str, tuple[int, dict[str, torch.Tensor]]] = {key: (int(w), {}) for key, w in widths.items()}
-            for name in file.keys():
+            for name in file.keys():  # noqa: SIM118  (not a dict)
                 key, _, parameter = name.partition("/")
                 found[key][1][parameter] = file.get_tensor(name)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:

@@ -1,0 +1,288 @@
+"""Solve PlanBench's problems under masks, by level, beside the plans that language models wrote for them.
+
+    constrained bench planbench [--data FOLDER] [--domain NAME] [--limit N] [--exact]
+
+Every instance is played step by step through the masks of its domain's imported knowledge. Three things choose among
+the actions that a level admits: a uniformly random choice; "chooser", the small graph network that comes with this
+package, which reads the facts that hold and the goal's and nothing else; and "search", which looks ahead in the
+simulator and is a planner. An action counts as impossible where a validator that reads the domain and the problem anew
+refuses it. Every step is recorded in `--output` as it happens; an interrupted run is resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks.planbench import verdicts
+from benchmarks.reporting import add_json, describe_machine, markdown, report
+from benchmarks.result_files import RESULTS
+from constrained.environments.data import data_folder, read_json
+from constrained.environments.planbench import PLANS, Instance, read_instances
+from constrained.errors import ConstrainedError, DataError
+from constrained.files import to_json, write_whole
+from constrained.version import __version__
+
+RECORD = RESULTS / "planbench.json"
+"""The figures that may only get better."""
+
+LEVELS = ("form", "state", "goal-sound", "goal")
+ROWS = tuple((model, level) for model in ("random", "chooser") for level in LEVELS) + (("search", "state"),)
+"""What chooses, and the level that holds it; what looks ahead needs no level of the goal."""
+
+OPTIMUM_STATES = 3_000
+"""States that are searched for the fewest steps; blocksworld's basic instances have 866 at most."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--data", type=Path, metavar="FOLDER", help="instances laid out as DOMAIN/domain.pddl and "
+        "DOMAIN/SET/instance-N.pddl (default: those of the data folder)")  # fmt: skip
+    add("--domain", action="append", metavar="NAME", help="only this domain; repeatable")
+    add("--model", action="append", metavar="NAME|FILE", help="random, chooser, search, or the weights of a trained "
+        "chooser; repeatable (default: random, chooser and search)")  # fmt: skip
+    add("--level", action="append", choices=LEVELS, help="what the masks hold; repeatable (default: each)")
+    add("--limit", type=int, metavar="N", help="only the first N instances of each set")
+    add("--max-steps", type=int, default=150, help="actions of a plan, at most (default: 150)")
+    add("--seed", type=int, default=0)
+    add("--batch", type=int, default=32, help="instances played side by side (default: 32)")
+    add("--output", type=Path, default=Path("runs/planbench"), help="folder of the runs (default: runs/planbench)")
+    add(
+        "--exact",
+        action="store_true",
+        help=f"compare with {RECORD.name}: no row may get worse; exit code 1 if one does",
+    )
+    add("--update", action="store_true", help="with --exact: record the rows that were played")
+    add_json(parser)
+
+
+def run_command(options: argparse.Namespace) -> int:
+    for name, least in {"limit": 1, "max_steps": 1, "batch": 1}.items():
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", f"use {least} or more")
+    if options.update and not options.exact:
+        raise ConstrainedError("--update records figures to compare with", "use --exact --update")
+    sets = chosen(read_instances(options.data), options.domain, options.limit)
+    rows = []
+    for model, level in rows_of(options.model, options.level):
+        for name, instances in sets.items():
+            row = play_set(name, instances, model, level, options)
+            rows.append(row)
+            print(summary_line(row), flush=True)
+    recorded = [] if options.data else recorded_rows(set(sets))
+    data = {"version": __version__, "max steps": options.max_steps, "seed": options.seed, "rows": rows,
+            "recorded": recorded, "machine": describe_machine()}  # fmt: skip
+    report(f"\n{table(rows)}\n\n{recorded_table(recorded)}".rstrip(), data, options)
+    return compare(rows, options) if options.exact else 0
+
+
+def chosen(
+    instances: Iterable[Instance], domains: Sequence[str] | None, limit: int | None
+) -> dict[str, list[Instance]]:
+    """ "DOMAIN/SET" -> its instances."""
+    sets: dict[str, list[Instance]] = {}
+    for one in instances:
+        if not domains or one.domain_name in domains:
+            sets.setdefault(f"{one.domain_name}/{one.set_name}", []).append(one)
+    if not sets:
+        raise DataError(f"no instances of {', '.join(domains or ())}", "leave out --domain to see which there are")
+    return {name: found[:limit] for name, found in sets.items()}
+
+
+def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[tuple[str, str]]:
+    """What chooses, and the level that holds it, for each row."""
+    of = {model: [level for one, level in ROWS if one == model] for model, _ in ROWS}
+    named = list(models or of)
+    return [
+        (model, level) for model in named for level in of.get(model, LEVELS) if not levels or level in levels
+    ]  # fmt: skip
+
+
+def play_set(name: str, instances: Sequence[Instance], model: str, level: str, options: argparse.Namespace) -> dict:
+    """Play the instances of one set, and judge what was played."""
+    from constrained.agents.episode import Settings
+    from constrained.agents.messages import POLICY
+    from constrained.agents.run_file import read_tasks
+    from constrained.agents.suite_runner import header, label, play_all
+    from constrained.environments.suite import Suite, Task
+    from constrained.knowledge.pddl import import_pddl
+    from constrained.models import load_roles
+    from constrained.planning.plans import judge_plan
+
+    first = instances[0]
+    knowledge = import_pddl(first.domain_text, source=f"{first.domain_name}/domain.pddl").knowledge()
+    tasks = [Task(one.name, name, partial(_environment, knowledge, one.text)) for one in instances]
+    suite = Suite(f"planbench/{name}", knowledge.name, tasks, options.max_steps)
+    settings = Settings("act", "act", True, options.max_steps, level=level, seed=options.seed)
+    models = load_roles(model)
+    path = options.output / f"{label(header(suite, knowledge, models, settings))}-{level}-{Path(model).stem}.jsonl"
+    words = f"{name}, {model}, {level}"
+    ends = {
+        one["name"]: one for one in play_all(suite, knowledge, models, settings, path, batch=options.batch, words=words)
+    }
+    steps = {task: [step["action"] for step in begun.steps] for task, (begun, _) in read_tasks(path).items()}
+    best = optima(instances, options.output)
+    impossible = solved = actions = 0
+    lengths, shortest = [], []
+    for one in tqdm(instances, desc=f"{words}, judging", leave=False, disable=None):
+        written = steps.get(one.name, [])
+        verdict = judge_plan(one.task(), written)
+        actions += len(written)
+        refused = len(written) - verdict.steps if level == "form" else int(bool(verdict.action))
+        impossible += _impossible(one, written) if level == "form" and refused else refused
+        won = bool(ends[one.name]["success"])
+        if won and level != "form" and not verdict.solved:
+            raise ConstrainedError(f"{one.name}: the run says that the goal was reached, the validator doesn't")
+        solved += won
+        if won:
+            lengths.append(len(written))
+            if best.get(one.name):
+                shortest.append(len(written) / best[one.name])
+    seconds = sum(usage["seconds"] for end in ends.values() for usage in end["usage"].values())
+    return {
+        "set": name, "model": Path(model).stem, "level": level, "instances": len(instances), "solved": solved,
+        "failed": sum("failure" in end for end in ends.values()),
+        "actions": actions, "impossible": impossible,
+        "steps": sum(lengths) / len(lengths) if lengths else None,
+        "times the optimum": sum(shortest) / len(shortest) if shortest else None, "optima known": len(shortest),
+        "choosing seconds": seconds / len(instances),
+    }  # fmt: skip
+
+
+def _impossible(instance: Instance, written: Sequence[str]) -> int:
+    """How many actions a validator refuses, if each of them changes nothing."""
+    from constrained.planning.plans import read_action
+
+    task = instance.task()
+    state, refused = task.initial, 0
+    for line in written:
+        action = read_action(line)
+        if action is not None and task.is_applicable(state, action):
+            state = task.apply(state, action)
+        else:
+            refused += 1
+    return refused
+
+
+def _environment(knowledge, problem: str):
+    from constrained.environments.pddl import PddlEnvironment
+
+    return PddlEnvironment(None, problem, knowledge=knowledge)
+
+
+def optima(instances: Sequence[Instance], folder: Path) -> dict[str, int | None]:
+    """The fewest steps of each instance, where a small search finds them; kept in a file."""
+    from constrained.planning.search import shortest_plan
+
+    path = folder / "optima.json"
+    known: dict[str, int | None] = read_json(path) if path.exists() else {}
+    missing = [one for one in instances if _key(one) not in known]
+    for one in tqdm(missing, desc="fewest steps", leave=False, disable=None):
+        plan = shortest_plan(one.task(), OPTIMUM_STATES)
+        known[_key(one)] = None if plan is None else len(plan)
+    if missing:
+        write_whole(path, json.dumps(known))
+    return {one.name: known[_key(one)] for one in instances}
+
+
+def _key(instance: Instance) -> str:
+    from constrained.agents.run_file import digest
+
+    return f"{instance.name} {digest(instance.text)[:12]}"
+
+
+COLUMNS = [
+    "problems",
+    "model",
+    "masks",
+    "instances",
+    "solved",
+    "impossible actions",
+    "steps",
+    "× optimum",
+    "s a problem",
+]
+
+
+def table(rows: Sequence[dict]) -> str:
+    """The rows as Markdown."""
+    return markdown(COLUMNS, map(_cells, sorted(rows, key=lambda row: row["set"])), left=3)
+
+
+def _cells(row: dict) -> list[object]:
+    steps, ratio = row["steps"], row["times the optimum"]
+    return [
+        row["set"], row["model"], row["level"], row["instances"], f"{100 * row['solved'] / row['instances']:.1f} %",
+        f"{row['impossible']:,} of {row['actions']:,}", "–" if steps is None else f"{steps:.1f}",
+        "–" if ratio is None else f"{ratio:.2f}", f"{row['choosing seconds']:.2f}",
+    ]  # fmt: skip
+
+
+def summary_line(row: dict) -> str:
+    """A row in words."""
+    return ", ".join(f"{name}: {cell}" for name, cell in zip(COLUMNS[1:], _cells(row)[1:])).join(
+        [f"{row['set']}: ", ""]
+    )
+
+
+def recorded_rows(sets: set[str]) -> list[dict]:
+    """The recorded plans of language models for these sets, judged; none where they aren't there."""
+    if not (data_folder() / PLANS).is_file():
+        return []
+    rows = [row for row in verdicts.judge_all() if row.instance.rpartition("/")[0] in sets]
+    return verdicts.summary(rows)
+
+
+def recorded_table(recorded: Sequence[dict]) -> str:
+    """What language models wrote, as Markdown: each model's best prompt."""
+    if not recorded:
+        return ""
+    best: dict[tuple[str, str], dict] = {}
+    for one in recorded:
+        key = one["domain"], one["model"]
+        if key not in best or one["solved"] / one["plans"] > best[key]["solved"] / best[key]["plans"]:
+            best[key] = one
+    rows = [
+        [one["domain"], one["model"], one["prompt"].replace("_", " "), one["plans"],
+         f"{100 * one['solved'] / one['plans']:.1f} %", f"{100 * one['impossible action'] / one['plans']:.1f} %"]
+        for one in sorted(best.values(), key=lambda one: (one["domain"], -one["solved"] / one["plans"]))
+    ]  # fmt: skip
+    words = (
+        "What language models wrote for the same problems, each model's best prompt (`constrained check planbench`):"
+    )
+    head = ["problems", "model", "prompt", "plans", "solved", "with an impossible action"]
+    return f"{words}\n\n{markdown(head, rows, left=3)}"
+
+
+def compare(rows: Sequence[dict], options: argparse.Namespace) -> int:
+    """Compare with the recorded rows, or record these; returns the exit code."""
+    held = read_json(RECORD) if RECORD.exists() else {"rows": []}
+    known = {_row_key(row, options): row for row in held["rows"]}
+    if options.update:
+        known |= {
+            _row_key(row, options): row | {"limit": options.limit, "max steps": options.max_steps} for row in rows
+        }
+        write_whole(RECORD, to_json(held | {"rows": [known[key] for key in sorted(known, key=str)]}))
+        print(f"recorded {len(rows)} rows in {RECORD.name}")
+        return 0
+    worse = []
+    for row in rows:
+        before = known.get(_row_key(row, options))
+        if before is None:
+            print(f"not recorded: {row['set']}, {row['model']}, {row['level']}")
+        elif row["solved"] < before["solved"] or row["impossible"] > before["impossible"]:
+            worse.append(f"{row['set']}, {row['model']}, {row['level']}: solved {row['solved']} (was {before['solved']}), "
+                         f"impossible {row['impossible']} (was {before['impossible']})")  # fmt: skip
+    print("\n".join(["worse:", *worse]) if worse else "no row is worse than recorded")
+    return 1 if worse else 0
+
+
+def _row_key(row: dict, options: argparse.Namespace) -> tuple:
+    own = row.get("limit", options.limit), row.get("max steps", options.max_steps)
+    return row["set"], row["model"], row["level"], row["instances"], *own

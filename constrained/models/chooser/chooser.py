@@ -1,0 +1,247 @@
+"""`GraphChooser` takes the action that the graph network scores highest; `SearchChooser` looks ahead before it acts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from constrained.decoding.choosers import Choice
+from constrained.errors import ModelError
+from constrained.models.chooser.graphs import Encoder
+from constrained.models.chooser.network import Network, collate
+from constrained.models.chooser.weights import EMBEDDED, load_network, read_weights
+from constrained.planning import Domain, GroundAction, State, Task
+from constrained.planning.search import find_plan
+
+MAX_AHEAD = 200
+"""Actions that `SearchChooser` tries in the simulator before it searches."""
+
+_KEPT = 64
+"""Tasks whose encoders and plans are kept."""
+
+
+class GraphChooser:
+    """Chooses the action with the highest score; it reads the facts that hold and the goal's facts, nothing else.
+
+    It remembers its path: an action that leads back to a state where it has been is taken only if all do.
+
+    Parameters
+    ----------
+    path : Path
+        A file of weights; default: those that come with this package.
+    network : Network, optional
+        Used for its domain, instead of a file's.
+    name : str
+        For tables and records.
+    temperature : float
+        Above 0, an action is drawn with the probabilities of its score divided by this.
+    """
+
+    def __init__(
+        self,
+        path: str | Path = EMBEDDED,
+        *,
+        network: Network | None = None,
+        name: str = "chooser",
+        temperature: float = 0.0,
+    ):
+        self.name, self.path, self._network, self.temperature = name, Path(path), network, temperature
+        self._networks: OrderedDict[int, tuple[Domain, Network | None]] = OrderedDict()
+        self._encoders: OrderedDict[int, tuple[Task, Encoder]] = OrderedDict()
+        self._paths: OrderedDict[int, _Path] = OrderedDict()
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the weights."""
+        if self._network is None:
+            return sha256(self.path.read_bytes()).hexdigest()[:16] if self.path.is_file() else ""
+        values = (value.numpy().tobytes() for value in self._network.state_dict().values())
+        return sha256(b"".join(values)).hexdigest()[:16]
+
+    @classmethod
+    def of_file(cls, path: str | Path) -> GraphChooser:
+        """The chooser of a file of weights, named after it.
+
+        Raises
+        ------
+        DataError
+            The file is missing, or holds something else.
+        """
+        read_weights(Path(path))
+        return cls(path, name=Path(path).stem)
+
+    def at_temperature(self, temperature: float) -> GraphChooser:
+        """The same network, drawing actions at a temperature."""
+        return GraphChooser(self.path, network=self._network, name=self.name, temperature=temperature)
+
+    def choose(self, choice: Choice) -> str:
+        """Return the best of the actions, or the one that ends the plan.
+
+        Raises
+        ------
+        ModelError
+            No facts are known, or there are no weights for this domain.
+        """
+        facts = _facts(choice, self.name)
+        if choice.stop is not None:
+            return choice.stop
+        if len(choice.actions) == 1:
+            return choice.actions[0]
+        texts = [text for text in choice.actions if facts.actions.get(text)]
+        if self.network(facts.task.domain) is None:
+            raise ModelError(
+                f"{self.path.name} has no weights for the domain {facts.task.domain.name}",
+                "train some with `constrained train self-learning --pddl DOMAIN PROBLEM ...`, or use the model 'search'",
+            )
+        if not texts:
+            return choice.random.choice(choice.actions)
+        been = self._been(choice, facts)
+        new = [text for text in texts if facts.task.apply(facts.state, facts.actions[text][0]) not in been] or texts
+        scores = self.scores(facts.task, facts.state, [facts.actions[text][0] for text in new])
+        if not self.temperature:
+            return new[int(scores.argmax())]
+        chances = (scores / self.temperature).softmax(0).tolist()
+        return choice.random.choices(new, chances)[0]
+
+    def _been(self, choice: Choice, facts: Any) -> set[State]:
+        """The states on the path, found by following it from the start; none if it doesn't lead here."""
+        held = self._paths.get(id(facts.task))
+        if held is None or held.done != choice.path[: len(held.done)]:
+            held = self._paths[id(facts.task)] = _Path(facts.task, (), facts.task.initial, {facts.task.initial})
+            _shorten(self._paths)
+        for text in choice.path[len(held.done) :]:
+            meant = facts.told(held.state).actions.get(text)
+            if meant is None:
+                break
+            held.state = facts.task.apply(held.state, meant[0])
+            held.states.add(held.state)
+            held.done = (*held.done, text)
+        return held.states if held.state == facts.state else set()
+
+    def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:
+        """The scores (logits) of some actions, float32, shape (actions,)."""
+        network = self.network(task.domain)
+        assert network is not None
+        held = self._encoders.get(id(task))
+        if held is None:
+            held = self._encoders[id(task)] = task, Encoder(network.vocabulary, task)
+            _shorten(self._encoders)
+        with torch.inference_mode():
+            return network(collate(network.vocabulary, [held[1].encode(state, actions)]))
+
+    def network(self, domain: Domain) -> Network | None:
+        """The network for a domain; None if there are no weights for it."""
+        held = self._networks.get(id(domain))
+        if held is None:
+            if self._network is not None and self._network.vocabulary.domain is domain:
+                found: Network | None = self._network
+            elif self._network is not None:
+                found = self._network.for_domain(domain)
+            else:
+                found = load_network(domain, self.path)
+            held = self._networks[id(domain)] = domain, found
+            _shorten(self._networks)
+        return held[1]
+
+
+@dataclass
+class _Path:
+    """A path in a task: the actions followed so far, where they lead, and the states on the way."""
+
+    task: Task
+    done: tuple[str, ...]
+    state: State
+    states: set[State]
+
+
+class SearchChooser:
+    """Looks ahead in the task's own simulator: follows the network while no state comes twice, else searches.
+
+    It serves any domain whose facts are known: without weights it searches greedily by relaxed plans
+    (`constrained.planning.search`). It is a planner, and tables show it as one.
+
+    Parameters
+    ----------
+    path : Path
+        A file of weights; default: those that come with this package.
+    """
+
+    name: ClassVar[str] = "search"
+
+    def __init__(self, path: str | Path = EMBEDDED):
+        self._chooser = GraphChooser(path)
+        self._plans: OrderedDict[int, tuple[Task, dict[State, GroundAction]]] = OrderedDict()
+
+    @property
+    def digest(self) -> str:
+        """Of the network's weights."""
+        return self._chooser.digest
+
+    def choose(self, choice: Choice) -> str:
+        """Return the next action of a plan; any action if the goal is out of reach.
+
+        Raises
+        ------
+        ModelError
+            No facts are known.
+        """
+        facts = _facts(choice, self.name)
+        if choice.stop is not None:
+            return choice.stop
+        if len(choice.actions) == 1:
+            return choice.actions[0]
+        task, plan = self._plans.get(id(facts.task)) or (facts.task, {})
+        meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
+        if plan.get(facts.state) not in meant:
+            plan |= self._plan(task, facts.state)
+            self._plans[id(task)] = task, plan
+            _shorten(self._plans)
+        return meant.get(plan.get(facts.state)) or choice.random.choice(choice.actions)
+
+    def _plan(self, task: Task, state: State) -> dict[State, GroundAction]:
+        """State -> what to do there, on a way to the goal if one is found."""
+        if task.goal is None:
+            return {}
+        ahead = self._ahead(task, state)
+        if ahead is not None:
+            return ahead
+        way, _ = find_plan(task, state)
+        out = {}
+        for action in way:
+            out[state] = action
+            state = task.apply(state, action)
+        return out
+
+    def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
+        """The way that the network leads without entering a state twice; None if it doesn't end at the goal."""
+        if self._chooser.network(task.domain) is None:
+            return None
+        way: dict[State, GroundAction] = {}
+        while not task.reached_goal(state):
+            after = {action: task.apply(state, action) for action in task.applicable(state)}
+            actions = [action for action, there in after.items() if there not in way and there != state]
+            if not actions or len(way) >= MAX_AHEAD:
+                return None
+            way[state] = actions[int(self._chooser.scores(task, state, actions).argmax())]
+            state = after[way[state]]
+        return way
+
+
+def _facts(choice: Choice, name: str) -> Any:
+    if choice.facts is None:
+        raise ModelError(
+            f"the model {name!r} chooses by facts, and none are known here", "give a language model, or 'random'"
+        )
+    return choice.facts
+
+
+def _shorten(held: OrderedDict) -> None:
+    while len(held) > _KEPT:
+        held.popitem(last=False)

@@ -1,0 +1,217 @@
+"""What learns in self-learning: a language model by adapters, or a chooser of planning actions by its weights."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from constrained.agents.episode import Settings
+from constrained.decoding import Generation
+from constrained.environments.data import fields, read_json
+from constrained.environments.pddl import PddlEnvironment
+from constrained.environments.suite import Task
+from constrained.errors import DataError, TrainingError
+from constrained.files import to_json, write_whole
+from constrained.knowledge import ActionKnowledge
+from constrained.models import LoadedModel, load_adapters
+from constrained.models.chooser.chooser import GraphChooser
+from constrained.models.chooser.graphs import Encoder, Example, Vocabulary
+from constrained.models.chooser.network import Network, collate, imitation_loss
+from constrained.models.chooser.weights import load_network, save_networks
+from constrained.planning import Domain, read_problem_of
+from constrained.planning import Task as PlanningTask
+from constrained.planning.plans import read_action
+from constrained.planning.writing import problem_text
+from constrained.training.encoding import Span, TrainingText
+from constrained.training.output_folder import Tuned
+from constrained.training.replay import replay_texts
+from constrained.training.settings import Tuning
+from constrained.training.tuning import tune
+
+Models = Mapping[str, Any]
+
+WEIGHTS = "weights.safetensors"
+"""The file of a chooser in the folder that it was tuned into."""
+
+
+class Learner(Protocol):
+    """A model that learns from its own trajectories."""
+
+    base: Any
+    """The model before any round."""
+
+    def tuned(self, name: str, folder: Path) -> Any:
+        """The model that was tuned into a folder."""
+        ...
+
+    def playing(self, model: Any, temperature: float) -> Any:
+        """The model as it plays training tasks."""
+        ...
+
+    def texts(
+        self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
+    ) -> list[TrainingText]:
+        """The training texts of one recorded task."""
+        ...
+
+    def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
+        """Tune on texts, from what was tuned into the folder `previous`."""
+        ...
+
+
+class LanguageLearner:
+    """A language model, tuned by adapters.
+
+    Parameters
+    ----------
+    base : LoadedModel
+        It is not changed.
+    tuning : Tuning
+    """
+
+    def __init__(self, base: LoadedModel, tuning: Tuning):
+        self.base, self.tuning = base, tuning
+
+    def tuned(self, name: str, folder: Path) -> LoadedModel:
+        """The base with an adapter."""
+        return load_adapters(self.base, {name: folder})[name]
+
+    def playing(self, model: LoadedModel, temperature: float) -> LoadedModel:
+        """The same: the settings of play hold the temperature."""
+        return model
+
+    def texts(
+        self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
+    ) -> list[TrainingText]:
+        """Everything that the model wrote, after the prompts it wrote it for."""
+        return replay_texts(task, answers, knowledge, models, settings)
+
+    def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
+        """Tune an adapter."""
+        return tune(self.base, texts, self.tuning, folder, adapter=previous)
+
+
+class ChooserLearner:
+    """A graph network that chooses planning actions, from random weights.
+
+    Parameters
+    ----------
+    domain : Domain
+    tuning : Tuning
+        Its epochs, batch (states), rate and seed count.
+    """
+
+    def __init__(self, domain: Domain, tuning: Tuning):
+        self.domain, self.tuning = domain, tuning
+        self.vocabulary = Vocabulary(domain)
+        torch.manual_seed(tuning.seed)
+        self._network = Network(self.vocabulary).eval()
+        self.base = GraphChooser(network=self._network, name="random weights")
+
+    def tuned(self, name: str, folder: Path) -> GraphChooser:
+        """The chooser that was tuned into a folder.
+
+        Raises
+        ------
+        DataError
+            It isn't there, or is of another domain.
+        """
+        return GraphChooser(network=self._load(folder), name=name)
+
+    def playing(self, model: GraphChooser, temperature: float) -> GraphChooser:
+        """The same network, which samples."""
+        return model.at_temperature(temperature)
+
+    def _load(self, folder: Path) -> Network:
+        network = load_network(self.domain, folder / WEIGHTS)
+        if network is None:
+            raise DataError(f"{folder / WEIGHTS} is of another domain", "delete the folder of this round")
+        return network
+
+    def texts(
+        self, task: Task, answers: Sequence[Generation], knowledge: ActionKnowledge, models: Models, settings: Settings
+    ) -> list[TrainingText]:
+        """The problem, which is read, and its plan, which is learned."""
+        environment = task.make()
+        assert isinstance(environment, PddlEnvironment)
+        problem = environment.facts.task.problem
+        plan = [Span(f"{answer.text}\n", True) for answer in answers]
+        return [TrainingText((Span(problem_text(self.domain, problem), False), *plan), ends=False)]
+
+    def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
+        """Tune all weights by imitation of the plans' actions.
+
+        Raises
+        ------
+        TrainingError
+            No state of the plans leaves a choice.
+        """
+        record = folder / "tuning.json"
+        if record.exists() and (folder / WEIGHTS).exists():
+            named = fields(
+                str(record), read_json(record), steps=int, tokens=int, loss=float, seconds=float, left_out=int
+            )
+            return Tuned(folder, *named)
+        began = time.perf_counter()
+        lessons = [lesson for text in texts for lesson in self._lessons(text)]
+        if not lessons:
+            raise TrainingError("no state of the plans leaves a choice", "give problems with longer plans")
+        network = Network(self.vocabulary)
+        network.load_state_dict((self._load(previous) if previous else self._network).state_dict())
+        steps, loss = self._fit(network, lessons, folder.parent.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_networks(folder / WEIGHTS, {self.vocabulary.signature.key: network})
+        tuned = Tuned(folder, steps, len(lessons), loss, time.perf_counter() - began, 0)
+        write_whole(record, to_json(asdict(tuned) | {"folder": str(folder)}))
+        return tuned
+
+    def _lessons(self, text: TrainingText) -> Iterator[tuple[Example, np.ndarray]]:
+        """The states of a plan that leave a choice, each with the action that was taken."""
+        task = PlanningTask(self.domain, read_problem_of(self.domain, text.spans[0].text))
+        encoder, state = Encoder(self.vocabulary, task), task.initial
+        for span in text.spans[1:]:
+            actions, taken = task.applicable(state), read_action(span.text)
+            if taken not in actions:
+                raise DataError(f"{span.text.strip()!r} is not possible in its problem", "begin a new folder")
+            if len(actions) > 1:
+                yield encoder.encode(state, actions), np.array([action == taken for action in actions])
+            state = task.apply(state, taken)
+
+    def _fit(self, network: Network, lessons: Sequence[tuple[Example, np.ndarray]], words: str) -> tuple[int, float]:
+        """Train; returns the steps, and the mean loss of the last epoch."""
+        tuning, rng = self.tuning, random.Random(self.tuning.seed)
+        per_epoch = math.ceil(len(lessons) / tuning.batch)
+        steps = math.ceil(per_epoch * tuning.epochs)
+        average = torch.optim.swa_utils.AveragedModel(
+            network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.98)
+        )
+        optimizer = torch.optim.AdamW(network.parameters(), lr=tuning.rate, weight_decay=tuning.decay)
+        order: list[int] = []
+        losses: list[float] = []
+        for step in tqdm(range(steps), desc=f"{words}, tuning", unit="step", disable=None):
+            if len(order) < tuning.batch:
+                order = rng.sample(range(len(lessons)), len(lessons))
+            drawn = [lessons[order.pop()] for _ in range(min(tuning.batch, len(order)))]
+            warm = min(1.0, (step + 1) / max(1.0, tuning.warmup * steps))
+            for group in optimizer.param_groups:
+                group["lr"] = tuning.rate * warm * max(0.02, 1 - step / steps)
+            batch = collate(self.vocabulary, [example for example, _ in drawn])
+            good = torch.from_numpy(np.concatenate([taken for _, taken in drawn]))
+            loss = imitation_loss(network(batch, rng.randint(6, 16)), batch, good)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            average.update_parameters(network)
+            losses.append(loss.item())
+        network.load_state_dict(average.module.state_dict())
+        return steps, float(np.mean(losses[-per_epoch:]))

@@ -1,0 +1,138 @@
+"""Tasks without end in any planning domain: walk at random, and ask for some facts of where the walk ends.
+
+Each can be solved, as the walk solves it. A walk begins at the initial state of one of the given problems; the goals of
+these problems aren't read.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+
+from constrained.environments.pddl import PddlEnvironment
+from constrained.environments.suite import Suite, Task
+from constrained.errors import TrainingError
+from constrained.knowledge import ActionKnowledge
+from constrained.planning import Domain, Fact, State
+from constrained.planning import Task as PlanningTask
+from constrained.planning.model import Junction, Literal, Problem
+from constrained.planning.writing import problem_text
+
+Key = tuple[frozenset[Fact], frozenset[Fact]]
+"""What makes two tasks the same: initial facts and goal."""
+
+_TRIES = 200
+"""Walks that are tried for one task before the problems count as too small."""
+
+
+def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed: str) -> Problem:
+    """A problem whose start and goal lie on a random walk.
+
+    Parameters
+    ----------
+    domain : Domain
+    problems : sequence of Problem
+        One of them gives the objects, and where the walk begins.
+    longest : int
+        Actions: both from its initial state to the start, and from there to the goal, at most.
+    seed : str
+
+    Raises
+    ------
+    TrainingError
+        No walk changes a fact.
+    """
+    rng = random.Random(seed)
+    for _ in range(_TRIES):
+        given = rng.choice(problems)
+        task = PlanningTask(domain, given)
+        start = _walk(task, task.initial, rng.randint(0, longest), rng)
+        end = _walk(task, start, rng.randint(1, longest), rng)
+        facts = sorted(fact for fact in end if fact[0] in domain.fluents)
+        new = sorted(end.difference(start))
+        if not new:
+            continue
+        goal = {rng.choice(new), *rng.sample(facts, min(len(facts), rng.randint(0, len(new))))}
+        return replace(
+            given,
+            objects={name.lower(): kind.lower() for name, kind in given.objects.items()},
+            init=tuple(sorted(start)),
+            condition=Junction("and", tuple(Literal(fact[0], fact[1:]) for fact in sorted(goal))),
+        )
+    raise TrainingError("random walks from these problems change nothing", "give problems whose actions can be done")
+
+
+def _walk(task: PlanningTask, state: State, steps: int, rng: random.Random) -> State:
+    for _ in range(steps):
+        actions = task.applicable(state)
+        if not actions:
+            break
+        state = task.apply(state, rng.choice(actions))
+    return state
+
+
+def walk_suite(
+    knowledge: ActionKnowledge,
+    problems: Sequence[Problem],
+    name: str,
+    number: int,
+    *,
+    longest: int = 20,
+    max_steps: int = 30,
+    other_than: Collection[Key] = (),
+) -> Suite:
+    """So many tasks by random walks; the name is their seed.
+
+    Parameters
+    ----------
+    knowledge : ActionKnowledge
+        Of the domain.
+    problems : sequence of Problem
+    name : str
+        Of the suite; its tasks are called "NAME 1" and so on.
+    number : int
+    longest : int
+        Actions of a walk.
+    max_steps : int
+        Actions of a player.
+    other_than : collection of tuple
+        Tasks to leave out, by `key`: those of a test.
+
+    Raises
+    ------
+    TrainingError
+        No other tasks are found.
+    """
+    assert knowledge.world is not None
+    domain, tasks, taken = knowledge.world.domain, [], set(other_than)
+    for seed in range(1, number * _TRIES):
+        problem = walk_problem(domain, problems, longest, f"{name} {seed}")
+        if key(problem) not in taken:
+            taken.add(key(problem))
+            make = partial(_environment, knowledge, problem_text(domain, problem))
+            tasks.append(Task(f"{name} {seed}", "walk", make))
+        if len(tasks) == number:
+            return Suite(name, knowledge.name, tasks, max_steps)
+    raise TrainingError(
+        f"random walks make {len(tasks)} different tasks of these problems, not {number}",
+        "give more or larger problems, longer walks, or ask for fewer tasks",
+    )
+
+
+def key(problem: Problem) -> Key:
+    """What makes a task the same as another."""
+    goal = problem.condition.parts if isinstance(problem.condition, Junction) else ()
+    return frozenset(problem.init), frozenset((p.predicate, *p.terms) for p in goal if isinstance(p, Literal))
+
+
+def walk_problem_of(task: Task) -> Problem:
+    """The problem of a task that `walk_suite` made."""
+    environment = task.make()
+    assert isinstance(environment, PddlEnvironment)
+    return environment.facts.task.problem
+
+
+def _environment(knowledge: ActionKnowledge, problem: str) -> PddlEnvironment:
+    return PddlEnvironment(None, problem, knowledge=knowledge)
