@@ -32,7 +32,7 @@ RECORD = RESULTS / "planbench.json"
 """The figures that may only get better."""
 
 LEVELS = ("form", "state", "goal-sound", "goal")
-ROWS = tuple((model, level) for model in ("random", "chooser") for level in LEVELS) + (("search", "state"),)
+ROWS = (*tuple((model, level) for model in ("random", "chooser") for level in LEVELS), ("search", "state"))
 """What chooses, and the level that holds it; what looks ahead needs no level of the goal."""
 
 OPTIMUM_STATES = 3_000
@@ -107,7 +107,6 @@ def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[
 def play_set(name: str, instances: Sequence[Instance], model: str, level: str, options: argparse.Namespace) -> dict:
     """Play the instances of one set, and judge what was played."""
     from constrained.agents.episode import Settings
-    from constrained.agents.messages import POLICY
     from constrained.agents.run_file import read_tasks
     from constrained.agents.suite_runner import header, label, play_all
     from constrained.environments.suite import Suite, Task

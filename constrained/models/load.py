@@ -51,7 +51,7 @@ def load(
     dtype = _dtype(dtype)
     if isinstance(model, LoadedModel):
         loaded = model
-    elif isinstance(model, str) and _no_weights(model):
+    elif isinstance(model, str) and isinstance(_no_weights(model), Chooser):
         raise ModelError(f"{model!r} chooses among actions and writes no text", "name a language model here")
     elif model == "embedded" or model is None:
         loaded = _embedded(dtype)

@@ -9,6 +9,7 @@ from constrained.agents.episode import Settings
 from constrained.agents.run_file import read_tasks
 from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
+from constrained.training import learners
 from constrained.training import self_learning as module
 from constrained.training.self_learning import Schedule, best, gain, self_learning
 from constrained.training.settings import Tuning
@@ -110,7 +111,8 @@ def test_without_masks_exactly_what_breaks_the_knowledge_is_dropped(tmp_path):
 )
 def test_broken_off_before_any_piece_it_ends_as_an_unbroken_run(whole, tmp_path, monkeypatch, piece, call):
     folder, reports = whole
-    original, calls = getattr(module, piece), []
+    place = module if piece == "play_all" else learners
+    original, calls = getattr(place, piece), []
 
     def broken(*arguments, **options):
         calls.append(piece)
@@ -119,7 +121,7 @@ def test_broken_off_before_any_piece_it_ends_as_an_unbroken_run(whole, tmp_path,
         return original(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, piece, broken)
+        patch.setattr(place, piece, broken)
         with pytest.raises(KeyboardInterrupt):
             learn(tmp_path)
     assert timeless(learn(tmp_path)) == timeless(reports)

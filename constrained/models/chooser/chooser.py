@@ -97,7 +97,7 @@ class GraphChooser:
         texts = [text for text in choice.actions if facts.actions.get(text)]
         if self.network(facts.task.domain) is None:
             raise ModelError(
-                f"{self.path.name} has no weights for the domain {facts.task.domain.name}",
+                f"{self.path.name} has no weights for a domain of this structure",
                 "train some with `constrained train self-learning --pddl DOMAIN PROBLEM ...`, or use the model 'search'",
             )
         if not texts:
