@@ -1,4 +1,5 @@
 # make plan: install and watch an agent solve a household game · make test: install and run the tests (JOBS=8: faster)
+# make hosts: run the tests in vLLM's and SGLang's own code, whose wheels it fetches (half a gigabyte)
 # make lint: ruff and mypy · make docs: the documentation as a site in build/docs
 # make embedded: train the embedded model again from nothing · make self-learning: what it is compared to, too
 # make agents: play ALFWorld's seen games at every level, and record the tables of docs/agents_figures.md
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
 
-.PHONY: plan test lint docs embedded self-learning agents editor clean
+.PHONY: plan test hosts lint docs embedded self-learning agents editor clean
 
 plan: $(VENV)/installed
 	$(BIN)/constrained plan "heat an egg and put it in the fridge"
@@ -18,6 +19,14 @@ JOBS ?= 2
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+# Beside what is installed for the tests, without vLLM's and SGLang's own requirements (CUDA builds of torch).
+HOSTS := build/hosts
+hosts: $(VENV)/installed-test tests/decoding/hosts/requirements.txt
+	$(BIN)/python -m venv $(HOSTS)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > $$(echo $(HOSTS)/lib/python3*/site-packages)/tests.pth
+	$(HOSTS)/bin/python -m pip install --quiet --no-deps -r tests/decoding/hosts/requirements.txt
+	VLLM_TARGET_DEVICE=cpu $(HOSTS)/bin/python -m pytest tests/decoding/hosts
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .

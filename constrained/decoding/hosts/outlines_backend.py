@@ -5,7 +5,7 @@
 
 Written for Outlines 1.3, which chooses backends from a fixed list of names: ours is made by hand, and its processors
 are passed as `outlines.Generator(model, processor=...)`. vLLM's offline models take no processors from Outlines; for
-these see `vllm_processor`.
+these see docs/hosts.md.
 
 Two things differ from Outlines' own processors. `OutlinesLogitsProcessor.__init__` isn't called, as it sets
 `torch._dynamo.config.suppress_errors` for the whole process. And a step moves the masks of all rows to the device at

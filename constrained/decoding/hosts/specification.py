@@ -3,18 +3,23 @@
     {"choices": ["yes", "no"]}
     {"regex": "[0-9]+"}
     {"lark": "start: ...", "start": "start", "bindings": {"N": "3"}, "grammars": {"ACTION": {...}}}
+    {"json_schema": {"type": "object", ...}, "whitespace": "single"}
     {"knowledge": "household", "view": {"RECEPTACLE": ["desk 1"], ...}, "path": ["go to desk 1"]}
+    {"tools": [{"name": "search", "parameters": {...}}], "call_format": "hermes", "path": [...]}
 
-Each has exactly one of these four kinds; any may have "begun", the beginning of the grammar's text that the prompt
+Each has exactly one of these six kinds; any may have "begun", the beginning of the grammar's text that the prompt
 ends with. "bindings" give slots texts, or texts per key; "view" does, too, and empties all other slots; "grammars" give
-slots specifications. Knowledge stands for the actions that may come after "path"; with "steps_left", those from which
-the path can end within so many steps. A specification never names a file: a grammar is text, or one that ships.
+slots specifications. Knowledge and tools stand for the actions that may come after "path"; with "steps_left", those
+from which the path can end within so many steps. The other fields of "json_schema" and "tools" are the arguments of
+`Grammar.from_json_schema` and `ActionKnowledge.from_tools`. A specification never names a file: a grammar is text, or
+one that ships.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -39,21 +44,30 @@ MAX_READ = 64
 MAX_COMPILED = 64
 """Compiled grammars in a `CompiledCache`; the least recently used goes first."""
 
+_JSON = {"whitespace", "any_order", "closed"}
+_ON_PATH = {"bindings", "view", "path", "steps_left"}
 _KINDS = {
     "choices": {"choices"},
     "regex": {"regex"},
     "lark": {"lark", "start", "bindings", "grammars"},
-    "knowledge": {"knowledge", "bindings", "view", "path", "steps_left"},
+    "json_schema": {"json_schema", *_JSON},
+    "knowledge": {"knowledge", *_ON_PATH},
+    "tools": {"tools", "call_format", "follow", "end", *_JSON, *_ON_PATH},
 }
 _IMPORTED = re.compile(r"[ \t]+([\w.]+)")
 _LARK_LIBRARY = ("common", "lark", "python", "unicode")
 
 
 class CompiledCache:
-    """Caches compiled grammars by the content of their specifications."""
+    """Caches compiled grammars by the content of their specifications.
+
+    Servers compile on one thread and fill masks on others; matchers of one grammar share what they have visited, so
+    each use of a matcher must hold :attr:`lock` (`request_matcher` does).
+    """
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
+        self.lock = threading.Lock()
         self._compiled = lru_cache(MAX_COMPILED)(self._compile)
 
     def matcher(self, specification: Mapping | str, max_new_tokens: int | None = None) -> Matcher:
@@ -64,11 +78,17 @@ class CompiledCache:
         ConstrainedError
             As `read_specification`, or the budget is below the shortest text.
         """
+        compiled, begun = self.compiled(specification)
+        with self.lock:
+            matcher = compiled.matcher(begun)
+            matcher.set_budget(max_new_tokens)
+        return matcher
+
+    def compiled(self, specification: Mapping | str) -> tuple[CompiledGrammar, str]:
+        """The compiled grammar, and the beginning of its text that the prompt ends with; raises as `matcher`."""
         fields = parse(specification)
         begun = _text(fields.pop("begun", ""), "begun")
-        matcher = self._compiled(json.dumps(fields, sort_keys=True)).matcher(begun)
-        matcher.set_budget(max_new_tokens)
-        return matcher
+        return self._compiled(json.dumps(fields)), begun  # not sorted: the order of a schema's properties is its texts'
 
     def _compile(self, specification: str) -> CompiledGrammar:
         return compile_grammar(read_specification(json.loads(specification)), self.vocabulary)
@@ -131,13 +151,19 @@ def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
         return Grammar.from_choices(_texts(fields["choices"], "choices"))
     if kind == "regex":
         return Grammar.from_regex(_short(_text(fields["regex"], "regex"), "regex"))
+    if kind == "json_schema":
+        return Grammar.from_json_schema(_json(fields["json_schema"], kind), **_arguments(fields, _JSON))
     bindings = _bindings(fields, "bindings")
     if kind == "lark":
         grammar = _read_lark(_source(fields["lark"], "lark"), _text(fields.get("start", "start"), "start"))
         inner = _object(fields.get("grammars", {}), "grammars")
         bindings |= {name: read_specification(_object(part, name), depth + 1) for name, part in inner.items()}
         return grammar.bind(**bindings) if bindings else grammar
-    knowledge = _read_knowledge(_source(fields["knowledge"], "knowledge"))
+    if kind == "knowledge":
+        knowledge = _read_knowledge(_source(fields["knowledge"], "knowledge"))
+    else:
+        tools = _arguments(fields, _KINDS["tools"] - _ON_PATH - {"tools"}) | {"tools": _json(fields["tools"], kind)}
+        knowledge = _read_tools(json.dumps(tools, sort_keys=False))
     if "view" in fields:
         knowledge = knowledge.bind_view(_bindings(fields, "view"))
     knowledge = knowledge.bind(**bindings) if bindings else knowledge
@@ -157,6 +183,45 @@ def _read_lark(source: str, start: str) -> Grammar:
 @lru_cache(MAX_READ)
 def _read_knowledge(source: str) -> ActionKnowledge:
     return ActionKnowledge.from_lark(source)
+
+
+@lru_cache(MAX_READ)
+def _read_tools(arguments: str) -> ActionKnowledge:
+    return ActionKnowledge.from_tools(**json.loads(arguments))
+
+
+def _arguments(fields: Mapping, names: set[str]) -> dict[str, Any]:
+    """Those of the optional arguments that are given, each of its type."""
+    given = {name: fields[name] for name in sorted(names & set(fields))}
+    for name, value in given.items():
+        if name in ("any_order", "closed"):
+            right, wanted = isinstance(value, bool), "true or false"
+        elif name == "follow":
+            right = isinstance(value, Mapping) and all(map(_is_texts, value.values()))
+            wanted = "an object of lists of names"
+        elif name == "end":
+            right, wanted = _is_texts(value), "a list of names"
+        else:
+            right, wanted = isinstance(_text(value, name), str), "text"
+        if not right:
+            raise ConstrainedError(f"{name} is {wanted}, not {value!r}")
+    return given
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _json(value: Any, field: str) -> Any:
+    """A JSON value, or JSON text, which is read here: elsewhere text might name a file."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise ConstrainedError(f"{field} is not JSON: {error}", _hint()) from None
+    if isinstance(value, str):
+        raise ConstrainedError(f"{field} is {value!r}", "give the schema or the tools themselves")
+    return value
 
 
 def _source(value: Any, field: str) -> str:

@@ -5,10 +5,8 @@ import json
 import re
 from pathlib import Path
 
-from constrained.decoding.hosts.specification import _KINDS, MAX_COMPILED, read_specification
-from constrained.decoding.hosts.vllm_processor import VllmLogitsProcessor
-from constrained.decoding.hosts.vllm_requests import CONFLICTING, FULL_NAME
-from tests.decoding.hosts.vllm_stand_in import SamplingParams
+from constrained.decoding.hosts.specification import _KINDS, MAX_COMPILED, check_specification, read_specification
+from constrained.decoding.hosts.vllm_processor import CONFLICTING
 from tests.decoding.tiny import tiny
 from tests.documents import blocks, run_page
 
@@ -28,24 +26,23 @@ def test_the_code_for_hosts_that_are_here_runs(tmp_path):
     assert names["answer"] in ("yes", "no")
 
 
-def test_the_requests_for_vllm_are_such_as_it_serves():
+def test_the_requests_for_servers_are_such_as_they_serve():
     code = [ast.parse(block.text) for block in blocks(PAGE) if block.elsewhere]
-    assert len(code) == 2
+    assert len(code) == 3
     assigned = {node.targets[0].id: node.value for node in ast.walk(code[0]) if isinstance(node, ast.Assign)}
     household = ast.literal_eval(assigned["household"])
-    VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": household}))
+    check_specification(household)
     assert read_specification(household).matches("take mug 1 from desk 1")
-    calls = [
-        node for node in ast.walk(code[1]) if isinstance(node, ast.Call) and ast.unparse(node.func) == "json.dumps"
-    ]
-    text = json.dumps(ast.literal_eval(calls[0].args[0]))
-    VllmLogitsProcessor.validate_params(SamplingParams(extra_args={"constrained": text}))
+    for block in code[1:]:
+        calls = [node for node in ast.walk(block) if isinstance(node, ast.Call)]
+        [dumped] = [call for call in calls if ast.unparse(call.func) == "json.dumps"]
+        check_specification(json.dumps(ast.literal_eval(dumped.args[0])))
 
 
 def test_names_and_numbers_are_those_of_the_code():
-    assert FULL_NAME in DOC and f"The {MAX_COMPILED} most recently used" in DOC
+    assert f"The {MAX_COMPILED} most recently used" in DOC
     for name in {*_KINDS, *set().union(*_KINDS.values()), "begun"}:
         assert f'"{name}"' in DOC
-    assert all(f"`{name}`" in DOC for name in CONFLICTING[:3])
+    assert all(f"`{name}`" in DOC for name in CONFLICTING)
     for path in re.findall(r"`((?:tests|constrained)/[\w/.]+)`", DOC):
         assert (Path(__file__).parents[3] / path).exists()

@@ -16,6 +16,8 @@ from constrained.decoding.hosts.specification import (
     read_specification,
 )
 
+SCHEMA = {"type": "object", "properties": {"b": {"const": 1}, "a": {"const": 2}}, "required": ["b", "a"]}
+TOOLS = [{"name": "find", "parameters": {"type": "object", "properties": {"n": {"enum": [1, 22]}}, "required": ["n"]}}]
 VIEW = {
     "RECEPTACLE": ["desk 1", "desk 10"],
     "REACH": {"desk 1": ["desk 1"], "desk 10": ["desk 10"]},
@@ -47,8 +49,37 @@ VIEW = {
             ["Finish[Nixon]"],
             ["Search[Nixon]"],
         ),
+        ({"json_schema": SCHEMA, "closed": True}, ['{"b":1, "a": 2}'], ['{"a": 2, "b": 1}', "{}"]),
+        ({"json_schema": json.dumps(SCHEMA), "whitespace": "compact"}, ['{"b":1,"a":2}'], ['{"b": 1, "a": 2}']),
+        (
+            {"tools": [*TOOLS, {"name": "stop"}], "call_format": "hermes", "follow": {"start": ["find"]}},
+            ['<tool_call>\n{"name": "find", "arguments": {"n": 22}}\n</tool_call>'],
+            [
+                '{"name": "find", "arguments": {"n": 22}}',
+                '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>',
+            ],
+        ),
+        (
+            {"tools": TOOLS, "path": ['{"name": "find", "arguments": {"n": 1}}']},
+            ['{"name": "find", "arguments": {"n": 22}}'],
+            ['{"name": "find", "arguments": {"n": 2}}'],
+        ),
     ],
-    ids=["choices", "one choice", "regex", "lark", "one line", "start", "step", "household", "steps left"],
+    ids=[
+        "choices",
+        "one choice",
+        "regex",
+        "lark",
+        "one line",
+        "start",
+        "step",
+        "household",
+        "steps left",
+        "schema",
+        "schema as text",
+        "tools",
+        "tools on a path",
+    ],
 )
 def test_each_kind_as_object_and_as_text(fields, inside, outside):
     for given_as in (fields, json.dumps(fields)):
@@ -68,7 +99,7 @@ def test_knowledge_is_the_same_as_bound_by_hand():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({}, "has one of choices, regex, lark, knowledge; this has 0"),
+        ({}, "has one of choices, regex, lark, json_schema, knowledge, tools; this has 0"),
         ({"choices": ["a"], "regex": "a"}, "this has 2"),
         ({"choices": ["a"], "binding": {}}, "choices has no field 'binding'"),
         ({"choices": []}, "no choice|empty|choices"),
@@ -86,6 +117,16 @@ def test_knowledge_is_the_same_as_bound_by_hand():
         ({"knowledge": "hotpotqa", "path": ["Fly[away]"]}, "invalid"),
         ({"knowledge": "hotpotqa", "steps_left": 0}, "steps_left is 0"),
         ({"knowledge": "hotpotqa", "steps_left": True}, "steps_left is True"),
+        ({"json_schema": {"type": "objekt"}}, "objekt"),
+        ({"json_schema": "schema.json"}, "json_schema is not JSON"),
+        ({"json_schema": '"schema.json"'}, "give the schema"),
+        ({"json_schema": {"$ref": "file:///etc/passwd"}}, "leaves the document"),
+        ({"json_schema": {}, "closed": 1}, "closed is true or false"),
+        ({"tools": "tools.json"}, "tools is not JSON"),
+        ({"tools": []}, "there are no tools"),
+        ({"tools": TOOLS, "follow": {"start": "find"}}, "follow is an object of lists"),
+        ({"tools": TOOLS, "end": ["fly"]}, "no tool 'fly'"),
+        ({"tools": TOOLS, "call_format": 5}, "call_format: 5 is not text"),
         ([], "a JSON object, not list"),
         (7, "a JSON object, not int"),
         ("{", "not JSON"),
@@ -139,7 +180,9 @@ def test_limits_have_names(monkeypatch):
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3)
     | st.dictionaries(
-        st.sampled_from(["choices", "regex", "lark", "knowledge", "path", "begun", "view"]), inner, max_size=3
+        st.sampled_from("choices regex lark json_schema knowledge tools path begun view follow".split()),
+        inner,
+        max_size=3,
     ),
     max_leaves=6,
 ))  # fmt: skip
