@@ -10,7 +10,7 @@ from itertools import zip_longest
 from constrained.environments.base import Binding
 from constrained.environments.scienceworld.process import ANSWER_SECONDS
 from constrained.environments.scienceworld.reading import Reading, names_of
-from constrained.environments.scienceworld.scene import choices_of, slots
+from constrained.environments.scienceworld.scene import answers, choices_of, slots
 from constrained.environments.scienceworld.simulator import SPLITS, Simulator, borrow, give_back
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError
@@ -102,6 +102,7 @@ class ScienceWorldEnv:
         self._answer_seconds, self._every_name = answer_seconds, every_name
         self._simulator: Simulator | None = None
         self._view: dict[str, Binding] | None = None
+        self._focused: set[str] = set()  # what need not be focused on again
         self._choices: list[str] = []  # the answers to the question that the last action led to
         self._fresh, self.had_effect, self.score, self.done = True, True, 0.0, False
         self._open()
@@ -135,6 +136,8 @@ class ScienceWorldEnv:
         self._fresh, self._view = False, None
         observation, score, self.done = simulator.step(action.strip())
         self._choices = choices_of(observation)
+        if observation.startswith("You focus on"):
+            self._focused.add(re.sub(r"^focus (?:on )?", "", action.strip()))
         self.had_effect = not refused(observation)
         reward, self.score = score - self.score, score
         return observation.strip(), reward, self.done
@@ -144,12 +147,14 @@ class ScienceWorldEnv:
         if self._view is None:
             simulator = self._playing()
             if self._choices:
-                self._view = {"NUMBER": self._choices}
+                self._view = answers(self._choices)
             elif self._every_name:
                 self._view = slots(simulator.scene())
             else:
                 scene = simulator.scene()
-                self._view = slots(scene, names_of(scene, *self._look()), self.task)
+                view = slots(scene, names_of(scene, *self._look()), self.task)
+                view["WANTED"] = [name for name in view["WANTED"] if name not in self._focused]
+                self._view = view
         return dict(self._view)
 
     def memory(self, first_observation: str) -> Reading:
@@ -176,7 +181,7 @@ class ScienceWorldEnv:
         self._release = weakref.finalize(self, give_back, simulator)
         self._release.atexit = False  # at exit the simulator's process ends by itself
         self.task = simulator.load(*self._arguments)
-        self._view, self._choices = None, []
+        self._view, self._choices, self._focused = None, [], set()
         self._fresh, self.had_effect, self.score, self.done = True, True, 0.0, False
         return simulator
 

@@ -205,7 +205,7 @@ def choices_of(observation: str) -> list[str]:
 
 
 def slots(scene: Scene, called: Mapping[int, str] | None = None, task: str = "") -> dict[str, Binding]:
-    """Return the values of the slots of `grammars/scienceworld.lark`; a slot with none is left out.
+    """Return the values of the slots of `grammars/scienceworld.lark`.
 
     Parameters
     ----------
@@ -221,16 +221,17 @@ def slots(scene: Scene, called: Mapping[int, str] | None = None, task: str = "")
     def names(things: Iterable[int]) -> list[str]:
         return sorted({name for thing in things for name in spelled[thing]})
 
-    view: dict[str, Binding] = {"FREE": [""], "WAIT": ["wait", "wait1"], "THING": names(scene.names)}
-    wanted = focusable(scene, task) if task else set(scene.names)
-    if wanted:
-        view["WANTED"] = names(wanted)
+    view: dict[str, Binding] = {"FREE": [""], "WAIT": ["wait", "wait1"], "NUMBER": [], "THING": names(scene.names)}
+    view["WANTED"] = names(focusable(scene, task) if task else scene.names)
     for slot, kinds in ABLE.items():
         kinds = kinds if called is not None else TOLERATED.get(slot, kinds)
-        things = set().union(*(scene.able.get(kind, ()) for kind in kinds))
-        if things:
-            view[slot] = names(things)
+        view[slot] = names(set().union(*(scene.able.get(kind, ()) for kind in kinds)))
     return view
+
+
+def answers(choices: list[str]) -> dict[str, Binding]:
+    """Return the values of the slots while a question is open: only its answers."""
+    return {"FREE": [], "WAIT": [], "NUMBER": choices, "THING": [], "WANTED": [], **dict.fromkeys(ABLE, ())}
 
 
 def _spellings(scene: Scene) -> dict[int, list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from constrained.environments.base import Binding
 from constrained.environments.scienceworld.process import ANSWER_SECONDS, JavaProcess
-from constrained.environments.scienceworld.scene import Observer, Scene, slots
+from constrained.environments.scienceworld.scene import Observer, Scene, answers, slots
 from constrained.errors import GameError
 
 SPLITS = {"test": "getVariationsTest", "dev": "getVariationsDev", "train": "getVariationsTrain"}
@@ -95,7 +95,7 @@ class Simulator:
 
     def bindings(self, choices: list[str]) -> dict[str, Binding]:
         """Return the slots' values now: the answers to the open question, or else the things that can be named."""
-        return {"NUMBER": choices} if choices else slots(self.scene())
+        return answers(choices) if choices else slots(self.scene())
 
     def world(self) -> Any:
         """Return the simulator's own AgentInterface, which knows the whole state."""

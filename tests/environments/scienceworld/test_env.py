@@ -55,9 +55,13 @@ def test_a_name_of_several_things_is_asked_about_and_the_answers_are_numbers(env
     answer, _, _ = env.step("look at door")
     assert answer.startswith("Ambiguous request") and env.had_effect
     choices = env.view()["NUMBER"]
-    assert set(env.view()) == {"NUMBER"} and choices == [str(n) for n in range(len(choices))] and len(choices) > 1
+    assert (
+        [slot for slot, values in env.view().items() if values] == ["NUMBER"]
+        and choices == [str(n) for n in range(len(choices))]
+        and len(choices) > 1
+    )
     answer, _, _ = env.step(choices[-1])
-    assert "door" in answer and env.had_effect and "NUMBER" not in env.view()
+    assert "door" in answer and env.had_effect and not env.view()["NUMBER"]
 
 
 @pytest.mark.parametrize("action", ["", "frobnicate", "open cupboardx", "go to moon", "7", "\U0001f600", "x" * 100_000])
