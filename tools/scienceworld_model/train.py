@@ -35,6 +35,8 @@ LONGEST = 2600
 """Tokens; longer episodes are left out."""
 SHOWN = 0.1
 """Weight of a token that is shown, where one of an action weighs 1."""
+SHARE, FEW = 36, 8
+"""Replays that each task has at least in a pass, if it has so few of its own at least."""
 WORDS = r"\n|[A-Za-z]+ ?|[0-9] ?|[^A-Za-z0-9\s]+ ?| +"
 """How a text is split: a word keeps the space after it, so that an action has the same tokens written and read."""
 
@@ -82,6 +84,15 @@ def _exchange(to: dict[str, str], match: re.Match[str]) -> str:
 def rows_of(path: Path) -> list[dict]:
     """The replays in a file that have steps to learn."""
     return [row for line in path.read_text().splitlines() if (row := json.loads(line))["steps"]]
+
+
+def balanced(rows: Sequence[dict]) -> list[dict]:
+    """The replays, those of tasks with few variations several times; of hardly any, three times at most."""
+    of_task: dict[str, list[dict]] = {}
+    for row in rows:
+        of_task.setdefault(row["task"], []).append(row)
+    counts = {name: max(len(group), SHARE) if len(group) >= FEW else 3 * len(group) for name, group in of_task.items()}
+    return [group[i % len(group)] for name, group in of_task.items() for i in range(counts[name])]
 
 
 def encode(tokenizer, text: str) -> tuple[list[int], list[int], list[float]]:
@@ -142,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, help="fit the schedule to this many minutes instead of to --passes")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    texts = [marked(row) for path in options.paths for row in rows_of(path)]
+    texts = [marked(row) for row in balanced([row for path in options.paths for row in rows_of(path)])]
     bare = [re.sub(f"[{MARK}{END_MARK}]", "", text) for text in texts]
     tokenizer = train_tokenizer(bare, 1400, context=CONTEXT, split=WORDS)
     recipe = Recipe(

@@ -102,7 +102,7 @@ class ScienceWorldEnv:
         self._answer_seconds, self._every_name = answer_seconds, every_name
         self._simulator: Simulator | None = None
         self._view: dict[str, Binding] | None = None
-        self._focused: set[str] = set()  # what need not be focused on again
+        self._focused: dict[str, str] = {}  # what need not be focused on again -> the answer
         self._choices: list[str] = []  # the answers to the question that the last action led to
         self._fresh, self.had_effect, self.score, self.done = True, True, 0.0, False
         self._open()
@@ -137,7 +137,7 @@ class ScienceWorldEnv:
         observation, score, self.done = simulator.step(action.strip())
         self._choices = choices_of(observation)
         if observation.startswith("You focus on"):
-            self._focused.add(re.sub(r"^focus (?:on )?", "", action.strip()))
+            self._focused[re.sub(r"^focus (?:on )?", "", action.strip())] = observation
         self.had_effect = not refused(observation)
         reward, self.score = score - self.score, score
         return observation.strip(), reward, self.done
@@ -152,7 +152,7 @@ class ScienceWorldEnv:
                 self._view = slots(simulator.scene())
             else:
                 scene = simulator.scene()
-                view = slots(scene, names_of(scene, *self._look()), self.task)
+                view = slots(scene, names_of(scene, *self._look()), self.task, self._focused.values())
                 view["WANTED"] = [name for name in view["WANTED"] if name not in self._focused]
                 self._view = view
         return dict(self._view)
@@ -181,7 +181,7 @@ class ScienceWorldEnv:
         self._release = weakref.finalize(self, give_back, simulator)
         self._release.atexit = False  # at exit the simulator's process ends by itself
         self.task = simulator.load(*self._arguments)
-        self._view, self._choices, self._focused = None, [], set()
+        self._view, self._choices, self._focused = None, [], {}
         self._fresh, self.had_effect, self.score, self.done = True, True, 0.0, False
         return simulator
 

@@ -8,7 +8,7 @@ functions of its actions say which things they can be done to.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,7 +204,9 @@ def choices_of(observation: str) -> list[str]:
     return _CHOICE.findall(observation) if observation.startswith(QUESTION) else []
 
 
-def slots(scene: Scene, called: Mapping[int, str] | None = None, task: str = "") -> dict[str, Binding]:
+def slots(
+    scene: Scene, called: Mapping[int, str] | None = None, task: str = "", focused: Collection[str] = ()
+) -> dict[str, Binding]:
     """Return the values of the slots of `grammars/scienceworld.lark`.
 
     Parameters
@@ -215,6 +217,8 @@ def slots(scene: Scene, called: Mapping[int, str] | None = None, task: str = "")
         simulator makes no difference, and its own gold actions are written either way.
     task : str, optional
         The task's description: with it, only things that it may ask to focus on can be focused on.
+    focused : collection of str, optional
+        What the simulator answered to each `focus` so far.
     """
     spelled = {thing: [name] for thing, name in called.items()} if called is not None else _spellings(scene)
 
@@ -222,7 +226,7 @@ def slots(scene: Scene, called: Mapping[int, str] | None = None, task: str = "")
         return sorted({name for thing in things for name in spelled[thing]})
 
     view: dict[str, Binding] = {"FREE": [""], "WAIT": ["wait", "wait1"], "NUMBER": [], "THING": names(scene.names)}
-    view["WANTED"] = names(focusable(scene, task) if task else scene.names)
+    view["WANTED"] = names(focusable(scene, task, focused) if task else scene.names)
     for slot, kinds in ABLE.items():
         kinds = kinds if called is not None else TOLERATED.get(slot, kinds)
         view[slot] = names(set().union(*(scene.able.get(kind, ()) for kind in kinds)))
@@ -247,16 +251,35 @@ def _spellings(scene: Scene) -> dict[int, list[str]]:
 _KINDS = {"thing", "animal", "plant", "substance", "light", "component", "terminal", "generator", "ground"}
 """Names that say of what kind a thing is, and don't tell it from others."""
 
-
 _NO_SPECIES = {"in", "on", "the", "a", "with", "living", "organism", "stage", "life", "seed"}
 """Words in the names of living things that aren't of a species."""
 
+_ASKED = re.compile(r"focus on (?:the |an? )?(.+?)(?= with\b| you\b|[,.]|$)")
+_DESCRIBED = re.compile(r"(?:substance|thing|animal|seed)$|.*\b(?:stages|intermediate|grown)\b")
 
-def focusable(scene: Scene, task: str) -> set[int]:
-    """Return the things that a task may ask to focus on.
 
-    Where it says only of what kind they are (an animal, a thing), any thing; else those with a name in its description,
-    and living things of a species in it. Never rooms and doors.
+def asked(task: str) -> tuple[list[str], list[str]]:
+    """Return what a task says to focus on in any case, in order, and what only if something else is found."""
+    always, sometimes = [], []
+    for sentence in task.lower().split(". "):
+        (sometimes if sentence.startswith("if ") else always).extend(_ASKED.findall(sentence))
+    return always, sometimes
+
+
+def focusable(scene: Scene, task: str, focused: Collection[str] = ()) -> set[int]:
+    """Return the things that a task may ask to focus on now.
+
+    Where it names all of them: those with the next name, and after the last those that depend on what was found. Where
+    it says only of what kind they are: any thing, or those with a name in its description and living things of a
+    species in it. Never rooms and doors.
+
+    Parameters
+    ----------
+    scene : Scene
+    task : str
+        Its description.
+    focused : collection of str
+        What the simulator answered to each `focus` so far.
     """
     text = task.lower()
     passable = scene.able.get("go to", set()) | scene.able.get("open", set()) | scene.able.get("close", set())
@@ -264,7 +287,11 @@ def focusable(scene: Scene, task: str) -> set[int]:
         thing: names for thing, names in scene.names.items()
         if "room" not in names and "outside" not in names and not (thing in passable and "door" in names)
     }  # fmt: skip
-    if re.search(r"focus on the (?:thing|animal)\b", text):
+    always, sometimes = asked(task)
+    if not any(map(_DESCRIBED.match, [*always, *sometimes])):
+        left = [name for name in always if not any(name in answer.lower() for answer in focused)]
+        return {thing for thing, names in things.items() if not set(left[:1] or sometimes).isdisjoint(names)}
+    if {"thing", "animal"} & set(always):
         return set(things)
     words = set(re.findall(r"[a-z]+", text)) - _KINDS - _NO_SPECIES
     named = set()

@@ -7,6 +7,7 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld.reading import MAX_TEXT, Reading, lines_of, names_of, room_of, shorter
+from constrained.environments.scienceworld.scene import Scene, asked, focusable
 
 KNOWLEDGE = ActionKnowledge.from_lark("scienceworld")
 
@@ -116,3 +117,27 @@ def test_doors_are_opened_where_they_are_shut(installed):
     assert "door to workshop" in env.view()["OPENED"] and "door to workshop" not in env.view()["SHUT"]
     assert memory.text().endswith("Action 1: open door to workshop\ndoor is now open\nhallway: door to workshop open")
     env.close()
+
+
+MEASURE = (
+    "Your task is to measure the melting point of lead. First, focus on the thermometer. Next, focus on the lead. If it "
+    "is above 50.0 degrees celsius, focus on the red box. If it is below 50.0 degrees celsius, focus on the green box. "
+    "The boxes are located around the kitchen."
+)
+
+
+def test_focus_follows_the_order_of_the_task():
+    assert asked(MEASURE) == (["thermometer", "lead"], ["red box", "green box"])
+    scene = Scene(
+        {1: ["thermometer"], 2: ["lead"], 3: ["red box", "box"], 4: ["green box"], 5: ["blue box"]}, {}, [], {}
+    )
+    assert focusable(scene, MEASURE) == {1}
+    first = "You focus on the thermometer."
+    assert focusable(scene, MEASURE, [first]) == {2}
+    assert focusable(scene, MEASURE, [first, "You focus on the lead."]) == {3, 4}
+
+
+def test_where_the_task_says_only_a_kind_the_rest_of_it_tells():
+    scene = Scene({1: ["water", "substance"], 2: ["stove"], 3: ["kitchen", "room"]}, {}, [], {})
+    assert focusable(scene, "Your task is to boil water. First, focus on the substance.") == {1}
+    assert focusable(scene, "Your task is to find a(n) animal. First, focus on the thing.") == {1, 2}
