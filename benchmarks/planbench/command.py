@@ -276,8 +276,9 @@ def compare(rows: Sequence[dict], options: argparse.Namespace) -> int:
         if before is None:
             print(f"not recorded: {row['set']}, {row['model']}, {row['level']}")
         elif row["solved"] < before["solved"] or row["impossible"] > before["impossible"]:
-            worse.append(f"{row['set']}, {row['model']}, {row['level']}: solved {row['solved']} (was {before['solved']}), "
-                         f"impossible {row['impossible']} (was {before['impossible']})")  # fmt: skip
+            words = f"solved {row['solved']} (was {before['solved']})"
+            words += f", impossible {row['impossible']} (was {before['impossible']})"
+            worse.append(f"{row['set']}, {row['model']}, {row['level']}: {words}")
     print("\n".join(["worse:", *worse]) if worse else "no row is worse than recorded")
     return 1 if worse else 0
 

@@ -1,4 +1,4 @@
-"""Search for plans in a task's own simulator: a greedy search that reaches goals, and a shortest plan where that is cheap."""
+"""Search for plans in a task's own simulator: greedily, to reach a goal; or for a shortest one, where that is cheap."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _Serial:
         return self.known[wanted]
 
     def _blocks(self, state: State, done: frozenset[int]) -> bool:
-        """Whether what is done stands in the way: another part is out of reach, even in the relaxation, without undoing it.
+        """Whether what is done stands in the way: without undoing it, another part is out of reach even if relaxed.
 
         As in ordering landmarks or goals: Koehler and Hoffmann, "On reasonable and forced goal orderings", 2000.
         """

@@ -100,6 +100,6 @@ PRESETS = {
     "small": Tuning(rank=16, alpha=32, targets=EVERY_LINEAR, rate=3e-4, epochs=2.0, batch=16),
     "chooser": Tuning(rate=1.5e-3, decay=1e-4, epochs=6.0, batch=32),
 }
-"""The papers' settings (Lumos's, its appendix C, tune all weights with 128 texts a step), and ours: for a model of a few
+"""The papers' settings (Lumos's, its appendix C, tune all weights with 128 texts a step), and ours: for a model of few
 million weights, on which an adapter of the papers' size would have little effect; and for a graph network that chooses
 planning actions, where a text of a batch is one state."""

@@ -1,7 +1,7 @@
 """Train the embedded chooser: python -m tools.embedded_chooser.train DOMAIN.pddl --as blocksworld --out FILE.
 
-It imitates the best actions in all states of small problems that are drawn at random (`problems`); a best action is one
-that a shortest plan begins with (`exhaustive`). PlanBench's own instances are never read. Each domain takes some minutes
+It imitates the best actions in all states of small problems that are drawn at random (`problems`): those that a
+shortest plan begins with (`exhaustive`). PlanBench's own instances are never read. Each domain takes some minutes
 on one core; a run goes on from its checkpoint.
 """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -53,13 +52,12 @@ class GraphChooser:
         temperature: float = 0.0,
     ):
         self.name, self.path, self._network, self.temperature = name, Path(path), network, temperature
+        self.digest = self._digest()
         self._networks: OrderedDict[int, tuple[Domain, Network | None]] = OrderedDict()
         self._encoders: OrderedDict[int, tuple[Task, Encoder]] = OrderedDict()
         self._paths: OrderedDict[int, _Path] = OrderedDict()
 
-    @cached_property
-    def digest(self) -> str:
-        """Of the weights."""
+    def _digest(self) -> str:
         if self._network is None:
             return sha256(self.path.read_bytes()).hexdigest()[:16] if self.path.is_file() else ""
         values = (value.numpy().tobytes() for value in self._network.state_dict().values())
@@ -98,7 +96,7 @@ class GraphChooser:
         if self.network(facts.task.domain) is None:
             raise ModelError(
                 f"{self.path.name} has no weights for a domain of this structure",
-                "train some with `constrained train self-learning --pddl DOMAIN PROBLEM ...`, or use the model 'search'",
+                "train some: `constrained train self-learning --pddl DOMAIN PROBLEM ...`; or use the model 'search'",
             )
         if not texts:
             return choice.random.choice(choice.actions)
@@ -177,12 +175,8 @@ class SearchChooser:
 
     def __init__(self, path: str | Path = EMBEDDED):
         self._chooser = GraphChooser(path)
+        self.digest = self._chooser.digest
         self._plans: OrderedDict[int, tuple[Task, dict[State, GroundAction]]] = OrderedDict()
-
-    @property
-    def digest(self) -> str:
-        """Of the network's weights."""
-        return self._chooser.digest
 
     def choose(self, choice: Choice) -> str:
         """Return the next action of a plan; any action if the goal is out of reach.

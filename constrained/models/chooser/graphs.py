@@ -52,8 +52,8 @@ class Vocabulary:
         self.links: dict[tuple[str, int], int] = {}
         self.slots: list[int] = []
         self.slot_count = 0
-        for kind in names.types:
-            self.features["type", kind] = len(self.features)
+        for name in names.types:
+            self.features["type", name] = len(self.features)
         for constant in names.constants:
             self.features["constant", constant] = len(self.features)
         for predicate in names.predicates:

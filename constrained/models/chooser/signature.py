@@ -88,8 +88,8 @@ def _refined(
                     around["constant", term].append(_hash(role, place, shown, here))
     for name, wider in domain.types.items():
         around["type", name].append(_hash("in", colours.get(("type", wider), "")))
-    for name, kind in domain.constants.items():
-        around["constant", name].append(colours.get(("type", kind), ""))
+    for name, own in domain.constants.items():
+        around["constant", name].append(colours.get(("type", own), ""))
     return {item: _hash(colour, *sorted(around[item])) for item, colour in colours.items()}
 
 
