@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cached_property
@@ -24,9 +25,10 @@ from constrained.knowledge.path_state import PathState
 from constrained.knowledge.picture import to_mermaid, to_svg
 from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report, counted
 from constrained.knowledge.step_limit import within_steps
+from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.toolbox import slot_of
-from constrained.knowledge.tools import read_tools, tool_comments, tool_rules, toolbox
+from constrained.knowledge.tools import call_form, read_tools, tool_comments, tool_rules, toolbox
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world_state import Described, KnownFacts, WorldState
 from constrained.limits import DEFAULT, Limits
@@ -75,6 +77,7 @@ class ActionKnowledge:
         self.world = world
         self.facts = facts
         self.tools: Toolbox | None = None
+        self.calls: CallForm | None = None
 
     # reading
 
@@ -186,6 +189,7 @@ class ActionKnowledge:
             read = policy if isinstance(policy, Policy) else read_policy(policy)
             knowledge = cls.from_lark(read.source)
             knowledge.tools = toolbox(found, read, call_format, options)
+            knowledge.calls = knowledge.tools.form
             _check_policy(knowledge)
             described = tool_comments(found, call_format)
             told = {a: " ".join(filter(None, [described.get(a), c])) for a, c in knowledge.actions.items()}
@@ -195,7 +199,9 @@ class ActionKnowledge:
         grammar = tool_rules(found, call_format, follow, end, whitespace, options)
         grammar.left_out = tuple(options.left_out)
         state = PathState(grammar, ActionGraph(grammar.rules, START))
-        return cls(name, state, tool_comments(found, call_format))
+        knowledge = cls(name, state, tool_comments(found, call_format))
+        knowledge.calls = call_form(found, call_format, whitespace)
+        return knowledge
 
     def _with_state(self, state: PathState, facts: WorldState | None = None) -> ActionKnowledge:
         other = copy(self)
@@ -360,8 +366,12 @@ class ActionKnowledge:
             )
         return sorted(text.decode() for text in texts)
 
-    def judge(self, action: str) -> Judgement:
-        """Judge `action` as the next one: ok, invalid or misordered, and why."""
+    def judge(self, action: Any) -> Judgement:
+        """Judge `action` as the next one: ok, invalid or misordered, and why.
+
+        A tool's call may be given as text, whatever its spacing and order of keys, or as a dictionary.
+        """
+        action = self._as_written(action)
         if self.facts is None or not isinstance(action, str):
             return self.state.judge(action)
         rule = self.facts.rule(action)
@@ -375,7 +385,14 @@ class ActionKnowledge:
             return Judgement(action, INVALID, judgement.action, f"{action!r} names what is not there")
         return judgement
 
-    def after(self, action: str) -> ActionKnowledge:
+    def _as_written(self, action: Any) -> Any:
+        """A call as the masks write it; any other action, and a call that is admitted as it stands, as it is."""
+        if self.calls is None or (isinstance(action, str) and self.state.judge(action)):
+            return action
+        text = self.calls.text(action)
+        return action if text is None and isinstance(action, str) else text or json.dumps(action, default=str)
+
+    def after(self, action: Any) -> ActionKnowledge:
         """The knowledge after one more action: further on the path, and with its effects in the facts.
 
         Raises
@@ -383,6 +400,7 @@ class ActionKnowledge:
         KnowledgeError
             The action is not admitted here.
         """
+        action = self._as_written(action)
         if self.facts is None:
             return self._with_state(self.state.after(action))
         judgement = self.judge(action)
@@ -391,17 +409,38 @@ class ActionKnowledge:
         facts = self.facts.after(action) if action in self.facts.actions else self.facts
         return self._with_state(self.state.after(action), facts)
 
-    def check(self, actions: Iterable[str]) -> Report:
+    def check(self, actions: Iterable[Any], views: Iterable[Mapping[str, Any]] | None = None) -> Report:
         """Judge a path. The state stays the same after an invalid action; after a misordered one, the path goes on.
 
         Where facts are known, an action whose conditions don't hold changes nothing.
+
+        Parameters
+        ----------
+        actions : iterable
+            Actions; of tools also calls as dictionaries, and messages (OpenAI's and Anthropic's), of which those of the
+            assistant hold calls.
+        views : iterable of mapping, optional
+            For each action, what the slots hold before it.
         """
         if isinstance(actions, (str, bytes)):
             raise KnowledgeError("a path is a list of actions, not one text", hint=f"check([{actions!r}])")
-        if self.facts is None:
+        if self.calls is not None:
+            actions = calls_in(actions)
+        if self.facts is None and self.calls is None and views is None:
             return self.state.check(actions)
         report, knowledge = Report(), self
+        shown = iter(views) if views is not None else None
         for action in actions:
+            if shown is not None:
+                view = next(shown, None)
+                if view is None:
+                    raise KnowledgeError("there are fewer views than actions", "give one view for each action")
+                knowledge = knowledge.bind_view(view)
+            if self.facts is None:
+                judgement, following = knowledge.state.judged(knowledge._as_written(action))
+                report.steps.append(judgement)
+                knowledge = knowledge._with_state(following)
+                continue
             report.steps.append(knowledge.judge(action))
             if report.steps[-1]:
                 knowledge = knowledge.after(action)

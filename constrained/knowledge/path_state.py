@@ -107,12 +107,15 @@ class PathState:
         """As `ActionKnowledge.check`."""
         report, state = Report(), self
         for action in actions:
-            judgement, end = state._judge(action)
+            judgement, state = state.judged(action)
             report.steps.append(judgement)
-            if end is not None:
-                state = state.advanced(action, judgement.action, end)
         report.finished = state.may_end
         return report
+
+    def judged(self, action: str) -> tuple[Judgement, PathState]:
+        """The verdict on `action`, and where the path goes on: here, after an action that is none."""
+        judgement, end = self._judge(action)
+        return judgement, self if end is None else self.advanced(action, judgement.action, end)
 
     def advanced(self, text: str, action: str | None, end: State) -> PathState:
         """The state after `text`, a text of the rule `action` that ended in the automaton's state `end`."""

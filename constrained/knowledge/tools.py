@@ -20,6 +20,7 @@ from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
+from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy import Policy, Toolbox
 from constrained.knowledge.tool_policy.expression import Expression
 from constrained.knowledge.tool_policy.toolbox import slot_of
@@ -145,7 +146,15 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
         schema, slots = _without_slots(tool.parameters)
         policy.needs.setdefault(tool.name, []).extend(map(Expression, slots))
         schemas[tool.name] = schema
-    return Toolbox(policy, schemas, template, "arguments", options)
+    return Toolbox(policy, schemas, template, options)
+
+
+def call_form(tools: list[Tool], call_format: str, whitespace: str) -> CallForm:
+    """How calls of a tool list are written."""
+    compact, template = whitespace == "compact", _template(call_format)
+    if compact and call_format in CALL_FORMATS:
+        template = template.replace('": ', '":').replace('", ', '",')
+    return CallForm(template, {tool.name: tool.parameters for tool in tools}, compact=compact)
 
 
 def _without_slots(schema: dict) -> tuple[dict, list[str]]:

@@ -43,6 +43,12 @@ def test_the_tools_are_planned_in_the_order_that_the_rules_ask_for(capsys):
     assert "misordered" in capsys.readouterr().out
 
 
+def test_the_policy_admits_what_was_shown_and_confirmed(capsys):
+    verdicts = example("tool_policy").main()
+    assert [verdict == "ok" for verdict in verdicts] == [False, True, True, False, True, False, True, False]
+    assert "the customer hasn't said yes" in capsys.readouterr().out
+
+
 def test_the_planning_domain_admits_the_executable_plan_alone(capsys):
     knowledge = example("planning_domain").main()
     assert knowledge.check(["pick red kitchen", "move kitchen hall", "drop red hall"]).ok

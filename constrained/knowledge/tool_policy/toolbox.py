@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from constrained.automaton import Grammar
-from constrained.errors import KnowledgeError
 from constrained.grammar.json_schema import Options, layout
+from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy.calls import Calls
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.policy import Policy
@@ -22,12 +21,11 @@ class Toolbox:
     policy : Policy
     calls : dict of str to Calls
         Tool -> what may be written as a call of it.
+    form : CallForm
     """
 
-    def __init__(self, policy: Policy, schemas: Mapping[str, dict], template: str, key: str, options: Options):
-        self.policy, self.key = policy, key
-        self.template = template
-        self.schemas = dict(schemas)
+    def __init__(self, policy: Policy, schemas: Mapping[str, dict], template: str, options: Options):
+        self.policy = policy
         self.calls = {
             name: Calls(
                 name, schema, policy.needs.get(name, []), policy.functions, policy.order.get(name, ()), template,
@@ -35,6 +33,7 @@ class Toolbox:
             )
             for name, schema in schemas.items()
         }  # fmt: skip
+        self.form = CallForm(template, schemas, {name: calls.order for name, calls in self.calls.items()})
         self._static: dict[str, Grammar] = {}
 
     def view(self, memory: Memory) -> dict[str, Any]:
@@ -53,33 +52,13 @@ class Toolbox:
         return out
 
     def write(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """A call as the masks write it: arguments in their order, white space as `json.dumps` has it.
-
-        Raises
-        ------
-        KnowledgeError
-            There is no such tool.
-        """
-        if name not in self.calls:
-            raise KnowledgeError(f"there is no tool {name!r}", f"the tools are: {', '.join(self.calls)}")
-        ordered = {one: arguments[one] for one in self.calls[name].order if one in arguments}
-        ordered.update({one: value for one, value in arguments.items() if one not in ordered})
-        text = json.dumps(_in_order(ordered, self.schemas[name], top=False), ensure_ascii=False)
-        return self.template.replace("NAME", json.dumps(name)[1:-1]).replace("ARGUMENTS", text)
+        """A call as the masks write it (see `CallForm.write`)."""
+        return self.form.write(name, arguments)
 
     def read(self, action: str) -> tuple[str, dict[str, Any]] | None:
-        """(tool, arguments) of a written call; None if it is none."""
-        before, _, after = self.template.partition("ARGUMENTS")
-        for name in self.calls:
-            head = before.replace("NAME", json.dumps(name)[1:-1])
-            if action.startswith(head) and action.endswith(after):
-                try:
-                    arguments = json.loads(action[len(head) : len(action) - len(after)])
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(arguments, dict):
-                    return name, arguments
-        return None
+        """(tool, arguments) of a written call; None if it is none of these tools."""
+        call = self.form.read(action)
+        return call if call is not None and call[0] in self.calls else None
 
     def told(self, memory: Memory, action: str, result: str) -> Memory:
         """The memory after an action and its result."""
@@ -94,14 +73,3 @@ class Toolbox:
 def slot_of(tool: str) -> str:
     """The slot that stands for a tool's calls in a policy's rules."""
     return tool.upper().replace("-", "_").replace(".", "_")
-
-
-def _in_order(value: Any, schema: Any, top: bool = True) -> Any:
-    """`value` with the members of objects in their schema's order; those of the arguments are in order already."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if isinstance(value, dict) and isinstance(properties, dict):
-        names = [*(n for n in (properties if top else value) if n in value), *(n for n in value if n not in properties)]
-        return {name: _in_order(value[name], properties.get(name)) for name in dict.fromkeys(names)}
-    if isinstance(value, list) and isinstance(schema, dict):
-        return [_in_order(one, schema.get("items")) for one in value]
-    return value

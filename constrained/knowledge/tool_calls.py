@@ -1,0 +1,114 @@
+"""Calls of tools as programs hold them: read from messages, and written as the masks write them.
+
+A call is known by what it says, not by its spacing or the order of its keys.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from constrained.errors import KnowledgeError
+
+
+class CallForm:
+    """How calls of some tools are written.
+
+    Parameters
+    ----------
+    template : str
+        With NAME and ARGUMENTS in it.
+    schemas : mapping of str to dict
+        Tool -> the JSON Schema of its arguments.
+    order : mapping of str to list of str, optional
+        Tool -> its arguments in the order in which they are written, if that is not its schema's.
+    compact : bool
+        No white space within the arguments.
+    """
+
+    def __init__(
+        self,
+        template: str,
+        schemas: Mapping[str, dict],
+        order: Mapping[str, list[str]] | None = None,
+        compact: bool = False,
+    ):
+        self.template, self.schemas, self.order = template, dict(schemas), dict(order or {})
+        self._separators = (",", ":") if compact else (", ", ": ")
+
+    def write(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """A call as the masks write it.
+
+        Raises
+        ------
+        KnowledgeError
+            There is no such tool.
+        """
+        if name not in self.schemas:
+            raise KnowledgeError(f"there is no tool {name!r}", f"the tools are: {', '.join(self.schemas)}")
+        schema = self.schemas[name]
+        listed = self.order.get(name) or list(schema.get("properties", {}))
+        names = dict.fromkeys([*(one for one in listed if one in arguments), *arguments])
+        inner = schema.get("properties", {})
+        ordered = {one: _in_order(arguments[one], inner.get(one)) for one in names}
+        text = json.dumps(ordered, ensure_ascii=False, separators=self._separators)
+        return self.template.replace("NAME", json.dumps(name)[1:-1]).replace("ARGUMENTS", text)
+
+    def read(self, action: str) -> tuple[str, dict[str, Any]] | None:
+        """(tool, arguments) of a written call, whatever its spacing and the order of its keys; None if it is none."""
+        before, _, after = self.template.partition("ARGUMENTS")
+        for name in self.schemas:
+            head = before.replace("NAME", json.dumps(name)[1:-1])
+            if action.startswith(head) and action.endswith(after):
+                arguments = _object(action[len(head) : len(action) - len(after)])
+                if arguments is not None:
+                    return name, arguments
+        whole = _object(action.strip().removeprefix("<tool_call>").removesuffix("</tool_call>"))
+        return None if whole is None else _named(whole)
+
+    def text(self, action: Any) -> str | None:
+        """A call, given in any form, as the masks write it; None if it is none of a tool that there is."""
+        call = self.read(action) if isinstance(action, str) else _named(action) if isinstance(action, Mapping) else None
+        return self.write(*call) if call is not None and call[0] in self.schemas else None
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _named(call: Mapping) -> tuple[str, dict[str, Any]] | None:
+    """(tool, arguments) of a call as a dictionary: ours, OpenAI's ``tool_calls``, Anthropic's ``tool_use``."""
+    inner = call.get("function", call)
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
+        return None
+    given = next((inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None), {})
+    arguments = _object(given) if isinstance(given, str) else given
+    return (inner["name"], dict(arguments)) if isinstance(arguments, Mapping) else None
+
+
+def calls_in(actions: Iterable[Any]) -> Iterator[Any]:
+    """Every action among actions, calls and messages (OpenAI's and Anthropic's); only the assistant's hold calls."""
+    for one in actions:
+        if not isinstance(one, Mapping) or "role" not in one:
+            yield one
+        elif one["role"] == "assistant":
+            yield from one.get("tool_calls") or ()
+            content = one.get("content")
+            blocks = content if isinstance(content, list) else ()
+            yield from (block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use")
+
+
+def _in_order(value: Any, schema: Any) -> Any:
+    """`value` with the members of objects in their schema's order."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if isinstance(value, dict) and isinstance(properties, dict):
+        names = dict.fromkeys([*(one for one in properties if one in value), *value])
+        return {name: _in_order(value[name], properties.get(name)) for name in names}
+    if isinstance(value, list) and isinstance(schema, dict):
+        return [_in_order(one, schema.get("items")) for one in value]
+    return value
