@@ -304,3 +304,5 @@ class RaggedLayer(CacheLayerMixin):
 
     def get_max_length(self) -> int:
         return self.cache.capacity if self.cache.static else -1
+
+    get_max_cache_shape = get_max_length  # its name in transformers 4.57

@@ -114,7 +114,8 @@ class ConstraintGrammar(RequestMatcher, BaseGrammarObject):
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
         self.fill(vocab_mask.numpy(), idx)
 
-    def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+    @staticmethod
+    def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
         return torch.full((batch_size, -(-vocab_size // 32)), -1, dtype=torch.int32, pin_memory=device == "cuda")
 
     @staticmethod
@@ -139,6 +140,11 @@ class ConstraintBackend(BaseGrammarBackend):
     def __init__(self, vocabulary: Vocabulary):
         super().__init__()
         self.cache_of_compiled = CompiledCache(vocabulary)
+
+    # SGLang's wrapper for thoughts takes these from the backend.
+    allocate_vocab_mask = staticmethod(ConstraintGrammar.allocate_vocab_mask)
+    move_vocab_mask = staticmethod(ConstraintGrammar.move_vocab_mask)
+    apply_vocab_mask = staticmethod(ConstraintGrammar.apply_vocab_mask)
 
     def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
         return self._grammar(key_string if key_string.lstrip().startswith("{") else {"lark": key_string})

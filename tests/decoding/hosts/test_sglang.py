@@ -14,21 +14,18 @@ import torch
 if find_spec("sglang") is None:
     pytest.skip("needs SGLang's wheel: make hosts", allow_module_level=True)
 
-library = torch.library.Library("torchvision", "DEF")  # its kernels; SGLang imports the package for images
-for operator in ("nms", "qnms"):
-    library.define(operator + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+import tests.decoding.hosts.torchvision_operators  # noqa: F401, I001 (before SGLang)
+from sglang.srt.constrained.grammar_manager import GrammarManager
+from sglang.srt.managers.schedule_batch import FINISH_ABORT, Req
+from sglang.srt.plugins.hook_registry import HookRegistry
+from sglang.srt.runtime_context import get_context, get_parallel
+from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo
+from sglang.srt.sampling.sampling_params import SamplingParams
+from sglang.srt.speculative.spec_utils import generate_token_bitmask
 
-from sglang.srt.constrained.grammar_manager import GrammarManager  # noqa: E402
-from sglang.srt.managers.schedule_batch import FINISH_ABORT, Req  # noqa: E402
-from sglang.srt.plugins.hook_registry import HookRegistry  # noqa: E402
-from sglang.srt.runtime_context import get_context, get_parallel  # noqa: E402
-from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo  # noqa: E402
-from sglang.srt.sampling.sampling_params import SamplingParams  # noqa: E402
-from sglang.srt.speculative.spec_utils import generate_token_bitmask  # noqa: E402
-
-from constrained.decoding.hosts import sglang_backend  # noqa: E402
-from constrained.decoding.hosts.specification import read_specification  # noqa: E402
-from tests.decoding.tiny import tiny  # noqa: E402
+from constrained.decoding.hosts import sglang_backend
+from constrained.decoding.hosts.specification import read_specification
+from tests.decoding.tiny import tiny
 
 LOADED = tiny(padding=13)
 LOADED.tokenizer.add_special_tokens({"additional_special_tokens": ["<think>", "</think>"]})
@@ -62,7 +59,7 @@ def plugin():
 
 @pytest.fixture(autouse=True)
 def pipeline():
-    with get_parallel().override(pp_rank=0, pp_size=1):
+    with get_parallel().override(pp_rank=0, pp_size=1, tp_rank=0):
         yield
 
 
@@ -114,8 +111,8 @@ def write(reqs, seed=0):
         for req, row in zip(waiting, mask_of(waiting)):
             allowed = np.flatnonzero(row.isfinite().numpy())
             token = int(rng.choice(allowed))
-            if req.require_reasoning and len(req.output_ids) == 5:
-                token = CLOSE
+            if req.require_reasoning and CLOSE not in req.output_ids:
+                token = CLOSE if len(req.output_ids) == 5 else 70
             req.output_ids.append(token)
             req.grammar.accept_token(token)
             req.update_finish_state()

@@ -5,23 +5,26 @@
 
 import json
 import os
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 
-vllm = pytest.importorskip("vllm", reason="needs vLLM's wheel: make hosts")
-os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+if find_spec("vllm") is None:
+    pytest.skip("needs vLLM's wheel: make hosts", allow_module_level=True)
+os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"], os.environ["VLLM_TARGET_DEVICE"] = "0", "cpu"
 
-from vllm import LLM, SamplingParams  # noqa: E402
-from vllm.exceptions import VLLMValidationError  # noqa: E402
-from vllm.platforms import current_platform  # noqa: E402
-from vllm.sampling_params import StructuredOutputsParams  # noqa: E402
+import tests.decoding.hosts.torchvision_operators  # noqa: F401, I001 (before vLLM)
+from vllm import LLM, SamplingParams
+from vllm.exceptions import VLLMValidationError
+from vllm.platforms import current_platform
+from vllm.sampling_params import StructuredOutputsParams
 
-from constrained import ActionKnowledge, ConstrainedError  # noqa: E402
-from constrained.decoding.hosts import vllm_backend, vllm_processor  # noqa: E402
-from constrained.decoding.hosts.specification import read_specification  # noqa: E402
-from tests.decoding.hosts.vllm_model import RandomModel  # noqa: E402
-from tests.decoding.tiny import tiny  # noqa: E402
+from constrained import ActionKnowledge, ConstrainedError
+from constrained.decoding.hosts import vllm_backend, vllm_processor
+from constrained.decoding.hosts.specification import read_specification
+from tests.decoding.hosts.vllm_model import RandomModel
+from tests.decoding.tiny import tiny
 
 DRAFTS = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3}
 ENGINES = {
