@@ -31,9 +31,12 @@ def add_new(commands) -> None:
         "overwritten.",
         epilog="example: constrained new kitchen && constrained show kitchen.lark",
     )
-    parser.add_argument("name", metavar="NAME", help="the file, with or without .lark")
+    add = parser.add_argument
+    add("name", metavar="NAME", help="the file, with or without .lark")
     words = f"copy a shipped file instead: {names}"
-    parser.add_argument("--from", dest="source", default=TEMPLATE, metavar="SHIPPED", help=words)
+    add("--from", dest="source", default=TEMPLATE, metavar="SHIPPED", help=words)
+    words = "begin a world: what there is, what actions need and change, what answers tell, and one problem"
+    add("--world", dest="source", action="store_const", const="world", help=words)
     parser.set_defaults(run=run_new)
 
 
@@ -51,7 +54,8 @@ def run_new(arguments) -> int:
             file.write(text)
     except FileExistsError:
         raise DataError(f"{path} is there already", "choose another name: a file is never overwritten") from None
-    print(f"wrote {path}\nnext: constrained check {path}, constrained show {path}")
+    then = f"plan --knowledge {path}" if arguments.source == "world" else f"show {path}"
+    print(f"wrote {path}\nnext: constrained check {path}, constrained {then}")
     return 0
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import TYPE_CHECKING
 
+from constrained.agents.episode import GOAL, STATE
 from constrained.agents.plan import Plan, Step
 from constrained.agents.strategies import STRATEGIES
 from constrained.cli.options import add_bindings, add_level, add_model, bindings
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.world import World
+
+if TYPE_CHECKING:
+    from constrained.environments.world import WorldEnvironment
 
 
 def add_parser(commands) -> None:
@@ -23,7 +29,7 @@ def add_parser(commands) -> None:
         "'look at the book under the desklamp'.",
     )
     add = parser.add_argument
-    add("task", nargs="?", help="what to do, as a sentence")
+    add("task", nargs="?", help="what to do, as a sentence (not needed for a world with a problem, docs/worlds.md)")
     add("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl), which has its own task")
     add("--knowledge", default="household", help="shipped name or path of a .lark file (default: household)")
     add_bindings(parser)
@@ -49,7 +55,8 @@ def add_parser(commands) -> None:
 def run(arguments) -> int:
     from constrained.environments.household import Game, HouseholdEnv
 
-    if (arguments.task is None) == (arguments.game is None):
+    own = arguments.task is None and arguments.game is None and arguments.knowledge != "household"
+    if (arguments.task is None) == (arguments.game is None) and not own:
         raise ConstrainedError("give a task or --game FILE, one of the two", "constrained plan --help shows examples")
     for target in (arguments.output, arguments.trace):
         check_separate(target, arguments.game, arguments.knowledge)
@@ -57,6 +64,8 @@ def run(arguments) -> int:
         raise ConstrainedError("--trace and --output name the same file", "name two files")
     environment = HouseholdEnv(Game.from_file(arguments.game)) if arguments.game else None
     knowledge = ActionKnowledge.from_lark(arguments.knowledge, source_map=bool(arguments.trace))
+    if own:
+        environment = _own_problem(arguments, knowledge)
     printer = None if arguments.json else _Printer()
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
@@ -68,6 +77,21 @@ def run(arguments) -> int:
     else:
         print(plan.to_json())
     return 0
+
+
+def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
+    """The problem in a `.lark` file; by default whole actions are chosen in it, at random among those of use."""
+    from constrained.environments.world import WorldEnvironment
+
+    if not isinstance(knowledge.world, World) or knowledge.world.problem is None:
+        raise ConstrainedError(
+            f"{arguments.knowledge} has no problem of its own",
+            "give a task, or add `//: object`, `init` and `goal` lines",
+        )
+    if arguments.model is None:
+        arguments.model, arguments.strategy = "random", "act"
+        arguments.level = GOAL if arguments.level == STATE else arguments.level
+    return WorldEnvironment(knowledge.world)
 
 
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:

@@ -1,0 +1,76 @@
+"""The problem in a `.lark` file is played as its lines say; what isn't known is learned from answers."""
+
+import random
+
+import pytest
+
+from constrained.cli import main
+from constrained.environments.world import WorldEnvironment
+from constrained.errors import DataError
+from constrained.knowledge.world import read_world
+from constrained.knowledge.world.known import Known
+from constrained.planning.relaxed import Relaxed
+from tests.knowledge.world.kitchen import KITCHEN
+
+
+def test_answers_are_what_the_lines_above_a_rule_say():
+    env = WorldEnvironment(read_world("world"))
+    assert "lies:" not in env.reset() and env.task == "lies letter office"  # where things lie isn't known
+    assert env.step("take letter") == ("Nothing happens.", 0.0, False) and not env.had_effect
+    assert env.step("go to cellar")[0] == "Nothing happens."  # it is locked
+    assert env.step("go to office")[0] == "You are in the office. You see a key."
+    assert env.known.holds("lies", "key", "office") and env.known.all_told("lies", None, "office")
+    assert env.step("take key")[0] == "Done." and env.known.of("held") == [("held", "key")]
+    assert not env.known.of("lies")
+
+
+def test_what_was_ruled_out_may_not_be():
+    env = WorldEnvironment(read_world("world"))
+    before = env.facts_now().optimistic
+    assert ("lies", "key", "office") in before and ("lies", "letter", "hall") in before
+    assert ("lies", "letter", "office") not in before  # the goal, which isn't reached
+    env.step("go to office")
+    now = env.facts_now()
+    assert ("lies", "key", "office") not in now.optimistic and ("lies", "letter", "cellar") in now.optimistic
+    assert "take key" in now.actions and "go to cellar" not in now.actions
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_choice_of_helpful_actions_reaches_the_goal(seed):
+    env, rng = WorldEnvironment(read_world("world")), random.Random(seed)
+    env.reset()
+    for _ in range(100):
+        now = env.facts_now()
+        helpful = Relaxed.of(now.task).helpful(now.state, now.optimistic)
+        texts = [text for text, meant in now.actions.items() if not helpful.isdisjoint(meant)]
+        _, _, done = env.step(rng.choice(texts or list(now.actions)))
+        if done:
+            return
+    raise AssertionError("not reached in 100 steps")
+
+
+def test_what_a_task_asks_for_and_nobody_saw_is_imagined():
+    lines = "\n".join(line for line in KITCHEN.splitlines() if not line.startswith(("//: object", "//: init")))
+    world = read_world(lines.replace("//: goal some t: thing (hot(t), in(t, cupboard))\n", ""))
+    known = Known(world, "put a hot egg in fridge")
+    known.read("On the fridge 1, you see nothing.")
+    known.read("On the shelf 1, you see a cup 2, and a cup 1.")
+    assert known.objects == {"fridge 1": "fridge", "shelf 1": "shelf", "cup 2": "cup", "cup 1": "cup"}
+    assert known.imagined() == {"egg ?1": "egg", "fridge ?1": "fridge"}
+    assert ("in", "egg ?1", "fridge 1") not in known.facts_now().optimistic  # its contents were told
+    known.read("On the cupboard 1, you see an egg 3.")
+    assert known.of("in", "egg 3") == [("in", "egg 3", "cupboard 1")]
+
+
+def test_a_file_without_a_problem_is_not_played():
+    with pytest.raises(DataError, match="no problem to play"):
+        WorldEnvironment(read_world("household"))
+
+
+def test_a_world_is_begun_checked_and_played(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "--world", "den"]) == 0 and main(["check", "den.lark"]) == 0
+    assert main(["plan", "--knowledge", "den.lark"]) == 0
+    assert "Solved in" in capsys.readouterr().out
+    assert main(["plan", "--knowledge", "hotpotqa"]) != 0
+    assert "has no problem of its own" in capsys.readouterr().err
