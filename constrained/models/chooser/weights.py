@@ -21,6 +21,7 @@ EMBEDDED = Path(__file__).with_name("weights.safetensors")
 """The weights that come with this package."""
 
 FORMAT = "constrained chooser 1"
+"""The entry of the file's metadata that holds the widths by domain."""
 
 MAX_BYTES = 100 << 20
 """Of a file of weights; the embedded one has under 10 MB."""
@@ -43,9 +44,9 @@ def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.
     try:
         with safe_open(path, "pt") as file:
             head = file.metadata() or {}
-            if head.get("format") != FORMAT:
+            if FORMAT not in head:
                 raise DataError(f"{path} holds no weights of a chooser", hint)
-            widths = json.loads(head["widths"])
+            widths = json.loads(head[FORMAT])
             found: dict[str, tuple[int, dict[str, torch.Tensor]]] = {key: (int(w), {}) for key, w in widths.items()}
             for name in file.keys():  # noqa: SIM118  (not a dict)
                 key, _, parameter = name.partition("/")
@@ -84,4 +85,4 @@ def save_networks(path: Path, networks: Mapping[str, Network]) -> None:
         for name, value in network.state_dict().items()
     }
     widths = {key: network.width for key, network in networks.items()}
-    write_whole(path, save(tensors, {"format": FORMAT, "widths": json.dumps(widths)}))
+    write_whole(path, save(tensors, {FORMAT: json.dumps(widths)}))  # one entry: their order is not fixed

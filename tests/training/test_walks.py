@@ -1,0 +1,80 @@
+"""Self-learning in a planning domain: tasks by random walks, from random weights, resumed as it began."""
+
+import json
+
+import pytest
+
+from constrained.cli import main
+from constrained.knowledge.pddl import import_pddl
+from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning.search import shortest_plan
+from constrained.planning.writing import problem_text
+from constrained.training.self_learning import paired
+from constrained.training.walks import key, walk_problem, walk_problem_of, walk_suite
+from tests.planning_domains import BLOCKS, SUSSMAN
+
+DOMAIN = read_domain(BLOCKS)
+PROBLEM = read_problem_of(DOMAIN, SUSSMAN)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_walk_makes_a_problem_that_can_be_solved_and_is_not_solved_yet(seed):
+    problem = walk_problem(DOMAIN, [PROBLEM], 8, f"seed {seed}")
+    task = Task(DOMAIN, problem)
+    assert not task.reached_goal(task.initial)
+    plan = shortest_plan(task)
+    assert plan and len(plan) <= 8
+    assert walk_problem(DOMAIN, [PROBLEM], 8, f"seed {seed}") == problem
+
+
+def test_a_problem_is_read_as_it_was_written():
+    problem = walk_problem(DOMAIN, [PROBLEM], 8, "seed 1")
+    again = read_problem_of(DOMAIN, problem_text(DOMAIN, problem))
+    assert key(again) == key(problem)
+
+
+def test_training_tasks_are_none_of_the_test_and_none_twice():
+    knowledge = import_pddl(BLOCKS).knowledge()
+    problems = [read_problem_of(knowledge.world.domain, SUSSMAN)]
+    test = walk_suite(knowledge, problems, "test", 12, longest=4)
+    held_out = {key(walk_problem_of(task)) for task in test.tasks}
+    train = walk_suite(knowledge, problems, "train", 12, longest=4, other_than=held_out)
+    learned = [key(walk_problem_of(task)) for task in train.tasks]
+    assert len(set(learned)) == 12 and held_out.isdisjoint(learned)
+
+
+def test_rounds_are_resumed_and_end_as_they_would_have(tmp_path, capsys):
+    (tmp_path / "domain.pddl").write_text(BLOCKS)
+    (tmp_path / "problem.pddl").write_text(SUSSMAN)
+    command = ["train", "self-learning", "--pddl", str(tmp_path / "domain.pddl"), str(tmp_path / "problem.pddl"),
+               "--tasks", "6", "--test-tasks", "6", "--walk", "6", "--epochs", "1"]  # fmt: skip
+
+    def learn(folder: str, rounds: int) -> list[dict]:
+        assert main([*command, "--rounds", str(rounds), "--output", str(tmp_path / folder)]) == 0
+        return json.loads((tmp_path / folder / "report.json").read_text())
+
+    whole = learn("whole", 2)
+    assert learn("parts", 1) == learn("parts", 1)
+    parts = learn("parts", 2)
+    assert [report["round"] for report in parts] == [0, 1, 2]
+    for one, other in zip(whole, parts):
+        (test,), (other_test,) = one["test"].values(), other["test"].values()
+        assert test["won"] == other_test["won"] and test["invalid %"] == test["misordered %"] == 0
+        assert one.get("merged") == other.get("merged")
+    weights = [tmp_path / folder / "round-2" / "adapter" / "weights.safetensors" for folder in ("whole", "parts")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert "since round 0 gained" in capsys.readouterr().out
+
+
+def test_a_paired_test_counts_only_the_tasks_that_differ():
+    before = {"a": False, "b": False, "c": True, "d": True, "e": False}
+    after = {"a": True, "b": True, "c": True, "d": False, "e": False}
+    assert paired(before, after) == {"gained": 2, "lost": 1, "p": 1.0}
+    names = [str(n) for n in range(10)]
+    assert paired(dict.fromkeys(names, False), dict.fromkeys(names, True))["p"] == 2 / 2**10
+
+
+@pytest.mark.parametrize("wrong", [["--train", "household"], ["--tasks", "0"], ["--model", "x"]])
+def test_options_that_do_not_go_together_are_an_error(wrong, tmp_path, capsys):
+    assert main(["train", "self-learning", "--pddl", "domain.pddl", "problem.pddl", *wrong]) != 0
+    assert "hint:" in capsys.readouterr().err
