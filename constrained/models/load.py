@@ -17,6 +17,8 @@ from constrained.errors import ModelError
 from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
 
 EMBEDDED = Path(__file__).parent / "embedded"
+SHIPPED = {"scienceworld": EMBEDDED.with_name("scienceworld")}
+"""Other models of this project: name -> folder."""
 
 
 def load(
@@ -31,10 +33,11 @@ def load(
     Parameters
     ----------
     model : optional
-        None or "embedded": the small model that ships with the project. A path: a folder as ``save_pretrained`` writes
-        it, a ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model. Another
-        string: a name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used
-        as it is, in evaluation mode. A `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
+        None or "embedded": the small model that ships with the project; "scienceworld": the one that plays
+        ScienceWorld. A path: a folder as ``save_pretrained`` writes it, a ``.gguf`` file (needs the extra ``gguf``),
+        or the folder of an adapter of the small model. Another string: a name on the Hugging Face Hub. A pair
+        ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A `LoadedModel`:
+        returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional
@@ -51,6 +54,9 @@ def load(
     dtype = _dtype(dtype)
     if isinstance(model, LoadedModel):
         loaded = model
+    elif isinstance(model, str) and model in SHIPPED:
+        loaded = _from_source(SHIPPED[model], tokenizer, dtype)
+        loaded.name = model
     elif isinstance(model, str) and isinstance(_no_weights(model), Chooser):
         raise ModelError(f"{model!r} chooses among actions and writes no text", "name a language model here")
     elif model == "embedded" or model is None:
