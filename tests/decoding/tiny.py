@@ -29,7 +29,9 @@ def tiny_tokenizer(tokens: int = 300) -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     bpe.train_from_iterator(CORPUS, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>")
+    return PreTrainedTokenizerFast(
+        model_input_names=["input_ids", "attention_mask"], tokenizer_object=bpe, bos_token="<s>", eos_token="</s>"
+    )
 
 
 def tiny_llama(width: int, *, seed: int = 0, context: int = 256, eos: int | list[int] = 1) -> LlamaForCausalLM:
