@@ -21,16 +21,21 @@ from constrained.agents.suite_runner import Models, ending, header
 from constrained.environments.base import Environment
 from constrained.environments.household import HouseholdEnv, game_for_task, is_household, make_game
 from constrained.environments.household.env import HouseholdTexts
+from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import load_roles
+from constrained.planning.relaxed import require_reachable
 
 OPEN_LOOP_STEPS = 12
 """Steps of a plan that is not executed, if `max_steps` is not given."""
 
 PLAY_STEPS = 50
 """Steps in an environment, if `max_steps` is not given: ALFWorld's and KnowAgent's limit."""
+
+PROBLEM_STEPS = 200
+"""Steps to the goal of a planning problem, if `max_steps` is not given; PlanBench's plans need up to some 60."""
 
 
 def generate_plan(
@@ -82,7 +87,7 @@ def generate_plan(
         Models for these roles (of Lumos and WESE; the explorer's model also extracts triples), or folders of adapters
         of `model`; default: `model` writes for all.
     max_steps : int, optional
-        Default 50 in an environment, 12 without.
+        Default 50 in an environment, 12 without, 200 to a planning problem's goal.
     explore_steps : int, optional
         Of WESE's exploration; default: `max_steps`.
     max_new_tokens : int, optional
@@ -117,6 +122,8 @@ def generate_plan(
     _check(task, strategy, level, max_steps=max_steps, explore_steps=explore_steps, max_new_tokens=max_new_tokens)
     if not isinstance(knowledge, ActionKnowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
+    if model is None and _is_problem(knowledge, environment):
+        model = "search"
     if told := unfit(
         model, is_household(knowledge) if environment is None else isinstance(environment, HouseholdTexts)
     ):
@@ -127,7 +134,7 @@ def generate_plan(
         environment, prior, note = _make_environment(task, knowledge, seed)
     settings = Settings(
         strategy, STEP_FORMATS[strategy], constrained,
-        max_steps or (OPEN_LOOP_STEPS if environment is None else PLAY_STEPS), max_new_tokens,
+        max_steps or _steps(knowledge, environment), max_new_tokens,
         level, explore_steps=explore_steps, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
         trace=trace is not None,
     )  # fmt: skip
@@ -150,6 +157,17 @@ def generate_plan(
     if rollout.failure:
         raise rollout.failure
     return plan
+
+
+def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> bool:
+    """Whether a planning problem is to be solved, all of whose facts are known."""
+    return isinstance(environment, PddlEnvironment) or (environment is None and knowledge.facts is not None)
+
+
+def _steps(knowledge: ActionKnowledge, environment: Environment | None) -> int:
+    if _is_problem(knowledge, environment):
+        return PROBLEM_STEPS
+    return OPEN_LOOP_STEPS if environment is None else PLAY_STEPS
 
 
 def unfit(model: Any, household: bool) -> str:
@@ -186,6 +204,9 @@ def _make_environment(
     task: str, knowledge: ActionKnowledge, seed: int
 ) -> tuple[Environment | None, Environment | None, str]:
     """A household game for the task; if none can be made, a house to bind slots from, and a note that says why."""
+    if knowledge.facts is not None:  # the plan's effects are known
+        require_reachable(knowledge.facts.task)
+        return None, None, ""
     if not is_household(knowledge):
         return None, None, f"nothing was executed: there is no environment for {knowledge.name!r}."
     try:

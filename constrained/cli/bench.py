@@ -38,6 +38,7 @@ MODULES = {
     "scienceworld-play": "scienceworld_play",
     "self-learning": "self_learning.command",
     "tau": "tau",
+    "worlds": "worlds",
 }
 """Name of a benchmark -> its module."""
 

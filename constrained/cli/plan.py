@@ -14,6 +14,7 @@ from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.world import World
+from constrained.knowledge.world_state import WorldState
 
 if TYPE_CHECKING:
     from constrained.environments.world import WorldEnvironment
@@ -23,29 +24,36 @@ def add_parser(commands) -> None:
     parser = commands.add_parser(
         "plan",
         help="plan a task step by step; the action knowledge admits every action",
-        description="Plan a task. A household task becomes a game, made from --seed, and is played; any other task is "
-        "planned without being executed.",
-        epilog="Tasks read like ALFWorld's: 'put two mugs in the cabinet', 'heat an egg and put it in the fridge', "
-        "'look at the book under the desklamp'.",
+        description="Plan a task. A household task becomes a game, made from --seed, and is played; a planning problem "
+        "is played as its PDDL says; any other task is planned without being executed.",
+        epilog="A planning problem: constrained plan --pddl domain.pddl problem.pddl. Tasks read like ALFWorld's: 'put "
+        "two mugs in the cabinet', 'heat an egg and put it in the fridge', 'look at the book under the desklamp'.",
     )
     add = parser.add_argument
     add("task", nargs="?", help="what to do, as a sentence (not needed for a world with a problem, docs/worlds.md)")
     add("--game", metavar="FILE", help="play this ALFWorld game file (game.tw-pddl), which has its own task")
-    add("--knowledge", default="household", help="shipped name or path of a .lark file (default: household)")
+    words = """solve this planning problem: every action is possible where it comes, and the plan ends where the goal
+        holds; without --model, a small network that ships and a search choose the actions"""
+    add("--pddl", nargs=2, metavar=("DOMAIN", "PROBLEM"), help=words)
+    add("--ahead", action="store_true", help="with --pddl: write the whole plan before anything is done")
+    words = "shipped name or path of a .lark file (default: household; with --pddl: the domain, imported)"
+    add("--knowledge", help=words)
     add_bindings(parser)
-    words = "how the agent works, see docs/agents.md (default: knowagent)"
-    add("--strategy", default="knowagent", choices=tuple(STRATEGIES), help=words)
+    words = "how the agent works, see docs/agents.md (default: knowagent; act where whole actions are chosen)"
+    add("--strategy", choices=tuple(STRATEGIES), help=words)
     add_model(parser, choosers=True)
     for role, strategies in {"planner": "Lumos and ReWOO", "grounder": "Lumos", "explorer": "WESE"}.items():
         words = f"a model for this role of {strategies}, or the folder of an adapter of --model (default: --model)"
         add(f"--{role}", metavar="MODEL", help=words)
-    add_level(parser)
-    add("--max-steps", type=int, help="default: 50 if played, 12 if not executed")
+    add_level(parser, default=None)
+    add("--max-steps", type=int, help="default: 50 if played, 12 if not executed, 200 with --pddl")
     add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
     add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
     add("--seed", type=int, default=0, help="of the game and of sampling (default: 0)")
     add("--no-masks", action="store_true", help="let the model write anything, for comparison")
     add("--json", action="store_true", help="print the plan as JSON and nothing else")
+    words = "pddl: print nothing but the plan as planners do, one (action argument ...) a line; needs --pddl"
+    add("--format", choices=("text", "pddl"), default="text", help=words)
     add("--output", metavar="FILE", help="also write the plan as JSON to FILE")
     words = "record every token and what the mask removed; `constrained view FILE.jsonl` shows it"
     add("--trace", metavar="FILE.jsonl", help=words)
@@ -54,24 +62,40 @@ def add_parser(commands) -> None:
 
 def run(arguments) -> int:
     from constrained.environments.household import Game, HouseholdEnv
+    from constrained.environments.pddl import PddlEnvironment
 
-    own = arguments.task is None and arguments.game is None and arguments.knowledge != "household"
-    if (arguments.task is None) == (arguments.game is None) and not own:
-        raise ConstrainedError("give a task or --game FILE, one of the two", "constrained plan --help shows examples")
+    given = [arguments.task, arguments.game, arguments.pddl]
+    own = arguments.knowledge not in (None, "household") and not any(given)
+    if sum(one is not None for one in given) != 1 and not own:
+        raise ConstrainedError(
+            "give a task, --game FILE or --pddl DOMAIN PROBLEM, one of them", "constrained plan --help shows examples"
+        )
+    if arguments.pddl is None and (arguments.ahead or arguments.format == "pddl"):
+        raise ConstrainedError("--ahead and --format pddl are for planning problems", "give --pddl DOMAIN PROBLEM")
+    if arguments.json and arguments.format == "pddl":
+        raise ConstrainedError("--json and --format pddl both say what is printed", "give one of them")
     for target in (arguments.output, arguments.trace):
-        check_separate(target, arguments.game, arguments.knowledge)
+        check_separate(target, arguments.game, arguments.knowledge, *(arguments.pddl or ()))
     if arguments.trace and arguments.trace == arguments.output:
         raise ConstrainedError("--trace and --output name the same file", "name two files")
+    knowledge = None
+    if arguments.pddl is None or arguments.knowledge:
+        name = arguments.knowledge or "household"
+        knowledge = ActionKnowledge.from_lark(name, source_map=bool(arguments.trace)).bind(**bindings(arguments))
     environment = HouseholdEnv(Game.from_file(arguments.game)) if arguments.game else None
-    knowledge = ActionKnowledge.from_lark(arguments.knowledge, source_map=bool(arguments.trace))
-    if own:
+    if arguments.pddl:
+        environment = PddlEnvironment(*arguments.pddl, knowledge=knowledge)
+        knowledge = environment.knowledge
+    elif own:
         environment = _own_problem(arguments, knowledge)
-    printer = None if arguments.json else _Printer()
+    printer = None if arguments.json or arguments.format == "pddl" else _Printer()
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
         plan = _plan(arguments, environment, knowledge, printer)
     if arguments.output:
         write_whole(arguments.output, plan.to_json() + "\n")
+    if arguments.format == "pddl":
+        return _print_pddl(plan, environment.knowledge.facts)
     if printer:
         printer.end(plan)
     else:
@@ -90,18 +114,19 @@ def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
         )
     if arguments.model is None:
         arguments.model, arguments.strategy = "random", "act"
-        arguments.level = GOAL if arguments.level == STATE else arguments.level
+        arguments.level = arguments.level or GOAL
     return WorldEnvironment(knowledge.world)
 
 
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
     from constrained.agents.generate import generate_plan  # imports torch
 
+    chosen = arguments.pddl is not None and arguments.model is None  # nothing is written, whole actions are chosen
     return generate_plan(
         environment.task if environment else arguments.task,
-        knowledge.bind(**bindings(arguments)),
-        environment=environment,
-        strategy=arguments.strategy,
+        knowledge,
+        environment=None if arguments.ahead else environment,
+        strategy=arguments.strategy or ("act" if chosen else "knowagent"),
         model=arguments.model,
         planner=arguments.planner,
         grounder=arguments.grounder,
@@ -112,12 +137,25 @@ def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer 
         temperature=arguments.temperature,
         seed=arguments.seed,
         constrained=not arguments.no_masks,
-        level=arguments.level,
+        level=arguments.level or STATE,
         trace=arguments.trace,
         progress=printer is not None and sys.stderr.isatty(),
         on_step=printer.step if printer else None,
         on_start=printer.start if printer else None,
     )
+
+
+def _print_pddl(plan: Plan, facts: WorldState) -> int:
+    """Print a plan as planners do, up to its first impossible action; 1 if it doesn't reach the goal."""
+    for text in plan.path:
+        if text not in facts.actions:
+            break
+        action = facts.actions[text][0]
+        print(f"({' '.join(map(facts.task.spell, (action.action, *action.arguments)))})")
+        facts = facts.after(text)
+    if not plan.success:
+        print(f"note: {plan.note or 'the goal is not reached'}", file=sys.stderr)
+    return 0 if plan.success else 1
 
 
 class _Printer:

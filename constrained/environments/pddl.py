@@ -12,6 +12,7 @@ from constrained.knowledge.pddl import import_pddl
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import ROOT
+from constrained.planning.relaxed import require_reachable
 from constrained.planning.task import Task
 from constrained.planning.wording import NO_TEXTS, condition_words
 
@@ -48,7 +49,8 @@ class PddlEnvironment:
     Raises
     ------
     PddlError
-        The domain or the problem doesn't parse, or contains what isn't supported; with file, line and column.
+        The domain or the problem doesn't parse, contains what isn't supported, or has a goal that can't be reached even
+        if nothing were ever undone; with file, line and column.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class PddlEnvironment:
             knowledge = import_pddl(text, texts=texts, source=source).knowledge()
         self.knowledge = knowledge.for_problem(*read_pddl(problem))
         assert self.knowledge.facts is not None
+        require_reachable(self.knowledge.facts.task)
         self.facts: WorldState = self.knowledge.facts
         self._initial = self.facts
         self.task = goal_words(self.facts.task)

@@ -152,6 +152,8 @@ class Problem:
     condition : Condition, optional
         The goal, read by the problem's domain; None where the problem was read without it.
     name : str
+    goal_place : (str, int, int), optional
+        File, line and column of the goal.
     """
 
     objects: dict[str, str]
@@ -159,6 +161,7 @@ class Problem:
     goal: Formula = ()
     condition: Condition | None = None
     name: str = "problem"
+    goal_place: tuple[str, int, int] | None = None
 
 
 def negated(condition: Condition) -> Condition:

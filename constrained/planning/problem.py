@@ -72,7 +72,9 @@ class _ProblemReader(DomainReader):
         if len(goal) != 2:
             raise self.error(goal, "(:goal ...) holds one condition", "join several with (and ...)")
         objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
-        return Problem(objects, facts, goal[1:], self.condition(goal[1], ()), str(head[1]))
+        place = self.error(goal, "")
+        at = (self.source, place.line or 1, place.column or 1)
+        return Problem(objects, facts, goal[1:], self.condition(goal[1], ()), str(head[1]), at)
 
     def objects(self, part: Formula) -> None:
         for declared in self.typed(part[1:]):

@@ -9,15 +9,17 @@ aren't known to, are given as `possible`, and assumed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
+from constrained.errors import PddlError
 from constrained.planning.facts import Fact, State
 from constrained.planning.grounding import Block, Grounding
 from constrained.planning.ordering import in_order
 from constrained.planning.task import GroundAction, Task
+from constrained.planning.wording import condition_words
 
 NEVER = 1 << 30
 """The layer of what is out of reach."""
@@ -240,3 +242,29 @@ class _Extraction:
         start = self.axioms.starts[number]
         end = self.axioms.starts[number + 1] if number + 1 < len(self.axioms.starts) else len(self.axioms.needs)
         return int(self.layers.facts[self.axioms.needs[start:end]].max())
+
+
+def require_reachable(task: Task) -> None:
+    """Raise PddlError, with the goal's place, if the goal can't be reached even if nothing is undone.
+
+    Nothing is said of a task with more ground actions than are looked at.
+    """
+    try:
+        relaxed = Relaxed.of(task)
+        unreached = relaxed.dead_end(task.initial)
+    except PddlError:
+        return
+    if not unreached:
+        return
+    parts = [] if task.goal is None else list(task.parts(task.goal))
+    alone = (Task(task.domain, replace(task.problem, condition=part)) for part in parts)
+    never = [part for part, other in zip(parts, alone) if Relaxed(other).dead_end(other.initial)]
+    missing = " and ".join(condition_words(part, task) for part in never or parts)
+    source, line, column = task.problem.goal_place or (None, None, None)
+    raise PddlError(
+        f"the goal can't be reached, even if nothing that is true became false again: {missing}",
+        "check the goal's names, the initial facts, and the effects of the actions",
+        line=line,
+        column=column,
+        source=source,
+    )

@@ -1,0 +1,60 @@
+"""`constrained plan --pddl`: a planning problem's plan, as text, as JSON, and as planners print it."""
+
+import json
+
+import pytest
+
+from constrained.cli import main
+from tests.planning.domains import FERRY, FERRY_PROBLEM
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "boat.pddl").write_text(FERRY)
+    (tmp_path / "cross.pddl").write_text(FERRY_PROBLEM)
+    return tmp_path
+
+
+PLAN = "(board van north)\n(sail north south)\n(debark van south)\n"
+
+
+@pytest.mark.parametrize("more", [[], ["--ahead"]])
+def test_nothing_but_the_plan_is_printed(folder, capsys, more):
+    assert main(["plan", "--pddl", "boat.pddl", "cross.pddl", "--format", "pddl", *more]) == 0
+    out, err = capsys.readouterr()
+    assert out == PLAN and err == ""
+
+
+def test_a_plan_without_its_goal_says_so(folder, capsys):
+    assert main(["plan", "--pddl", "boat.pddl", "cross.pddl", "--format", "pddl", "--max-steps", "1", "--ahead"]) == 1
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1
+    assert err == "note: the plan ends without its goal, at the limit of 1 steps: missing is at van south\n"
+
+
+def test_a_plan_as_json(folder, capsys):
+    assert main(["plan", "--pddl", "boat.pddl", "cross.pddl", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["success"] and len(data["steps"]) == 3
+
+
+def test_knowledge_of_ones_own_gives_the_words(folder, capsys):
+    assert main(["import", "pddl", "boat.pddl", "--text", "sail=cross to {to} from {from}", "-o", "boat.lark"]) == 0
+    assert main(["plan", "--pddl", "boat.pddl", "cross.pddl", "--knowledge", "boat.lark"]) == 0
+    assert "> cross to south from north" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--pddl", "boat.pddl", "cross.pddl", "put a mug in the cabinet"], "one of them"),
+        (["put a mug in the cabinet", "--format", "pddl"], "are for planning problems"),
+        (["--pddl", "boat.pddl", "cross.pddl", "--format", "pddl", "--json"], "both say what is printed"),
+        (["--pddl", "cross.pddl", "boat.pddl"], "cross.pddl:2:2: this doesn't begin with (define (domain NAME)"),
+        (["--pddl", "boat.pddl", "nowhere.pddl"], "can't read nowhere.pddl"),
+    ],
+)
+def test_what_is_wrong_is_said(folder, capsys, arguments, message):
+    assert main(["plan", *arguments]) == 1
+    assert message in capsys.readouterr().err

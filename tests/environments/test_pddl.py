@@ -1,0 +1,112 @@
+"""Planning problems as environments: what an action changes, what is missing, and plans to the goal."""
+
+import pytest
+
+from constrained import generate_plan
+from constrained.environments.base import Environment, WithEffect, WithFacts, WithForm, WithOutcome, WithView
+from constrained.environments.pddl import PddlEnvironment
+from constrained.errors import DataError, PddlError
+from constrained.knowledge.pddl import import_pddl
+from constrained.planning import State
+from tests.planning.domains import ALL, FERRY, FERRY_PROBLEM
+from tests.planning.problems import PLANBENCH, planbench
+from tests.planning.simulator import Simulator
+
+
+def ferry(**options) -> PddlEnvironment:
+    return PddlEnvironment(FERRY, FERRY_PROBLEM, **options)
+
+
+def test_it_has_the_abilities_of_an_environment():
+    kinds = Environment, WithEffect, WithFacts, WithForm, WithOutcome, WithView
+    assert all(isinstance(ferry(), kind) for kind in kinds)
+
+
+def test_an_action_changes_the_facts_and_an_impossible_one_says_what_is_missing():
+    env = ferry()
+    first = env.reset()
+    assert "shore: north, south\ncar: van, bus" in first and first.endswith("Your task is to: at van south")
+    assert env.step("board bus north") == ("Nothing happens: it needs at bus north.", 0.0, False)
+    assert not env.had_effect
+    assert env.step("jump") == ("Nothing happens: there is no such action.", 0.0, False)
+    answer, _, _ = env.step("board van north")
+    assert answer == "Now: aboard van, not at van north, not no-car-aboard." and env.had_effect
+    env.step("sail north south")
+    assert env.step("debark van south")[1:] == (1.0, True) and env.outcome() == {"success": 1.0}
+    env.reset()
+    assert env.outcome() == {"success": 0.0} and env.facts_now().state == State(env.facts.task.initial)
+
+
+def test_files_are_read_and_named_in_errors(tmp_path):
+    (tmp_path / "boat.pddl").write_text(FERRY)
+    (tmp_path / "cross.pddl").write_text(FERRY_PROBLEM.replace("at van south", "at van west"))
+    with pytest.raises(PddlError, match=r"cross.pddl:3:\d+: no object 'west'"):
+        PddlEnvironment(tmp_path / "boat.pddl", tmp_path / "cross.pddl")
+    with pytest.raises(DataError, match="can't read .*nowhere"):
+        PddlEnvironment(tmp_path / "nowhere", tmp_path / "cross.pddl")
+
+
+def test_actions_are_written_as_the_knowledge_writes_them():
+    knowledge = import_pddl(FERRY, texts={"board": "drive {c} aboard at {s}"}).knowledge()
+    env = PddlEnvironment(None, FERRY_PROBLEM, knowledge=knowledge)
+    assert env.applicable() == ["sail north south", "drive van aboard at north"]
+    assert env.step("drive van aboard at north")[0].startswith("Now: aboard van")
+
+
+def plans(domain: str, problem: str, level: str, played: bool, **options):
+    env = PddlEnvironment(domain, problem)
+    options = {"model": "random", "strategy": "act", "level": level, **options}
+    return generate_plan(env.task, env.knowledge, environment=env if played else None, **options)
+
+
+def executed(domain: str, problem: str, path: list[str]) -> bool:
+    """Whether a simulator of our own can do every action; whether the goal holds then."""
+    simulator = Simulator(domain, problem)
+    state = simulator.start
+    for action in path:
+        possible = simulator.applicable(state)
+        assert action.lower() in possible
+        state = simulator.after(possible[action.lower()], state)
+    return simulator.holds(simulator.goal, {}, state)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "office"])
+@pytest.mark.parametrize("played", [True, False])
+def test_plans_are_executable_and_end_where_the_goal_holds(name, played):
+    plan = plans(*ALL[name], "goal", played)
+    assert plan.success == executed(*ALL[name], plan.path) and plan.invalid == plan.misordered == 0
+    assert plan.success and plan.open_loop == (not played)
+
+
+@pytest.mark.parametrize("name", PLANBENCH)
+def test_whole_plans_of_planbench_are_executable(name):
+    domain, problems = planbench(name)
+    problem = problems[sorted(problems)[0]]
+    plan = plans(domain, problem, "state", False, max_steps=6)
+    assert executed(domain, problem, plan.path) == plan.success and len(plan.path) <= 6
+    if not plan.success:
+        assert plan.note.startswith("the plan ends without its goal, at the limit of 6 steps: missing is ")
+
+
+@pytest.mark.filterwarnings("ignore:the embedded model knows only households")
+def test_a_text_model_writes_a_whole_plan_token_by_token():
+    plan = plans(FERRY, FERRY_PROBLEM, "state", False, model="embedded", max_steps=4)
+    executed(FERRY, FERRY_PROBLEM, plan.path)
+    assert plan.usage["completion_tokens"] > 0 and plan.path
+
+
+def test_the_last_steps_are_kept_for_the_goal():
+    """Three steps are needed: with a limit of three, none of them is wasted, at the level `state`, too."""
+    for seed in range(5):
+        assert plans(FERRY, FERRY_PROBLEM, "state", False, max_steps=3, seed=seed).success
+
+
+def test_at_the_level_form_actions_may_be_impossible_and_are_judged():
+    plan = plans(FERRY, FERRY_PROBLEM, "form", True, max_steps=15)
+    assert plan.misordered > 0 and plan.invalid == 0
+    assert all(step.had_effect == (step.verdict == "ok") for step in plan.steps)
+
+
+def test_a_goal_out_of_reach_is_said_before_anything_is_planned():
+    with pytest.raises(PddlError, match="the goal can't be reached"):
+        PddlEnvironment(FERRY, FERRY_PROBLEM.replace("(boat-at north)", ""))
