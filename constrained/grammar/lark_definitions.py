@@ -228,8 +228,9 @@ class _Loader:
     def _ignore(self, scope: Scope, statement: syntax.Ignored) -> None:
         found = walk(statement.options)
         first, more = next(found, None), next(found, None)
-        if more is None and isinstance(first, Name) and first.text in scope.definitions:
-            self.ignored.append(scope.definitions[first.text])
+        known = scope.definitions.get(first.text) if isinstance(first, Name) else None
+        if more is None and known is not None and known.terminal:
+            self.ignored.append(known)
             return
         name = f"$ignore{len(self.ignored)}"
         body = Body(statement.options, scope)

@@ -30,11 +30,15 @@ INDENT = 100
 
 @dataclass(frozen=True)
 class Layout:
-    """What can stand after ``{`` or ``[`` and before ``}`` or ``]``, and how ``,`` and ``:`` are written."""
+    """What can stand after ``{`` or ``[`` and before ``}`` or ``]``, and how ``,`` and ``:`` are written.
+
+    `separators`: the same for texts without line breaks, as (comma, colon).
+    """
 
     edge: Node
     comma: Node
     colon: Node
+    separators: tuple[tuple[str, str], ...]
 
     def around(self, opening: str, inside: Node, closing: str) -> Node:
         """Return `inside` between brackets."""
@@ -65,11 +69,13 @@ _SPACE = repeat(literal(" "), 0, 1)
 _LINE = seq([literal("\n"), repeat(Chars(charset([(9, 9), (32, 32)])), 0, INDENT)])
 _BREAK = alt([EMPTY, literal(" "), _LINE])
 
+_EACH = tuple((comma, colon) for comma in (",", ", ") for colon in (":", ": "))
+
 LAYOUTS = {
-    "flexible": Layout(_BREAK, seq([literal(","), _BREAK]), seq([literal(":"), _SPACE])),
-    "single": Layout(EMPTY, seq([literal(","), _SPACE]), seq([literal(":"), _SPACE])),
-    "dumps": Layout(EMPTY, literal(", "), literal(": ")),
-    "compact": Layout(EMPTY, literal(","), literal(":")),
+    "flexible": Layout(_BREAK, seq([literal(","), _BREAK]), seq([literal(":"), _SPACE]), _EACH),
+    "single": Layout(EMPTY, seq([literal(","), _SPACE]), seq([literal(":"), _SPACE]), _EACH),
+    "dumps": Layout(EMPTY, literal(", "), literal(": "), ((", ", ": "),)),
+    "compact": Layout(EMPTY, literal(","), literal(":"), ((",", ":"),)),
 }
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from json import JSONEncoder
 from typing import Any
 
 from constrained.errors import GrammarError
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of
+from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of, type_of
 from constrained.grammar.json_schema.constraints import Constraints, whole
 from constrained.grammar.json_schema.containers import Layout, array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
-from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, alt, choices, seq
 
@@ -35,7 +36,9 @@ class Writer:
         self._names: set[str] = set()
         self._waiting: list[tuple[str, str, Constraints]] = []
         spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
-        self.layout = Layout(*(self._once((kind,), f"{prefix}{kind}", lambda _, n: n, n) for kind, n in spaces.items()))
+        pieces = (self._once((kind,), f"{prefix}{kind}", lambda _, n: n, n) for kind, n in spaces.items())
+        edge, comma, colon = pieces
+        self.layout = Layout(edge, comma, colon, layout.separators)
 
     def write(self, part: Subschema) -> Node:
         """Return the texts of one schema, and write all rules that they need."""
@@ -58,12 +61,21 @@ class Writer:
         out: list[Any] = []
         for constraints in self.constraints_of(parts):
             if constraints.listed is not None:
-                out += [v for v in constraints.listed[1] if self.fits(v, constraints)]
+                out += self._fitting(constraints)
             elif constraints.types <= _FEW_VALUES.keys():
                 out += [v for kind, values in _FEW_VALUES.items() if kind in constraints.types for v in values]
             else:
                 return None
         return list({json.dumps(v, sort_keys=True): v for v in out}.values())
+
+    def _fitting(self, constraints: Constraints) -> list[Any]:
+        """Return those of the values listed that fit everything else that is said, too."""
+        listed = constraints.listed[1] if constraints.listed else []
+        one = len(constraints.parts) == 1 and constraints.parts[0].keywords
+        if one and all(keyword in ("enum", "type") or keyword in DESCRIBING for keyword in one):  # there may be many
+            types = constraints.types | ({"integer"} if "number" in constraints.types else set())
+            return [v for v in listed if type_of(v) in types]
+        return [v for v in listed if self.fits(v, constraints)]
 
     def node(self, parts: list[Subschema]) -> Node:
         """Return the texts of values that are valid under all `parts`."""
@@ -77,7 +89,7 @@ class Writer:
 
     def _texts(self, key: tuple[str, ...], constraints: Constraints) -> Node:
         if constraints.listed is not None:
-            return self._listed([v for v in constraints.listed[1] if self.fits(v, constraints)])
+            return self._listed(self._fitting(constraints))
         name = self._name(key)
         out: list[Node] = []
         for kind in sorted(constraints.types):
@@ -109,8 +121,13 @@ class Writer:
         return strings.quoted(strings.string(constraints, f"{name}:", self.add))
 
     def _listed(self, values: list[Any]) -> Node:
-        plain = choices(text for v in values if not isinstance(v, (list, dict)) for text in scalar(v))
-        return alt([plain, *(self.value(v) for v in values if isinstance(v, (list, dict)))])
+        inner = [v for v in values if isinstance(v, (list, dict))]
+        plain = [text for v in values if not isinstance(v, (list, dict)) for text in scalar(v)]
+        if len(inner) > SPACED:
+            ways = (JSONEncoder(ensure_ascii=a, separators=s) for s in self.layout.separators for a in (False, True))
+            plain += [way.encode(v).encode() for way in ways for v in inner]
+            inner = []
+        return alt([choices(plain), *map(self.value, inner)])
 
     def _name(self, key: tuple[str, ...]) -> str:
         name = min(key, key=len, default="#")
@@ -146,6 +163,9 @@ class Writer:
     def _pair(self, name: str, value: Any) -> Node:
         return seq([choices(strings.texts(name)), self.layout.colon, self.value(value)])
 
+
+SPACED = 1_000
+"""Arrays and objects of one enum that may have white space of any kind between their pieces; more are plain texts."""
 
 _FEW_VALUES: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
 
