@@ -16,6 +16,7 @@ from constrained.grammar.lark_tokens import blank_comments
 from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_recursion
 from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP, Call, Node, Rule, Var
 from constrained.grammar.source import SHIPPED, Source
+from constrained.grammar.template_instances import write_out_instances
 from constrained.limits import DEFAULT, Limits
 
 IGNORED = "$ignore"
@@ -68,7 +69,7 @@ def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Li
     whole = nodes.seq([Call(start), *([Call(IGNORED)] if IGNORED in rules else [])])
     try:
         rules_of_chars, never = resolve_tokens(rules, whole, limits)
-        prepared = eliminate_left_recursion(rules_of_chars, limits)
+        prepared = eliminate_left_recursion(write_out_instances(rules_of_chars), limits)
         productive = productive_rules(prepared)
         prepared = trim(prepared, productive)
     except RecursionError:

@@ -135,6 +135,25 @@ def templated(draw):
 
 
 @st.composite
+def circular(draw):
+    """Templates that are given the rules they stand in, or rules without any text, and may not read them."""
+    argument = st.sampled_from(["start", "one", "two", "never", "A", "t{one}"])
+    piece = st.one_of(
+        token, st.sampled_from(["one", "two"]), argument.map("t{{{}}}".format), argument.map("u{{{}}}".format)
+    )
+    inside = st.lists(st.sampled_from(['"a"', '"b"', "p", "p?", 'p "c"', "t{p}"]), min_size=1, max_size=2).map(" ".join)
+
+    def body(item, end):
+        options = draw(st.lists(st.lists(item, min_size=1, max_size=2).map(" ".join), min_size=1, max_size=2))
+        return " | ".join([*options, *end])
+
+    rules = [f"{name}: {body(piece, draw(st.sampled_from([[], ['BS']])))}" for name in ("start", "one", "two")]
+    first = " | ".join(draw(st.lists(inside, min_size=1, max_size=2)))
+    second = draw(st.sampled_from(['"c"', '"a" p', 'p "b"', '"a" t{p}', "p?"]))
+    return "\n".join([*rules, f't{{p}}: {first} | "c"', f"u{{p}}: {second}", 'never: "a" never', TERMINALS])
+
+
+@st.composite
 def tangled(draw):
     """Rules that call any rule, themselves included, anywhere."""
     parts = [f"{name}: {draw(bodies(RULES))}" for name in RULES]
