@@ -54,6 +54,8 @@ class Limits:
         States of one automaton: sets of positions.
     state_positions : int
         Positions of one state: the ways to read the text so far.
+    joins : int
+        Steps of joining the stacks of one state's positions into one.
     row_bytes : int
         Bytes of mask rows that one compiled grammar keeps; when they are used up it starts again (no error).
     precomputed : int
@@ -88,6 +90,7 @@ class Limits:
     frames: int = 1_000_000
     states: int = 500_000
     state_positions: int = 10_000
+    joins: int = 2_000
     row_bytes: int = 64 << 20
     precomputed: int = 200_000
     search_positions: int = 200_000

@@ -46,7 +46,7 @@ class Automaton:
         grammar.check_slots()
         self.grammar, self.limits = grammar, grammar.limits
         self.frames, self.positions = Frames(self.limits), Positions(self.limits)
-        self.stacks = GraphStack(self.frames, self.positions)
+        self.stacks = GraphStack(self.frames, self.positions, self.limits)
         self.templates = Templates(self.frames)
         liveness = Liveness(grammar, self.frames, self.templates, self.limits) if has_gaps(grammar) else None
         self.closure = Closure(grammar, self.frames, self.positions, self.stacks, self.templates, liveness, self.limits)

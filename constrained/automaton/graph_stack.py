@@ -26,6 +26,7 @@ from constrained.automaton.positions import (
     Unbound,
 )
 from constrained.grammar import nodes as n
+from constrained.limits import Limits
 
 CROWD = 8
 """Positions of one state that are left as they are; among more, stacks are joined."""
@@ -43,14 +44,32 @@ Ways = tuple[Stack, ...]
 class GraphStack:
     """Joins frames, and positions that differ only in their frames."""
 
-    def __init__(self, frames: Frames, positions: Positions):
-        self._frames, self._positions = frames, positions
+    def __init__(self, frames: Frames, positions: Positions, limits: Limits):
+        self._frames, self._positions, self._limits = frames, positions, limits
+        self._depth, self._joins = 0, 0  # of the join that is under way
         self._joined: dict[Ways, Stack] = {}
         self._shapes: dict[tuple, n.Node] = {}
         self._alike: dict[int, tuple[n.Node, n.Node]] = {}  # with the node, whose id is the key
 
     def join(self, frames: Iterable[Stack]) -> Stack:
-        """One frame for all of `frames`."""
+        """One frame for all of `frames`.
+
+        Raises
+        ------
+        LimitError
+            The stacks share so little that joining them takes more than `joins` steps.
+        """
+        self._joins = self._joins + 1 if self._depth else 1
+        self._limits.check(
+            "joins", self._joins, "too many ways to read the text so far", "make the grammar less ambiguous"
+        )
+        self._depth += 1
+        try:
+            return self._joined_frame(frames)
+        finally:
+            self._depth -= 1
+
+    def _joined_frame(self, frames: Iterable[Stack]) -> Stack:
         root = self._join_counts(alternatives(frames))
         work = [root]
         while work:  # first what is below, where ways begin alike

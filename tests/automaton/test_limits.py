@@ -42,6 +42,10 @@ HOSTILE = {
             Grammar.from_regex("|".join(f"[ab]{{{i}}}b" for i in range(1, 3_000))), b"a", state_positions=2_000
         ),
     ),
+    "a few rules that read a text in ever more ways": (
+        "joins",
+        lambda: lark('start: n start "a" | "b"\nn: "x"? m\nm: "y"* start? |\n', joins=200).matches("yyxbaab" * 12),
+    ),
     "rules that double, and may be nothing": ("closure", lambda: write(doubling(60, '"a"?'), closure=10_000)),
     "a mask of many positions": (
         "mask_steps",

@@ -58,3 +58,8 @@ def test_spoilt_grammars_are_read_or_refused_and_nothing_else():
             if error.line is not None:
                 assert error.context.split("\n")[1].endswith("^")
     assert 50 < refused < 250
+
+
+def test_a_rule_is_not_ignored():
+    with pytest.raises(GrammarError, match="a rule, 'start', can't be part of a terminal"):
+        Grammar.from_lark('start: "a"\n%ignore start\n')

@@ -284,3 +284,12 @@ def test_a_keyword_says_what_its_draft_makes_of_it(name):
             assert name in ("exclusive bounds", "numbers as bounds", "a list of items", "id", "$id")
             continue
         assert grammar.matches(json.dumps(value)) == (draft not in refused_by), draft
+
+
+def test_a_large_enum_of_objects_is_one_choice():
+    grammar = Grammar.from_json_schema({"enum": [{"id": i, "name": f"n{i}"} for i in range(20_000)]})
+    state = grammar.automaton.read(b'{"id": 1')
+    assert len(state.positions) == 1
+    for text in ('{"id": 4711, "name": "n4711"}', '{"id":19999,"name":"n19999"}'):
+        assert grammar.matches(text)
+    assert not grammar.matches('{"id": 4711, "name": "n4712"}')
