@@ -147,7 +147,9 @@ class Alternatives:
             case "oneOf":
                 return [self._one_of(part)]
             case "not":
-                return [self.negation(part.beside(keyword))]
+                there = part.beside(keyword)
+                within = there.within | {f"{part.pointer}\0not"}  # nothing in it counts as evaluated
+                return [self.negation(Subschema(there.schema, there.pointer, there.base, there.draft, within))]
             case "if" if "then" in part or "else" in part or self._evaluated(part):
                 there = part.beside(keyword)
                 holds = [there] + ([part.beside("then")] if "then" in part else [])

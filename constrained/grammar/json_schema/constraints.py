@@ -176,7 +176,8 @@ class Constraints:
             self.options.refuse(part, "unevaluatedItems", what, hint)
             return []
         told = any(
-            at < len(_tuple(p)) or isinstance(p["items"], (dict, bool)) or "additionalItems" in p
+            at < len(_tuple(p)) or isinstance(p["items"], (dict, bool))
+            or "additionalItems" in p and isinstance(p["items"], list)
             or p is not part and "unevaluatedItems" in p
             for p in seen
         )  # fmt: skip

@@ -181,6 +181,10 @@ def check(part: Subschema, options: Options) -> None:
         raise error(part, "", f"{str(schema)[:80]!r} is not a schema", "a schema is an object, true or false")
     options.limits.check("depth", part.pointer.count("/") // 2, f"{part.pointer[:60]}...: a schema too deep")
     known = part.keywords
+    dialect = schema.get("$schema")
+    if isinstance(dialect, str) and "json-schema.org/" not in dialect:
+        what = f"{dialect[:80]!r} may define other keywords than the standard"
+        options.refuse(part, "$schema", what, "name a draft of json-schema.org, or leave it out")
     for keyword in schema:
         if not isinstance(keyword, str):
             raise error(part, "", f"{keyword!r} is not a keyword", "the keys of JSON objects are text")
