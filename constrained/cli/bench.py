@@ -28,6 +28,7 @@ MODULES = {
     "generation": "engine.generation",
     "imported": "imported",
     "lumos": "lumos.command",
+    "maskbench": "maskbench.command",
     "merge": "merge",
     "original": "original",
     "planbench": "planbench.command",

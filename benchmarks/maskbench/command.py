@@ -1,0 +1,223 @@
+"""MaskBench (guidance-ai/jsonschemabench): JSON Schemas and instances, ours beside llguidance and XGrammar.
+
+    constrained bench maskbench --limit 100 --json maskbench.json
+
+The figures are the benchmark's own. TTFM is the time that a schema takes to compile; TBM the time of one mask and of
+taking in its token. A schema passes if every instance is judged right. Every finished schema is a line of a file in
+`--output`; an interrupted run goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.engine.vocabularies import encode, load
+from benchmarks.reporting import add_json, describe_machine
+from constrained.environments.data import data_file
+from constrained.errors import ConstrainedError
+from constrained.files import to_json, write_whole
+
+ENGINES = ("ours", "llguidance", "xgrammar")
+PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
+Take = Callable[[int], bool]
+"""Computes a mask and takes in a token; whether the mask had it."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--data", type=Path, help="folder or .tar.xz of the schemas (default: the shared data's)")
+    add("--engine", action="append", choices=ENGINES, help="repeatable; default: all")
+    add("--limit", type=int, help="only so many schemas, spread evenly over all")
+    add("--seconds", type=int, default=60, help="per schema and engine (default: 60)")
+    add("--output", type=Path, default=Path("runs/maskbench"), help="folder of the runs")
+    add("--fresh", action="store_true", help="measure again what is finished")
+    add_json(parser)
+
+
+def run_command(options: argparse.Namespace) -> int:
+    cases = list(_cases(options.data or data_file("maskbench/schemas.tar.xz")))
+    cases = cases[:: max(1, len(cases) // options.limit)][: options.limit] if options.limit else cases
+    names = options.engine or list(ENGINES)
+    path = options.output / "maskbench.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if options.fresh:
+        path.unlink(missing_ok=True)
+    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    known = {(one["engine"], one["schema"]) for one in done}
+    compilers = {name: _compiler(name) for name in names}
+    wanted = {name for name, _ in cases}
+    with path.open("a") as out, tqdm(total=len(cases) * len(names), unit="schema") as bar:
+        for schema, case in cases:
+            for engine in names:
+                if (engine, schema) not in known:
+                    done.append(
+                        {"engine": engine, "schema": schema, **_measure(compilers[engine], case, options.seconds)}
+                    )
+                    out.write(json.dumps(done[-1]) + "\n")
+                    out.flush()
+                bar.update()
+    figures = {name: summary([r for r in done if r["engine"] == name and r["schema"] in wanted]) for name in names}
+    print(table(figures))
+    if options.json:
+        result = {"command": "constrained bench maskbench", "machine": describe_machine(), "figures": figures}
+        write_whole(options.json, to_json(result))
+    return 0
+
+
+def _cases(path: Path) -> Iterator[tuple[str, dict]]:
+    if path.is_dir():
+        for file in sorted(path.glob("*.json")):
+            yield file.stem, json.loads(file.read_text())
+        return
+    with tarfile.open(path) as archive:
+        for member in sorted(archive.getmembers(), key=lambda m: m.name):
+            content = archive.extractfile(member) if member.name.endswith(".json") else None
+            if content is not None:
+                yield Path(member.name).stem, json.load(content)
+
+
+def _compiler(name: str) -> Callable[[Any], Callable[[], Take]]:
+    """Return what compiles a schema into what begins a text; one thread, over Tekken."""
+    tokens = load("tekken")
+    mask = np.zeros(tokens.words, np.int32)
+    if name == "ours":
+        from constrained import Grammar, Vocabulary, compile_grammar
+
+        vocabulary = Vocabulary(tokens.tokens, tokens.eos, tokens.special, size=tokens.size)
+        rows = mask.reshape(1, -1)
+
+        def ours(schema) -> Callable[[], Take]:
+            compiled = compile_grammar(Grammar.from_json_schema(schema), vocabulary)
+
+            def begin() -> Take:
+                matcher = compiled.matcher()
+
+                def take(token: int) -> bool:
+                    matcher.fill_bitmask(rows)
+                    return matcher.advance(token)
+
+                return take
+
+            return begin
+
+        return ours
+    if name == "llguidance":
+        import llguidance
+
+        from benchmarks.engine.engines.llguidance import Adapter
+
+        peer = Adapter().prepare(tokens)
+
+        def theirs(schema) -> Callable[[], Take]:
+            text = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(schema))
+            matcher = llguidance.LLMatcher(peer.tokenizer, text)
+            if matcher.is_error():
+                raise ConstrainedError(matcher.get_error().splitlines()[0])
+
+            def begin() -> Take:
+                matcher.reset()
+
+                def take(token: int) -> bool:
+                    matcher.unsafe_compute_mask_ptr(mask.ctypes.data, mask.nbytes)
+                    allowed = bool(mask[token >> 5] >> (token & 31) & 1)
+                    return allowed and matcher.consume_token(token)
+
+                return take
+
+            return begin
+
+        return theirs
+    import torch
+    import xgrammar
+
+    info = xgrammar.TokenizerInfo(tokens.tokens, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=tokens.eos)
+    compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+    row = torch.from_numpy(mask).view(1, -1)
+
+    def xgrammars(schema) -> Callable[[], Take]:
+        # as the benchmark calls it where texts are to follow the standard
+        compiled = compiler.compile_json_schema(json.dumps(schema), any_whitespace=True, strict_mode=False)
+
+        def begin() -> Take:
+            matcher = xgrammar.GrammarMatcher(compiled)
+
+            def take(token: int) -> bool:
+                matcher.fill_next_token_bitmask(row)
+                return matcher.accept_token(token)
+
+            return take
+
+        return begin
+
+    return xgrammars
+
+
+class _TooLong(Exception):
+    pass
+
+
+def _measure(compile_schema: Callable, case: dict, seconds: int) -> dict:
+    """Return what one engine makes of one schema; times in microseconds."""
+
+    def stop(*_):
+        raise _TooLong(f"more than {seconds} s")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    masks: list[float] = []
+    out: dict[str, Any] = {"masks": masks}
+    try:
+        began = time.perf_counter()
+        begin = compile_schema(case["schema"])
+        out["ttfm"] = round((time.perf_counter() - began) * 1e6, 1)
+        for test in case["tests"]:
+            text = json.dumps(test["data"], ensure_ascii=False)
+            take, accepted = begin(), True
+            for token in encode("tekken", text):
+                start = time.perf_counter()
+                accepted = take(token)
+                masks.append(round((time.perf_counter() - start) * 1e6, 1))
+                if not accepted:
+                    break
+            if accepted != test["valid"]:
+                out["invalidation" if accepted else "validation"] = True
+    except Exception as error:  # engines raise many kinds
+        out["validation" if "ttfm" in out else "error"] = f"{type(error).__name__}: {error}"[:300]
+    finally:
+        signal.alarm(0)
+    return out
+
+
+def summary(records: list[dict]) -> dict[str, float]:
+    """Return the benchmark's figures of one engine."""
+    compiled = [r for r in records if "error" not in r]
+    wrong = [r for r in compiled if "invalidation" in r]
+    refused = [r for r in compiled if "validation" in r and "invalidation" not in r]
+    out: dict[str, float] = {
+        "schemas": len(records), "passing": len(compiled) - len(wrong) - len(refused),
+        "compile errors": len(records) - len(compiled), "validation errors": len(refused),
+        "invalidation errors": len(wrong),
+    }  # fmt: skip
+    for name, times in (("TTFM", [r["ttfm"] for r in compiled]), ("TBM", [t for r in compiled for t in r["masks"]])):
+        if times:
+            out[f"{name} avg (µs)"] = round(float(np.mean(times)), 1)
+            for p in PERCENTILES:
+                out[f"{name} p{p:g} (µs)"] = round(float(np.percentile(times, p)), 1)
+    return out
+
+
+def table(figures: dict[str, dict[str, float]]) -> str:
+    """Return the figures as a table of Markdown, an engine a column."""
+    names = list(dict.fromkeys(key for one in figures.values() for key in one))
+    lines = [f"| | {' | '.join(figures)} |", f"|---|{'---:|' * len(figures)}"]
+    return "\n".join(lines + [f"| {n} | {' | '.join(f'{f.get(n, 0):,g}' for f in figures.values())} |" for n in names])

@@ -1,0 +1,35 @@
+"""MaskBench's figures."""
+
+import json
+from argparse import ArgumentParser
+
+import pytest
+
+from benchmarks.maskbench import command
+
+
+def test_a_schema_passes_if_every_instance_is_judged_right():
+    records = [
+        {"ttfm": 1.0, "masks": [1.0, 3.0]},
+        {"ttfm": 3.0, "masks": [2.0], "validation": True},
+        {"ttfm": 5.0, "masks": [2.0], "validation": True, "invalidation": True},
+        {"error": "GrammarError: ...", "masks": []},
+    ]
+    found = command.summary(records)
+    assert (found["schemas"], found["passing"], found["compile errors"]) == (4, 1, 1)
+    assert (found["validation errors"], found["invalidation errors"]) == (1, 1)
+    assert (found["TTFM p50 (µs)"], found["TBM p100 (µs)"], found["TBM avg (µs)"]) == (3.0, 3.0, 2.0)
+    assert "| passing | 1 |" in command.table({"ours": found})
+
+
+def test_our_engine_is_measured_and_a_second_run_keeps_what_is_finished(tmp_path, capsys):
+    pytest.importorskip("mistral_common")
+    case = {"schema": {"type": "integer"}, "tests": [{"valid": True, "data": 5}, {"valid": False, "data": "a"}]}
+    (tmp_path / "one.json").write_text(json.dumps(case))
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    options = parser.parse_args(["--data", str(tmp_path), "--engine", "ours", "--output", str(tmp_path / "runs")])
+    for _ in range(2):
+        assert command.run_command(options) == 0
+        assert "| passing | 1 |" in capsys.readouterr().out
+    assert len((tmp_path / "runs" / "maskbench.jsonl").read_text().splitlines()) == 1
