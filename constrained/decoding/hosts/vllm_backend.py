@@ -23,7 +23,7 @@ import torch
 
 from constrained.decoding.hosts.request_matcher import RequestMatcher
 from constrained.decoding.hosts.specification import CompiledCache
-from constrained.decoding.hosts.vllm_processor import KEY, specification_of, validate
+from constrained.decoding.hosts.vllm_processor import KEY, MISSING, specification_of, validate
 from constrained.decoding.vocabulary import model_vocabulary
 from constrained.errors import ConstrainedError
 
@@ -121,6 +121,16 @@ class ConstraintBackend:
                 "start vLLM with --reasoning-parser; if it is meant, with enable_in_reasoning",
             )
         return False
+
+
+def register() -> None:
+    """vLLM's plugin: where its code is not as expected, constrained requests are refused with the reason."""
+    try:
+        install()
+    except (ImportError, AttributeError, ConstrainedError) as error:
+        MISSING[:] = [f"the backend can't be added to this version of vLLM: {error}"]
+    else:
+        MISSING.clear()
 
 
 def install() -> None:

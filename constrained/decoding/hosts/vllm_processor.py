@@ -6,8 +6,8 @@ Wherever this package is installed beside vLLM, vLLM loads it by itself, and a r
 
 See `specification` for the possible constraints. Requests without one are left alone, and cost nothing.
 
-There are two entry points. `register` (group `vllm.general_plugins`) runs when a process of vLLM starts, and adds the
-backend (`vllm_backend`) to vLLM's engine. `VllmLogitsProcessor` (group `vllm.logits_processors`) processes no logits:
+There are two entry points. `vllm_backend.register` (group `vllm.general_plugins`) runs when a process of vLLM starts, and adds the
+backend to vLLM's engine. `VllmLogitsProcessor` (group `vllm.logits_processors`) processes no logits:
 vLLM shows it every request before the engine sees it, so wrong ones are refused with the reason, and all are where
 `register` could not do its work. Without it they would be unconstrained in silence.
 """
@@ -34,22 +34,10 @@ KEY = "constrained"
 CONFLICTING = ("allowed_token_ids", "bad_words", "min_tokens", "ignore_eos", "structured_outputs")
 """Sampling parameters that can't go together with a constraint: they forbid tokens, too, or write on after its end."""
 
-_missing: list[str] = [
+MISSING: list[str] = [
     "vLLM has not run the plugin 'constrained' of the group vllm.general_plugins; is VLLM_PLUGINS set?"
 ]
 """Why constraints can't be served in this process; empty: they can."""
-
-
-def register() -> None:
-    """Add the backend to vLLM; where its code is not as expected, constrained requests are refused with the reason."""
-    from constrained.decoding.hosts import vllm_backend
-
-    try:
-        vllm_backend.install()
-    except (ImportError, AttributeError, ConstrainedError) as error:
-        _missing[:] = [f"the backend can't be added to this version of vLLM: {error}"]
-    else:
-        _missing.clear()
 
 
 def specification_of(sampling_params: Any) -> Any:
@@ -68,8 +56,8 @@ def validate(sampling_params: Any) -> None:
     specification = specification_of(sampling_params)
     if specification is None:
         return
-    if _missing:
-        raise ValueError(f"constraints are not served here: {_missing[0]}")
+    if MISSING:
+        raise ValueError(f"constraints are not served here: {MISSING[0]}")
     for name in CONFLICTING:
         if getattr(sampling_params, name, None):
             raise ValueError(f"{name} and a constraint can't go together")
@@ -117,5 +105,5 @@ class VllmLogitsProcessor(*_INTERFACES):  # type: ignore[misc]  # computed: vLLM
     @staticmethod
     def _check_served(sampling_params: Any) -> None:
         """A front end that doesn't ask `validate_params` can't bring in an unconstrained request."""
-        if _missing and specification_of(sampling_params) is not None:
-            raise ConstrainedError(f"constraints are not served here: {_missing[0]}")
+        if MISSING and specification_of(sampling_params) is not None:
+            raise ConstrainedError(f"constraints are not served here: {MISSING[0]}")

@@ -9,14 +9,15 @@ import pytest
 
 from constrained import ConstrainedError
 from constrained.decoding.hosts import vllm_processor
-from constrained.decoding.hosts.vllm_processor import CONFLICTING, VllmLogitsProcessor, register
+from constrained.decoding.hosts.vllm_backend import register
+from constrained.decoding.hosts.vllm_processor import CONFLICTING, VllmLogitsProcessor
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr(vllm_processor, "_missing", [])
+    monkeypatch.setattr(vllm_processor, "MISSING", [])
 
 
 def params(constraint, **options):
@@ -33,8 +34,8 @@ def test_good_requests_pass_and_wrong_ones_are_refused_with_the_reason(registere
             VllmLogitsProcessor.validate_params(params({"choices": ["a"]}, **{name: [1]}))
 
 
-def test_no_constraint_passes_where_the_backend_is_missing(monkeypatch):
-    monkeypatch.setattr(vllm_processor, "_missing", ["is VLLM_PLUGINS set?"])
+def test_no_constraint_passes_where_the_backend_isMISSING(monkeypatch):
+    monkeypatch.setattr(vllm_processor, "MISSING", ["is VLLM_PLUGINS set?"])
     with pytest.raises(ValueError, match="VLLM_PLUGINS"):
         VllmLogitsProcessor.validate_params(params({"choices": ["a"]}))
     processor = VllmLogitsProcessor(None, None)
@@ -49,7 +50,7 @@ def test_no_constraint_passes_where_the_backend_is_missing(monkeypatch):
 
 def test_another_vllm_is_told_apart_and_its_constraints_are_refused(monkeypatch):
     """A package of that name without the functions that the backend wraps."""
-    monkeypatch.setattr(vllm_processor, "_missing", [])
+    monkeypatch.setattr(vllm_processor, "MISSING", [])
     for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))

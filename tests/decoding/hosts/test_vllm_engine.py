@@ -55,7 +55,7 @@ def model(tmp_path_factory):
     loaded.tokenizer.add_special_tokens({"additional_special_tokens": ["<think>", "</think>"]})
     loaded.model.save_pretrained(path)
     loaded.tokenizer.save_pretrained(path)
-    vllm_processor.register()
+    vllm_backend.register()
     return path, loaded.tokenizer
 
 
@@ -205,7 +205,7 @@ def test_a_budget_for_a_thought_that_is_constrained_is_refused():
 
 def test_where_the_plugin_has_not_run_constraints_are_refused(model, monkeypatch):
     llm = engine(model, monkeypatch)
-    monkeypatch.setattr(vllm_processor, "_missing", ["VLLM_PLUGINS"])
+    monkeypatch.setattr(vllm_processor, "MISSING", ["VLLM_PLUGINS"])
     with pytest.raises(VLLMValidationError, match="constraints are not served here: VLLM_PLUGINS"):
         llm.generate("x", params(CONSTRAINTS[0]), use_tqdm=False)
     assert llm.generate("x", params(max_tokens=3), use_tqdm=False)[0].outputs[0].token_ids
@@ -234,7 +234,7 @@ def test_both_samplers_take_the_plugin_named_or_not(model, monkeypatch):
     processor = classes[0](None, None)
     logits = object()
     assert processor.apply(logits) is logits and not processor.add_request(0, params(CONSTRAINTS[0]))
-    monkeypatch.setattr(vllm_processor, "_missing", ["VLLM_PLUGINS"])
+    monkeypatch.setattr(vllm_processor, "MISSING", ["VLLM_PLUGINS"])
     with pytest.raises(ConstrainedError, match="not served here"):
         processor.add_request(0, params(CONSTRAINTS[0]))
 
