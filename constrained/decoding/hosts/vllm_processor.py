@@ -6,8 +6,8 @@ Wherever this package is installed beside vLLM, vLLM loads it by itself, and a r
 
 See `specification` for the possible constraints. Requests without one are left alone, and cost nothing.
 
-There are two entry points. `vllm_backend.register` (group `vllm.general_plugins`) runs when a process of vLLM starts, and adds the
-backend to vLLM's engine. `VllmLogitsProcessor` (group `vllm.logits_processors`) processes no logits:
+There are two entry points. `vllm_backend.register` (group `vllm.general_plugins`) runs when a process of vLLM starts,
+and adds the backend to vLLM's engine. `VllmLogitsProcessor` (group `vllm.logits_processors`) processes no logits:
 vLLM shows it every request before the engine sees it, so wrong ones are refused with the reason, and all are where
 `register` could not do its work. Without it they would be unconstrained in silence.
 """

@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from constrained import ConstrainedError
-from constrained.decoding.hosts import vllm_processor
+from constrained.decoding.hosts import vllm_backend, vllm_processor
 from constrained.decoding.hosts.vllm_backend import register
 from constrained.decoding.hosts.vllm_processor import CONFLICTING, VllmLogitsProcessor
 
@@ -50,7 +50,9 @@ def test_no_constraint_passes_where_the_backend_isMISSING(monkeypatch):
 
 def test_another_vllm_is_told_apart_and_its_constraints_are_refused(monkeypatch):
     """A package of that name without the functions that the backend wraps."""
-    monkeypatch.setattr(vllm_processor, "MISSING", [])
+    missing: list[str] = []
+    for module in (vllm_processor, vllm_backend):
+        monkeypatch.setattr(module, "MISSING", missing)
     for name in [name for name in sys.modules if name.split(".")[0] == "vllm"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))

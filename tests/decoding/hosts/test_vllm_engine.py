@@ -1,3 +1,4 @@
+# ruff: noqa: E402
 """Constraints in vLLM's own engine, on the CPU: all of vLLM but its kernels.
 
 `make hosts` fetches vLLM's wheel and runs these tests; elsewhere they are skipped.
