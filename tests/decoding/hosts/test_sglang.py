@@ -1,4 +1,3 @@
-# ruff: noqa: E402
 """Constraints in SGLang's own grammar manager, mask and draft code, on the CPU: all of SGLang but its model.
 
 `make hosts` fetches SGLang's wheel and runs these tests; elsewhere they are skipped.
