@@ -48,7 +48,7 @@ def test_the_plan_is_shown_as_it_comes(capsys, model):
     code, out, err = run(capsys, "plan", TASK, "--model", model, "--strategy", "react", "--max-steps", "2")
     assert code == 0 and err == ""
     lines = out.splitlines()
-    assert lines[0] == f"Task: {TASK}" and "masks on" in lines[1]
+    assert lines[0] == f"Task: {TASK}" and "masks: state" in lines[1]
     assert any(line.startswith("You are in the middle of a room.") for line in lines)
     assert len([line for line in lines if line.startswith("     > ")]) == 2
     assert "Not solved in 2 steps" in out and "0 invalid, 0 misordered actions." in out
@@ -99,8 +99,8 @@ def test_the_embedded_model_is_the_default(capsys):
     "argv, message",
     [
         ([""], "the task is empty"),
-        ([], "give a task or --game FILE"),
-        ([TASK, "--game", "x"], "give a task or --game FILE"),
+        ([], "give a task, --game FILE or --pddl"),
+        ([TASK, "--game", "x"], "give a task, --game FILE or --pddl"),
         ([TASK, "--max-steps", "0"], "max_steps is 0"),
         ([TASK, "--max-new-tokens", "0"], "max_new_tokens is 0"),
         ([TASK, "--knowledge", "nothing"], "no grammar file 'nothing'"),
