@@ -95,15 +95,19 @@ def test_what_is_no_price_or_limit_is_told_before_anything_is_played(options, ca
     assert options[0] in capsys.readouterr().err
 
 
-def test_the_papers_stand_below_in_the_same_columns():
+def test_the_papers_have_a_table_of_their_own_with_what_differs():
     row = {"strategy": "react", "model": "embedded", "level": "state", **summarise([WON, LOST])}
-    lines = table([row], ("success",), published("alfworld/valid_seen")).splitlines()
+    text = table([row], ("success",), published("alfworld/valid_seen"))
+    ours, theirs, _, differs, *_ = text.split("\n\n")
+    assert "| react | embedded | state | 2 |" in ours and "Llama" not in ours
+    lines = theirs.splitlines()
     head = [cell.strip() for cell in lines[0].split("|")]
-    (theirs,) = [line for line in lines if line.startswith("| *KnowAgent* | Llama-2-70b")]
-    assert theirs.split("|")[head.index("success")].strip() == "77.1 %"
-    (wese,) = [line for line in lines if line.startswith("| *ReAct + WESE* |")]
+    (knowagent,) = [line for line in lines if line.startswith("| KnowAgent | Llama-2-70b")]
+    assert knowagent.split("|")[head.index("success")].strip() == "77.1 %"
+    (wese,) = [line for line in lines if line.startswith("| ReAct + WESE |")]
     assert wese.split("|")[head.index("steps when won")].strip() == "13.7"
-    assert "1 tasks of react failed" in "\n".join(lines)
+    assert "KnowAgent, Table 1: the same 140 games" in differs and "134 other games" in differs
+    assert "1 tasks of react failed" in text
     assert published("household/seed 0") == []
 
 
