@@ -17,6 +17,7 @@ from constrained.knowledge.world import World
 from constrained.knowledge.world_state import WorldState
 
 if TYPE_CHECKING:
+    from constrained.environments.base import Environment
     from constrained.environments.world import WorldEnvironment
 
 
@@ -82,10 +83,13 @@ def run(arguments) -> int:
     if arguments.pddl is None or arguments.knowledge:
         name = arguments.knowledge or "household"
         knowledge = ActionKnowledge.from_lark(name, source_map=bool(arguments.trace)).bind(**bindings(arguments))
-    environment = HouseholdEnv(Game.from_file(arguments.game)) if arguments.game else None
+    environment: Environment | None = None
     if arguments.pddl:
         environment = PddlEnvironment(*arguments.pddl, knowledge=knowledge)
         knowledge = environment.knowledge
+    assert knowledge is not None
+    if arguments.game:
+        environment = HouseholdEnv(Game.from_file(arguments.game))
     elif own:
         environment = _own_problem(arguments, knowledge)
     printer = None if arguments.json or arguments.format == "pddl" else _Printer()
@@ -95,7 +99,8 @@ def run(arguments) -> int:
     if arguments.output:
         write_whole(arguments.output, plan.to_json() + "\n")
     if arguments.format == "pddl":
-        return _print_pddl(plan, environment.knowledge.facts)
+        assert knowledge.facts is not None
+        return _print_pddl(plan, knowledge.facts)
     if printer:
         printer.end(plan)
     else:

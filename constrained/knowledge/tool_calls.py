@@ -86,7 +86,7 @@ def _named(call: Mapping) -> tuple[str, dict[str, Any]] | None:
     inner = call.get("function", call)
     if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
         return None
-    given = next((inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None), {})
+    given: Any = next((inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None), {})
     arguments = _object(given) if isinstance(given, str) else given
     return (inner["name"], dict(arguments)) if isinstance(arguments, Mapping) else None
 

@@ -260,7 +260,8 @@ _DESCRIBED = re.compile(r"(?:substance|thing|animal|seed)$|.*\b(?:stages|interme
 
 def asked(task: str) -> tuple[list[str], list[str]]:
     """Return what a task says to focus on in any case, in order, and what only if something else is found."""
-    always, sometimes = [], []
+    always: list[str] = []
+    sometimes: list[str] = []
     for sentence in task.lower().split(". "):
         (sometimes if sentence.startswith("if ") else always).extend(_ASKED.findall(sentence))
     return always, sometimes

@@ -258,16 +258,16 @@ def _add(policy: Policy, where: str, statement: str, rule: str) -> None:
             _SET, rest[loop.end() :] if loop else rest, where, "makes order[order_id].status = 'cancelled'"
         )
         target, value = Expression(found[1], where).tree, Expression(found[2], where)
-        each = Expression(loop[2], where) if loop else None
-        policy.makes.setdefault(rule, []).append(Makes(target, value, loop[1] if loop else "", each))
+        every = Expression(loop[2], where) if loop else None
+        policy.makes.setdefault(rule, []).append(Makes(target, value, loop[1] if loop else "", every))
     elif word == "tells":
         found = _matched(_TELLS, rest, where, "tells order[@.order_id] = $ by get_order")
         keys = tuple(key.strip() for key in (found[2] or "").split(",") if key.strip())
         for path in (*keys, found[3]):
             read_path(path)
-        condition = Expression(found[5], where) if found[5] else None
+        only_if = Expression(found[5], where) if found[5] else None
         tools = frozenset(found[6].replace(",", " ").split())
-        policy.tells.append(Tells(found[1], keys, found[3].strip(), tools, condition, found[4] or ""))
+        policy.tells.append(Tells(found[1], keys, found[3].strip(), tools, only_if, found[4] or ""))
     elif word == "let":
         found = _matched(_LET, rest, where, "let total(o) = sum(i.price for i in order[o].items)")
         params = tuple(found[2].replace(",", " ").split())

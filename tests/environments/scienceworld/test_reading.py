@@ -120,9 +120,9 @@ def test_doors_are_opened_where_they_are_shut(installed):
 
 
 MEASURE = (
-    "Your task is to measure the melting point of lead. First, focus on the thermometer. Next, focus on the lead. If it "
-    "is above 50.0 degrees celsius, focus on the red box. If it is below 50.0 degrees celsius, focus on the green box. "
-    "The boxes are located around the kitchen."
+    "Your task is to measure the melting point of lead. First, focus on the thermometer. Next, focus on the lead. If "
+    "it is above 50.0 degrees celsius, focus on the red box. If it is below 50.0 degrees celsius, focus on the green "
+    "box. The boxes are located around the kitchen."
 )
 
 
