@@ -19,6 +19,7 @@ COMMANDS = (
     serve.add_view,
     serve.add_playground,
     knowledge_files.add_import,
+    knowledge_files.add_export,
     knowledge_files.add_distill,
     train.add_parser,
     bench.add_bench,

@@ -130,6 +130,48 @@ def run_pddl(arguments) -> int:
     return 0
 
 
+def add_export(commands) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a world as PDDL, for planners and validators",
+        description="Write the domain and the problem of a .lark file with //: lines as PDDL.",
+        epilog="example: constrained export pddl den.lark -o den",
+    )
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    pddl = kinds.add_parser("pddl", help="domain and problem", description="Write a world as PDDL.")
+    add = pddl.add_argument
+    add("file", metavar="FILE.lark", help="a world with a problem of its own (constrained new --world begins one)")
+    words = "write domain.pddl and problem.pddl there (default: both to standard output)"
+    add("-o", "--output", metavar="FOLDER", help=words)
+    add("--force", action="store_true", help="overwrite the files if they exist")
+    pddl.set_defaults(run=run_export)
+
+
+def run_export(arguments) -> int:
+    from constrained.knowledge.world import World
+    from constrained.planning.task import Task
+    from constrained.planning.writer import PddlText
+
+    world = ActionKnowledge.from_lark(arguments.file).world
+    if not isinstance(world, World) or world.problem is None:
+        raise ConstrainedError(
+            f"{arguments.file} has no problem of its own", "add `//: object`, `init` and `goal` lines to it"
+        )
+    written = PddlText(Task(world.domain, world.problem))
+    if arguments.output is None:
+        print(f"{written.domain}\n{written.problem}", end="")
+        return 0
+    folder = Path(arguments.output)
+    files = {folder / "domain.pddl": written.domain, folder / "problem.pddl": written.problem}
+    for path in files:
+        check_new(path, arguments.force)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in files.items():
+        write_whole(path, text)
+        print(f"wrote {path}")
+    return 0
+
+
 def _named_text(given: str) -> tuple[str, str]:
     name, equals, text = given.partition("=")
     if not equals:
