@@ -11,6 +11,7 @@ from textwrap import wrap
 from typing import Any
 from unicodedata import combining, east_asian_width
 
+from constrained.automaton import Grammar
 from constrained.automaton.vocabulary import open_vocabulary
 from constrained.cli.bench import find_benchmarks
 from constrained.cli.options import add_bindings, bindings
@@ -47,7 +48,7 @@ def add_parser(commands) -> None:
         "constrained check planbench gpt-4o_chat --limit 50",
     )
     add = parser.add_argument
-    add("knowledge", metavar="FILE", help="shipped name or path of a .lark file")
+    add("knowledge", metavar="FILE", help="shipped name or path of a .lark file, or a JSON Schema (.json)")
     add("action", nargs="*", help="more .lark files, or the actions of a path, in order")
     add("--strict", action="store_true", help="treat warnings as errors")
     words = "leave out findings of this kind, e.g. endless-text; repeatable"
@@ -72,6 +73,8 @@ def run(arguments) -> int:
     if arguments.knowledge == PLANBENCH:
         return _check_planbench(arguments)
     check_separate(arguments.output, *names, arguments.file, *arguments.runs)
+    if all(name.endswith(".json") for name in names):
+        return _check_schemas(arguments, names)
     only_files = len(names) == 1 or all(name.endswith(".lark") or name in shipped_names() for name in names)
     if only_files and not arguments.runs and arguments.file is None:
         return _check_files(arguments, names)
@@ -99,6 +102,23 @@ def _check_files(arguments, names: list[str]) -> int:
     failed = [one for one in checked if one.count(ERROR) or arguments.strict and one.count(WARNING)]
     data = {"ok": not failed, **_counts(checked), "files": [_data(one) for one in checked]}
     _give(arguments, data, "\n\n".join(findings_text(one, paint) for one in checked))
+    return 1 if failed else 0
+
+
+def _check_schemas(arguments, names: list[str]) -> int:
+    """Tell what keywords of JSON Schemas have no effect, and which schemas are refused."""
+    files, lines = [], []
+    for name in names:
+        try:
+            unknown, refused = list(Grammar.from_json_schema(Path(name)).unknown), None
+        except ConstrainedError as error:
+            unknown, refused = [], str(error)
+        files.append({"file": name, "unknown": unknown, "error": refused})
+        told = [f"  unknown keyword, an annotation without effect: {place}" for place in unknown]
+        lines += [f"{name}: no findings"] if not told and refused is None else [f"{name}:", *told]
+        lines += [f"  error: {refused}"] if refused else []
+    failed = any(one["error"] or arguments.strict and one["unknown"] for one in files)
+    _give(arguments, {"ok": not failed, "files": files}, "\n".join(lines))
     return 1 if failed else 0
 
 

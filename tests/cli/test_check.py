@@ -255,3 +255,15 @@ def test_a_report_never_replaces_what_was_checked(capsys, tmp_path, monkeypatch)
         assert main(["check", "mine.lark", "--output", name]) == 1
         assert "can't be the output" in capsys.readouterr().err
     assert file.read_text() == 'start: "a"\n'
+
+
+def test_json_schemas_are_told_of_keywords_without_effect(capsys, tmp_path):
+    misspelt, fine, wrong = (tmp_path / f"{name}.json" for name in ("misspelt", "fine", "wrong"))
+    misspelt.write_text('{"type": "string", "maxLenght": 5}')
+    fine.write_text('{"type": "object"}')
+    wrong.write_text('{"type": "nonsense"}')
+    code, out, _ = run(capsys, misspelt, fine)
+    assert code == 0 and "#/maxLenght" in out and "fine.json: no findings" in out
+    assert run(capsys, misspelt, "--strict")[0] == 1
+    code, out, _ = run(capsys, wrong, tmp_path / "missing.json", "--json")
+    assert code == 1 and ["#/type" in one["error"] or "can't read" in one["error"] for one in json.loads(out)["files"]]
