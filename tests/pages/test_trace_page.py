@@ -59,7 +59,7 @@ def test_prompts_are_kept_as_what_is_new_in_them(traced):
             prompts.append(prompt)
         recorded = [line for line in lines_of(traced) if line.get("task") == task["name"] and "step" in line]
         assert prompts == [answer["trace"]["prompt"] for line in recorded for answer in line["answers"]]
-        assert f"Task: {task['task']}\n" in prompts[0]
+        assert f"Task: {task['task'].rstrip('.')}\n" in prompts[0]
 
 
 def test_each_step_says_where_it_stood_and_what_it_took(traced):
