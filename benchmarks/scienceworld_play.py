@@ -25,13 +25,11 @@ from benchmarks.reporting import add_json, describe_machine, markdown
 from benchmarks.scienceworld import draw
 from constrained import ActionKnowledge, __version__
 from constrained.agents.episode import Settings
-from constrained.agents.suite_runner import play
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.environments.suite import Task
 from constrained.errors import ConstrainedError, GameError
 from constrained.files import to_json, write_whole
-from constrained.models import load
 
 MAX_STEPS = 100
 """The package's own limit."""
@@ -77,6 +75,8 @@ def run_command(options: argparse.Namespace) -> int:
     tasks = chosen(options.task, options.split, options.variations, options.seed)
     todo = [(*task, player) for task in tasks for player in players if (*task, player) not in held][: options.limit]
     knowledge = ActionKnowledge.from_lark("scienceworld")
+    from constrained.models import load  # torch takes seconds to import
+
     model = load(options.model) if any(player != "random" for *_, player in todo) else None
     with tqdm(todo, unit="episode", disable=None) as bar:
         for name, variation, player in bar:
@@ -125,6 +125,8 @@ def play_with(
     """Let a model play, greedily; the counts of its actions."""
     task = Task(f"{name}/{variation}", name, partial(Scored, name, variation, scores))
     settings = Settings("act", "act", masks, MAX_STEPS)
+    from constrained.agents.suite_runner import play  # the same
+
     (end,) = [line["end"] for line in play([task], knowledge, {"policy": model}, settings) if "end" in line]
     if "failure" in end:
         raise GameError(f"{task.name}: {end['failure']}")

@@ -30,7 +30,6 @@ from benchmarks.imported import DOMAIN, in_domain
 from benchmarks.reporting import add_json, report
 from constrained import __version__
 from constrained.agents.episode import LEVELS, STATE, Settings
-from constrained.agents.generate import unfit
 from constrained.agents.messages import POLICY, ROLES
 from constrained.agents.metrics import read_prices, summarise
 from constrained.agents.strategies import GROUNDED, STEP_FORMATS, STRATEGIES
@@ -137,6 +136,8 @@ def run_command(options: argparse.Namespace) -> int:
 
 def warn(model: str | None, suite: Suite) -> None:
     """Say at once that the embedded model doesn't know a suite's domain."""
+    from constrained.agents.generate import unfit  # torch takes seconds to import
+
     if told := unfit(model, suite.knowledge == KNOWLEDGE):
         print(f"note: {told}", file=sys.stderr)
 

@@ -391,7 +391,8 @@ class Episode:
 
     def _known_here(self) -> str:
         """What is in view, and what a strategy found out."""
-        return "\n".join(filter(None, [self.world.in_view(self.knowledge.slots), self.hints]))
+        view = "" if self.settings.step_format == "fireact" else self.world.in_view(self.knowledge.slots)
+        return "\n".join(filter(None, [view, self.hints]))  # FireAct's data has no such lines
 
     def head(self, role: str = POLICY) -> str:
         """The known beginning of the next step (its path, for instance), with which the prompt ends.

@@ -98,7 +98,7 @@ def test_a_binding_that_cannot_be_is_an_error(capsys, binding, message):
 
 def test_an_action_that_is_no_text_is_an_error(capsys):
     code, out, err = run(capsys, "hotpotqa", "Search[\udcff]")  # as Python hands on bytes that are no UTF-8
-    assert code == 1 and out == "" and "lone surrogate" in err
+    assert code == 1 and out == "" and "is not UTF-8 text" in err
 
 
 def test_an_output_that_cannot_be_written_is_an_error(capsys, tmp_path):

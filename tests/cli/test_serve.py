@@ -11,7 +11,7 @@ from tests.pages.traced import play
 
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory):
-    return play(tmp_path_factory.mktemp("view"), masks="off", trace=False)
+    return play(tmp_path_factory.mktemp("view"), level="form", trace=False)
 
 
 def view(capsys, *argv):
@@ -39,7 +39,7 @@ def test_chosen_tasks_in_a_named_file(capsys, run_file, tmp_path):
     "arguments, problem",
     [
         ([], "give a run's file or --serve"),
-        (["none.jsonl"], "can't read none.jsonl"),
+        (["none.jsonl"], "'none.jsonl' is not a file"),
         (["none.jsonl", "--serve"], "give a run's file or --serve"),
         (["none.jsonl", "--most", "0"], "--most is 0"),
         (["none.html", "--output", "none.html"], "is the run itself"),

@@ -8,7 +8,8 @@ from constrained.automaton import Grammar
 from constrained.grammar import STEP, shipped_names
 from constrained.grammar.source import SHIPPED
 
-KNOWLEDGE = [name for name in shipped_names() if STEP in Grammar.from_lark(name).slots]
+KNOWLEDGE = [name for name in shipped_names() if STEP in Grammar.from_lark(name).slots and not name.startswith("tau_")]
+"""The definitions of tau-bench's actions are those of its tools."""
 
 COMMENTED = """
 // Not the overview: a blank line parts it.

@@ -123,7 +123,7 @@ def test_a_name_that_a_file_cannot_have_is_refused():
 
 def test_knowledge_without_physics_has_no_problems():
     with pytest.raises(KnowledgeError, match="doesn't say what its actions need and change"):
-        ActionKnowledge.from_lark("household").form.for_problem(domains.BLOCKS_PROBLEM)
+        ActionKnowledge.from_lark("hotpotqa").for_problem(domains.BLOCKS_PROBLEM)
 
 
 def test_alfred_in_its_own_words():

@@ -135,7 +135,7 @@ def test_the_embedded_model_goes_straight_to_what_was_found():
     for seed in (1, 2, 5):
         env = HouseholdEnv(make_game(seed))
         for strategy, counts in steps.items():
-            plan = generate_plan(env.task, environment=env, strategy=strategy)
+            plan = generate_plan(env.task, environment=env, strategy=strategy, level="goal")
             assert plan.invalid == plan.misordered == 0
             counts.append(len(plan.last_phase) if plan.success else 50)
     assert sum(steps["wese"]) < sum(steps["react"]), steps
