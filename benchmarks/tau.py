@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from benchmarks.engine import vocabularies
 from benchmarks.reporting import add_json, describe_machine, markdown, report
-from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar, generate_plan
+from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.environments.data import data_folder
 from constrained.environments.tau import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
 from constrained.errors import ConstrainedError, DataError
@@ -261,6 +261,8 @@ def _spelled(data: bytes, tokens: Mapping[bytes, int], longest: int) -> list[int
 
 def play(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], options) -> Iterator[dict[str, Any]]:
     """A model's games against the real tools, masks on and off."""
+    from constrained import generate_plan  # torch takes seconds to import
+
     for masks in (True, False):
         counts: Counter[str] = Counter()
         for task in tqdm(tasks, desc=f"{domain.name}, masks {'on' if masks else 'off'}", unit="task", leave=False):

@@ -490,10 +490,11 @@ class ActionKnowledge:
         Parameters
         ----------
         facts : KnownFacts
-            With a `task` of the knowledge's domain, a `state` of it and what is `optimistic`.
+            With a `task` of the knowledge's domain, a `state` of it and what is `optimistic`; those of another domain
+            say nothing here.
         """
-        if self.world is None:
-            return self
+        if self.world is None or not set(facts.task.schemas) <= set(self.world.rules):
+            return self  # facts of another domain
         if self.facts is not None and self.facts.task is facts.task:
             return self._with_state(self.state, self.facts.told(facts.state, facts.optimistic))
         task = facts.task
