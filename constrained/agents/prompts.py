@@ -63,10 +63,16 @@ def build_prompt(
     if loaded.is_embedded and memory:
         return memory + "\n"
     known = "\n".join(filter(None, [memory, hints]))
-    tries = [(knowledge_text, k) for k in KEPT_STEPS] + [("", KEPT_STEPS[-1])]
+    tries = [(knowledge_text, known, k) for k in KEPT_STEPS] + [
+        ("", known, KEPT_STEPS[-1]),
+        ("", memory, KEPT_STEPS[-1]),
+    ]
     return first_that_fits(
         loaded,
-        (_prompt(loaded, text, task, step_format, known, history[max(len(history) - k, 0) :]) for text, k in tries),
+        (
+            _prompt(loaded, text, task, step_format, told, history[max(len(history) - k, 0) :])
+            for text, told, k in tries
+        ),
     )
 
 
