@@ -45,12 +45,12 @@ def _write_page(arguments) -> int:
     from constrained.pages.trace_page import render, run_data
 
     source = Path(arguments.run_file)
+    if arguments.output is None and not source.is_file() or not source.name:
+        hint = "name a run's .jsonl file; `constrained view --serve FOLDER` browses a folder"
+        raise DataError(f"{arguments.run_file!r} is not a file", hint)
     target = Path(arguments.output) if arguments.output else source.with_suffix(".html")
     if target == source:
         raise DataError(f"{target} is the run itself", "give another name to --output")
-    if not source.is_file():
-        hint = "name a run's .jsonl file; `constrained view --serve FOLDER` browses a folder"
-        raise DataError(f"{arguments.run_file!r} is not a file", hint)
     check_separate(target, source)
     data = run_data(source, tasks=arguments.task, most=arguments.most)
     text = render(data)
