@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 from constrained.planning.model import (
     ALWAYS,
@@ -32,8 +33,6 @@ class PddlText:
 
     Attributes
     ----------
-    domain, problem : str
-        The text of each file.
     names : dict of str to str
         Name in the task, in lower case -> the name in the files.
     """
@@ -43,8 +42,16 @@ class PddlText:
         used = [*domain.types, *domain.predicates, *(action.name for action in domain.actions), *task.objects]
         self.names = _pddl_names(used, task)
         self._task = task
-        self.domain = "\n".join(self._domain_lines()) + "\n"
-        self.problem = "\n".join(self._problem_lines()) + "\n"
+
+    @cached_property
+    def domain(self) -> str:
+        """The domain's file."""
+        return "\n".join(self._domain_lines()) + "\n"
+
+    @cached_property
+    def problem(self) -> str:
+        """The problem's file."""
+        return "\n".join(self._problem_lines()) + "\n"
 
     def _domain_lines(self) -> Iterator[str]:
         domain = self._task.domain
@@ -154,7 +161,9 @@ def _pddl_names(names: Iterable[str], task: Task) -> dict[str, str]:
 
 
 def _pddl_name(name: str) -> str:
-    """A name without what PDDL's names can't have; it begins with a letter."""
+    """A name without what PDDL's names can't have; one that came from PDDL stays as it is."""
+    if re.fullmatch(r"[\w-]+", name):
+        return name
     kept = re.sub(r"[^\w-]+", "-", name).strip("-_")
     return kept if not kept or kept[0].isalpha() else f"n{kept}"
 

@@ -30,7 +30,7 @@ from constrained.models.chooser.weights import load_network, save_networks
 from constrained.planning import Domain, read_problem_of
 from constrained.planning import Task as PlanningTask
 from constrained.planning.plans import read_action
-from constrained.planning.writing import problem_text
+from constrained.planning.writer import PddlText
 from constrained.training.encoding import Span, TrainingText
 from constrained.training.output_folder import Tuned
 from constrained.training.replay import replay_texts
@@ -143,9 +143,9 @@ class ChooserLearner:
         """The problem, which is read, and its plan, which is learned."""
         environment = task.make()
         assert isinstance(environment, PddlEnvironment)
-        problem = environment.facts.task.problem
+        problem = PddlText(PlanningTask(self.domain, environment.facts.task.problem)).problem
         plan = [Span(f"{answer.text}\n", True) for answer in answers]
-        return [TrainingText((Span(problem_text(self.domain, problem), False), *plan), ends=False)]
+        return [TrainingText((Span(problem, False), *plan), ends=False)]
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
         """Tune all weights by imitation of the plans' actions.

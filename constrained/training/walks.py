@@ -18,7 +18,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.planning import Domain, Fact, State
 from constrained.planning import Task as PlanningTask
 from constrained.planning.model import Junction, Literal, Problem
-from constrained.planning.writing import problem_text
+from constrained.planning.writer import PddlText
 
 Key = tuple[frozenset[Fact], frozenset[Fact]]
 """What makes two tasks the same: initial facts and goal."""
@@ -111,7 +111,7 @@ def walk_suite(
         problem = walk_problem(domain, problems, longest, f"{name} {seed}")
         if key(problem) not in taken:
             taken.add(key(problem))
-            make = partial(_environment, knowledge, problem_text(domain, problem))
+            make = partial(_environment, knowledge, PddlText(PlanningTask(domain, problem)).problem)
             tasks.append(Task(f"{name} {seed}", "walk", make))
         if len(tasks) == number:
             return Suite(name, knowledge.name, tasks, max_steps)

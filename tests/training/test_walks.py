@@ -8,7 +8,7 @@ from constrained.cli import main
 from constrained.knowledge.pddl import import_pddl
 from constrained.planning import Task, read_domain, read_problem_of
 from constrained.planning.search import shortest_plan
-from constrained.planning.writing import problem_text
+from constrained.planning.writer import PddlText
 from constrained.training.self_learning import paired
 from constrained.training.walks import key, walk_problem, walk_problem_of, walk_suite
 from tests.planning_domains import BLOCKS, SUSSMAN
@@ -29,7 +29,7 @@ def test_a_walk_makes_a_problem_that_can_be_solved_and_is_not_solved_yet(seed):
 
 def test_a_problem_is_read_as_it_was_written():
     problem = walk_problem(DOMAIN, [PROBLEM], 8, "seed 1")
-    again = read_problem_of(DOMAIN, problem_text(DOMAIN, problem))
+    again = read_problem_of(DOMAIN, PddlText(Task(DOMAIN, problem)).problem)
     assert key(again) == key(problem)
 
 
