@@ -8,10 +8,10 @@ from constrained.environments.base import Binding
 from constrained.errors import DataError
 from constrained.knowledge.world import World
 from constrained.knowledge.world.known import Known, Outlook
-from constrained.knowledge.world.world import Tells, join, squeezed
+from constrained.knowledge.world.world import Tells, join
 from constrained.planning.model import ROOT, Condition, Parameter, free_variables
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import condition_words
+from constrained.planning.wording import condition_words, squeezed
 
 NOTHING_HAPPENS = "Nothing happens."
 DONE = "Done."

@@ -19,7 +19,7 @@ import numpy as np
 
 from constrained.errors import PddlError
 from constrained.planning.facts import Fact, State, Table
-from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, renamed
+from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, literals_in, renamed
 from constrained.planning.normal_form import Disjunct, disjuncts_of
 from constrained.planning.query import Query
 from constrained.planning.task import GroundAction, Task, ground
@@ -139,7 +139,9 @@ class Grounding:
         self._blocks: tuple[Block, Block] | None = None
         actions = task.domain.actions
         conditions = [a.precondition for a in actions] + [e.condition for a in actions for e in a.effects]
-        literals = [lit for c in (*conditions, task.goal) if c is not None for lit in _literals(c)]
+        literals = [
+            lit for c in (*conditions, task.goal) if c is not None for lit in literals_in(c) if lit.predicate != "="
+        ]
         self._asked = {lit.predicate for lit in literals}
         self._denied = {lit.predicate for lit in literals if not lit.positive}
         self._rules = [rule for action in actions for rule in self._rules_of(action)]
@@ -307,15 +309,3 @@ class Grounding:
             true[[self._numbered[fact] for fact in possible]] = True
         true[TRUE], true[FALSE] = True, False
         return true
-
-
-def _literals(condition: Condition) -> Iterator[Literal]:
-    match condition:
-        case Literal():
-            if condition.predicate != "=":
-                yield condition
-        case Junction():
-            for part in condition.parts:
-                yield from _literals(part)
-        case Quantified():
-            yield from _literals(condition.part)

@@ -5,7 +5,7 @@ Names are in lower case, as PDDL's know no case; a domain keeps how its file spe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -162,6 +162,22 @@ class Problem:
     condition: Condition | None = None
     name: str = "problem"
     goal_place: tuple[str, int, int] | None = None
+
+
+def parts_in(condition: Condition) -> Iterator[Condition]:
+    """A condition and all that it consists of, from left to right."""
+    yield condition
+    match condition:
+        case Junction(_, parts):
+            for part in parts:
+                yield from parts_in(part)
+        case Quantified(_, _, part):
+            yield from parts_in(part)
+
+
+def literals_in(condition: Condition) -> Iterator[Literal]:
+    """The literals of a condition, equalities included."""
+    return (part for part in parts_in(condition) if isinstance(part, Literal))
 
 
 def negated(condition: Condition) -> Condition:

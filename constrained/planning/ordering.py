@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from constrained.planning.facts import Fact, State
-from constrained.planning.model import Condition, Literal, Quantified, renamed
+from constrained.planning.model import Literal, Quantified, literals_in, renamed
 from constrained.planning.task import GroundAction, Task
 
 Term = tuple[bool, Fact]
@@ -62,7 +62,7 @@ class _Order:
             for term in self.makes[action]:
                 self.makers.setdefault(term, []).append(action)
         needed = frozenset(term for action in plan for term in self.needs[action])
-        asked = {literal.predicate for literal in _literals(task.goal)} if task.goal is not None else set()
+        asked = {literal.predicate for literal in literals_in(task.goal)} if task.goal is not None else set()
         self.goals = frozenset(
             term for action in plan for term in self.makes[action] if term[1][0] in asked and term not in needed
         )
@@ -137,13 +137,3 @@ class _Order:
             for need in before
             if need in self.makers
         )
-
-
-def _literals(condition: Condition) -> Iterator[Literal]:
-    if isinstance(condition, Literal):
-        yield condition
-    elif isinstance(condition, Quantified):
-        yield from _literals(condition.part)
-    else:
-        for part in condition.parts:
-            yield from _literals(part)

@@ -16,6 +16,7 @@ from constrained.planning.model import (
     Literal,
     Parameter,
     Quantified,
+    parts_in,
 )
 from constrained.planning.task import Task
 
@@ -90,9 +91,9 @@ class PddlText:
 
     def _requirements(self) -> list[str]:
         actions = self._task.domain.actions
-        parts = [part for action in actions for part in _parts(action.precondition)]
-        parts += [part for action in actions for effect in action.effects for part in _parts(effect.condition)]
-        parts += _parts(self._task.goal or ALWAYS)
+        parts = [part for action in actions for part in parts_in(action.precondition)]
+        parts += [part for action in actions for effect in action.effects for part in parts_in(effect.condition)]
+        parts += parts_in(self._task.goal or ALWAYS)
         found = {
             ":negative-preconditions": any(isinstance(p, Literal) and not p.positive for p in parts),
             ":equality": any(isinstance(p, Literal) and p.predicate == "=" for p in parts),
@@ -133,16 +134,6 @@ class PddlText:
     def _atom(self, literal: Literal) -> str:
         terms = (_variable(term) if term.startswith("?") else self._name(term) for term in literal.terms)
         return f"({' '.join([self._name(literal.predicate), *terms])})"
-
-
-def _parts(condition: Condition) -> list[Condition]:
-    """A condition and all that it consists of."""
-    match condition:
-        case Junction(_, parts):
-            return [condition, *(inner for part in parts for inner in _parts(part))]
-        case Quantified(_, _, part):
-            return [condition, *_parts(part)]
-    return [condition]
 
 
 def _pddl_names(names: Iterable[str], task: Task) -> dict[str, str]:

@@ -16,7 +16,8 @@ from constrained.environments.household import commonsense
 from constrained.environments.household.task_spec import LIGHT, SIMPLE, TREATED, TWO, UNKNOWN, TaskSpec
 from constrained.errors import GameError
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world.world import Asked, literals_in
+from constrained.knowledge.world.world import Asked
+from constrained.planning.model import literals_in
 
 MAX_CHARACTERS = 500
 """Characters of a sentence that are read."""

@@ -8,8 +8,7 @@ from constrained.errors import GrammarError
 from constrained.grammar.source import Source
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world.world import literals_in
-from constrained.planning.model import Action, Condition, Junction, Literal, Quantified
+from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, literals_in
 
 
 def world(source: Source) -> Iterator[Finding]:

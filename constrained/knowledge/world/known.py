@@ -18,8 +18,6 @@ from constrained.knowledge.world.world import (
     filled,
     join,
     kind_of,
-    literals_in,
-    squeezed,
 )
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import (
@@ -31,8 +29,10 @@ from constrained.planning.model import (
     Problem,
     Quantified,
     free_variables,
+    literals_in,
 )
 from constrained.planning.task import GroundAction, Task
+from constrained.planning.wording import squeezed
 
 MAX_THINGS = 2_000
 """Objects that answers may name; further ones are not noted."""

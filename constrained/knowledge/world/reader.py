@@ -19,7 +19,7 @@ from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, SourceSpan, read_source
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import MARK, ParseTree, parse_world
-from constrained.knowledge.world.world import Command, Maybe, TaskGoal, Tells, Told, World, join, literals_in, squeezed
+from constrained.knowledge.world.world import Command, Maybe, TaskGoal, Tells, Told, World, join
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
@@ -32,8 +32,11 @@ from constrained.planning.model import (
     Parameter,
     Problem,
     Quantified,
+    literals_in,
     negated,
+    parts_in,
 )
+from constrained.planning.wording import squeezed
 
 _ABOVE_RULES = ("action", "needs", "makes")
 
@@ -547,12 +550,12 @@ class _Reader:
         scope = _Scope(captured=captured, what="of the goal")
         wanted = self.conditions(condition, scope)
         wider: dict[str, str] = {}
-        for variables, part in _quantified(wanted):
-            for variable in variables:
+        for quantified in (part for part in parts_in(wanted) if isinstance(part, Quantified)):
+            for variable in quantified.variables:
                 if variable.type in captured:
                     uses = [
                         self.domain.predicates[literal.predicate][i].type
-                        for literal in literals_in(part)
+                        for literal in literals_in(quantified.part)
                         if literal.predicate in self.domain.predicates
                         for i, term in enumerate(literal.terms)
                         if term == variable.name
@@ -577,16 +580,6 @@ def _literals_of(action: Action) -> Iterator[Literal]:
     for effect in action.effects:
         yield effect.literal
         yield from literals_in(effect.condition)
-
-
-def _quantified(condition: Condition) -> Iterator[tuple[tuple[Parameter, ...], Condition]]:
-    match condition:
-        case Junction(_, parts_):
-            for part in parts_:
-                yield from _quantified(part)
-        case Quantified(_, variables, part):
-            yield variables, part
-            yield from _quantified(part)
 
 
 def _positive(condition: Condition) -> set[str]:

@@ -22,6 +22,7 @@ from constrained.planning.model import (
     renamed,
 )
 from constrained.planning.task import GroundAction
+from constrained.planning.wording import squeezed
 
 Command = tuple[str, ...]
 """How an action is written: pieces of text, and its parameters ("?o")."""
@@ -194,11 +195,6 @@ class World:
         return min(fitting, key=left, default=None)
 
 
-def squeezed(name: str) -> str:
-    """A name without spaces, hyphens and case: "Coffee machine" and "coffeemachine" are the same."""
-    return re.sub(r"[\s_-]", "", name).lower()
-
-
 def kind_of(name: str) -> str:
     """The kind in a thing's name: "mug" of "mug 2"; the name itself if no number stands behind it."""
     found = re.fullmatch(r"(.*\S)\s+[#?]?\d+", name)
@@ -226,18 +222,6 @@ def filled(condition: Condition, types: Mapping[str, str], objects: Mapping[str,
             inner = filled(part, types, objects)
             inner = renamed(inner, {v.name: objects[v.type] for v in variables if v.type in objects})
             return Quantified(quantifier, left, inner) if left else inner
-
-
-def literals_in(condition: Condition) -> Iterator[Literal]:
-    """The literals of a condition."""
-    match condition:
-        case Literal():
-            yield condition
-        case Junction(_, parts):
-            for part in parts:
-                yield from literals_in(part)
-        case Quantified(_, _, part):
-            yield from literals_in(part)
 
 
 def every_part(condition: Condition) -> tuple[Condition, ...]:
