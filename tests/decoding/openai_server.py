@@ -52,6 +52,9 @@ class Server:
             def log_message(self, *_):
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Http(ThreadingHTTPServer):
+            request_queue_size = 128  # by default 5 connections wait, further ones are reset on a busy machine
+
+        self.http = Http(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
         threading.Thread(target=self.http.serve_forever, daemon=True).start()

@@ -38,7 +38,7 @@ def serve():
     def start(reply: Callable[[dict], Any], **options: Any) -> tuple[Server, RemoteModel]:
         server = Server(reply)
         started.append(server)
-        return server, RemoteModel(server.url, **{"api_key": KEY, "retries": 0, "timeout": 5.0, **options})
+        return server, RemoteModel(server.url, **{"api_key": KEY, "retries": 0, "timeout": 60.0, **options})
 
     yield start
     for server in started:
