@@ -67,6 +67,11 @@ class _Order:
             term for action in plan for term in self.makes[action] if term[1][0] in asked and term not in needed
         )
         self.required = sorted(term for term in needed | self.goals if not self._true(term) and term in self.makers)
+        self.open = {
+            action: frozenset(term for term in needs if not self._true(term)) for action, needs in self.needs.items()
+        }
+        self.open_before = {action: self._open_before(action) for action in self.actions}
+        self.before = {action: self._must_precede(action) for action in self.actions}
 
     def _true(self, term: Term) -> bool:
         return (term[1] in self.state) == term[0]
@@ -85,15 +90,15 @@ class _Order:
 
     def may_begin(self, action: GroundAction) -> bool:
         """Whether an action makes true what is still true when it is needed, and undoes nothing needed before that."""
-        if self._must_precede(action):
+        if self.before[action]:
             return False
         for term in self.makes[action]:
             if self._true(term):
                 continue
             if term in self.goals:
                 return True
-            users = (other for other in self.actions if term in self.needs[other] and other != action)
-            if any(self._keeps(other, term, frozenset({action})) for other in users):
+            users = [other for other in self.actions if term in self.needs[other] and other != action]
+            if not self._losing(term, action).issuperset(users):
                 return True
         return False
 
@@ -109,31 +114,33 @@ class _Order:
                 maker.action != action.action and not undone.isdisjoint(self.needs[maker] - self.makes[maker])
                 for maker in self.makers[term]
             )
-            and not any(self._leads_to(action, maker, frozenset()) for maker in self.makers[term])
+            and all(self.makes[action].isdisjoint(self.open_before[maker]) for maker in self.makers[term])
         ]
 
-    def _leads_to(self, action: GroundAction, other: GroundAction, seen: frozenset[GroundAction]) -> bool:
-        """Whether an action makes true what another needs, or what something before it needs."""
-        if other in seen:
-            return False
-        open_needs = [term for term in self.needs[other] if not self._true(term)]
-        if any(term in self.makes[action] for term in open_needs):
-            return True
-        return any(
-            self._leads_to(action, maker, seen | {other}) for term in open_needs for maker in self.makers.get(term, ())
-        )
+    def _open_before(self, action: GroundAction) -> set[Term]:
+        """What must still be made true for an action, or for what makes that true, and so on."""
+        found: set[Term] = set()
+        work = [action]
+        for one in work:
+            for term in self.open[one] - found:
+                found.add(term)
+                work += self.makers.get(term, ())
+        return found
 
-    def _keeps(self, action: GroundAction, term: Term, seen: frozenset[GroundAction]) -> bool:
-        """Whether all that must come before an action can be done without undoing a term."""
-        if action in seen:
-            return True
-        before = [need for need in self.needs[action] if not self._true(need) and need != term]
-        before += self._must_precede(action)
-        return all(
-            any(
-                term not in self.undoes[maker] and self._keeps(maker, term, seen | {action})
-                for maker in self.makers.get(need, ())
-            )
-            for need in before
-            if need in self.makers
-        )
+    def _losing(self, term: Term, first: GroundAction) -> set[GroundAction]:
+        """The actions for which something must be done that undoes a term, once the first action is done."""
+        losing = {action for action in self.actions if term in self.undoes[action]}
+        found: set[GroundAction] = set()
+        changed = True
+        while changed:
+            changed = False
+            for action in self.actions:
+                if action != first and action not in found and self._lost(action, term, found | losing):
+                    found.add(action)
+                    changed = True
+        return found
+
+    def _lost(self, action: GroundAction, term: Term, losing: Collection[GroundAction]) -> bool:
+        """Whether something that must be true before an action is made so by `losing` actions alone."""
+        before = [*(self.open[action] - {term}), *self.before[action]]
+        return any(need in self.makers and all(maker in losing for maker in self.makers[need]) for need in before)

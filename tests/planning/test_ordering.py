@@ -3,6 +3,7 @@
 from constrained.knowledge.world import read_world
 from constrained.planning import Task
 from constrained.planning.relaxed import Relaxed
+from tests.planning.small import SOKOBAN, room, task_of
 
 ERRAND = """%declare _STEP PLACE THING
 //: type place, thing
@@ -37,3 +38,10 @@ def test_one_goes_first_where_something_is_to_be_done_first():
     assert done == [
         "(go shelf)", "(take cup shelf)", "(go basin)", "(wash cup basin)", "(go table)", "(put cup table)",
     ]  # fmt: skip
+
+
+def test_many_ways_of_the_same_length_are_not_tried_one_by_one():
+    """In an empty room there are more ways than could be counted."""
+    task = task_of(SOKOBAN, room("@       ", "        ", "   $    ", "        ", "     $  ", "        ", ".      ."))
+    helpful = Relaxed.of(task).helpful(task.initial)
+    assert {action.action for action in helpful} == {"walk"}
