@@ -1,9 +1,11 @@
 """Of helpful actions, those that the plan itself would undo before they are of use are left out."""
 
+from itertools import pairwise
+
 from constrained.knowledge.world import read_world
 from constrained.planning import Task
 from constrained.planning.relaxed import Relaxed
-from tests.planning.small import SOKOBAN, room, task_of
+from tests.planning.small import task_of
 
 ERRAND = """%declare _STEP PLACE THING
 //: type place, thing
@@ -40,8 +42,19 @@ def test_one_goes_first_where_something_is_to_be_done_first():
     ]  # fmt: skip
 
 
+LAMP = """(define (domain lamp) (:predicates (home) (lit) (at ?x) (way ?x ?y) (first ?x) (done))
+(:action light :parameters () :effect (lit))
+(:action leave :parameters (?y) :precondition (and (home) (first ?y)) :effect (and (at ?y) (not (home)) (not (lit))))
+(:action go :parameters (?x ?y) :precondition (and (at ?x) (way ?x ?y)) :effect (and (at ?y) (not (at ?x))))
+(:action enter :parameters () :precondition (and (at end) (lit)) :effect (done)))"""
+
+
 def test_many_ways_of_the_same_length_are_not_tried_one_by_one():
-    """In an empty room there are more ways than could be counted."""
-    task = task_of(SOKOBAN, room("@       ", "        ", "   $    ", "        ", "     $  ", "        ", ".      ."))
-    helpful = Relaxed.of(task).helpful(task.initial)
-    assert {action.action for action in helpful} == {"walk"}
+    """Every way from home puts out the lamp, so it isn't lit first; there are 5 ** 12 ways."""
+    layers = [[f"x{depth}y{side}" for side in range(5)] for depth in range(12)] + [["end"]]
+    ways = [f"(way {one} {other})" for here, there in pairwise(layers) for one in here for other in there]
+    first = [f"(first {name})" for name in layers[0]]
+    names = " ".join(name for layer in layers for name in layer)
+    facts = " ".join(["(home)", *first, *ways])
+    task = task_of(LAMP, f"(define (problem p) (:domain lamp) (:objects {names}) (:init {facts}) (:goal (done)))")
+    assert {action.action for action in Relaxed.of(task).helpful(task.initial)} == {"leave"}
