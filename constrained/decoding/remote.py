@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from constrained.automaton import Grammar
 from constrained.automaton.budget import shortest
@@ -42,16 +42,11 @@ Enforce = Callable[[Grammar, "list[str] | None"], "Body | None"]
 
 
 def _structured_outputs(action: Grammar, listed: list[str] | None) -> Body:
-    constraint = {"choice": listed} if listed else {"grammar": action.to_gbnf()}
-    return {"extra_body": {"structured_outputs": constraint}}
+    return {"structured_outputs": {"choice": listed} if listed else {"grammar": action.to_gbnf()}}
 
 
-def _gbnf(action: Grammar, listed: list[str] | None) -> Body:
-    return {"extra_body": {"grammar": action.to_gbnf()}}
-
-
-def _ebnf(action: Grammar, listed: list[str] | None) -> Body:
-    return {"extra_body": {"ebnf": action.to_gbnf()}}
+def _guided(action: Grammar, listed: list[str] | None) -> Body:
+    return {"guided_choice": listed} if listed else {"guided_grammar": action.to_gbnf()}
 
 
 def _json_schema(action: Grammar, listed: list[str] | None) -> Body | None:
@@ -68,13 +63,28 @@ def _json_schema(action: Grammar, listed: list[str] | None) -> Body | None:
 
 ENFORCE: dict[str, Enforce] = {
     "structured_outputs": _structured_outputs,
-    "grammar": _gbnf,
-    "ebnf": _ebnf,
+    "guided": _guided,
+    "grammar": lambda action, listed: {"grammar": action.to_gbnf()},
+    "lark": lambda action, listed: {"grammar": f"%llguidance {{}}\n{action.to_llguidance()}"},
+    "ebnf": lambda action, listed: {"ebnf": action.to_gbnf()},
+    "regex": lambda action, listed: {"regex": action.to_regex()},
     "json_schema": _json_schema,
     "nothing": lambda action, listed: {},
 }
-"""What can be sent to a server, by name: vLLM's `structured_outputs`; `grammar` in GBNF (llama.cpp and its Python
-server); SGLang's `ebnf`; a JSON Schema as `response_format` (OpenAI, Ollama, llama.cpp); nothing."""
+"""What can be sent to a server, by name: vLLM's `structured_outputs`, and `guided_choice` or `guided_grammar` before
+0.12; `grammar` in GBNF (llama.cpp and its Python server), or in Lark where llama.cpp was built with llguidance;
+SGLang's `ebnf` and `regex`; a JSON Schema as `response_format` (OpenAI, Ollama, llama.cpp); nothing."""
+
+
+class _Answer(NamedTuple):
+    text: str
+    cut_off: bool
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class _Refused(ModelError):
+    """The server is there, but doesn't do what this request asks for."""
 
 
 class RemoteModel:
@@ -203,16 +213,27 @@ class RemoteModel:
         began, grammar = time.monotonic(), request.grammar
         assert grammar is None or isinstance(grammar, Grammar)
         messages, listed = list(request.messages), None if grammar is None else _listed(grammar)
-        answer, used = "", [0, 0]
+        stop = {"stop": [request.stop]} if grammar is None and request.stop else {}
+        options = {"max_tokens": request.max_new_tokens, **stop, **options}
+        body = {} if grammar is None else self._body(grammar, listed)
+        answer, used = "", (0, 0)
         for attempt in range(self.attempts):
-            body = {} if grammar is None else self._body(grammar, listed)
-            stop = {"stop": [request.stop]} if grammar is None and request.stop else {}
-            answer, usage = await self._ask(messages, {"max_tokens": request.max_new_tokens, **options, **stop, **body})
-            used = [before + more for before, more in zip(used, usage, strict=True)]
-            if grammar is None or grammar.matches(answer):
+            try:
+                found = await self._ask(messages, {**options, **body})
+            except _Refused as error:
+                if not body:
+                    raise
+                log.warning("%s: what it should enforce is left out, its answers are judged", error.message)
+                body = {}
+                found = await self._ask(messages, options)
+            used = (used[0] + found.prompt_tokens, used[1] + found.completion_tokens)
+            exact = grammar is not None and grammar.matches(found.text)
+            answer = found.text if exact else found.text.strip()
+            if grammar is None or exact or grammar.matches(answer):
                 break
             log.info("answer %d of %s is not admitted: %.200r", attempt + 1, self.model, answer)
-            messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": _reason(answer, listed)}]
+            reason = _reason(answer, found.cut_off, listed)
+            messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": reason}]
         written = Generation(
             answer,
             role=request.role,
@@ -224,7 +245,7 @@ class RemoteModel:
         )
         if grammar is None or grammar.matches(answer):
             return written
-        return replace(written, text=nearest(answer, grammar, listed), replaced=answer)
+        return replace(written, text=nearest(answer, grammar, listed), replaced=answer or "(nothing)")
 
     def _body(self, action: Grammar, listed: list[str] | None) -> Body:
         try:
@@ -233,21 +254,21 @@ class RemoteModel:
             log.info("nothing is sent to enforce: %s", error.message)
             return {}
 
-    async def _ask(self, messages: Sequence[Message], options: Body) -> tuple[str, tuple[int, int]]:
+    async def _ask(self, messages: Sequence[Message], options: Body) -> _Answer:
         create = self._client.chat.completions.create
-        response = await self._call(create, model=self.model, messages=messages, **options)
+        response = await self._call(create, model=self.model, messages=messages, extra_body=options)
         try:
-            text = response.choices[0].message.content
+            choice = response.choices[0]
+            text, cut_off = choice.message.content, choice.finish_reason == "length"
         except (AttributeError, IndexError, TypeError):
             text = None
         if not isinstance(text, str):
-            raise ModelError(
+            raise _Refused(
                 f"{self.base_url} answered without a text", "see that it serves /chat/completions as OpenAI's API does"
             )
         used = response.usage
-        if "response_format" in options:
-            text = _from_json(text)
-        return text.strip(), (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
+        counts = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
+        return _Answer(_from_json(text) if "response_format" in options else text, cut_off, *counts)
 
     async def _call(self, method: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
         import openai
@@ -266,7 +287,7 @@ class RemoteModel:
                 f"{self.base_url} refuses the key", "set OPENAI_API_KEY to the server's key, or pass api_key="
             ) from None
         except openai.APIStatusError as error:
-            raise ModelError(f"{self.base_url} refuses the request: {error.status_code} {_told(error)}") from None
+            raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {_told(error)}") from None
         except (openai.OpenAIError, ValueError) as error:
             raise ModelError(f"{self.base_url} answered something unreadable: {str(error)[:200]}") from None
 
@@ -285,12 +306,10 @@ class RemoteModel:
             if not body:
                 continue
             try:
-                answer, _ = await self._ask(hello, {"max_tokens": 32, "temperature": 0.0, **body})
-            except ModelError as error:
-                if "no server" in error.message or "key" in error.message:
-                    raise
-                continue  # it refuses the field
-            if answer in PROBE:
+                answer = await self._ask(hello, {"max_tokens": 32, "temperature": 0.0, **body})
+            except _Refused:
+                continue
+            if answer.text.strip() in PROBE:
                 return name
         log.warning("%s enforces nothing: its answers are judged, and asked for again", self.base_url)
         return "nothing"
@@ -320,13 +339,14 @@ def _listed(action: Grammar) -> list[str] | None:
     return None if texts is None else [text.decode() for text in texts]
 
 
-def _reason(answer: str, listed: list[str] | None) -> str:
+def _reason(answer: str, cut_off: bool, listed: list[str] | None) -> str:
     """What a model is told about an answer that is not admitted."""
-    shown = answer if len(answer) <= 200 else f"{answer[:200]}..."
+    shown = repr(answer if len(answer) <= 200 else f"{answer[:200]}...")
+    wrong = f"{shown} was cut off, as it got too long." if cut_off else f"{shown} is not possible now."
     if listed is None:
-        return f"{shown!r} is not allowed here. Answer with one allowed action and nothing else."
+        return f"{wrong} Answer with one allowed action and nothing else."
     close = difflib.get_close_matches(answer, listed, SHOWN, cutoff=0.0)
-    return f"{shown!r} is not possible now. Answer with exactly one of these and nothing else:\n" + "\n".join(close)
+    return f"{wrong} Answer with exactly one of these and nothing else:\n" + "\n".join(close)
 
 
 def _from_json(text: str) -> str:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import random
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +18,14 @@ from hypothesis import assume, given, settings
 
 from constrained import ActionKnowledge, Grammar, GrammarError, LimitError
 from constrained.automaton.export import START, write_out
+from constrained.environments.household import HouseholdEnv, make_game
 from constrained.grammar.nodes import Call
 from constrained.limits import Limits
 from tests.automaton.brute import Language
 from tests.automaton.cases import knowledge
 from tests.automaton.small_grammars import BYTES, GRAMMARS, TEXTS
+from tests.decoding.gguf_file import write_gguf
+from tests.decoding.tiny import tiny
 
 EOS = 256
 LONGEST = 13
@@ -141,6 +151,50 @@ def llguidance_follower(grammar: Grammar) -> Callable[[bytes], set[int]]:
     return allowed
 
 
+@cache
+def tiny_llama_cpp() -> Any:
+    """llama.cpp with a tiny model; its tokens are single bytes, among others."""
+    import llama_cpp
+
+    with TemporaryDirectory() as folder:
+        path = str(write_gguf(Path(folder) / "tiny.gguf"))
+        model = llama_cpp.Llama(path, n_ctx=64, n_threads=1, verbose=False, use_mmap=False)
+    atexit.register(model.close)  # later, when modules are torn down, it would print an error
+    return model
+
+
+def llama_cpp_follower(grammar: Grammar) -> Callable[[bytes], set[int]]:
+    llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python isn't installed")
+    model = tiny_llama_cpp()
+    ids = {piece[0]: token for token, piece in enumerate(tiny().vocabulary.tokens) if len(piece) == 1}
+    meaning = {token: byte for byte, token in ids.items()} | {model.token_eos(): EOS}
+    sampler = llama_cpp.llama_sampler_init_grammar(
+        llama_cpp.llama_model_get_vocab(model.model), grammar.to_gbnf().encode(), b"root"
+    )
+    assert sampler, "llama.cpp refuses it"
+    candidates = llama_cpp._internals.LlamaTokenDataArray(n_vocab=model.n_vocab())
+
+    def allowed(text: bytes) -> set[int]:
+        llama_cpp.llama_sampler_reset(sampler)
+        for byte in text:
+            llama_cpp.llama_sampler_accept(sampler, ids[byte])
+        candidates.copy_logits(np.zeros(model.n_vocab(), np.single))
+        llama_cpp.llama_sampler_apply(sampler, candidates.candidates)
+        data = candidates.candidates_data
+        return {meaning[token] for token in data.id[np.isfinite(data.logit)].tolist() if token in meaning}
+
+    return allowed
+
+
+def begins_utf8(data: bytes) -> bool:
+    """Whether some text begins with these bytes."""
+    for ending in (b"", b"\x80", b"\x80\x80", b"\xa0\x80", b"\x80\x80\x80", b"\x90\x80\x80"):
+        with suppress(UnicodeDecodeError):
+            (data + ending).decode()
+            return True
+    return False
+
+
 def bits(row: np.ndarray) -> set[int]:
     return {i for i in range(257) if row[i // 32] >> (i % 32) & 1}
 
@@ -156,7 +210,7 @@ def beginnings(grammar: Grammar, longest: int) -> Iterator[tuple[bytes, set[int]
         assert len(work) < 200_000
 
 
-ENGINES = {"xgrammar": xgrammar_follower, "llguidance": llguidance_follower}
+ENGINES = {"xgrammar": xgrammar_follower, "llguidance": llguidance_follower, "llama.cpp": llama_cpp_follower}
 LONG = {
     **{name: (grammar, 40) for name, grammar in GRAMMARS.items() if name not in ("inside characters", "may be empty")},
     "calculation": (Grammar.from_lark(CALCULATION), 4),
@@ -174,3 +228,41 @@ def test_an_engine_allows_the_same_after_every_beginning(engine, name):
         assert allowed(text) == follows, text
         if number == 3000:
             break
+
+
+def shipped() -> dict[str, Grammar]:
+    """What is sent to a server at a step: of knowledge that ships, and of tools with schemas."""
+    environment = HouseholdEnv(make_game(3))
+    environment.reset()
+    household = ActionKnowledge.from_lark("household").bind_view(environment.view())
+    arguments = {
+        "city": {"type": "string", "maxLength": 9},
+        "days": {"type": "integer", "minimum": -2, "maximum": 14},
+        "units": {"enum": ["°C", 'say "F"\n', None, 1.5]},
+        "near": {"type": "array", "items": {"type": "number"}, "maxItems": 3},
+    }
+    schema = {"type": "object", "properties": arguments, "required": ["city"]}
+    tools = [{"name": "weather", "parameters": schema}, {"name": "time_in", "parameters": {"properties": {}}}]
+    return {
+        "household": household.next_action(),
+        "hotpotqa": ActionKnowledge.from_lark("hotpotqa").next_action(),
+        "tools": ActionKnowledge.from_tools(tools, call_format="hermes").next_action(),
+    }
+
+
+@pytest.mark.parametrize("name", ["household", "hotpotqa", "tools"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_writes_whole_texts_of_what_ships(engine, name):
+    grammar, chance = shipped()[name], random.Random(0)
+    allowed = ENGINES[engine](grammar)
+    for _ in range(6):
+        text, state = b"", grammar.automaton.start
+        while len(text) < 250:
+            follows = state.first() | ({EOS} if state.accepting else set())
+            # in classes, XGrammar and llama.cpp admit bytes that no text holds there; llama.cpp never admits a null
+            found = {byte for byte in allowed(text) if byte == EOS or begins_utf8(text + BYTES[byte])}
+            assert found == follows - ({0} if engine == "llama.cpp" else set()), text
+            byte = chance.choice(sorted(follows - {0}))
+            if byte == EOS:
+                break
+            text, state = text + BYTES[byte], state.step(byte)

@@ -11,7 +11,8 @@ from typing import Any
 
 
 class Server:
-    """Answers as `reply(body)` says: a text, (status, message), or bytes to be sent as they are."""
+    """Answers as `reply(body)` says: a text, (status, message), or bytes to be sent as they are; status 200 with a text
+    that was cut off."""
 
     def __init__(self, reply: Callable[[dict], Any]):
         self.bodies: list[dict] = []
@@ -31,12 +32,15 @@ class Server:
                 answer = reply(body)
                 if isinstance(answer, bytes):
                     return self.send(200, answer)
+                cut_off = isinstance(answer, tuple) and answer[0] == 200
+                if cut_off:
+                    answer = answer[1]
                 if isinstance(answer, tuple):
                     return self.send(answer[0], json.dumps({"error": {"message": answer[1]}}).encode())
                 message = {"role": "assistant", "content": answer}
                 data = {
                     "id": "1", "object": "chat.completion", "created": 0, "model": "tiny",
-                    "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                    "choices": [{"index": 0, "message": message, "finish_reason": "length" if cut_off else "stop"}],
                     "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
                 }  # fmt: skip
                 return self.send(200, json.dumps(data).encode())

@@ -1,15 +1,11 @@
-"""Models behind servers: a stand-in that misbehaves on purpose, and llama.cpp's own server where it is installed."""
+"""Models behind servers: a stand-in that misbehaves on purpose; real ones are in hosts/test_llama_cpp_servers.py."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -98,8 +94,10 @@ def obeying(field: str) -> Callable[[dict], str]:
     ("field", "name"),
     [
         ("structured_outputs", "structured_outputs"),
+        ("guided_choice", "guided"),
         ("grammar", "grammar"),
         ("ebnf", "ebnf"),
+        ("regex", "regex"),
         ("response_format", "json_schema"),
         ("none of them", "nothing"),
     ],
@@ -182,35 +180,31 @@ def test_arguments_that_make_no_sense(arguments):
         RemoteModel(*given, **options)
 
 
-@pytest.fixture(scope="module")
-def llama_server(tmp_path_factory):
-    """llama-cpp-python's own server with the real, tiny model of the test data, on the loopback address."""
-    pytest.importorskip("llama_cpp.server", reason="llama-cpp-python with its server isn't installed")
-    path = os.environ.get("CONSTRAINED_TINY_GGUF")
-    if not path:
-        pytest.skip("CONSTRAINED_TINY_GGUF names no .gguf file")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", path, "--port", str(port), "--n_ctx", "512"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}/v1"
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(f"{url}/models").close()
-            break
-        except OSError:
-            assert process.poll() is None, "the server ended"
-            time.sleep(0.2)
-    yield url
-    process.kill()
-    process.wait()
+def test_white_space_at_the_edges_belongs_to_an_action_that_has_it(serve):
+    _, model = serve(lambda body: " say hi\n", enforce="nothing", attempts=1)
+    for text in (" say hi\n", "say hi"):
+        [written] = model.write([ask(Grammar.from_choices([text, "look"]))])
+        assert written.text == text and not written.replaced
 
 
-def test_llama_cpps_server_writes_what_the_grammar_admits(llama_server):
-    model = RemoteModel(llama_server)
-    assert model.enforce == "grammar"
-    search = Grammar.from_lark('start: "Search[" /[a-z ]{1,20}/ "]"\n')
-    for grammar in (ACTIONS, search):
-        [written] = model.write([ask(grammar, max_new_tokens=40)])
-        assert grammar.matches(written.text) and not written.replaced
+def test_an_answer_that_is_cut_off_is_told_so(serve):
+    server, model = serve(lambda body: (200, "go to"), enforce="nothing", attempts=2)
+    [written] = model.write([ask()])
+    assert written.text == "go to desk 1" and written.replaced == "go to"
+    assert "'go to' was cut off, as it got too long" in server.bodies[1]["messages"][2]["content"]
+
+
+def test_an_empty_answer_is_replaced_and_told(serve):
+    _, model = serve(lambda body: "", enforce="nothing", attempts=1)
+    [written] = model.write([ask()])
+    assert ACTIONS.matches(written.text) and written.replaced == "(nothing)"
+
+
+def test_a_constraint_that_is_refused_is_left_out_and_the_answer_judged(serve, caplog):
+    def reply(body: dict):
+        return (400, "too many repetitions") if "grammar" in body else "go to desk 1"
+
+    server, model = serve(reply, enforce="grammar")
+    [written] = model.write([ask()])
+    assert written.text == "go to desk 1" and ["grammar" in body for body in server.bodies] == [True, False]
+    assert "too many repetitions" in caplog.text and KEY not in caplog.text

@@ -3,13 +3,13 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 import torch
 
 from constrained.errors import ModelError
 from constrained.models import load
 from constrained.models.load import EMBEDDED
+from tests.decoding.gguf_file import write_gguf
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
 
 WIDTH = 320  # more than the tokenizer's ids
@@ -105,41 +105,6 @@ def test_the_embedded_model():
     loaded = load()
     assert loaded.is_embedded and loaded.name == "embedded"
     assert sum(file.stat().st_size for file in EMBEDDED.glob("*.safetensors")) <= 10_000_000
-
-
-def write_gguf(path, model, tokenizer):
-    """The file llama.cpp's converter would make of a Llama (its queries and keys are stored re-ordered)."""
-    gguf = pytest.importorskip("gguf", reason="needs the extra gguf")
-    config, writer = model.config, gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_dimension_count(config.head_dim)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    writer.add_vocab_size(config.vocab_size)
-    description = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
-    pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(pieces)
-    writer.add_token_types([3 if piece in ("<s>", "</s>") else 1 for piece in pieces])
-    writer.add_token_merges([merge if isinstance(merge, str) else " ".join(merge) for merge in description["merges"]])
-    writer.add_bos_token_id(0)
-    writer.add_eos_token_id(1)
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
-    for name, weight in model.state_dict().items():
-        data = weight.numpy().astype(np.float32)
-        for kind, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
-            if kind in name:
-                data = data.reshape(heads, 2, -1, data.shape[1]).swapaxes(1, 2).reshape(data.shape)
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), np.ascontiguousarray(data))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def test_a_gguf_file_brings_weights_and_tokenizer(tmp_path):

@@ -24,6 +24,7 @@ from constrained.decoding.hosts.outlines_backend import (
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.memory import Memory
 from constrained.models import load
+from tests.decoding.gguf_file import write_gguf
 from tests.decoding.hosts.texts import CHOICES, GRAMMARS
 from tests.decoding.tiny import tiny
 
@@ -211,11 +212,7 @@ def test_nothing_in_the_process_is_changed():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_llama_cpp(tmp_path):
     llama_cpp = pytest.importorskip("llama_cpp", reason="needs llama-cpp-python")
-    pytest.importorskip("gguf", reason="needs the extra gguf")
-    from tests.decoding.hosts.tiny_gguf import write_tiny_gguf
-
-    write_tiny_gguf(tmp_path / "tiny.gguf")
-    llama = llama_cpp.Llama(str(tmp_path / "tiny.gguf"), n_ctx=128, n_threads=1, verbose=False)
+    llama = llama_cpp.Llama(str(write_gguf(tmp_path / "tiny.gguf")), n_ctx=128, n_threads=1, verbose=False)
     model = outlines.from_llamacpp(llama, chat_mode=False)
     vocabulary = read_vocabulary(model)
     assert vocabulary.tokens[2:] == tiny().vocabulary.tokens[2:] and vocabulary.eos_token_ids == [1]

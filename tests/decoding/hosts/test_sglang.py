@@ -23,8 +23,10 @@ from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo
 from sglang.srt.sampling.sampling_params import SamplingParams
 from sglang.srt.speculative.spec_utils import generate_token_bitmask
 
+from constrained import Grammar
 from constrained.decoding.hosts import sglang_backend
 from constrained.decoding.hosts.specification import read_specification
+from constrained.decoding.remote import ENFORCE
 from tests.decoding.tiny import tiny
 
 LOADED = tiny(padding=13)
@@ -186,3 +188,12 @@ def test_trees_of_drafts_are_masked_and_leave_no_trace():
         allowed = [set(row.isfinite().nonzero().flatten().tolist()) for row in logits]
         assert [allowed[0], allowed[1], allowed[2], allowed[4]] == [{a}, {b, c}, {c}, {c}]
         assert torch.equal(mask_of([req]), before) and req.grammar.read == 0
+
+
+def test_the_fields_that_remote_model_sends_are_its_servers():
+    from sglang.srt.entrypoints.openai.protocol import ChatCompletionRequest
+
+    for name in ("ebnf", "regex"):
+        sent = ENFORCE[name](Grammar.from_choices(["look", "stay"]), ["look", "stay"])
+        request = ChatCompletionRequest(model="m", messages=[{"role": "user", "content": "x"}], **sent)
+        assert request.to_sampling_params(None, {}, None)[name] == sent[name]

@@ -21,9 +21,10 @@ from vllm.exceptions import VLLMValidationError
 from vllm.platforms import current_platform
 from vllm.sampling_params import StructuredOutputsParams
 
-from constrained import ActionKnowledge, ConstrainedError
+from constrained import ActionKnowledge, ConstrainedError, Grammar
 from constrained.decoding.hosts import vllm_backend, vllm_processor
 from constrained.decoding.hosts.specification import read_specification
+from constrained.decoding.remote import ENFORCE
 from tests.decoding.hosts.vllm_model import RandomModel
 from tests.decoding.tiny import tiny
 
@@ -223,6 +224,22 @@ def test_beam_search_over_http_is_refused(model):
         with pytest.raises(VLLMValidationError, match="beam search takes no constraint"):
             request.to_beam_search_params(5, {})
     assert CompletionRequest(prompt="x", use_beam_search=True).to_beam_search_params(5, {}).max_tokens == 5
+
+
+@pytest.mark.parametrize("enforce", ["structured_outputs", "json_schema"])
+def test_what_remote_model_sends_to_its_server_is_obeyed(model, monkeypatch, enforce):
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+
+    llm = engine(model, monkeypatch)
+    listed = Grammar.from_choices(["go to desk 1", "look"])
+    search = Grammar.from_lark('start: "Search[" /[a-z]{1,20}/ "]"\n')
+    for grammar, texts in ((listed, ["go to desk 1", "look"]), (search, None)):
+        sent = ENFORCE[enforce](grammar, texts)
+        if sent is None:
+            continue
+        sampling = ChatCompletionRequest(messages=[], **sent).to_sampling_params(60, {})
+        text = llm.generate("x", sampling, use_tqdm=False)[0].outputs[0].text
+        assert grammar.matches(json.loads(text)["action"] if enforce == "json_schema" else text)
 
 
 def test_both_samplers_take_the_plugin_named_or_not(model, monkeypatch):
