@@ -22,10 +22,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 MODULES = {
     "agents": "agents.command",
     "binding": "binding",
-    "device": "device",
     "engine": "engine.command",
     "executor": "executor",
     "generation": "engine.generation",
+    "gpu": "gpu.command",
     "imported": "imported",
     "lumos": "lumos.command",
     "maskbench": "maskbench.command",

@@ -6,6 +6,7 @@ A mask is int32 ``[rows, ceil(V / 32)]``; bit ``i % 32`` of word ``i // 32`` is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import torch
@@ -59,7 +60,19 @@ def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     torch.Tensor
         `logits`.
     """
+    if logits.device.type == "cuda" and logits.stride(1) == 1 and (kernel := _kernel()) is not None:
+        return kernel(logits, mask)
     return logits.masked_fill_(~expand(mask, logits.shape[1]), -torch.inf)
+
+
+@cache
+def _kernel() -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None:
+    """The Triton kernel, where triton is installed: it writes what is forbidden and reads the mask alone."""
+    try:
+        from constrained.decoding.bitmask_triton import apply
+    except ImportError:
+        return None
+    return apply
 
 
 def filled(shape: tuple[int, int], device: torch.device, fill: Callable[[np.ndarray], object]) -> torch.Tensor:

@@ -41,10 +41,17 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 class Forward:
-    """A causal language model (or a PEFT wrapper of one), called for what follows each row."""
+    """A causal language model (or a PEFT wrapper of one), called for what follows each row.
 
-    def __init__(self, model: Any):
-        self.model = model
+    Parameters
+    ----------
+    model : PreTrainedModel or PeftModel
+    own_dtype : bool
+        Return logits as the model computes them: bfloat16 logits are read in half the time of their float32 copy.
+    """
+
+    def __init__(self, model: Any, *, own_dtype: bool = False):
+        self.model, self.own_dtype = model, own_dtype
         self.passes = 0  # calls so far
         # A PEFT wrapper hides the signature of the model below it.
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -73,7 +80,7 @@ class Forward:
         Returns
         -------
         logits : torch.Tensor
-            float32 ``[n, C]``, after the last column of ``input_ids``.
+            ``[n, C]``, after the last column of ``input_ids``; float32, or with `own_dtype` the model's.
         past : Cache or None
             Keys and values, if the model keeps some.
         """
@@ -93,7 +100,7 @@ class Forward:
                 weight, bias = weight[ids], None if bias is None else bias[ids]
             logits = nn.functional.linear(hidden, weight, bias)
         self.passes += 1
-        return logits.float(), getattr(out, "past_key_values", None)
+        return logits if self.own_dtype else logits.float(), getattr(out, "past_key_values", None)
 
     @cached_property
     def supports_partial_logits(self) -> bool:

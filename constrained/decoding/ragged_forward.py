@@ -55,6 +55,8 @@ class RaggedForward:
         See `RaggedCache`.
     copies : int
         So many rows, next to each other, have the same prompt; it is read once.
+    own_dtype : bool
+        See `Forward`.
     """
 
     def __init__(
@@ -66,8 +68,9 @@ class RaggedForward:
         static: bool = False,
         needed: NeededLogits = ALL_LOGITS,
         copies: int = 1,
+        own_dtype: bool = False,
     ):
-        self.forward = Forward(model)
+        self.forward = Forward(model, own_dtype=own_dtype)
         self.needed, self._copies = needed, copies
         self.cache = RaggedCache(capacity, static=static)
         self.texts = list(texts)
@@ -93,13 +96,13 @@ class RaggedForward:
         return asked, logits, None if columns is None else columns.ids
 
     def read_prompts(self) -> torch.Tensor:
-        """Logits after every text, in one call; float32 ``[rows, width]``."""
+        """Logits after every text, in one call; ``[rows, width]``."""
         self._read_shared_prompts()
         unread = [len(text.ids) - n for text, n in zip(self.texts, self.read)]
         return self._call(unread, max(unread))
 
     def step(self, tokens: torch.Tensor, positions: torch.Tensor, reach: int) -> torch.Tensor:
-        """Logits after one more token a row, whose value the host needn't know; float32 ``[rows, width]``.
+        """Logits after one more token a row, whose value the host needn't know; ``[rows, width]``.
 
         `tokens` and `positions` are int64 ``[rows, 1]`` on the model's device; `reach` is greater than all positions.
         """

@@ -4,9 +4,8 @@
 batch of texts through them, with one kernel a token. On a CPU the same runs in plain torch, with identical tokens.
 """
 
-from constrained.decoding.device.kernel_torch import gumbel
 from constrained.decoding.device.loop import AsyncFlag, capture
 from constrained.decoding.device.matcher import DeviceMatcher
 from constrained.decoding.device.tables import DeviceTables
 
-__all__ = ["AsyncFlag", "DeviceMatcher", "DeviceTables", "capture", "gumbel"]
+__all__ = ["AsyncFlag", "DeviceMatcher", "DeviceTables", "capture"]

@@ -14,6 +14,11 @@ from constrained.decoding.device.tables import DeviceTables
 LARGEST = 1.0e38
 """Logits are clamped to this size; minus infinity and NaN become the least, so that no sum is ever NaN."""
 
+ROUNDS = 7
+"""Of Philox: the fewest that pass all tests of randomness (Salmon et al. 2011, table 2)."""
+
+WORD = 0xFFFFFFFF
+
 apply = bitmask.apply
 
 
@@ -67,14 +72,15 @@ def step(
     logits: torch.Tensor,
     *,
     temperature: torch.Tensor,
-    noise: torch.Tensor | None,
+    key: torch.Tensor | None,
+    draws: torch.Tensor,
     pad: int,
     scratch: None = None,
     top_k: int | None = None,
     top_p: float | None = None,
     pruned: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Mask, choose, advance: see `DeviceMatcher.step`. `state`, `left` and `pruned` are written in place."""
+    """Mask, choose, advance: see `DeviceMatcher.step`. `state`, `left`, `draws` and `pruned` are written in place."""
     values = clean(logits)
     may = allowed(tables, state, left)
     finished = state == FINISHED
@@ -83,8 +89,9 @@ def step(
     if top_k is not None or top_p is not None:
         kept = within(inside, may, temperature, top_k, top_p)
     score = inside
-    if noise is not None:
-        score = inside + temperature.unsqueeze(1) * noise[:, : tables.size]
+    if key is not None:
+        score = inside + temperature.unsqueeze(1) * gumbel(key, draws, tables.size)
+        draws.add_(1)
     tokens = score.masked_fill(~kept, -torch.inf).argmax(1)
     finished |= ~kept.any(1)  # only if `left` was changed without `set_budget`
     if pruned is not None:
@@ -135,14 +142,35 @@ def clean(logits: torch.Tensor) -> torch.Tensor:
     return torch.nan_to_num(logits.float(), nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST).clamp_(-LARGEST, LARGEST)
 
 
-def gumbel(
-    rows: int, size: int, *, device: torch.device | str, generator: torch.Generator | None = None
-) -> torch.Tensor:
-    """Standard Gumbel noise, float32 ``[rows, size]``: minus the logarithm of exponential noise.
+def gumbel(key: torch.Tensor, draws: torch.Tensor, size: int) -> torch.Tensor:
+    """Standard Gumbel noise, float32 ``[rows, size]``, a function of key, draw, row and token.
 
     The token where ``logit + temperature * noise`` is greatest is distributed as ``softmax(logits / temperature)``
-    (Maddison, Tarlow & Minka 2014, section 2).
+    (Maddison, Tarlow & Minka 2014, section 2). As nothing is stored, a kernel computes the noise of allowed tokens
+    alone. `key` is int64 ``[1]``, `draws` int32 ``[rows]``.
     """
-    noise = torch.empty(rows, size, dtype=torch.float32, device=device)
-    tiny = torch.finfo(torch.float32).tiny
-    return noise.exponential_(generator=generator).clamp_(min=tiny).log_().neg_()
+    rows, device = len(draws), draws.device
+    counter = torch.zeros(rows, (size + 3) // 4, dtype=torch.int64, device=device)
+    words = philox(
+        key,
+        counter + torch.arange((size + 3) // 4, device=device),  # four tokens share a counter
+        counter + draws.unsqueeze(1),
+        counter + torch.arange(rows, device=device).unsqueeze(1),
+        counter,
+    )
+    bits = torch.stack(words, -1).flatten(1)[:, :size]
+    uniform = ((bits.float() + 0.5) * 2.0**-32).clamp_(max=1 - 2.0**-24)
+    exponential = torch.where(uniform < 1e-3, uniform * (1 + 0.5 * uniform), -torch.log(1 - uniform))
+    return -torch.log(exponential)
+
+
+def philox(key: torch.Tensor, *counter: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Four words of 32 bits (in int64) for each counter of four: Philox4x32 (Salmon et al. 2011, section 4.3)."""
+    c0, c1, c2, c3 = counter
+    low, high = key & WORD, (key >> 32) & WORD
+    for _ in range(ROUNDS):
+        first, third = 0xD2511F53 * c0, 0xCD9E8D57 * c2  # the product's 64 bits are right, whatever its sign
+        c0, c1 = (third >> 32) & WORD ^ c1 ^ low, third & WORD
+        c2, c3 = (first >> 32) & WORD ^ c3 ^ high, first & WORD
+        low, high = low + 0x9E3779B9 & WORD, high + 0xBB67AE85 & WORD
+    return c0, c1, c2, c3

@@ -1,24 +1,21 @@
-"""The kernels in Triton: one that masks, chooses and advances, one that applies packed masks.
+"""The kernel in Triton that masks, chooses and advances.
 
 Importing this module needs triton (it comes with torch for CUDA). With ``TRITON_INTERPRET=1`` in the environment before
-triton is first imported, the same kernels run on CPU tensors, slowly: that is how they are tested without a GPU.
+triton is first imported, the same kernel runs on CPU tensors, slowly: that is how it is tested without a GPU.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 
+from constrained.decoding.bitmask_triton import BLOCK, WARPS, apply, on_device
 from constrained.decoding.device import kernel_torch
-from constrained.decoding.device.kernel_torch import LARGEST, clean
+from constrained.decoding.device.kernel_torch import LARGEST, ROUNDS, clean
 from constrained.decoding.device.tables import DeviceTables
-
-BLOCK = 2048
-"""Logits that a program reads together: 8 a thread."""
 
 LIST = 128
 """Listed tokens that a program reads together."""
@@ -28,10 +25,11 @@ PROGRAMS = 256
 
 MOST_SPLITS = 32
 
-WARPS = 8
+__all__ = ["Scratch", "apply", "scratch", "step"]
 
 _LARGEST: tl.constexpr = tl.constexpr(LARGEST)
 _NO_TOKEN: tl.constexpr = tl.constexpr(2**31 - 1)
+_ROUNDS: tl.constexpr = tl.constexpr(ROUNDS)
 
 
 @triton.jit
@@ -49,16 +47,46 @@ def _first_of_best(score, token):
 
 
 @triton.jit
+def _words(key, quad, draw, row):
+    """Four random words for each four tokens; see `kernel_torch.gumbel`."""
+    zero = quad * 0
+    return tl.philox(tl.load(key), quad, zero + draw, zero + row.to(tl.int32), zero, _ROUNDS)
+
+
+@triton.jit
+def _gumbel(bits):
+    uniform = tl.minimum((bits.to(tl.float32) + 0.5) * 2.3283064365386963e-10, 0.999999940395355)  # 2**-32, 1 - 2**-24
+    exponential = tl.where(uniform < 1e-3, uniform * (1 + 0.5 * uniform), -tl.log(1 - uniform))
+    return -tl.log(exponential)
+
+
+@triton.jit
+def _noise_from(key, start, draw, row, BLOCK: tl.constexpr):
+    """Noise of the `BLOCK` tokens from `start`, eight a row."""
+    a, b, c, d = _words(key, start // 4 + tl.arange(0, BLOCK // 4), draw, row)
+    return _gumbel(tl.reshape(tl.join(tl.join(a, c), tl.join(b, d)), (BLOCK // 8, 8)))
+
+
+@triton.jit
+def _noise_of(key, tokens, draw, row):
+    """Noise of these tokens."""
+    a, b, c, d = _words(key, tokens // 4, draw, row)
+    first = tl.where(tokens % 2 == 0, a, b)
+    return _gumbel(tl.where(tokens % 4 < 2, first, tl.where(tokens % 2 == 0, c, d)))
+
+
+@triton.jit
 def _step(
     logits,  # [rows, >= width], any float
     kept,  # uint8 [rows, size], 0 where top-k or top-p drop a token
-    noise,  # float32 [rows, >= size]
+    key,  # int64 [1]
+    draws,  # int32 [rows]: the number of this draw
     temperature,  # float32 [rows]
     state,  # int32 [rows], and the others as in DeviceTables
     left,
     tokens,  # int64 [rows], written
     pruned,  # float32 [rows], written
-    arrived,  # int32 [rows], 0 before and after
+    arrived,  # int32 [rows], 0 before
     part_token,  # int32 [rows, SPLITS]: what each program found
     part_sums,  # float32 [rows, SPLITS, 4]
     wide,
@@ -73,7 +101,6 @@ def _step(
     horizon,
     logits_stride,
     kept_stride,
-    noise_stride,
     width,
     size,
     words,
@@ -90,10 +117,10 @@ def _step(
     split = tl.program_id(1)
     logits += row * logits_stride
     kept += row * kept_stride
-    noise += row * noise_stride
     here = tl.load(state + row)
     budget = tl.load(left + row)
     row_temperature = tl.load(temperature + row)
+    draw = tl.load(draws + row)
     running = here != 0
     wide_row = tl.load(wide + here)
     is_wide = wide_row >= 0
@@ -134,8 +161,9 @@ def _step(
         # Whole blocks, not only what is allowed: that makes the loads wide.
         if KEPT:
             allowed = allowed & (tl.load(kept + column, mask=column < by_row + by_class, other=0) != 0)
-        if NOISE:
-            value += row_temperature * tl.load(noise + column, mask=column < by_row + by_class, other=0.0)
+        if NOISE:  # noqa: SIM102 (one is decided when the kernel is compiled)
+            if tl.max(allowed.to(tl.int32)) > 0:
+                value += row_temperature * _noise_from(key, start, draw, row, BLOCK)
         better = allowed & ((value > score) | (token == _NO_TOKEN))  # columns ascend: the first of equals stays
         score = tl.where(better, value, score)
         token = tl.where(better, column, token)
@@ -168,7 +196,6 @@ def _step(
                 everything = tl.sum(rest * tl.exp(tops - highest))
                 rest = tl.load(part_sums + parts * 4 + 3, cache_modifier=".cg")
                 within = tl.sum(rest * tl.exp(tops - highest))
-            tl.store(arrived + row, 0)
 
         # The short list of a narrow state.
         begin = tl.load(offsets + here)
@@ -186,7 +213,7 @@ def _step(
             if KEPT:
                 allowed = allowed & (tl.load(kept + column, mask=allowed, other=0) != 0)
             if NOISE:
-                value += row_temperature * tl.load(noise + column, mask=allowed, other=0.0)
+                value += row_temperature * _noise_of(key, column, draw, row)
             best_here, first = _first_of_best(value, tl.where(allowed, column, _NO_TOKEN))
             better = (first != _NO_TOKEN) & ((best_here > best) | (chosen == _NO_TOKEN))
             found_target = tl.max(tl.where(column == first, target, -1))
@@ -201,29 +228,17 @@ def _step(
         tl.store(tokens + row, tl.where(running, chosen, pad).to(tl.int64))
         tl.store(state + row, goes_to)
         tl.store(left + row, tl.where(goes_to != 0, budget - 1, budget))  # the end-of-text token is not counted
+        if NOISE:
+            tl.store(draws + row, draw + 1)
         if PRUNED:
             mass = tl.maximum(1.0 - within / tl.maximum(everything, 1e-38), 0.0)
             tl.store(pruned + row, tl.where(running, mass, 0.0))
 
 
-@triton.jit
-def _apply(logits, mask, logits_stride, mask_stride, width, size, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    at = tl.program_id(1) * (BLOCK // 8) + tl.arange(0, BLOCK // 8)
-    bit = tl.arange(0, 8)
-    column = at[:, None] * 8 + bit[None, :]
-    # uint8: a byte of the mask for 8 columns; those beyond it are not allowed
-    byte = tl.load(mask + row * mask_stride + at, mask=at < size, other=0).to(tl.int32)[:, None]
-    to = logits + row * logits_stride + column
-    # Allowed logits are neither read nor written. Most bytes of a narrow mask are empty: one wide store each.
-    tl.store(to, float("-inf"), mask=(byte == 0) & (column < width))
-    tl.store(to, float("-inf"), mask=(byte != 0) & (((byte >> bit[None, :]) & 1) == 0) & (column < width))
-
-
 class Scratch(NamedTuple):
     """Where the programs of one row leave their results for the last of them."""
 
-    arrived: torch.Tensor  # int32 [rows], zero between steps
+    arrived: torch.Tensor  # int32 [rows]
     token: torch.Tensor  # int32 [rows, splits]
     sums: torch.Tensor  # float32 [rows, splits, 4]
 
@@ -247,7 +262,8 @@ def step(
     logits: torch.Tensor,
     *,
     temperature: torch.Tensor,
-    noise: torch.Tensor | None,
+    key: torch.Tensor | None,
+    draws: torch.Tensor,
     pad: int,
     scratch: Scratch,
     top_k: int | None = None,
@@ -262,11 +278,14 @@ def step(
         kept = kernel_torch.within(values, may, temperature, top_k, top_p).view(torch.uint8)
     rows, splits = scratch.token.shape
     tokens = torch.empty(rows, dtype=torch.int64, device=logits.device)
-    with _on(logits.device):
+    with on_device(logits.device):
+        if splits > 1:
+            scratch.arrived.zero_()  # here and not in the kernel: one that was aborted leaves a count behind
         _step[(rows, splits)](
             logits,
             tokens if kept is None else kept,
-            temperature if noise is None else noise,
+            draws if key is None else key,
+            draws,
             temperature,
             state,
             left,
@@ -287,13 +306,12 @@ def step(
             tables.horizon,
             logits.stride(0),
             0 if kept is None else kept.stride(0),
-            0 if noise is None else noise.stride(0),
             logits.shape[1],
             tables.size,
             tables.words,
             tables.next.shape[1],
             pad,
-            NOISE=noise is not None,
+            NOISE=key is not None,
             KEPT=kept is not None,
             PRUNED=pruned is not None,
             SPLITS=splits,
@@ -303,19 +321,3 @@ def step(
             enable_fp_fusion=False,  # a fused multiply-add rounds differently than torch on the CPU
         )
     return tokens
-
-
-def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """`constrained.decoding.bitmask.apply`; the rows of `logits` must be contiguous."""
-    rows, width = logits.shape
-    mask = (mask if mask.stride(1) == 1 else mask.contiguous()).view(torch.uint8)
-    with _on(logits.device):
-        _apply[(rows, triton.cdiv(width, BLOCK))](
-            logits, mask, logits.stride(0), mask.stride(0), width, mask.shape[1], BLOCK=BLOCK, num_warps=WARPS
-        )
-    return logits
-
-
-def _on(device: torch.device) -> AbstractContextManager[Any]:
-    """Make the tensors' device the current one: Triton launches there."""
-    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

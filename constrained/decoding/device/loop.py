@@ -35,7 +35,6 @@ def decode_on_device(
     max_steps: int,
     settings: Mapping[str, Any],
     *,
-    generator: torch.Generator | None = None,
     measure: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Write all rows to their ends; on a CUDA device with a static cache, a step (model, mask, choice) is one graph.
@@ -53,7 +52,7 @@ def decode_on_device(
     column = torch.zeros(1, dtype=torch.long, device=device)
 
     def choose(logits: torch.Tensor) -> None:
-        tokens.copy_(matcher.step(logits, generator=generator, pruned_mass=measure, **settings).unsqueeze(1))
+        tokens.copy_(matcher.step(logits, pruned_mass=measure, **settings).unsqueeze(1))
         out.index_copy_(1, column, tokens)
         if masses is not None:
             assert matcher.pruned_mass is not None, "step measured it"
@@ -66,9 +65,9 @@ def decode_on_device(
 
     choose(forward.read_prompts())
     if device.type == "cuda" and forward.cache.static and max_steps > 1:
-        changed = [matcher.state, matcher.left, out, positions, tokens, column, *([] if masses is None else [masses])]
+        changed = [matcher.state, matcher.left, matcher.draws, out, positions, tokens, column]
         reach += 1
-        step, _ = capture(step, changed, generator=generator)
+        step, _ = capture(step, changed if masses is None else [*changed, masses])
     over, written = AsyncFlag(device), 1
     while written < max_steps and not over.look(matcher.finished.all()):
         reach += 1
@@ -77,9 +76,7 @@ def decode_on_device(
     return out[:, :written], None if masses is None else masses[:, :written]
 
 
-def capture(
-    run: Callable[[], T], keep: Sequence[torch.Tensor], *, generator: torch.Generator | None = None
-) -> tuple[Callable[[], None], T]:
+def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callable[[], None], T]:
     """Capture a step of a loop as a CUDA graph: replayed without Python and without kernel launches.
 
     `run` must read its inputs from tensors that keep their addresses (copy new logits into one, or let it run the
@@ -90,9 +87,7 @@ def capture(
     run : callable
         Such as ``lambda: matcher.step(logits, temperature=0.7)``.
     keep : sequence of torch.Tensor
-        What `run` changes, restored after the warm-up, such as ``(matcher.state, matcher.left)``.
-    generator : torch.Generator, optional
-        The generator that `run` draws from, if not the device's own.
+        What `run` changes, restored after the warm-up, such as ``(matcher.state, matcher.left, matcher.draws)``.
 
     Returns
     -------
@@ -113,12 +108,10 @@ def capture(
             "run the loop without a graph there",
         )
     with torch.cuda.device(keep[0].device):
-        return _captured(run, keep, generator)
+        return _captured(run, keep)
 
 
-def _captured(
-    run: Callable[[], T], keep: Sequence[torch.Tensor], generator: torch.Generator | None
-) -> tuple[Callable[[], None], T]:
+def _captured(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callable[[], None], T]:
     saved = [tensor.clone() for tensor in keep]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -129,8 +122,6 @@ def _captured(
                 tensor.copy_(before)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    if generator is not None:
-        graph.register_generator_state(generator)
     with torch.cuda.graph(graph):
         result = run()
     return graph.replay, result

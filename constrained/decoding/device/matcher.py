@@ -9,7 +9,6 @@ import torch
 
 from constrained.decoding.device import kernel_torch
 from constrained.decoding.device.explore import FINISHED, NEVER
-from constrained.decoding.device.kernel_torch import gumbel
 from constrained.decoding.device.tables import DeviceTables
 from constrained.decoding.sampling import Sampler
 from constrained.errors import ConstrainedError, ModelError, VocabularyError
@@ -33,12 +32,17 @@ class DeviceMatcher:
         What a finished row yields; default: the first end-of-text token.
     backend : {"triton", "torch"}, optional
         Default: Triton on CUDA where it is installed, else torch. Both give identical tokens.
+    generator : torch.Generator, optional
+        Draws the key of the noise that samples tokens; default: torch's global one. Equal keys give equal tokens with
+        every backend.
 
     Attributes
     ----------
     state : torch.Tensor of int32, shape [rows]
     left : torch.Tensor of int32, shape [rows]
         Tokens that each row may still write; huge without a budget.
+    draws : torch.Tensor of int32, shape [rows]
+        Tokens that each row has sampled.
     pruned_mass : torch.Tensor of float32, shape [rows], or None
         Probability of the tokens that weren't allowed in the last `step` that was asked to measure it.
 
@@ -56,6 +60,7 @@ class DeviceMatcher:
         budget: int | Sequence[int] | None = None,
         pad_token_id: int | None = None,
         backend: str | None = None,
+        generator: torch.Generator | None = None,
     ):
         grammars = [0] * rows if isinstance(rows, int) else [int(g) for g in rows]
         bad = [g for g in grammars if not 0 <= g < len(tables.start)]
@@ -70,6 +75,9 @@ class DeviceMatcher:
         self.state = tables.start[torch.tensor(grammars, device=tables.device)]
         self.left = torch.full_like(self.state, NEVER)
         self.pruned_mass: torch.Tensor | None = None
+        self.draws = torch.zeros_like(self.state)
+        self._generator = generator
+        self._key: torch.Tensor | None = None
         self._scratch = self.backend.scratch(tables, len(grammars))
         if budget is not None:
             self.set_budget(budget)
@@ -122,8 +130,6 @@ class DeviceMatcher:
         temperature: float | torch.Tensor = 0.0,
         top_k: int | None = None,
         top_p: float | None = None,
-        noise: torch.Tensor | None = None,
-        generator: torch.Generator | None = None,
         pruned_mass: bool = False,
     ) -> torch.Tensor:
         """Choose a token in each row, and advance.
@@ -138,9 +144,6 @@ class DeviceMatcher:
             changed between replays of a captured graph.
         top_k, top_p : int, float, optional
             As for `Sampler`; these sort the logits, in torch.
-        noise : torch.Tensor, optional
-            Standard Gumbel noise, finite, float32 ``[rows, >= size]``: equal noise gives equal tokens with every
-            backend. Default: drawn from `generator`, or torch's own of the device.
         pruned_mass : bool
             Measure :attr:`pruned_mass`; for narrow rows it costs a pass over all logits that is otherwise not needed.
 
@@ -154,11 +157,12 @@ class DeviceMatcher:
         ConstrainedError
             A shape or number doesn't fit.
         """
-        self._check(logits, noise, temperature, top_k, top_p)
-        if not isinstance(temperature, torch.Tensor) and temperature == 0:
-            noise = top_k = top_p = None
-        elif noise is None:
-            noise = gumbel(len(self), self.tables.size, device=logits.device, generator=generator)
+        self._check(logits, temperature, top_k, top_p)
+        greedy = not isinstance(temperature, torch.Tensor) and temperature == 0
+        if greedy:
+            top_k = top_p = None
+        elif self._key is None:
+            self._key = self._draw_key()
         if pruned_mass and self.pruned_mass is None:
             self.pruned_mass = torch.zeros(len(self), device=logits.device)
         if not isinstance(temperature, torch.Tensor):
@@ -169,7 +173,8 @@ class DeviceMatcher:
             self.left,
             logits if logits.stride(1) == 1 else logits.contiguous(),
             temperature=temperature,
-            noise=noise,
+            key=None if greedy else self._key,
+            draws=self.draws,
             pad=self.pad,
             scratch=self._scratch,
             top_k=top_k,
@@ -217,13 +222,17 @@ class DeviceMatcher:
         other = DeviceMatcher.__new__(DeviceMatcher)
         other.tables, other.pad, other.backend = self.tables, self.pad, self.backend
         other.state, other.left, other.pruned_mass = state, left, None
+        other.draws, other._generator, other._key = torch.zeros_like(state), self._generator, None
         other._scratch = self.backend.scratch(self.tables, len(state))
         return other
+
+    def _draw_key(self) -> torch.Tensor:
+        device = self.state.device if self._generator is None else self._generator.device
+        return torch.randint(2**63 - 1, (1,), device=device, generator=self._generator).to(self.state.device)
 
     def _check(
         self,
         logits: torch.Tensor,
-        noise: torch.Tensor | None = None,
         temperature: float | torch.Tensor = 0.0,
         top_k: int | None = None,
         top_p: float | None = None,
@@ -236,10 +245,6 @@ class DeviceMatcher:
             )
         if logits.device != self.state.device:
             raise ModelError(f"logits on {logits.device}, tables on {self.state.device}", "tables.to(logits.device)")
-        if noise is not None and (noise.shape[0] != rows or noise.shape[1] < size or noise.dtype != torch.float32):
-            raise ConstrainedError(
-                f"noise of shape {tuple(noise.shape)} and {noise.dtype}", f"needs float32 [{rows}, {size} or more]"
-            )
         if isinstance(temperature, torch.Tensor):
             if temperature.shape != (rows,) or temperature.dtype != torch.float32:
                 raise ConstrainedError(f"temperature of shape {tuple(temperature.shape)}", f"needs float32 [{rows}]")

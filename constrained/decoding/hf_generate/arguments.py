@@ -91,7 +91,12 @@ class GenerateArguments:
         return self.eos(eos_token_ids) if pad is None else pad
 
     def ragged_forward(
-        self, texts: Sequence[Row], *, static: bool = False, needed: NeededLogits = ALL_LOGITS
+        self,
+        texts: Sequence[Row],
+        *,
+        static: bool = False,
+        needed: NeededLogits = ALL_LOGITS,
+        own_dtype: bool = False,
     ) -> RaggedForward:
         """Reads all rows side by side; ConstrainedError if the model's cache or the one asked for can't hold them."""
         config = self.config
@@ -115,7 +120,9 @@ class GenerateArguments:
         if static:
             capacity = max(longest + self.max_steps, getattr(config, "max_cache_len", None) or 0)
         copies = self.copies if len(texts) == len(self.prompts) else 1
-        return RaggedForward(self.model, texts, capacity, static=static, needed=needed, copies=copies)
+        return RaggedForward(
+            self.model, texts, capacity, static=static, needed=needed, copies=copies, own_dtype=own_dtype
+        )
 
 
 def read_arguments(

@@ -6,6 +6,7 @@ inputs, cache and processors as always, and this function decodes.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from transformers.generation.streamers import BaseStreamer
 from constrained.automaton import CompiledGrammar, Grammar, Matcher, Vocabulary
 from constrained.decoding.device import DeviceMatcher, DeviceTables
 from constrained.decoding.device.loop import Prompt, decode_on_device
+from constrained.decoding.device.storage import grammar_digest
 from constrained.decoding.hf_generate.arguments import GenerateArguments, dropped_keywords, matchers, read_arguments
 from constrained.decoding.hf_generate.beam_search import search_beams
 from constrained.decoding.hf_generate.output import ConstrainedOutput, Streaming, result
@@ -27,6 +29,11 @@ from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.ragged_forward import supports_ragged
 from constrained.decoding.request import Token
 from constrained.errors import ConstrainedError
+
+TABLES_KEPT = 4
+"""Device tables of grammars used last that are kept for later calls; they take up to some hundred MB each."""
+
+_TABLES: OrderedDict[tuple[str, ...], DeviceTables] = OrderedDict()
 
 DEVICE_SETTINGS = {
     hf.TemperatureLogitsWarper: "temperature",
@@ -83,8 +90,8 @@ def custom_generate(
         Source of chance; default: torch's global one (``torch.manual_seed``).
     device_tables : bool
         Visit the grammars ahead of time and let masks, choice and state live on the model's device: no token is
-        waited for, but all are asked. Greedy, temperature, top-k and top-p only. At every call; build `DeviceTables`
-        and pass them as `grammar` where they are used again.
+        waited for, but all are asked. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
+        grammars used last are kept; build `DeviceTables` and pass them as `grammar` to keep more, or for their limits.
     output_pruned_mass : bool
         With ``return_dict_in_generate``: keep `ConstrainedOutput.pruned_mass`.
 
@@ -213,12 +220,12 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
             f"tables of {known} grammars for {prompts} prompts", "build them of one, or one a prompt"
         )
     grammars = [0 if known == 1 else prompt for prompt in range(prompts) for _ in range(args.copies)]
-    matcher = DeviceMatcher(tables, grammars, budget=args.limits, pad_token_id=args.pad(tables.eos_token_ids))
-    forward = args.ragged_forward([Prompt(ids) for ids in args.prompts], static=args.model.device.type == "cuda")
+    pad = args.pad(tables.eos_token_ids)
+    matcher = DeviceMatcher(tables, grammars, budget=args.limits, pad_token_id=pad, generator=args.generator)
+    texts = [Prompt(ids) for ids in args.prompts]
+    forward = args.ragged_forward(texts, static=args.model.device.type == "cuda", own_dtype=True)
     settings = device_settings(args.processors, config.do_sample)
-    tokens, masses = decode_on_device(
-        forward, matcher, args.max_steps, settings, generator=args.generator, measure=args.measure
-    )
+    tokens, masses = decode_on_device(forward, matcher, args.max_steps, settings, measure=args.measure)
     ends = torch.isin(tokens, tokens.new_tensor(tables.eos_token_ids))
     after = ends.long().cumsum(1) - ends.long() > 0  # behind the first end
     passes, used = tokens.shape[1], int((~after).sum(1).max())
@@ -260,4 +267,11 @@ def _device_tables(grammar: Any, device: torch.device) -> DeviceTables:
         raise ConstrainedError(
             "device tables are built from compiled grammars", "compile_grammar(grammar, vocabulary), one or a list"
         )
-    return DeviceTables.build(compiled, device=device)
+    grammars = tuple(grammar_digest(one.grammar) for one in compiled)
+    key = (*grammars, compiled[0].vocabulary.fingerprint, str(device))
+    if key not in _TABLES:
+        _TABLES[key] = DeviceTables.build(compiled, device=device)
+        if len(_TABLES) > TABLES_KEPT:
+            _TABLES.popitem(last=False)
+    _TABLES.move_to_end(key)
+    return _TABLES[key]

@@ -12,7 +12,6 @@ from constrained.decoding.device import (
     DeviceMatcher,
     DeviceTables,
     capture,
-    gumbel,
 )
 from tests.decoding.device.vocabularies import VOCABULARIES
 from tests.decoding.tiny import tiny_llama
@@ -50,14 +49,15 @@ def test_the_loop_never_waits_for_the_device(tables, backend, options):
 
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_tokens_are_those_of_the_cpu(tables, temperature):
-    here = DeviceMatcher(tables, [0, 1, 0], budget=30)
-    there = DeviceMatcher(tables.to("cuda"), [0, 1, 0], budget=30)
+    here, there = (
+        DeviceMatcher(on, [0, 1, 0], budget=30, generator=torch.Generator().manual_seed(7))
+        for on in (tables, tables.to("cuda"))
+    )
     generator = torch.Generator().manual_seed(7)
     for _ in range(40):
         logits = torch.randn(3, VOCABULARY.size + 9, generator=generator)
-        noise = gumbel(3, VOCABULARY.size, device="cpu", generator=generator)
-        found = there.step(logits.cuda(), temperature=temperature, noise=noise.cuda(), pruned_mass=True)
-        assert here.step(logits, temperature=temperature, noise=noise, pruned_mass=True).tolist() == found.tolist()
+        found = there.step(logits.cuda(), temperature=temperature, pruned_mass=True)
+        assert here.step(logits, temperature=temperature, pruned_mass=True).tolist() == found.tolist()
         assert torch.allclose(here.pruned_mass, there.pruned_mass.cpu(), atol=1e-5)
     assert torch.equal(here.state, there.state.cpu())
 
@@ -65,28 +65,26 @@ def test_tokens_are_those_of_the_cpu(tables, temperature):
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.8}, {"temperature": 0.8, "top_k": 9, "top_p": 0.9}])
 def test_a_captured_step_replays(tables, options):
     device = tables.to("cuda")
-    matcher, plain = DeviceMatcher(device, [0, 1], budget=30), DeviceMatcher(device, [0, 1], budget=30)
-    logits, noise = (torch.zeros(2, VOCABULARY.size, device="cuda") for _ in range(2))
-    keep = matcher.state, matcher.left
-    replay, tokens = capture(lambda: matcher.step(logits, noise=noise, pruned_mass=True, **options), keep)
+    matcher, plain = (
+        DeviceMatcher(device, [0, 1], budget=30, generator=torch.Generator().manual_seed(3)) for _ in range(2)
+    )
+    logits = torch.zeros(2, VOCABULARY.size, device="cuda")
+    keep = matcher.state, matcher.left, matcher.draws
+    replay, tokens = capture(lambda: matcher.step(logits, pruned_mass=True, **options), keep)
     assert torch.equal(matcher.state, plain.state), "neither warm-up nor capture reads a token"
     for seed in range(40):
         torch.manual_seed(seed)
         logits.normal_()
-        noise.copy_(gumbel(2, VOCABULARY.size, device="cuda"))
         replay()
-        assert tokens.tolist() == plain.step(logits, noise=noise, **options).tolist()
+        assert tokens.tolist() == plain.step(logits, **options).tolist()
     assert torch.equal(matcher.state, plain.state) and matcher.finished.all()
 
 
 def test_a_captured_step_draws_new_noise_every_time(tables):
-    generator = torch.Generator("cuda").manual_seed(1)
     matcher = DeviceMatcher(tables.to("cuda"), [0] * 64)
     logits = torch.zeros(64, VOCABULARY.size, device="cuda")
-    keep = matcher.state, matcher.left
-    replay, tokens = capture(
-        lambda: matcher.step(logits, temperature=1.0, generator=generator), keep, generator=generator
-    )
+    keep = matcher.state, matcher.left, matcher.draws
+    replay, tokens = capture(lambda: matcher.step(logits, temperature=1.0), keep)
     seen = set()
     for _ in range(3):
         replay()

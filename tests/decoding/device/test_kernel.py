@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from constrained import Grammar, compile_grammar
 from constrained.decoding import bitmask
-from constrained.decoding.device import DeviceMatcher, DeviceTables, gumbel
+from constrained.decoding.device import DeviceMatcher, DeviceTables
 from tests.automaton.small_grammars import GRAMMARS
 from tests.decoding.device.vocabularies import VOCABULARIES
 from tests.decoding.device.walk import DEVICE, at
@@ -55,33 +55,32 @@ def batches(draw):
         value = {"infinity": torch.inf, "NaN": torch.nan, "huge": 3.4e38}.get(kind, -torch.inf)
         logits[strange if kind != "nothing finite" else ...] = value
     logits = logits.to(draw(st.sampled_from([torch.float32, torch.bfloat16, torch.float16])))
-    return tables, states, left, logits.to(DEVICE), generator
+    return tables, states, left, logits.to(DEVICE), seed
 
 
 BLOCKS = st.sampled_from([64, 2048])
 """Logits of a block: with 64, several programs share a row, and the last to arrive puts together what they found."""
 
 
-def side_by_side(tables, states, left, logits, block, **options):
+def side_by_side(tables, states, left, logits, block, seed=0, **options):
     """(tokens, matcher) of the reference and of the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("constrained.decoding.device.kernel_triton.BLOCK", block)
-        matchers = [at(tables, states, left, backend) for backend in ("torch", "triton")]
+        matchers = [at(tables, states, left, backend, seed) for backend in ("torch", "triton")]
         return [(matcher.step(logits, **options).tolist(), matcher) for matcher in matchers]
 
 
 @settings(max_examples=60)
 @given(batches(), st.sampled_from([0.0, 0.7, 1.0, 30.0, "rows"]), st.booleans(), st.booleans(), BLOCKS)
 def test_both_backends_choose_alike(batch, temperature, measured, sliced, block):
-    tables, states, left, logits, generator = batch
+    tables, states, left, logits, seed = batch
     if sliced:  # a row stride of its own, as the last position's logits of a model have
         logits = torch.stack((logits, logits * 0), 1)[:, 0]
     if temperature == "rows":
         temperature = torch.linspace(0, 2, len(states), device=DEVICE)
-    noise = gumbel(len(states), tables.size, device="cpu", generator=generator).to(DEVICE)
     allowed = bitmask.expand(at(tables, states, left).mask(), tables.size)
-    options = {"temperature": temperature, "noise": noise, "pruned_mass": measured}
-    (expected, reference), (found, kernel) = side_by_side(tables, states, left, logits, block, **options)
+    options = {"temperature": temperature, "pruned_mass": measured}
+    (expected, reference), (found, kernel) = side_by_side(tables, states, left, logits, block, seed, **options)
     assert found == expected
     assert torch.equal(kernel.state, reference.state) and torch.equal(kernel.left, reference.left)
     for row, token in enumerate(expected):
@@ -103,12 +102,11 @@ def test_both_backends_choose_alike(batch, temperature, measured, sliced, block)
     BLOCKS,
 )
 def test_both_backends_cut_alike(batch, temperature, top_k, top_p, block):
-    tables, states, left, logits, generator = batch
+    tables, states, left, logits, seed = batch
     if temperature == "rows":
         temperature = torch.linspace(0, 2, len(states), device=DEVICE)
-    noise = gumbel(len(states), tables.size, device="cpu", generator=generator).to(DEVICE)
-    options = {"temperature": temperature, "noise": noise, "top_k": top_k, "top_p": top_p}
-    (expected, reference), (found, kernel) = side_by_side(tables, states, left, logits, block, **options)
+    options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    (expected, reference), (found, kernel) = side_by_side(tables, states, left, logits, block, seed, **options)
     assert found == expected
     assert torch.equal(kernel.state, reference.state) and torch.equal(kernel.left, reference.left)
 
@@ -147,6 +145,7 @@ def test_a_vocabulary_larger_than_a_block():
 COMPILE = """
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
+from constrained.decoding import bitmask_triton
 from constrained.decoding.device import kernel_triton as k
 
 def ptx(kernel, types, constants, **options):
@@ -155,15 +154,15 @@ def ptx(kernel, types, constants, **options):
     source = ASTSource(kernel, signature, constexprs={(names.index(n),): v for n, v in constants.items()})
     return compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 8, **options}).asm["ptx"]
 
-strides = "logits_stride kept_stride noise_stride mask_stride"
+strides = "logits_stride kept_stride mask_stride"
 numbers = dict.fromkeys(f"{strides} width size words classes pad".split(), "i32")
-floats = dict.fromkeys(["noise", "temperature", "pruned", "part_sums"], "*fp32")
-floats |= {"logits": "*bf16", "kept": "*u8", "masks": "*u8", "tokens": "*i64"}
+floats = dict.fromkeys(["temperature", "pruned", "part_sums"], "*fp32")
+floats |= {"key": "*i64", "logits": "*bf16", "kept": "*u8", "masks": "*u8", "tokens": "*i64"}
 on = dict(NOISE=True, KEPT=True, PRUNED=True, SPLITS=32, BLOCK=k.BLOCK, LIST=k.LIST)
 text = ptx(k._step, {None: "*i32", **numbers, **floats}, on, enable_fp_fusion=False)
 assert "fma.rn.f32" not in text, "fused operations round otherwise than the reference"
 assert "acq_rel" in text, "the last program to arrive sees what the others found"
-assert ".entry" in ptx(k._apply, {None: "*u8", **numbers, **floats}, dict(BLOCK=k.BLOCK))
+assert ".entry" in ptx(bitmask_triton._apply, {None: "*u8", **numbers, **floats}, dict(BLOCK=k.BLOCK))
 """
 
 

@@ -13,8 +13,8 @@ from constrained.decoding.device import (
     DeviceMatcher,
     DeviceTables,
     capture,
-    gumbel,
 )
+from constrained.decoding.device.kernel_torch import gumbel, philox
 from constrained.errors import ConstrainedError, ModelError
 from tests.decoding.device.walk import DEVICE, AsksTheHost, at, unpack
 
@@ -131,9 +131,9 @@ def test_frequencies_are_the_models_conditioned_on_the_mask(options, expected, n
     draws = 4000
     chances = torch.zeros(50, device=DEVICE)
     chances[[0, 1, 2, 3, 6, 7]] = torch.tensor([0.2, 0.15, 0.1, 0.05, 0.4, 0.1], device=DEVICE)
-    matcher = DeviceMatcher(tables("[abcd]x|[abcd]", narrow).to(DEVICE), draws)
     generator = torch.Generator(DEVICE).manual_seed(3)
-    found = matcher.step(chances.log().expand(draws, 50), generator=generator, pruned_mass=True, **options)
+    matcher = DeviceMatcher(tables("[abcd]x|[abcd]", narrow).to(DEVICE), draws, generator=generator)
+    found = matcher.step(chances.log().expand(draws, 50), pruned_mass=True, **options)
     counts = torch.bincount(found, minlength=50) / draws
     for token, chance in enumerate(expected):
         assert abs(float(counts[token]) - chance) <= 4.5 * math.sqrt(chance * (1 - chance) / draws)
@@ -141,16 +141,37 @@ def test_frequencies_are_the_models_conditioned_on_the_mask(options, expected, n
     assert torch.allclose(matcher.pruned_mass, torch.tensor(0.5, device=DEVICE), atol=1e-5)
 
 
-def test_equal_seeds_and_equal_noise_give_equal_tokens():
-    table = tables("[abcd]{9}")
-    values = torch.randn(3, 50, device=DEVICE)
-    noise = gumbel(3, 50, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(5))
-    first = DeviceMatcher(table, 3).step(values, temperature=1.0, generator=torch.Generator(DEVICE).manual_seed(5))
-    assert DeviceMatcher(table, 3).step(values, temperature=1.0, noise=noise).tolist() == first.tolist()
+def test_equal_seeds_give_equal_tokens():
+    table, values = tables("[abcd]{9}"), torch.randn(3, 50, device=DEVICE)
+    first, again, other = (at(table, [1] * 3, seed=seed) for seed in (5, 5, 6))
+    drawn = [first.step(values, temperature=1.0).tolist() for _ in range(5)]
+    assert drawn == [again.step(values, temperature=1.0).tolist() for _ in range(5)]
+    assert drawn != [other.step(values, temperature=1.0).tolist() for _ in range(5)]
+    assert first.draws.tolist() == [5] * 3
     rows = torch.tensor([1.0, 0.0, 1.0], device=DEVICE)
-    mixed = DeviceMatcher(table, 3).step(values, temperature=rows, noise=noise)
+    mixed = at(table, [1] * 3, seed=5).step(values, temperature=rows)
     greedy = DeviceMatcher(table, 3).step(values)
-    assert mixed.tolist() == [first[0], greedy[1], first[2]]
+    assert mixed.tolist() == [drawn[0][0], greedy[1], drawn[0][2]]
+
+
+def test_philox_gives_the_words_that_its_authors_publish():
+    """Of Random123's known answers: 7 rounds of Philox4x32, counter and key zero, and all ones."""
+    for word, expected in (
+        (0, (0x5F6FB709, 0x0D893F64, 0x4F121F81, 0x4F730A48)),
+        (0xFFFFFFFF, (0x5207DDC2, 0x45165E59, 0x4D8EE751, 0x8C52F662)),
+    ):
+        found = philox(torch.tensor([word | word << 32 if word == 0 else -1]), *[torch.tensor([word])] * 4)
+        assert tuple(int(one) for one in found) == expected
+
+
+def test_noise_is_gumbels():
+    """Mean and variance (Euler's constant and pi^2 / 6), and independent in tokens, rows and draws."""
+    draws = torch.tensor([0, 0, 1, 7], dtype=torch.int32)
+    noise = gumbel(torch.tensor([2**62 - 3]), draws, 100_003)
+    assert torch.isfinite(noise).all() and noise.shape == (4, 100_003)
+    assert (noise.mean(1) - 0.57722).abs().max() < 0.02 and (noise.var(1) - math.pi**2 / 6).abs().max() < 0.04
+    assert (torch.corrcoef(noise) - torch.eye(4)).abs().max() < 0.015
+    assert torch.corrcoef(torch.stack((noise[0, 1:], noise[0, :-1])))[0, 1].abs() < 0.015
 
 
 @pytest.mark.parametrize(
@@ -161,7 +182,6 @@ def test_equal_seeds_and_equal_noise_give_equal_tokens():
         ({"temperature": torch.ones(3)}, "temperature of shape"),
         ({"temperature": 1.0, "top_k": 0}, "top_k is 0"),
         ({"temperature": 1.0, "top_p": 1.5}, "top_p is 1.5"),
-        ({"temperature": 1.0, "noise": torch.zeros(2, 9)}, "noise of shape"),
     ],
 )
 def test_numbers_out_of_range_are_an_error(options, says):

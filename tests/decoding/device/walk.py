@@ -15,10 +15,15 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def at(
-    tables: DeviceTables, states: list[int], left: list[int] | None = None, backend: str | None = None
+    tables: DeviceTables,
+    states: list[int],
+    left: list[int] | None = None,
+    backend: str | None = None,
+    seed: int = 0,
 ) -> DeviceMatcher:
     """A matcher whose rows stand at `states`."""
-    matcher = DeviceMatcher(tables, len(states), backend=backend)
+    generator = torch.Generator().manual_seed(seed)
+    matcher = DeviceMatcher(tables, len(states), backend=backend, generator=generator)
     matcher.state.copy_(torch.tensor(states))
     if left is not None:
         matcher.left.copy_(torch.tensor(left))

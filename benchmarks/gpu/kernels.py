@@ -1,4 +1,10 @@
-"""The measurements of `constrained bench device`."""
+"""A step of the kernels: masked and not, with a model and without, and masks applied beside xgrammar's kernel.
+
+Every figure is a median over repeats. On a CUDA device the timed calls are captured as a graph and timed by events, so
+that it is the device's time and not Python's; on a CPU the plain torch reference is timed by the clock. There are two
+kinds of rows: *wide*, all in free text, where a mask row of the whole vocabulary is read; *text*, spread over the
+states of a whole step.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +12,23 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
+from transformers import StaticCache
 
+from benchmarks.gpu.workload import CONTEXT, Workload
 from constrained.decoding import bitmask
-from constrained.decoding.device import AsyncFlag, DeviceMatcher, DeviceTables, gumbel
-
-CONTEXT = 128
-"""Tokens read before the one that is timed."""
+from constrained.decoding.device import AsyncFlag, DeviceMatcher
 
 INNER = 8
 """Calls in one captured graph, so that the resolution of the events doesn't matter."""
 
 
-@dataclass
 class Bench:
-    """Measurements with one set of tables."""
+    """Measurements with one workload."""
 
-    tables: DeviceTables
-    dtype: torch.dtype
-    repeats: int
-    layers: int
-    width: int
-
-    def __post_init__(self):
-        torch.manual_seed(0)
-        heads = max(1, self.width // 64)
-        config = LlamaConfig(
-            vocab_size=self.tables.size, hidden_size=self.width, intermediate_size=4 * self.width,
-            num_hidden_layers=self.layers, num_attention_heads=heads, num_key_value_heads=heads,
-            max_position_embeddings=CONTEXT + 8, tie_word_embeddings=True,
-        )  # fmt: skip
-        self.model = LlamaForCausalLM(config).to(self.tables.device, self.dtype).eval()
+    def __init__(self, work: Workload, repeats: int):
+        self.tables, self.model, self.repeats = work.tables, work.model, repeats
 
     def measure(self, batch: int, kind: str) -> dict:
         """The figures of one batch size, in seconds."""
@@ -47,7 +36,7 @@ class Bench:
         available = self.states(kind)
         states = available[((torch.arange(batch, device=device) + 0.5) * len(available) / batch).long()]
         matcher = DeviceMatcher(self.tables, batch)
-        logits = torch.randn(batch, self.tables.size, device=device).to(self.dtype)
+        logits = torch.randn(batch, self.tables.size, device=device).to(self.model.dtype)
         read, one = self._decoder(batch)
 
         def masked(**options) -> Callable[[], object]:
@@ -72,8 +61,8 @@ class Bench:
             return run
 
         def by_chance(values):
-            noise = gumbel(batch, self.tables.size, device=device)
-            return (values.float() + 0.7 * noise).argmax(1)
+            noise = torch.empty_like(values, dtype=torch.float32).exponential_().log_()
+            return (values.float() - 0.7 * noise).argmax(1)
 
         found = {"batch": batch, "rows": kind, "allowed": _allowed(matcher, states)}
         runs = {
@@ -187,8 +176,8 @@ class Bench:
 
         return once
 
-    def synchronisations(self, batch: int, steps: int = 20) -> float | None:
-        """Host synchronisations per token; None on the CPU."""
+    def waits(self, batch: int, steps: int = 20) -> float | None:
+        """Waits for the device per token; None on a CPU."""
         if self.tables.device.type == "cpu":
             return None
         matcher, flag = DeviceMatcher(self.tables, batch), AsyncFlag(self.tables.device)
