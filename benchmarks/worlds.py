@@ -11,20 +11,18 @@ from __future__ import annotations
 
 import argparse
 import random
-import tarfile
 import time
 from collections.abc import Iterator
 
 import numpy as np
 
 from benchmarks.engine import vocabularies
+from benchmarks.planbench.masks import planbench
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
-from constrained.environments.data import data_file
 from constrained.errors import ConstrainedError
 from constrained.knowledge.pddl import import_pddl
 
-DOMAINS = ("blocksworld", "mystery_blocksworld", "logistics", "obfuscated_randomized_logistics", "depots", "sokoban")
 SIZES = (10, 30, 100, 300, 1000)
 """Objects of the problems that are made."""
 STEPS = 20
@@ -45,8 +43,7 @@ def run_command(options: argparse.Namespace) -> int:
     vocabulary = Vocabulary(tokens.tokens, tokens.eos, special_ids=tokens.special)
     rows = {}
     files = planbench()
-    for name in DOMAINS:
-        domain, *problems = files[name]
+    for name, (domain, problems) in files.items():
         chosen = random.Random(0).sample(problems, min(options.problems, len(problems)))
         rows[name] = measure(domain, chosen, vocabulary, options.repeats)
     for size in SIZES:
@@ -54,20 +51,6 @@ def run_command(options: argparse.Namespace) -> int:
         rows[f"logistics, {size:,} objects"] = measure(files["logistics"][0], [problem], vocabulary, options.repeats)
     figures = {"version": __version__, "machine": describe_machine(), "vocabulary": options.vocabulary, "rows": rows}
     return report(table(rows), figures, options)
-
-
-def planbench() -> dict[str, list[str]]:
-    """Domain's name -> its text, then its problems'."""
-    found: dict[str, list[str]] = {}
-    with tarfile.open(data_file("planbench/instances.tar.xz")) as archive:
-        files = {member.name: member for member in archive if member.isfile()}
-        for name in DOMAINS:
-            inside = sorted(path for path in files if path.startswith(f"{name}/") and "domain" not in path)
-            for path in (f"{name}/domain.pddl", *inside):
-                file = archive.extractfile(files[path])
-                assert file is not None
-                found.setdefault(name, []).append(file.read().decode())
-    return found
 
 
 def logistics(size: int) -> str:

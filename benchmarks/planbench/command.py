@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--level", action="append", choices=LEVELS, help="what the masks hold; repeatable (default: each)")
     add("--limit", type=int, metavar="N", help="only the first N instances of each set")
     add("--max-steps", type=int, default=150, help="actions of a plan, at most (default: 150)")
-    add("--seed", type=int, default=0)
+    add("--seed", action="append", type=int, help="repeatable: a row is the mean over its seeds (default: 0)")
     add("--batch", type=int, default=32, help="instances played side by side (default: 32)")
     add("--output", type=Path, default=Path("runs/planbench"), help="folder of the runs (default: runs/planbench)")
     add(
@@ -68,6 +68,7 @@ def run_command(options: argparse.Namespace) -> int:
             raise ConstrainedError(f"--{name.replace('_', '-')} is {value}", f"use {least} or more")
     if options.update and not options.exact:
         raise ConstrainedError("--update records figures to compare with", "use --exact --update")
+    options.seed = options.seed or [0]
     sets = chosen(read_instances(options.data), options.domain, options.limit)
     rows = []
     for model, level in rows_of(options.model, options.level):
@@ -105,53 +106,64 @@ def rows_of(models: Sequence[str] | None, levels: Sequence[str] | None) -> list[
 
 
 def play_set(name: str, instances: Sequence[Instance], model: str, level: str, options: argparse.Namespace) -> dict:
-    """Play the instances of one set, and judge what was played."""
+    """Play the instances of one set with each seed, and judge what was played."""
+    from constrained.planning.plans import judge_plan
+
+    best = optima(instances, options.output)
+    impossible = failed = actions = 0
+    seconds = 0.0
+    solved, lengths, shortest = [], [], []
+    for seed in options.seed:
+        ends, steps = _play(name, instances, model, level, seed, options)
+        solved.append(0)
+        for one in tqdm(instances, desc=f"{name}, {model}, {level}, judging", leave=False, disable=None):
+            written = steps.get(one.name, [])
+            verdict = judge_plan(one.task(), written)
+            actions += len(written)
+            refused = len(written) - verdict.steps if level == "form" else int(bool(verdict.action))
+            impossible += _impossible(one, written) if level == "form" and refused else refused
+            failed += "failure" in ends[one.name]
+            seconds += sum(usage["seconds"] for usage in ends[one.name]["usage"].values())
+            won = bool(ends[one.name]["success"])
+            if won and level != "form" and not verdict.solved:
+                raise ConstrainedError(f"{one.name}: the run says that the goal was reached, the validator doesn't")
+            if won:
+                solved[-1] += 1
+                lengths.append(len(written))
+                if best.get(one.name):
+                    shortest.append(len(written) / best[one.name])
+    return {
+        "set": name, "model": Path(model).stem, "level": level, "instances": len(instances), "seeds": options.seed,
+        "solved": sum(solved), "solved by seed": solved, "failed": failed,
+        "actions": actions, "impossible": impossible,
+        "steps": sum(lengths) / len(lengths) if lengths else None,
+        "times the optimum": sum(shortest) / len(shortest) if shortest else None, "optima known": len(shortest),
+        "choosing seconds": seconds / len(instances) / len(options.seed),
+    }  # fmt: skip
+
+
+def _play(
+    name: str, instances: Sequence[Instance], model: str, level: str, seed: int, options: argparse.Namespace
+) -> tuple[dict[str, dict], dict[str, list[str]]]:
+    """How the play of each instance ended, and its actions; continued where it stopped."""
     from constrained.agents.episode import Settings
     from constrained.agents.run_file import read_tasks
     from constrained.agents.suite_runner import header, label, play_all
     from constrained.environments.suite import Suite, Task
     from constrained.knowledge.pddl import import_pddl
     from constrained.models import load_roles
-    from constrained.planning.plans import judge_plan
 
     first = instances[0]
     knowledge = import_pddl(first.domain_text, source=f"{first.domain_name}/domain.pddl").knowledge()
     tasks = [Task(one.name, name, partial(_environment, knowledge, one.text)) for one in instances]
     suite = Suite(f"planbench/{name}", knowledge.name, tasks, options.max_steps)
-    settings = Settings("act", "act", True, options.max_steps, level=level, seed=options.seed)
+    settings = Settings("act", "act", True, options.max_steps, level=level, seed=seed)
     models = load_roles(model)
     path = options.output / f"{label(header(suite, knowledge, models, settings))}-{level}-{Path(model).stem}.jsonl"
-    words = f"{name}, {model}, {level}"
-    ends = {
-        one["name"]: one for one in play_all(suite, knowledge, models, settings, path, batch=options.batch, words=words)
-    }
-    steps = {task: [step["action"] for step in begun.steps] for task, (begun, _) in read_tasks(path).items()}
-    best = optima(instances, options.output)
-    impossible = solved = actions = 0
-    lengths, shortest = [], []
-    for one in tqdm(instances, desc=f"{words}, judging", leave=False, disable=None):
-        written = steps.get(one.name, [])
-        verdict = judge_plan(one.task(), written)
-        actions += len(written)
-        refused = len(written) - verdict.steps if level == "form" else int(bool(verdict.action))
-        impossible += _impossible(one, written) if level == "form" and refused else refused
-        won = bool(ends[one.name]["success"])
-        if won and level != "form" and not verdict.solved:
-            raise ConstrainedError(f"{one.name}: the run says that the goal was reached, the validator doesn't")
-        solved += won
-        if won:
-            lengths.append(len(written))
-            if best.get(one.name):
-                shortest.append(len(written) / best[one.name])
-    seconds = sum(usage["seconds"] for end in ends.values() for usage in end["usage"].values())
-    return {
-        "set": name, "model": Path(model).stem, "level": level, "instances": len(instances), "solved": solved,
-        "failed": sum("failure" in end for end in ends.values()),
-        "actions": actions, "impossible": impossible,
-        "steps": sum(lengths) / len(lengths) if lengths else None,
-        "times the optimum": sum(shortest) / len(shortest) if shortest else None, "optima known": len(shortest),
-        "choosing seconds": seconds / len(instances),
-    }  # fmt: skip
+    words = f"{name}, {model}, {level}, seed {seed}"
+    played = play_all(suite, knowledge, models, settings, path, batch=options.batch, words=words)
+    ends = {one["name"]: one for one in played}
+    return ends, {task: [step["action"] for step in begun.steps] for task, (begun, _) in read_tasks(path).items()}
 
 
 def _impossible(instance: Instance, written: Sequence[str]) -> int:
@@ -215,9 +227,13 @@ def table(rows: Sequence[dict]) -> str:
 
 
 def _cells(row: dict) -> list[object]:
-    steps, ratio = row["steps"], row["times the optimum"]
+    steps, ratio, plays = row["steps"], row["times the optimum"], row["instances"] * len(row["seeds"])
+    solved = f"{100 * row['solved'] / plays:.1f} %"
+    if len(row["seeds"]) > 1:
+        least, most = (100 * one(row["solved by seed"]) / row["instances"] for one in (min, max))
+        solved += f" ({least:.0f}–{most:.0f})"
     return [
-        row["set"], row["model"], row["level"], row["instances"], f"{100 * row['solved'] / row['instances']:.1f} %",
+        row["set"], row["model"], row["level"], row["instances"], solved if row["failed"] < plays else "not played",
         f"{row['impossible']:,} of {row['actions']:,}", "–" if steps is None else f"{steps:.1f}",
         "–" if ratio is None else f"{ratio:.2f}", f"{row['choosing seconds']:.2f}",
     ]  # fmt: skip
@@ -285,4 +301,4 @@ def compare(rows: Sequence[dict], options: argparse.Namespace) -> int:
 
 def _row_key(row: dict, options: argparse.Namespace) -> tuple:
     own = row.get("limit", options.limit), row.get("max steps", options.max_steps)
-    return row["set"], row["model"], row["level"], row["instances"], *own
+    return row["set"], row["model"], row["level"], row["instances"], tuple(row["seeds"]), *own

@@ -29,6 +29,7 @@ MODULES = {
     "imported": "imported",
     "lumos": "lumos.command",
     "maskbench": "maskbench.command",
+    "masks": "planbench.masks",
     "merge": "merge",
     "original": "original",
     "planbench": "planbench.command",

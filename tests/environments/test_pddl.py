@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks.planbench.simulator import Simulator
 from constrained import generate_plan
 from constrained.environments.base import Environment, WithEffect, WithFacts, WithForm, WithOutcome, WithView
 from constrained.environments.pddl import PddlEnvironment
@@ -10,7 +11,6 @@ from constrained.knowledge.pddl import import_pddl
 from constrained.planning import State
 from tests.planning.domains import ALL, FERRY, FERRY_PROBLEM
 from tests.planning.problems import PLANBENCH, planbench
-from tests.planning.simulator import Simulator
 
 
 def ferry(**options) -> PddlEnvironment:
@@ -81,7 +81,7 @@ def test_plans_are_executable_and_end_where_the_goal_holds(name, played):
 @pytest.mark.parametrize("name", PLANBENCH)
 def test_whole_plans_of_planbench_are_executable(name):
     domain, problems = planbench(name)
-    problem = problems[sorted(problems)[0]]
+    problem = problems[0]
     plan = plans(domain, problem, "state", False, max_steps=6)
     assert executed(domain, problem, plan.path) == plan.success and len(plan.path) <= 6
     if not plan.success:
