@@ -1,6 +1,7 @@
 """tau-bench under its written policies: gold actions, real conversations of GPT-4o, the masks' cost, and play.
 
-    constrained bench tau --json benchmarks/results/tau.json
+    constrained bench tau --exact               compares with benchmarks/results/tau.json
+    constrained bench tau --exact --update      records
 
 - gold: each gold action of each task, replayed on the real tools after the lookups that show what it names and a
   scripted user's yes. Is it admitted?
@@ -13,6 +14,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import lzma
 import time
@@ -31,7 +33,10 @@ from constrained import ActionKnowledge, Vocabulary, __version__, compile_gramma
 from constrained.environments.data import data_folder
 from constrained.environments.tau import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
 from constrained.errors import ConstrainedError, DataError
+from constrained.files import to_json, write_whole
 from constrained.knowledge.tool_policy import Memory
+
+RECORD = Path(__file__).parent / "results" / "tau.json"
 
 FINDERS = ("find_user_id_by_email", "find_user_id_by_name_zip")
 
@@ -48,26 +53,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--limit", type=int, metavar="N", help="only the first N tasks of a split, and N conversations")
     add("--vocabulary", choices=vocabularies.BY_SIZE, default="qwen2.5", help="of the cost (default: qwen2.5)")
-    add("--costs", type=int, default=100, metavar="N", help="gold calls whose masks are timed (default: 100)")
+    add("--costs", type=int, default=20, metavar="N", help="tasks of each domain whose masks are timed (default: 20)")
     add("--play", type=int, default=0, metavar="N", help="also play N tasks of each domain, masks on and off")
     add("--model", help="who plays: a folder, a GGUF file, a Hub name (default: the embedded model)")
     add("--strategy", default="act", help="of playing (default: act)")
+    add("--exact", action="store_true", help=f"compare with {RECORD.name}: exit code 1 if something got worse")
+    add("--update", action="store_true", help="with --exact: record the figures")
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
+    if options.update and not options.exact:
+        raise ConstrainedError("--update records figures to compare with", "use --exact --update")
+    if options.exact and options.limit:
+        raise ConstrainedError("--exact compares whole splits", "leave out --limit")
     for name in ("limit", "costs", "play"):
         if (value := getattr(options, name)) is not None and (value < 0 or (name == "limit" and not value)):
             raise ConstrainedError(f"--{name} is {value}", "use 1 or more, or leave it out")
-    gold, calls, played = [], [], []
+    tokens = vocabularies.load(options.vocabulary)
+    vocabulary = Vocabulary(tokens.tokens, tokens.eos, special_ids=tokens.special)
+    gold, cost, played = [], [], []
     for name in [options.domain] if options.domain else DOMAINS:
         domain = TauDomain(name, options.package)
         knowledge = domain.knowledge()
         for split in [options.split] if options.split else domain.splits():
             tasks = domain.tasks(split)[: options.limit]
-            row, timed = replay_gold(domain, knowledge, split, tasks)
-            gold.append(row)
-            calls += timed
+            gold.append(replay_gold(domain, knowledge, split, tasks))
+        if options.costs:
+            tasks = domain.tasks(options.split or domain.splits()[0])
+            cost.append(measure(domain, knowledge, tasks[: options.costs], vocabulary))
         if options.play:
             split = options.split or domain.splits()[0]
             played += list(play(domain, knowledge, domain.tasks(split)[: options.play], options))
@@ -75,28 +89,61 @@ def run_command(options: argparse.Namespace) -> int:
     if options.domain != "retail":
         domain = TauDomain("airline", options.package)
         conversations = judge_conversations(domain.knowledge(), read_conversations(options))
-    tokens = vocabularies.load(options.vocabulary)
-    vocabulary = Vocabulary(tokens.tokens, tokens.eos, special_ids=tokens.special)
-    step = max(1, len(calls) // max(options.costs, 1))
-    cost = measure(calls[::step][: options.costs], vocabulary) if options.costs and calls else {}
     facts = {"version": __version__, "machine": describe_machine(), "vocabulary": options.vocabulary}
     result = {**facts, "gold": gold, "conversations": conversations, "cost": cost, "played": played}
-    return report(text(result), result, options)
+    report(text(result), result, options)
+    return compare(result, options.update) if options.exact else 0
+
+
+def compare(result: dict[str, Any], update: bool) -> int:
+    """Say what differs from the recorded counts; 1 if something got worse and isn't recorded."""
+    try:
+        before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    except ValueError as error:
+        raise DataError(f"{RECORD} is damaged: {error}", "constrained bench tau --exact --update") from None
+    then, now = _counts(before), _counts(result)
+    worse = False
+    for name in now:
+        if name in then and now[name] != then[name]:
+            fell = (now[name] < then[name]) != ("error" in name)  # fewer is better of errors only
+            worse = worse or fell
+            print(f"{'WORSE' if fell else 'better'}: {name}: {then[name]} is now {now[name]}")
+    if update:
+        rows = {key: {_name(row): row for row in before.get(key, [])} for key in ("gold", "cost", "played")}
+        for key, known in rows.items():
+            known.update({_name(row): row for row in result[key]})
+        kept = {key: list(known.values()) for key, known in rows.items()}
+        talks = result["conversations"] or before.get("conversations")
+        write_whole(RECORD, to_json({**result, **kept, "conversations": talks}))
+    return int(worse and not update)
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """What tells the rows of a table apart."""
+    return ", ".join(str(row[key]) for key in ("domain", "split", "model", "masks") if key in row)
+
+
+def _counts(result: Mapping[str, Any]) -> dict[str, int]:
+    """What doesn't depend on the machine: how much is admitted."""
+    counts = {
+        f"{_name(row)}: {key}": row[key] for row in result.get("gold", ()) for key in ("admitted", "errors admitted")
+    }
+    talks = result.get("conversations") or {}
+    return counts | {
+        f"conversations: {key}": talks[key] for key in ("others admitted", "errors admitted") if key in talks
+    }
 
 
 # gold actions
 
 
-def replay_gold(
-    domain: TauDomain, knowledge: ActionKnowledge, split: str, tasks: list[TauTask]
-) -> tuple[dict[str, Any], list[tuple[ActionKnowledge, Memory, str]]]:
-    """How many gold actions are admitted, and each with the state it is written in."""
+def replay_gold(domain: TauDomain, knowledge: ActionKnowledge, split: str, tasks: list[TauTask]) -> dict[str, Any]:
+    """How many gold actions are admitted."""
     counts: Counter[str] = Counter()
     left_out: list[dict[str, Any]] = []
-    calls = []
     for task in tqdm(tasks, desc=f"{domain.name} {split}", unit="task", leave=False):
-        for kind, name, arguments, knowledge_then, memory in gold_steps(domain, knowledge, task):
-            judged = _judge(knowledge_then, memory, name, arguments)
+        for kind, name, arguments, memory in gold_steps(domain, knowledge, task):
+            judged = _judge(knowledge, memory, name, arguments)
             if kind == "lookup":
                 counts["lookups"] += 1
                 counts["lookups admitted"] += bool(judged)
@@ -106,18 +153,16 @@ def replay_gold(
             counts["answered with an error"] += data_error
             counts["admitted"] += bool(judged) and not data_error
             counts["errors admitted"] += bool(judged) and data_error
-            if judged:
-                calls.append((knowledge_then, memory, knowledge.tools.write(name, arguments)))
-            elif not data_error:
+            if not judged and not data_error:
                 why = knowledge.tools.unmet(memory, name, arguments) or [judged.reason]
                 left_out.append({"task": task.name, "tool": name, "arguments": arguments, "why": why[0]})
-    return {"domain": domain.name, "split": split, "tasks": len(tasks), **counts, "not admitted": left_out}, calls
+    return {"domain": domain.name, "split": split, "tasks": len(tasks), **counts, "not admitted": left_out}
 
 
 def gold_steps(
     domain: TauDomain, knowledge: ActionKnowledge, task: TauTask
-) -> Iterator[tuple[str, str, dict[str, Any], ActionKnowledge, Memory]]:
-    """(lookup, action or error; tool, arguments, the knowledge and memory before it) of a task's gold calls."""
+) -> Iterator[tuple[str, str, dict[str, Any], Memory]]:
+    """(lookup, action or error; tool, arguments, the memory before it) of a task's gold calls."""
     tools = knowledge.tools
     assert tools is not None
     data, memory, done = domain.data(), tools.policy.initial, set()
@@ -138,12 +183,12 @@ def gold_steps(
             if key in done or lookup == (name, arguments) or (lookup[0] in FINDERS and memory.get("customer")):
                 continue
             done.add(key)
-            yield "lookup", *lookup, knowledge, memory
+            yield "lookup", *lookup, memory
             carry_out(*lookup)
         memory = tools.policy.told(memory, tools.policy.message, {"content": "Shall I?"}, YES)
         before = memory
         answer = carry_out(name, arguments)
-        yield "error" if answer.startswith("Error") else "action", name, arguments, knowledge, before
+        yield "error" if answer.startswith("Error") else "action", name, arguments, before
 
 
 def _judge(knowledge: ActionKnowledge, memory: Memory, name: str, arguments: Mapping[str, Any]):
@@ -215,32 +260,43 @@ def judge_conversations(knowledge: ActionKnowledge, conversations: list[list[dic
 # cost
 
 
-def measure(calls: list[tuple[ActionKnowledge, Memory, str]], vocabulary: Vocabulary) -> dict[str, Any]:
-    """Milliseconds for a call: what is known bound to its masks, and a mask at each of its tokens."""
+def measure(
+    domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], vocabulary: Vocabulary
+) -> dict[str, Any]:
+    """Milliseconds of CPU for a call: what is known bound to its masks, and a mask at each of its tokens.
+
+    Every admitted gold call and lookup is timed where it stands in its conversation.
+    """
     parts: dict[str, list[float]] = {"bind": [], "masks": [], "whole call": [], "a token": []}
     tokens = {token: i for i, token in reversed(list(enumerate(vocabulary.tokens))) if token}
     longest = max(map(len, tokens))
-    for knowledge, memory, action in tqdm(calls, desc="cost", unit="call", leave=False):
-        assert knowledge.tools is not None
-        spelled = _spelled(action.encode(), tokens, longest)
-        start = time.perf_counter()
-        grammar = knowledge.bind_view(knowledge.tools.view(memory)).next_action()
-        matcher = compile_grammar(grammar, vocabulary).matcher()
-        bound = time.perf_counter()
-        each = []
-        for token in spelled:
-            began = time.perf_counter()
-            matcher.allowed_token_ids()
-            if not matcher.advance(token):
-                raise ConstrainedError(f"the masks don't admit {action[:80]!r}, which is judged ok", "report this")
-            each.append(time.perf_counter() - began)
-        end = time.perf_counter()
-        parts["bind"].append(bound - start)
-        parts["masks"].append(end - bound)
-        parts["whole call"].append(end - start)
-        parts["a token"] += each
+    mask = np.zeros((1, vocabulary.words), np.int32)
+    for task in tqdm(tasks, desc=f"{domain.name} cost", unit="task", leave=False):
+        for _, name, arguments, memory in gold_steps(domain, knowledge, task):
+            action = knowledge.tools.write(name, arguments)
+            spelled = _spelled(action.encode(), tokens, longest)
+            gc.disable()  # it would walk through the task's database
+            start = time.process_time()
+            grammar = knowledge.bind_view(knowledge.tools.view(memory)).next_action()
+            matcher = compile_grammar(grammar, vocabulary).matcher()
+            bound = time.process_time()
+            each = []
+            for token in spelled:
+                began = time.process_time()
+                matcher.fill_bitmask(mask)
+                if not matcher.advance(token):
+                    break
+                each.append(time.process_time() - began)
+            else:
+                end = time.process_time()
+                parts["bind"].append(bound - start)
+                parts["masks"].append(end - bound)
+                parts["whole call"].append(end - start)
+                parts["a token"] += each
+            gc.enable()
     return {
-        "calls": len(calls),
+        "domain": domain.name,
+        "calls": len(parts["bind"]),
         **{f"{name} {p}": 1000 * float(np.percentile(values, q)) for name, values in parts.items()
            for p, q in (("p50", 50), ("p99", 99))},
     }  # fmt: skip
@@ -302,12 +358,10 @@ def text(result: dict[str, Any]) -> str:
         shown += ["", markdown(head, [[talks.get(name, 0) for name in names]]), ""]
         kinds = [[one["answered"], one["why"], one["calls"]] for one in talks["kept out"]]
         shown.append(markdown(["", "kept out because", "calls"], kinds))
-    if cost := result["cost"]:
-        rows = [
-            [name, f"{cost[name + ' p50']:.2f}", f"{cost[name + ' p99']:.2f}"]
-            for name in ("bind", "masks", "whole call", "a token")
-        ]
-        shown += ["", markdown([f"ms, {cost['calls']} calls, {result['vocabulary']}", "p50", "p99"], rows)]
+    if result["cost"]:
+        names = [f"{name} {p}" for name in ("bind", "masks", "whole call", "a token") for p in ("p50", "p99")]
+        rows = [[r["domain"], r["calls"], *(f"{r[name]:.2f}" for name in names)] for r in result["cost"]]
+        shown += ["", markdown([f"CPU ms, {result['vocabulary']}", "calls", *names], rows)]
     if result["played"]:
         head = ["domain", "model", "masks", "tasks", "solved", "actions", "not admitted", "answered with Error"]
         rows = [[r["domain"], r["model"], "on" if r["masks"] else "off", r["tasks"], r["solved"], r["actions"],

@@ -120,6 +120,8 @@ class Liveness:
             return found.get(key, 0)
 
         def of_values(values: Selected) -> int:
+            if isinstance(values, ContextFreeGrammar) and not (values.slots or values.of_rules(uses_relations)):
+                return THROUGH  # nothing in it can be missing
             if isinstance(values, ContextFreeGrammar):
                 return look_up(values.start, self._frames.env(values, {}, 0))
             return THROUGH if values.count else 0

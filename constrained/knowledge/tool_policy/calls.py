@@ -80,7 +80,8 @@ class Calls:
             raise KnowledgeError(f"tool {name!r} has no argument {unknown[0]!r}", f"it has: {', '.join(properties)}")
         self.required = set(schema.get("required", ()))
         self.rules: dict[str, Rule] = {}
-        self._style, self._options = style, options
+        self.style, self.options = style, options
+        self._relevant: dict[str | int, list[str]] = {}
         self.before, _, self.after = template.replace("NAME", json.dumps(name)[1:-1]).partition("ARGUMENTS")
         self.static: list[Expression] = []  # conditions that mention no argument
         self.domains: dict[tuple[str, ...], list[tuple[type, Expression]]] = {}
@@ -111,21 +112,24 @@ class Calls:
                 mentioned.update({one: max(mentioned.get(one, -1), self.order.index(last)) for one in used})
         self.mentioned = mentioned
         self.governed = {path[0] for path in self.domains} | set(mentioned)
+        self.looks_at = frozenset().union(*(_seen_by(one, functions) for one in conditions if one not in self.static))
         self._free: dict[Path, Node] = {}
-        self._cases = 0
+        self.agenda = self._agenda()
 
     def grammar(self, memory: Memory) -> Grammar | None:
-        """The calls that are admitted now; None if there are none."""
+        """The calls that are admitted now; None if there are none.
+
+        It is worked out anew where something that the conditions look at has changed since.
+        """
         if not all(one.holds(memory, memory.scope(self.functions)) for one in self.static):
             return None
-        agenda = self._agenda()
-        self._cases = 0
-        if not self._can(agenda, {}, memory):
-            return None
-        start = self._write(agenda, {}, memory)
-        return Grammar(self.rules, start, limits=self._options.limits, name=self.name)
+        return memory.kept(self, self.looks_at, self._grammar)
 
-    # the agenda
+    def _grammar(self, memory: Memory) -> Grammar | None:
+        writer = _Writer(self, memory)
+        if not writer.can(self.agenda, {}):
+            return None
+        return Grammar(self.rules, writer.write(self.agenda, {}), limits=self.options.limits, name=self.name)
 
     def _agenda(self) -> Agenda:
         items: list[tuple] = [("text", f"{self.before}{{")]
@@ -139,22 +143,63 @@ class Calls:
         items.append(("text", f"}}{self.after}"))
         return _onto(items, None)
 
-    def _open(self, path: Path, schema: Any) -> bool:
+    def opens(self, path: Path) -> bool:
         """Whether conditions look inside the value at a path."""
         pattern = _pattern(path)
         return any(found[: len(pattern)] == pattern and len(found) > len(pattern) for found in self.domains)
 
-    def _expand(self, item: tuple, args: dict, memory: Memory) -> tuple[str, Any]:
+    def matters(self, path: Path) -> bool:
+        """Whether something still to be decided looks at the value at a path."""
+        root = str(path[0])
+        last, own = self.mentioned.get(root, -1), self.order.index(root)
+        return last > own or (last == own and (len(path) > 1 or bool(self.checks.get(root))))
+
+    def text_of(self, path: Path, schema: Any) -> Node:
+        """Whatever a schema admits at a path."""
+        pattern = _pattern(path)
+        if pattern not in self._free:
+            prefix = f"{self.name}#{'.'.join(map(str, pattern))}"
+            self._free[pattern] = write_schema(schema, self.rules, prefix, self.style, self.options)
+        return self._free[pattern]
+
+    def relevant(self, path: Path) -> list[str]:
+        """The arguments that are written before a place and that something from there on looks at."""
+        if path[0] not in self._relevant:
+            own = self.order.index(str(path[0]))
+            names = [name for name in self.order[:own] if self.mentioned.get(name, -1) >= own]
+            self._relevant[path[0]] = [*names, str(path[0])]
+        return self._relevant[path[0]]
+
+
+class _Writer:
+    """The calls of one tool in one memory: what was found out about them is kept."""
+
+    def __init__(self, calls: Calls, memory: Memory):
+        self.calls, self.scope = calls, memory.scope(calls.functions)
+        self.known = dict(memory)
+        self._cases = 0
+        self._found: dict[tuple, Any] = {}
+
+    def _kept(self, what: str, item: tuple, args: dict, make: Callable[[], Any]) -> Any:
+        """What `make` gives: the same each time for the same place and arguments."""
+        path = item[1]
+        given = [args[name] for name in self.calls.relevant(path) if name in args]
+        key = (what, path, item[3] if item[0] == "more" else -1, json.dumps(given))
+        if key not in self._found:
+            self._found[key] = make()
+        return self._found[key]
+
+    def _options(self, item: tuple, args: dict) -> tuple[str, Any]:
         """What a value can be: ("values", list), ("free", None), ("into", agenda items), ("items", None)."""
         _, path, schema = item
-        pattern = _pattern(path)
-        if pattern in self.domains:
-            return "values", self._candidates(path, schema, args, memory)
-        if path[0] not in self.governed:
+        calls = self.calls
+        if _pattern(path) in calls.domains:
+            return "values", self._kept("values", item, args, partial(self._candidates, path, schema, args))
+        if path[0] not in calls.governed:
             return "free", None
-        if _kind(schema) == "array" and (self._open(path, schema) or len(path) == 1):
+        if _kind(schema) == "array" and (calls.opens(path) or len(path) == 1):
             return "items", None
-        if _kind(schema) == "object" and self._open(path, schema):
+        if _kind(schema) == "object" and calls.opens(path):
             items: list[tuple] = []
             for i, (name, inner) in enumerate(schema.get("properties", {}).items()):
                 items += [("text", f"{', ' if i else '{'}{json.dumps(name)}: "), ("value", (*path, name), inner)]
@@ -165,17 +210,14 @@ class Calls:
             return "values", [True, False]
         return "free", None
 
-    def _candidates(self, path: Path, schema: Any, args: dict, memory: Memory) -> list[Any]:
+    def _candidates(self, path: Path, schema: Any, args: dict) -> list[Any]:
         """The values that the conditions on a path leave."""
-        names = {**memory, **args}
         index = next((part for part in path if isinstance(part, int)), None)
-        if index is not None:
-            names["i"] = index
         found: list[Any] | None = None
         low, high = schema.get("minimum"), schema.get("maximum")
-        for op, value in self.domains[_pattern(path)]:
+        for op, value in self.calls.domains[_pattern(path)]:
             try:
-                given = value.value(names, memory.scope(self.functions))
+                given = value.value(self._names(value, args, index), self.scope)
             except Unknown:
                 return []
             if op in (ast.In, ast.Eq):
@@ -187,7 +229,7 @@ class Calls:
                 low = given if low is None else max(low, given)
         if found is None:
             if low is None or high is None or high - low > MAX_RANGE:
-                what = f"tool {self.name!r}: {'.'.join(map(str, path))} has no lower and upper bound of its own"
+                what = f"tool {self.calls.name!r}: {'.'.join(map(str, path))} has no lower and upper bound of its own"
                 raise KnowledgeError(what, "give conditions for both, or a list: `x in [...]`")
             return list(range(int(low), int(high) + 1))
         kept = [one for one in found if (low is None or one >= low) and (high is None or one <= high)]
@@ -197,20 +239,16 @@ class Calls:
 
     # looking ahead
 
-    def _can(self, agenda: Agenda, args: dict, memory: Memory) -> bool:
+    def can(self, agenda: Agenda, args: dict) -> bool:
         """Whether what is on the agenda can be written so that every condition holds."""
         while agenda is not None:
             item, agenda = agenda
             kind = item[0]
             if kind == "check":
-                if not self._checked(item[1], args, memory):
+                if not self._checked(item[1], args):
                     return False
             elif kind == "value":
-                self._cases += 1
-                if self._cases > MAX_CASES:
-                    advice = "bound its lists, or let conditions choose earlier arguments first"
-                    raise LimitError("policy_cases", MAX_CASES, f"a call of {self.name} takes too long to find", advice)
-                what, given = self._expand(item, args, memory)
+                what, given = self._options(item, args)
                 path = item[1]
                 if what == "free":
                     args = _with(args, path, FREE)
@@ -218,44 +256,55 @@ class Calls:
                     args, agenda = _with(args, path, {}), _onto(given, agenda)
                 elif what == "items":
                     args, agenda = _with(args, path, []), (("more", path, item[2], 0), agenda)
-                elif not self._matters(path, agenda):
+                elif not self.calls.matters(path):
                     if not given:
                         return False
                     args = _with(args, path, given[0])
                 else:
-                    return any(self._can(agenda, _with(args, path, one), memory) for one in given)
+                    return self._kept("some", item, args, partial(self._some, given, path, agenda, args))
             elif kind == "more":
-                return self._can_close(item, agenda, args, memory) or self._can_add(item, agenda, args, memory)
+                return self._can_close(item, agenda, args) or self._can_add(item, agenda, args)
         return True
 
-    def _can_close(self, item: tuple, agenda: Agenda, args: dict, memory: Memory) -> bool:
+    def _can_close(self, item: tuple, agenda: Agenda, args: dict) -> bool:
         _, _, schema, count = item
-        return count >= max(schema.get("minItems", 1), 1) and self._can(agenda, args, memory)
+        if count < max(schema.get("minItems", 1), 1):
+            return False
+        return self._kept("close", item, args, partial(self._can, agenda, args))
 
-    def _can_add(self, item: tuple, agenda: Agenda, args: dict, memory: Memory) -> bool:
+    def _can_add(self, item: tuple, agenda: Agenda, args: dict) -> bool:
         _, _, schema, count = item
         if count >= min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
             return False
-        return self._can(self._another(item, agenda), args, memory)
+        return self._kept("add", item, args, partial(self._can, self._another(item, agenda), args))
+
+    def _some(self, values: list[Any], path: Path, agenda: Agenda, args: dict) -> bool:
+        return any(self._can(agenda, _with(args, path, one)) for one in values)
+
+    def _can(self, agenda: Agenda, args: dict) -> bool:
+        self._cases += 1
+        if self._cases > MAX_CASES:
+            advice = "bound its lists, or let conditions choose earlier arguments first"
+            raise LimitError("policy_cases", MAX_CASES, f"a call of {self.calls.name} takes too long to find", advice)
+        return self.can(agenda, args)
 
     def _another(self, item: tuple, agenda: Agenda) -> Agenda:
         _, path, schema, count = item
         more = ("more", path, schema, count + 1)
         return ("value", (*path, count), schema.get("items", {})), (more, agenda)
 
-    def _checked(self, name: str, args: dict, memory: Memory) -> bool:
-        names = {**memory, **args}
-        return all(one.holds(names, memory.scope(self.functions)) for one in self.checks.get(name, ()))
+    def _checked(self, name: str, args: dict) -> bool:
+        return all(one.holds(self._names(one, args), self.scope) for one in self.calls.checks.get(name, ()))
 
-    def _matters(self, path: Path, agenda: Agenda) -> bool:
-        """Whether something still to be decided looks at the value at a path."""
-        last = self.mentioned.get(str(path[0]), -1)
-        own = self.order.index(str(path[0]))
-        return last > own or (last == own and (len(path) > 1 or bool(self.checks.get(str(path[0])))))
+    def _names(self, expression: Expression, args: dict, index: int | None = None) -> dict[str, Any]:
+        """What an expression's names stand for."""
+        names = {name: self.known[name] for name in expression.names if name in self.known}
+        names.update((name, args[name]) for name in expression.names if name in args)
+        return names if index is None else {**names, "i": index}
 
     # writing
 
-    def _write(self, agenda: Agenda, args: dict, memory: Memory) -> Node:
+    def write(self, agenda: Agenda, args: dict) -> Node:
         """The texts of what is on the agenda; the caller has made sure that there are some."""
         parts: list[Node] = []
         while agenda is not None:
@@ -266,62 +315,64 @@ class Calls:
             elif kind == "optional":
                 parts.append(self._optional(item[1], item[2]))
             elif kind == "value":
-                what, given = self._expand(item, args, memory)
+                what, given = self._options(item, args)
                 path, schema = item[1], item[2]
                 if what == "free":
                     args = _with(args, path, FREE)
-                    parts.append(self._schema_node(path, schema))
+                    parts.append(self.calls.text_of(path, schema))
                 elif what == "into":
                     args, agenda = _with(args, path, {}), _onto(given, agenda)
                 elif what == "items":
                     args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
                     parts.append(nodes.literal("["))
                 else:
-                    return nodes.seq([*parts, self._one_of(given, path, agenda, args, memory)])
+                    return nodes.seq([*parts, self._one_of(given, path, agenda, args)])
             elif kind == "more":
-                return nodes.seq([*parts, self._more(item, agenda, args, memory)])
+                return nodes.seq([*parts, self._more(item, agenda, args)])
         return nodes.seq(parts)
 
-    def _one_of(self, values: list[Any], path: Path, agenda: Agenda, args: dict, memory: Memory) -> Node:
-        if not self._matters(path, agenda):
+    def _one_of(self, values: list[Any], path: Path, agenda: Agenda, args: dict) -> Node:
+        if not self.calls.matters(path):
             texts = nodes.choices([_dumped(one).encode() for one in values])
-            return nodes.seq([texts, self._later(agenda, _with(args, path, values[0]), memory)])
+            return nodes.seq([texts, self._later(agenda, _with(args, path, values[0]))])
         ways = []
         for one in values:
             after = _with(args, path, one)
             self._cases = 0
-            if self._can(agenda, after, memory):
-                ways.append(nodes.seq([nodes.literal(_dumped(one)), self._later(agenda, after, memory)]))
+            if self.can(agenda, after):
+                ways.append(nodes.seq([nodes.literal(_dumped(one)), self._later(agenda, after)]))
         return nodes.alt(ways)
 
-    def _more(self, item: tuple, agenda: Agenda, args: dict, memory: Memory) -> Node:
+    def _more(self, item: tuple, agenda: Agenda, args: dict) -> Node:
         ways = []
         self._cases = 0
-        if self._can_close(item, agenda, args, memory):
-            ways.append(nodes.seq([nodes.literal("]"), self._later(agenda, args, memory)]))
+        if self._can_close(item, agenda, args):
+            ways.append(nodes.seq([nodes.literal("]"), self._later(agenda, args)]))
         self._cases = 0
-        if self._can_add(item, agenda, args, memory):
+        if self._can_add(item, agenda, args):
             comma = nodes.literal(", ") if item[3] else nodes.EMPTY
-            ways.append(nodes.seq([comma, self._later(self._another(item, agenda), args, memory)]))
+            ways.append(nodes.seq([comma, self._later(self._another(item, agenda), args)]))
         return nodes.alt(ways)
 
-    def _later(self, agenda: Agenda, args: dict, memory: Memory) -> Node:
-        if agenda is None:
-            return nodes.EMPTY
-        make: Callable[[], Node] = partial(self._write, agenda, args, memory)
-        return Lazy(make, _LONGEST)
+    def _later(self, agenda: Agenda, args: dict) -> Node:
+        return nodes.EMPTY if agenda is None else Lazy(partial(self.write, agenda, args), _LONGEST)
 
     def _optional(self, name: str, comma: bool) -> Node:
         written = [nodes.literal(f"{', ' if comma else ''}{json.dumps(name)}: ")]
-        written.append(self._schema_node((name,), self.schema["properties"][name]))
+        written.append(self.calls.text_of((name,), self.calls.schema["properties"][name]))
         return nodes.alt([nodes.seq(written), nodes.EMPTY])
 
-    def _schema_node(self, path: Path, schema: Any) -> Node:
-        pattern = _pattern(path)
-        if pattern not in self._free:
-            prefix = f"{self.name}#{'.'.join(map(str, pattern))}"
-            self._free[pattern] = write_schema(schema, self.rules, prefix, self._style, self._options)
-        return self._free[pattern]
+
+def _seen_by(condition: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
+    """What a condition looks at, itself or in the functions that it calls."""
+    names, calls, done = set(condition.names), list(condition.calls), set()
+    while calls:
+        name = calls.pop()
+        if name in functions and name not in done:
+            done.add(name)
+            names |= functions[name].body.names - set(functions[name].params)
+            calls += functions[name].body.calls
+    return frozenset(names)
 
 
 def _domain(condition: Expression, used: list[str], order: list[str]) -> tuple[tuple[str, ...], type, ast.expr] | None:

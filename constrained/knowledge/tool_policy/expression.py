@@ -140,6 +140,7 @@ class Definition:
 
     def __init__(self, params: tuple[str, ...], body: Expression):
         self.params, self.body = params, body
+        self.looks_at = body.names - set(params)
 
 
 class Scope:
@@ -158,12 +159,10 @@ class Scope:
         self._known: dict[tuple, Any] = {}
 
     def call(self, name: str, given: list[Any]) -> Any:
-        own = self.functions.get(name)
-        if own is None:
-            return FUNCTIONS[name](*given)
-        key = (name, *[one if type(one) in (str, int) else repr(one) for one in given])
+        own = self.functions[name]
+        key = (name, *[one if type(one) is str else _identity(one) for one in given])
         if key in self._known:
-            found = self._known[key]
+            found = self._known[key][0]
         else:
             self.depth += 1
             if self.depth > MAX_DEPTH:
@@ -171,12 +170,14 @@ class Scope:
                     "policy_steps", MAX_DEPTH, f"{name} calls itself without end", "functions don't recurse"
                 )
             try:
-                found = own.body.value({**self.memory, **dict(zip(own.params, given))}, self)
+                names = {name: self.memory[name] for name in own.looks_at if name in self.memory}
+                names.update(zip(own.params, given))
+                found = own.body.value(names, self)
             except Unknown as error:
                 found = error
             finally:
                 self.depth -= 1
-            self._known[key] = found
+            self._known[key] = found, given  # what is known by its id stays
         if isinstance(found, Unknown):
             raise found
         return found
@@ -185,6 +186,13 @@ class Scope:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise LimitError("policy_steps", MAX_STEPS, "a condition takes too many steps", "make it simpler")
+
+
+def _identity(value: Any) -> Any:
+    """A key for a value: two values of one key are equal."""
+    if isinstance(value, (list, tuple)):
+        return type(value), *map(_identity, value)
+    return id(value) if isinstance(value, dict) else (type(value), value)
 
 
 Run = Callable[[Mapping[str, Any], Scope], Any]
@@ -254,8 +262,14 @@ def _compiled(node: ast.expr) -> Run:
         case ast.ListComp(element, generators):
             each = _loop(element, generators)
             return lambda names, scope: list(each(names, scope))
+        case ast.Call(ast.Name(name), [only]) if name in FUNCTIONS:
+            function, one = FUNCTIONS[name], _compiled(only)
+            return lambda names, scope: function(one(names, scope))
         case ast.Call(ast.Name(name), given):
             items = [_compiled(one) for one in given]
+            if name in FUNCTIONS:
+                function = FUNCTIONS[name]
+                return lambda names, scope: function(*[one(names, scope) for one in items])
             return lambda names, scope: scope.call(name, [one(names, scope) for one in items])
     raise TypeError(f"no such node in a condition: {node!r}")
 

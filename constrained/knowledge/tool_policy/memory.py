@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
 from constrained.knowledge.tool_policy.expression import Definition, Scope
+
+_MISSING = object()
 
 
 class Memory(Mapping[str, Any]):
@@ -16,6 +19,7 @@ class Memory(Mapping[str, Any]):
     def __init__(self, values: Mapping[str, Any] | None = None):
         self._values = dict(values or {})
         self._scope: Scope | None = None
+        self._kept: dict[Any, tuple[list[Any], Any]] = {}
 
     def scope(self, functions: Mapping[str, Definition]) -> Scope:
         """What a policy's functions see of it; the same each time, so that what they gave is kept."""
@@ -34,7 +38,26 @@ class Memory(Mapping[str, Any]):
 
     def with_values(self, **values: Any) -> Memory:
         """A memory in which these names have these values."""
-        return Memory({**self._values, **values})
+        other = Memory({**self._values, **values})
+        other._kept = dict(self._kept)
+        return other
+
+    def kept(self, key: Any, looks_at: Iterable[str], make: Callable[[Memory], Any]) -> Any:
+        """What `make` gave for the last memory before this one in which the names in `looks_at` had the same values."""
+        seen = [self._values.get(name, _MISSING) for name in looks_at]
+        found = self._kept.get(key)
+        if found is None or not all(map(operator.is_, found[0], seen)):
+            found = self._kept[key] = seen, make(self)
+        return found[1]
+
+    def since(self, before: Memory) -> Memory:
+        """The same memory, where what is as it was in the one before is that very value."""
+        same = {
+            name: old
+            for name, old in before._values.items()
+            if (new := self._values.get(name, _MISSING)) is not old and new == old and repr(new) == repr(old)
+        }
+        return self.with_values(**same) if same else self
 
     def with_place(self, place: tuple[Any, ...], value: Any) -> Memory:
         """A memory in which the value at a place (a name, then keys and indices) is another."""

@@ -129,7 +129,7 @@ class Policy:
                     after = after.with_place(place, change.value.value(inner, scope))
             except (Unknown, KeyError, IndexError, TypeError):
                 continue  # it changes what was never seen
-        return after
+        return after.since(memory)
 
     def _tell(self, memory: Memory, telling: Tells, names: Mapping[str, Any], data: Any, scope: Scope) -> Memory:
         for value in found_at(telling.path, data):
