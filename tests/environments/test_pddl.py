@@ -1,16 +1,21 @@
 """Planning problems as environments: what an action changes, what is missing, and plans to the goal."""
 
+from random import Random
+
 import pytest
 
 from benchmarks.planbench.simulator import Simulator
 from constrained import generate_plan
+from constrained.decoding.choosers import Uniform
 from constrained.environments.base import Environment, WithEffect, WithFacts, WithForm, WithOutcome, WithView
 from constrained.environments.pddl import PddlEnvironment
 from constrained.errors import DataError, PddlError
 from constrained.knowledge.pddl import import_pddl
-from constrained.planning import State
+from constrained.planning import State, Task
+from tests.decoding.tiny import tiny
 from tests.planning.domains import ALL, FERRY, FERRY_PROBLEM
 from tests.planning.problems import PLANBENCH, planbench
+from tests.planning.small import distances, drawn, task_of
 
 
 def ferry(**options) -> PddlEnvironment:
@@ -93,6 +98,60 @@ def test_a_text_model_writes_a_whole_plan_token_by_token():
     plan = plans(FERRY, FERRY_PROBLEM, "state", False, model="embedded", max_steps=4)
     executed(FERRY, FERRY_PROBLEM, plan.path)
     assert plan.usage["completion_tokens"] > 0 and plan.path
+
+
+@pytest.mark.parametrize("name", ["blocks", "gripper", "ferry", "logistics"])
+@pytest.mark.parametrize("tokens", [1, 30, 90, 500])
+def test_a_text_ends_only_where_the_goal_holds_or_says_which_limit_it_met(name, tokens):
+    model = tiny(seed=tokens, context=4_000)
+    plan = plans(*ALL[name], "state", False, model=model, max_steps=12, max_new_tokens=tokens)
+    assert executed(*ALL[name], plan.path) == plan.success
+    assert len(plan.path) <= 12 and plan.usage["completion_tokens"] <= tokens
+    if not plan.success:
+        met = "the limit of 12 steps" if len(plan.path) == 12 else f"the limit of {tokens} tokens"
+        assert plan.note.startswith("the plan ends without its goal") and met in plan.note
+
+
+class Watched(Uniform):
+    """A random choice that holds what it is given against brute force."""
+
+    def __init__(self, task: Task):
+        self.goals, states = distances(task, 3_000)
+        self.ways = {state: {str(a): task.apply(state, a) for a in task.applicable(state)} for state in states}
+        self.seen = 0
+
+    def choose(self, choice):
+        here = choice.facts.state
+        meant = [str(one) for text in choice.actions for one in choice.facts.actions[text]]
+        begun = {action for action, after in self.ways[here].items() if self.leads_on(after, here)}
+        assert not begun or begun & set(meant), "the last way to the goal was cut off"
+        self.seen += 0 < len(begun) < len(self.ways[here])
+        return super().choose(choice)
+
+    def leads_on(self, after: State, here: State) -> bool:
+        """Whether the goal can be reached from a state without coming back to another."""
+        seen, work = {here, after}, [after] if after != here else []
+        for state in work:
+            new = set(self.ways[state].values()) - seen
+            seen |= new
+            work += new
+        return any(self.goals.get(state) == 0 for state in work)
+
+
+@pytest.mark.parametrize("name", ["blocks", "logistics", "sokoban"])
+@pytest.mark.parametrize("played", [True, False])
+def test_sound_pruning_never_cuts_the_last_way(name, played):
+    """Delete relaxation together with what was done before, along whole episodes of drawn problems."""
+    seen = 0
+    for seed in range(12):
+        domain, problem = drawn(name, Random(f"{name} {seed}"))
+        watched = Watched(task_of(domain, problem))
+        if watched.goals and next(iter(watched.ways)) in watched.goals:
+            plans(domain, problem, "goal-sound", played, model=watched, max_steps=40, seed=seed)
+            seen += watched.seen
+        if seen > 10:
+            return
+    raise AssertionError(f"too few choices in which something leads on and something doesn't: {seen}")
 
 
 def test_the_last_steps_are_kept_for_the_goal():

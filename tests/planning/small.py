@@ -1,8 +1,9 @@
 """Small problems of three domains, whose states can all be tried."""
 
-from itertools import product
+from itertools import pairwise, product
+from random import Random
 
-from constrained.planning import Task, read_domain, read_problem_of
+from constrained.planning import State, Task, read_domain, read_problem_of
 
 BLOCKS = """(define (domain blocks) (:requirements :strips)
 (:predicates (clear ?x) (table ?x) (free) (held ?x) (on ?x ?y))
@@ -65,3 +66,64 @@ PROBLEMS = {
 def task_of(domain: str, problem: str) -> Task:
     read = read_domain(domain)
     return Task(read, read_problem_of(read, problem))
+
+
+def distances(task: Task, limit: int) -> tuple[dict[State, int], list[State]]:
+    """The steps to the goal from each state that reaches it, and all states, by trying everything."""
+    states, parents = [task.initial], {task.initial: []}
+    for state in states:
+        for action in task.applicable(state):
+            after = task.apply(state, action)
+            if after not in parents:
+                parents[after] = []
+                states.append(after)
+            parents[after].append(state)
+        if len(states) > limit:
+            break
+    known = len(states) <= limit
+    found = {state: 0 for state in states if task.reached_goal(state)}
+    work = list(found)
+    for state in work:
+        for parent in parents[state]:
+            if parent not in found:
+                found[parent] = found[state] + 1
+                work.append(parent)
+    return found, states if known else [state for state in states if state in found]
+
+
+def drawn(domain: str, dice: Random) -> tuple[str, str]:
+    """A domain of PROBLEMS, and a small problem of it that was drawn; its goal may be out of reach."""
+    if domain == "sokoban":
+        cells = list("@$.##           ")
+        dice.shuffle(cells)
+        return SOKOBAN, room(*("".join(cells[4 * row : 4 * row + 4]) for row in range(4)))
+    if domain == "logistics":
+        places = ["x", "y", "z", "u"]
+        roads = dice.sample([(one, other) for one in places for other in places if one != other], 5)
+        at = " ".join(f"(at {thing} {dice.choice(places)})" for thing in ("t", "a", "b"))
+        goal = " ".join(f"(at {thing} {dice.choice(places)})" for thing in ("a", "b"))
+        ways = " ".join(f"(road {one} {other})" for one, other in roads)
+        return LOGISTICS, (
+            "(define (problem p) (:domain trucks) (:objects t - truck a b - parcel x y z u - place) "
+            f"(:init {at} {ways}) (:goal (and {goal})))"
+        )
+    towers, goal = _towers(dice), _towers(dice)
+    clear = " ".join(f"(clear {tower[-1]})" for tower in towers)
+    table = " ".join(f"(table {tower[0]})" for tower in towers)
+    return BLOCKS, (
+        f"(define (problem p) (:domain blocks) (:objects a b c d) (:init (free) {clear} {table} {_on(towers)}) "
+        f"(:goal (and (free) {_on(goal)})))"
+    )
+
+
+def _towers(dice: Random) -> list[list[str]]:
+    towers: list[list[str]] = []
+    for block in dice.sample("abcd", 4):
+        chosen = dice.choice([*towers, []])
+        chosen.append(block)
+        towers += [chosen] if len(chosen) == 1 else []
+    return towers
+
+
+def _on(towers: list[list[str]]) -> str:
+    return " ".join(f"(on {upper} {lower})" for tower in towers for lower, upper in pairwise(tower))

@@ -10,30 +10,7 @@ from constrained.errors import PddlError
 from constrained.planning import Domain, Problem, State, Task, grounding
 from constrained.planning.model import ALWAYS, Action, Effect, Junction, Literal, Parameter, Quantified
 from constrained.planning.relaxed import Relaxed
-from tests.planning.small import LOGISTICS, PROBLEMS, task_of
-
-
-def distances(task: Task, limit: int) -> tuple[dict[State, int], list[State]]:
-    """The steps to the goal from each state that reaches it, and all states, by trying everything."""
-    states, parents = [task.initial], {task.initial: []}
-    for state in states:
-        for action in task.applicable(state):
-            after = task.apply(state, action)
-            if after not in parents:
-                parents[after] = []
-                states.append(after)
-            parents[after].append(state)
-        if len(states) > limit:
-            break
-    known = len(states) <= limit
-    found = {state: 0 for state in states if task.reached_goal(state)}
-    work = list(found)
-    for state in work:
-        for parent in parents[state]:
-            if parent not in found:
-                found[parent] = found[state] + 1
-                work.append(parent)
-    return found, states if known else [state for state in states if state in found]
+from tests.planning.small import LOGISTICS, PROBLEMS, distances, task_of
 
 
 def check(task: Task, limit: int = 400) -> int:
