@@ -59,7 +59,7 @@ class Workload:
         grammar = Grammar.from_lark(source(ours, "", case))
         compiled = compile_grammar(grammar, vocabulary)
         began = time.perf_counter()
-        tables = DeviceTables.build(compiled, device=options.device)
+        tables = DeviceTables.build(compiled, tokenizer=tokenizer, device=options.device)
         return cls(
             vocabulary, grammar, compiled, tables, untrained(tables, options), ids[-CONTEXT:], tokenizer,
             _by_xgrammar(tokens, case), time.perf_counter() - began, options.vocabulary,

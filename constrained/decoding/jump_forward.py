@@ -11,9 +11,11 @@ from __future__ import annotations
 import codecs
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from constrained.automaton import Matcher, Vocabulary
+from constrained.automaton.automaton import State
 
 CONTEXT_BYTES = 48
 """Bytes of the text so far that the tokenizer sees in front of forced text."""
@@ -35,25 +37,29 @@ def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
     list of int
         Tokens of the forced text; empty where the model has a choice.
     """
-    forced = matcher.forced_text()
+    vocabulary = matcher.compiled.vocabulary
+    tokens = []
+    for token in forced_tokens(matcher.state, matcher.forced_text(), vocabulary, tokenizer, before):
+        if not matcher.advance(token):
+            break
+        tokens.append(token)
+    return tokens
+
+
+def forced_tokens(state: State, forced: bytes, vocabulary: Vocabulary, tokenizer: Any, before: bytes) -> list[int]:
+    """Tokens of `forced`, which must come next in `state`, as far as they are sure; `before` is the text so far."""
     if not forced:
         return []
-    vocabulary = matcher.compiled.vocabulary
-    after = matcher.state.read(forced)
+    after = state.read(forced)
     assert after is not None, "forced text can be read"
     sure = len(forced) - _open_end(vocabulary, forced, after.first())
     if not sure:
         return []
-    tokens: list[int] = []
-    end = 0
     # After a line break SentencePiece adds no space of its own.
     contexts = before[-CONTEXT_BYTES:].decode("utf-8", "ignore"), "", "\n"
-    for token in tokenize_after(tokenizer, vocabulary, forced, contexts):
-        end += len(vocabulary.tokens[token])
-        if end > sure or not matcher.advance(token):
-            break
-        tokens.append(token)
-    return tokens
+    tokens = tokenize_after(tokenizer, vocabulary, forced, contexts)
+    ends = accumulate(len(vocabulary.tokens[token]) for token in tokens)
+    return [token for token, end in zip(tokens, ends) if end <= sure]
 
 
 def _open_end(vocabulary: Vocabulary, forced: bytes, following: set[int]) -> int:

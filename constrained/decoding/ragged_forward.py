@@ -101,15 +101,18 @@ class RaggedForward:
         unread = [len(text.ids) - n for text, n in zip(self.texts, self.read)]
         return self._call(unread, max(unread))
 
-    def step(self, tokens: torch.Tensor, positions: torch.Tensor, reach: int) -> torch.Tensor:
-        """Logits after one more token a row, whose value the host needn't know; ``[rows, width]``.
+    def step(self, tokens: torch.Tensor, slots: torch.Tensor, reach: int) -> torch.Tensor:
+        """Logits after some more tokens a row, whose values the host needn't know; ``[rows, width]``.
 
-        `tokens` and `positions` are int64 ``[rows, 1]`` on the model's device; `reach` is greater than all positions.
+        `tokens` and `slots` are int64 ``[rows, T]`` on the model's device, right-aligned; a slot of -1 is no token;
+        `reach` is greater than all slots.
         """
-        self.cache.place(positions, begin=reach - 1, reach=reach)
-        mask = self.mask(positions)
+        self.cache.place(slots, begin=reach - tokens.shape[1], reach=reach)
         logits, _ = self.forward(
-            input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=self.cache
+            input_ids=tokens,
+            position_ids=slots.clamp(min=0),
+            attention_mask=self.mask(slots),
+            past_key_values=self.cache,
         )
         return logits
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from constrained.automaton import CompiledGrammar
 from constrained.automaton.automaton import State
 from constrained.automaton.graph_stack import open_levels
+from constrained.decoding.jump_forward import forced_tokens
 from constrained.errors import GrammarError
 
 FINISHED = 0
@@ -26,6 +28,12 @@ NEVER = np.iinfo(np.int32).max // 2
 
 NARROW = 256
 """Up to so many allowed tokens a state lists them; above, it has a mask and next states by token class."""
+
+RUN = 15
+"""Tokens of a forced run at most; a longer one goes on in the state after it."""
+
+RUN_BYTES = 128
+"""Bytes of forced text that are looked at for a run."""
 
 SHOW_PROGRESS_AFTER = 3.0
 """Seconds."""
@@ -115,7 +123,7 @@ class Exploration:
         self._open_levels: dict = {}
         self._mask_numbers: dict[bytes, int] = {}
         self._listed = len(self.eos)
-        self._found: list[tuple[State, CompiledGrammar]] = []  # state `number` stands at `number - 1`
+        self.states: list[tuple[State, CompiledGrammar]] = []  # state `number` stands at `number - 1`
         self._numbers: dict[State, int] = {}
         self.start = np.array([self._number(c.automaton.start, c) for c in compiled], np.int32)
         if (self.start < 0).any():
@@ -132,10 +140,10 @@ class Exploration:
         began, limits = time.monotonic(), self.limits
         options = {"unit": "state", "delay": SHOW_PROGRESS_AFTER, "leave": False, "disable": None}
         with tqdm(desc="states for the device", **options) as bar:
-            for state, compiled in self._found:  # grows meanwhile
+            for state, compiled in self.states:  # grows meanwhile
                 self._visit(state, compiled)
                 bar.update()
-                if len(self._found) >= limits.max_states:
+                if len(self.states) >= limits.max_states:
                     raise limits.exceeded(f"more than {limits.max_states:,} states", "max_states")
                 if (size := self.nbytes()) > limits.max_bytes:
                     raise limits.exceeded(f"{size:,} bytes after {len(self.counts):,} states", "max_bytes")
@@ -146,13 +154,13 @@ class Exploration:
         """Bytes of the tensors so far."""
         per_state, words = 4 * 4, self.vocabulary.words
         wide = self.classes.rows * (len(self.classes) + 1) + self.vocabulary.size
-        return per_state * (1 + len(self._found)) + 8 * self._listed + 4 * (wide + len(self.masks) * words)
+        return per_state * (1 + len(self.states)) + 8 * self._listed + 4 * (wide + len(self.masks) * words)
 
     def _number(self, state: State, compiled: CompiledGrammar) -> int:
         """The state's number, a new one if it was never met; -1 if it is left out."""
         number = self._numbers.get(state)
         if number is None:
-            if self.limits.truncate and 1 + len(self._found) >= self.limits.max_states:
+            if self.limits.truncate and 1 + len(self.states) >= self.limits.max_states:
                 self.truncated = True
                 return -1
             levels = open_levels(state, self._open_levels) if compiled.grammar.nests else 0
@@ -160,8 +168,8 @@ class Exploration:
                 self.truncated = True
                 self._numbers[state] = -1
                 return -1
-            self._found.append((state, compiled))
-            number = self._numbers[state] = len(self._found)
+            self.states.append((state, compiled))
+            number = self._numbers[state] = len(self.states)
             self.levels.append(levels)
         return number
 
@@ -203,6 +211,41 @@ class Exploration:
             self.masks.append(mask)
         self.mask_row.append(number)
         self.wide_edges.append(np.unique(column[column >= 0]))
+
+
+def forced_runs(found: Exploration, arrays: dict[str, np.ndarray], tokenizer: Any) -> dict[str, np.ndarray]:
+    """The tensors of the forced runs, from the others of the tables."""
+    states = len(arrays["wide"])
+    run_ids, run_after = (np.zeros((states, RUN), np.int32) for _ in range(2))
+    run_length = np.zeros(states, np.int32)
+    for number, (state, _) in enumerate(found.states, 1):
+        forced = b"" if tokenizer is None else state.forced_text(RUN_BYTES)
+        here, spelled = number, iter(forced_tokens(state, forced, found.vocabulary, tokenizer, b""))
+        for i in range(RUN):
+            token = next(spelled, -1)
+            if token < 0 and (not i or tokenizer is None):
+                token = _only_token(arrays, here)
+            here = _state_after(arrays, here, token)
+            if here < 0:
+                break
+            run_ids[number, i], run_after[number, i], run_length[number] = token, here, i + 1
+    return {"run_ids": run_ids, "run_after": run_after, "run_length": run_length}
+
+
+def _only_token(arrays: dict[str, np.ndarray], state: int) -> int:
+    """The token that is allowed without an alternative, unless it ends the text; -1: none."""
+    begin, end = arrays["offsets"][state : state + 2]
+    return int(arrays["ids"][begin]) if end - begin == 1 and arrays["after"][begin] != FINISHED else -1
+
+
+def _state_after(arrays: dict[str, np.ndarray], state: int, token: int) -> int:
+    """-1 where the token is not allowed."""
+    row = arrays["wide"][state]
+    if token < 0 or row >= 0:
+        return -1 if token < 0 else int(arrays["next"][row, arrays["class_of"][token]])
+    begin, end = arrays["offsets"][state : state + 2]
+    at = begin + int(np.searchsorted(arrays["ids"][begin:end], token))
+    return int(arrays["after"][at]) if at < end and arrays["ids"][at] == token else -1
 
 
 def fewest_tokens(source: np.ndarray, target: np.ndarray, states: int) -> np.ndarray:

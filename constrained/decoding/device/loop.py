@@ -1,19 +1,20 @@
 """The generation loop on the device: masks, choice and state stay there, and no token is waited for.
 
-Every token is asked, as only the device knows what was chosen; in return the host runs ahead, and the device is never
-idle. The loop learns some tokens late that all texts are over; meanwhile finished rows yield padding.
+The host runs ahead, as only the device knows what was chosen, and the device is never idle. The loop learns some passes
+late that all texts are over. A pass reads as many columns as cost nothing: a row's chosen token, and the forced text
+behind it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from constrained.decoding.device.matcher import DeviceMatcher
-from constrained.decoding.ragged_forward import RaggedForward
+from constrained.decoding.ragged_forward import CALL_COST, CALL_COST_ON_DEVICE, RaggedForward
 from constrained.errors import ConstrainedError
 
 T = TypeVar("T")
@@ -29,6 +30,27 @@ class Prompt:
     ids: list[int]
 
 
+class Written(NamedTuple):
+    """What `decode_on_device` returns.
+
+    Attributes
+    ----------
+    tokens : torch.Tensor
+        int64 ``[rows, max_steps]``, with the matcher's padding after each end.
+    length : torch.Tensor
+        int64 ``[rows]``: tokens of each row, the end-of-text token included, which may be one more than fit.
+    pruned_mass : torch.Tensor or None
+        float32 ``[rows, max_steps]``, 0 where forced.
+    passes : int
+        Calls of the model.
+    """
+
+    tokens: torch.Tensor
+    length: torch.Tensor
+    pruned_mass: torch.Tensor | None
+    passes: int
+
+
 def decode_on_device(
     forward: RaggedForward,
     matcher: DeviceMatcher,
@@ -36,44 +58,85 @@ def decode_on_device(
     settings: Mapping[str, Any],
     *,
     measure: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+) -> Written:
     """Write all rows to their ends; on a CUDA device with a static cache, a step (model, mask, choice) is one graph.
 
     `forward` is of the prompts, none read yet; `matcher` has the budgets set; `settings` are ``temperature``, ``top_k``
-    and ``top_p`` of `DeviceMatcher.step`. Returns the tokens, int64 ``[rows, n]``, with the matcher's padding after
-    each end, and if `measure` the pruned mass, float32 ``[rows, n]``, meaningless after the end.
+    and ``top_p`` of `DeviceMatcher.step`; `measure` asks for the pruned mass.
     """
     rows, device = len(matcher), matcher.state.device
-    reach = max(len(text.ids) for text in forward.texts)
-    out = torch.full((rows, max_steps), matcher.pad, device=device)
-    masses = torch.zeros((rows, max_steps), device=device) if measure else None
-    positions = torch.tensor([[len(text.ids)] for text in forward.texts], device=device)
-    tokens = torch.zeros((rows, 1), dtype=torch.long, device=device)
-    column = torch.zeros(1, dtype=torch.long, device=device)
+    writer = _Writer(matcher, max_steps, measure, [len(text.ids) for text in forward.texts])
+    columns = writer.columns(CALL_COST if device.type == "cpu" else CALL_COST_ON_DEVICE)
+    tokens = torch.zeros((rows, columns), dtype=torch.long, device=device)
+    slots = torch.zeros_like(tokens)
+    reach = longest = max(len(text.ids) for text in forward.texts)
 
     def choose(logits: torch.Tensor) -> None:
-        tokens.copy_(matcher.step(logits, pruned_mass=measure, **settings).unsqueeze(1))
-        out.index_copy_(1, column, tokens)
-        if masses is not None:
-            assert matcher.pruned_mass is not None, "step measured it"
-            masses.index_copy_(1, column, matcher.pruned_mass.unsqueeze(1))
-        column.add_(1)
+        writer.write(logits, settings, tokens, slots)
 
     def step() -> None:
-        choose(forward.step(tokens, positions, reach))
-        positions.add_(1)
+        choose(forward.step(tokens, slots, reach))
 
     choose(forward.read_prompts())
     if device.type == "cuda" and forward.cache.static and max_steps > 1:
-        changed = [matcher.state, matcher.left, matcher.draws, out, positions, tokens, column]
-        reach += 1
-        step, _ = capture(step, changed if masses is None else [*changed, masses])
-    over, written = AsyncFlag(device), 1
-    while written < max_steps and not over.look(matcher.finished.all()):
-        reach += 1
+        reach = longest + max_steps
+        step, _ = capture(step, [*writer.tensors(), tokens, slots])
+    over, passes = AsyncFlag(device), 1
+    while passes < max_steps and not over.look(matcher.finished.all()):
+        reach = min(reach + columns, longest + max_steps)
         step()
-        written += 1
-    return out[:, :written], None if masses is None else masses[:, :written]
+        passes += 1
+    return Written(writer.out[:, :-1], writer.length.squeeze(1), writer.masses[:, :-1] if measure else None, passes)
+
+
+class _Writer:
+    """The texts so far on the device, and what the model reads next of each."""
+
+    def __init__(self, matcher: DeviceMatcher, max_steps: int, measure: bool, prompts: Sequence[int]):
+        self.matcher, self.max_steps, self.measure = matcher, max_steps, measure
+        rows, device = len(matcher), matcher.state.device
+        # One column more than is returned: what doesn't belong to a text is written there.
+        self.out = torch.full((rows, max_steps + 1), matcher.pad, device=device)
+        self.masses = torch.zeros((rows, max_steps + 1 if measure else 0), device=device)
+        self.prompts = torch.tensor(prompts, device=device).unsqueeze(1)
+        self.length = torch.zeros((rows, 1), dtype=torch.long, device=device)  # of each text, without its prompt
+
+    def columns(self, call_cost: int) -> int:
+        """Tokens that a pass reads of each row: as many as cost no more than the call, if any are ever forced."""
+        return min(1 + self.matcher.tables.longest_run, max(1, call_cost // len(self.matcher)))
+
+    def tensors(self) -> list[torch.Tensor]:
+        """What `write` changes."""
+        matcher = self.matcher
+        return [matcher.state, matcher.left, matcher.draws, self.out, self.masses, self.length]
+
+    def write(self, logits: torch.Tensor, settings: Any, tokens: torch.Tensor, slots: torch.Tensor) -> None:
+        """Choose a token in each row, add what is forced, and set what is read next.
+
+        `tokens` and `slots` are int64 ``[rows, columns]``, right-aligned; a slot of -1 is no token. A row in the middle
+        of forced text isn't asked.
+        """
+        matcher, columns = self.matcher, tokens.shape[1]
+        running, before = ~matcher.finished, (matcher.state.clone(), matcher.left.clone())
+        asked = torch.ones_like(running) if columns == 1 else matcher.forced_length() == 0
+        chosen = matcher.step(logits, pruned_mass=self.measure, **settings)
+        for now, then in zip((matcher.state, matcher.left), before):
+            now.copy_(torch.where(asked, now, then))
+        asked = (asked & running).long()
+        run, forced = matcher.read_forced(columns - asked)
+        count = (asked + forced).unsqueeze(1)
+        at = torch.arange(columns, device=tokens.device) - (columns - count)  # of each column, among the row's tokens
+        asked = asked.unsqueeze(1)
+        of_run = run.long().gather(1, (at - asked).clamp(0, run.shape[1] - 1))
+        tokens.copy_(torch.where((at == 0) & (asked == 1), chosen.unsqueeze(1), of_run))
+        slots.copy_(torch.where(at >= 0, self.prompts + self.length + at, -1))
+        place = torch.where(at >= 0, self.length + at, self.max_steps).clamp(max=self.max_steps)
+        self.out.scatter_(1, place, tokens)
+        if self.measure:
+            assert matcher.pruned_mass is not None, "step measured it"
+            first = torch.where(asked == 1, self.length, self.max_steps).clamp(max=self.max_steps)
+            self.masses.scatter_(1, first, matcher.pruned_mass.unsqueeze(1))
+        self.length.add_(count)
 
 
 def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callable[[], None], T]:

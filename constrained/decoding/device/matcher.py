@@ -182,6 +182,30 @@ class DeviceMatcher:
             pruned=self.pruned_mass if pruned_mass else None,
         )
 
+    def forced_length(self) -> torch.Tensor:
+        """Tokens of each row's forced run, int32 ``[rows]``; 0 where the model has a choice, or the budget rules the
+        run out.
+        """
+        tables, state = self.tables, self.state
+        length = tables.run_length[state]
+        end = tables.run_after[state, (length - 1).clamp(min=0)]
+        return torch.where(tables.fewest[end] <= self.left - length, length, 0)
+
+    def read_forced(self, most: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Read the forced runs, up to `most` tokens (int, ``[rows]``) of each.
+
+        Returns
+        -------
+        ids, count : torch.Tensor
+            int32 ``[rows, RUN]``, of which the first `count` (``[rows]``) were read.
+        """
+        ids = self.tables.run_ids[self.state]
+        count = torch.minimum(self.forced_length(), most)
+        after = self.tables.run_after[self.state, (count - 1).clamp(min=0)]
+        self.state.copy_(torch.where(count > 0, after, self.state))
+        self.left.sub_(count)
+        return ids, count
+
     def advance(self, tokens: torch.Tensor) -> torch.Tensor:
         """Read tokens that were chosen elsewhere.
 

@@ -14,16 +14,19 @@ from safetensors.torch import save as to_bytes
 
 from constrained.automaton import Vocabulary
 from constrained.automaton.persist import GrammarWriter
+from constrained.decoding.device.explore import RUN
 from constrained.errors import DataError, VocabularyError
 from constrained.files import write_whole
 from constrained.grammar import ContextFreeGrammar
 
 FORMAT = "constrained device tables"
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the meaning of a tensor changes."""
 
-TENSORS = "start wide offsets ids after mask_row masks class_of next fewest horizon".split()
+TENSORS = (
+    "start wide offsets ids after mask_row masks class_of next fewest horizon run_ids run_after run_length".split()
+)
 """Those of `DeviceTables`."""
 
 
@@ -77,12 +80,13 @@ def _is_consistent(tensors: dict[str, torch.Tensor], vocabulary: Vocabulary) -> 
     if any(t.dtype != torch.int32 for t in tensors.values()):
         return False
     try:
-        start, wide, offsets, ids, after, mask_row, masks, class_of, next, fewest, horizon = (
-            tensors[name] for name in TENSORS
-        )
+        (start, wide, offsets, ids, after, mask_row, masks, class_of, next, fewest, horizon,
+         run_ids, run_after, run_length) = (tensors[name] for name in TENSORS)  # fmt: skip
     except KeyError:
         return False
-    if len(tensors) != len(TENSORS) or any(t.dim() != 1 + (t is masks or t is next) for t in tensors.values()):
+    if len(tensors) != len(TENSORS) or any(
+        t.dim() != 1 + (name in ("masks", "next", "run_ids", "run_after")) for name, t in tensors.items()
+    ):
         return False
     states, listed, rows = len(wide), len(ids), len(next)
     return (
@@ -90,6 +94,11 @@ def _is_consistent(tensors: dict[str, torch.Tensor], vocabulary: Vocabulary) -> 
         and masks.shape[1] == vocabulary.words
         and (len(offsets), len(after), len(fewest), len(horizon)) == (states + 1, listed, states, states)
         and (len(class_of), len(mask_row)) == (vocabulary.size, rows)
+        and run_ids.shape == run_after.shape == (states, RUN)
+        and run_length.shape == (states,)
+        and _within(run_ids, 0, vocabulary.size)
+        and _within(run_after, 0, states)
+        and _within(run_length, 0, RUN + 1)
         and _within(start, 0, states)
         and _within(ids, 0, vocabulary.size)
         and _within(after, 0, states)

@@ -13,7 +13,7 @@ import torch
 
 from constrained.automaton import CompiledGrammar, Vocabulary
 from constrained.decoding.device import storage
-from constrained.decoding.device.explore import NEVER, BuildLimits, Exploration, fewest_tokens
+from constrained.decoding.device.explore import NEVER, BuildLimits, Exploration, fewest_tokens, forced_runs
 from constrained.errors import VocabularyError
 
 MAX_STATES = 100_000
@@ -60,8 +60,13 @@ class DeviceTables:
         Fewest tokens to the end, the end-of-text token not counted: 0 where complete, -1 for finished.
     horizon : torch.Tensor, shape [states]
         From this many tokens left on, a budget rules nothing out.
-    longest_list : int
-        Tokens of the longest list.
+    run_ids, run_after : torch.Tensor, shape [states, RUN]
+        The forced run: tokens of text that must come next, which the model needn't be asked for, and the states after
+        each of them.
+    run_length : torch.Tensor, shape [states]
+        Tokens of the forced run.
+    longest_list, longest_run : int
+        Tokens of the longest list, and of the longest forced run.
     truncated : bool
         Some states were left out: the masks are sound, but not complete (see `build`).
     depth : int
@@ -84,7 +89,11 @@ class DeviceTables:
     next: torch.Tensor
     fewest: torch.Tensor
     horizon: torch.Tensor
+    run_ids: torch.Tensor
+    run_after: torch.Tensor
+    run_length: torch.Tensor
     longest_list: int
+    longest_run: int
     truncated: bool = False
     depth: int = 0
 
@@ -93,6 +102,7 @@ class DeviceTables:
         cls,
         compiled: CompiledGrammar | Sequence[CompiledGrammar],
         *,
+        tokenizer: Any = None,
         device: torch.device | str = "cpu",
         max_states: int = MAX_STATES,
         max_bytes: int = MAX_BYTES,
@@ -109,6 +119,8 @@ class DeviceTables:
         ----------
         compiled : CompiledGrammar or sequence of CompiledGrammar
             Over one vocabulary; grammar ``g`` starts in state ``start[g]``.
+        tokenizer : optional
+            The model's: spells text that must come next. Without it, only tokens without an alternative are forced.
         device : torch.device or str
         max_states, max_bytes, max_seconds
             Limits; grammars pass them in practice if repeats with large bounds are nested, or if texts nest without
@@ -141,6 +153,7 @@ class DeviceTables:
         exploration.walk()
         grammars = tuple(storage.grammar_digest(one.grammar) for one in compiled)
         arrays, truncated, depth = _assemble(exploration)
+        arrays |= forced_runs(exploration, arrays, tokenizer)
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array, np.int32)) for name, array in arrays.items()}
         return cls._of(vocabulary, grammars, tensors, truncated, depth).to(device)
 
@@ -154,6 +167,7 @@ class DeviceTables:
             fingerprint=vocabulary.fingerprint,
             grammars=tuple(grammars),
             longest_list=int(tensors["offsets"].diff().max()),
+            longest_run=int(tensors["run_length"].max()),
             truncated=truncated,
             depth=depth,
             **tensors,

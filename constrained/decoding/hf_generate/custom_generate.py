@@ -90,7 +90,7 @@ def custom_generate(
         Source of chance; default: torch's global one (``torch.manual_seed``).
     device_tables : bool
         Visit the grammars ahead of time and let masks, choice and state live on the model's device: no token is
-        waited for, but all are asked. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
+        waited for. Greedy, temperature, top-k and top-p only. The tables of the `TABLES_KEPT`
         grammars used last are kept; build `DeviceTables` and pass them as `grammar` to keep more, or for their limits.
     output_pruned_mass : bool
         With ``return_dict_in_generate``: keep `ConstrainedOutput.pruned_mass`.
@@ -213,7 +213,7 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
             raise ConstrainedError(
                 f"{name} would wait for the device at every token", "pass a compiled grammar instead"
             )
-    tables = _device_tables(grammar, args.model.device)
+    tables = _device_tables(grammar, args.tokenizer, args.model.device)
     known, prompts = len(tables.start), len(args.prompts) // args.copies
     if known not in (1, prompts):
         raise ConstrainedError(
@@ -225,17 +225,15 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
     texts = [Prompt(ids) for ids in args.prompts]
     forward = args.ragged_forward(texts, static=args.model.device.type == "cuda", own_dtype=True)
     settings = device_settings(args.processors, config.do_sample)
-    tokens, masses = decode_on_device(forward, matcher, args.max_steps, settings, measure=args.measure)
-    ends = torch.isin(tokens, tokens.new_tensor(tables.eos_token_ids))
-    after = ends.long().cumsum(1) - ends.long() > 0  # behind the first end
-    passes, used = tokens.shape[1], int((~after).sum(1).max())
-    tokens = tokens[:, :used]
+    written = decode_on_device(forward, matcher, args.max_steps, settings, measure=args.measure)
+    tokens = written.tokens[:, : int(written.length.max())]
     sequences = torch.cat((args.input_ids, tokens.to(args.input_ids.device)), 1)
     if not config.return_dict_in_generate:
         return sequences
-    fields: dict[str, Any] = {"sequences": sequences, "forward_passes": passes}
-    if masses is not None:
-        fields["pruned_mass"] = masses[:, :used].masked_fill(after[:, :used], torch.nan).cpu()
+    fields: dict[str, Any] = {"sequences": sequences, "forward_passes": written.passes}
+    if written.pruned_mass is not None:
+        after = torch.arange(tokens.shape[1], device=tokens.device) >= written.length.unsqueeze(1)
+        fields["pruned_mass"] = written.pruned_mass[:, : tokens.shape[1]].masked_fill(after, torch.nan).cpu()
     return ConstrainedOutput(complete=(matcher.complete | matcher.finished).cpu(), **fields)
 
 
@@ -258,7 +256,7 @@ def device_settings(processors: LogitsProcessorList, sample: bool) -> dict[str, 
     return settings
 
 
-def _device_tables(grammar: Any, device: torch.device) -> DeviceTables:
+def _device_tables(grammar: Any, tokenizer: Any, device: torch.device) -> DeviceTables:
     """`grammar` itself if it is tables, else tables of the compiled grammars in it."""
     if isinstance(grammar, DeviceTables):
         return grammar
@@ -268,9 +266,9 @@ def _device_tables(grammar: Any, device: torch.device) -> DeviceTables:
             "device tables are built from compiled grammars", "compile_grammar(grammar, vocabulary), one or a list"
         )
     grammars = tuple(grammar_digest(one.grammar) for one in compiled)
-    key = (*grammars, compiled[0].vocabulary.fingerprint, str(device))
+    key = (*grammars, compiled[0].vocabulary.fingerprint, str(device), str(tokenizer is not None))
     if key not in _TABLES:
-        _TABLES[key] = DeviceTables.build(compiled, device=device)
+        _TABLES[key] = DeviceTables.build(compiled, tokenizer=tokenizer, device=device)
         if len(_TABLES) > TABLES_KEPT:
             _TABLES.popitem(last=False)
     _TABLES.move_to_end(key)

@@ -94,3 +94,36 @@ def test_the_loop_asks_the_host_nothing():
     read = "aten._local_scalar_dense.default"
     assert many > few + 9 and after.count(read) - before.count(read) <= many - few
     assert [name for name in after if name != read] == [name for name in before if name != read]
+
+
+def test_forced_text_costs_no_passes_of_its_own():
+    """Of each text the model chooses what it is free to choose; the rest is written beside it, and is read by it."""
+    grammar = Grammar.from_lark(
+        'start: "Thought: I stand here.\\nAction: " ("go to" | "take") " the little lamp" /[0-9]/\n'
+    )
+    compiled = compile_grammar(grammar, VOCABULARY)
+    forced = DeviceTables.build(compiled, tokenizer=tiny_tokenizer(), device=DEVICE)
+    asked = write(PROMPTS, DeviceTables.build(compiled, device=DEVICE), 80)
+    for options in ({}, {"cache_implementation": "static"}, {"do_sample": True, "temperature": 1.3}):
+        out = write(PROMPTS, forced, 80, output_pruned_mass=True, **options)
+        assert all(grammar.matches(text(row[5:])) for row in out.sequences) and out.complete.all()
+        assert out.forward_passes < asked.forward_passes < out.sequences.shape[1] - 5
+        assert (out.pruned_mass[:, 0] == 0).all() and (out.pruned_mass > 0).any()
+    host = write(PROMPTS, compiled, 80, tokenizer=tiny_tokenizer())
+    out = write(PROMPTS, forced, 80)
+    assert [text(row[5:]) for row in out.sequences] == [text(row[5:]) for row in host.sequences]
+    fewest = int(forced.fewest[forced.start[0]])
+    for budget in range(fewest, fewest + 12):
+        out = write(PROMPTS, forced, budget)
+        assert out.complete.all() and all(grammar.matches(text(row[5:])) for row in out.sequences)
+
+
+def test_rows_that_are_done_early_wait_in_their_place():
+    """One row writes twenty times as many tokens as the other; nothing of it lands in the other's text."""
+    grammars = [Grammar.from_regex("(the lamp is here, ){12}!"), Grammar.from_choices(["go"])]
+    compiled = [compile_grammar(grammar, VOCABULARY) for grammar in grammars]
+    for tokenizer in (None, tiny_tokenizer()):
+        tables = DeviceTables.build(compiled, tokenizer=tokenizer, device=DEVICE)
+        for static in ({}, {"cache_implementation": "static"}):
+            out = write(PROMPTS, tables, 240, **static)
+            assert [grammar.matches(text(row[5:])) for grammar, row in zip(grammars, out.sequences)] == [True, True]
