@@ -157,7 +157,8 @@ class ActionKnowledge:
         ----------
         tools : list, dict, str or Path
             Tools in the form of OpenAI, MCP (also a whole ``tools/list`` result) or Anthropic,
-            as Python values, as JSON text, or as the path of a file.
+            as Python values, as JSON text, or as the path of a file. Functions and pydantic models in a
+            list are tools, too, by their type hints and docstrings.
         call_format : str
             "json": ``{"name": ..., "arguments": {...}}``; "hermes": that within ``<tool_call>``
             lines, as Qwen writes it, too; "llama": "parameters" for "arguments"; or a text of

@@ -20,6 +20,7 @@ from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import Layout, Options, layout, read_schema, write_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
+from constrained.knowledge.python_tools import python_tool
 from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy import Policy, Toolbox
 from constrained.knowledge.tool_policy.expression import Expression
@@ -47,7 +48,7 @@ class Tool:
 
 
 def read_tools(tools: Any, limits: Limits) -> list[Tool]:
-    """Read a list of tools, a ``tools/list`` result, or JSON text or a file with either.
+    """Read a list of tools (functions and pydantic models, too), a ``tools/list`` result, or JSON text or a file.
 
     Raises
     ------
@@ -56,6 +57,9 @@ def read_tools(tools: Any, limits: Limits) -> list[Tool]:
     KnowledgeError
         It is no list of tools, is empty, or has two tools of one name.
     """
+    if callable(tools) or isinstance(tools, (list, tuple)):
+        listed = tools if isinstance(tools, (list, tuple)) else [tools]
+        tools = [python_tool(one) if callable(one) else one for one in listed]
     given = read_schema(tools, limits, "a list of tools")
     if isinstance(given, Mapping) and "tools" in given:
         given = given["tools"]

@@ -77,6 +77,18 @@ def test_names_that_don_t_fit_are_told_once_and_none_is_none():
         generate_plan("help", knowledge, environment=Desk({"ORDER": [], "REASON": []}), strategy="act")
 
 
+def test_an_environment_of_the_package_shows_what_it_has():
+    class Shipped(Desk):
+        __module__ = "constrained.environments.desk"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "the embedded model")
+        generate_plan(
+            "help", ActionKnowledge.from_lark(DESK), environment=Shipped({"ORDER": [], "GIVEN": []}), strategy="act"
+        )
+
+
 TOOLS = [
     {"name": "look", "inputSchema": {"type": "object", "properties": {"order": {"enum": ["A1", "B 2 "]}}}},
     {"name": "note", "inputSchema": {"type": "object", "properties": {"text": {"enum": ["a\nb", " c "]}}}},

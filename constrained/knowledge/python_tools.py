@@ -1,0 +1,116 @@
+"""Python functions and pydantic models as tools: types as a JSON Schema, docstrings as descriptions."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from constrained.errors import KnowledgeError
+
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_HINT = "use str, int, float, bool, None, Literal, an Enum, list, dict, TypedDict, | of these, or a pydantic model"
+
+_HEADING = re.compile(r"(Parameters|Args|Arguments|Attributes)\s*:?\s*$")
+
+
+def python_tool(given: Callable[..., Any]) -> dict[str, Any]:
+    """A function, or a pydantic model whose fields are the arguments, as a tool in MCP's form.
+
+    Raises
+    ------
+    KnowledgeError
+        An argument can't be given by its name, or its type has no JSON Schema.
+    """
+    name = getattr(given, "__name__", "")
+    text = inspect.getdoc(given) or ""
+    if hasattr(given, "model_json_schema"):
+        schema = given.model_json_schema()
+        words = schema.pop("description", "")
+        return {"name": name, "description": words, "inputSchema": schema}
+    try:
+        signature = inspect.signature(given)
+        hints = typing.get_type_hints(given, include_extras=True)
+    except (TypeError, ValueError, NameError) as error:
+        raise KnowledgeError(f"tool {name!r}: its types can't be read: {error}", "annotate its arguments") from None
+    summary, described = _docstring(text)
+    schema = {"type": "object", "properties": {}, "required": [], "$defs": {}}
+    for parameter in signature.parameters.values():
+        where = f"tool {name!r}: argument {parameter.name!r}"
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise KnowledgeError(f"{where} can't be given by its name", "leave out *, ** and / in its signature")
+        inner = _schema(hints.get(parameter.name, Any), where, schema["$defs"])
+        if parameter.name in described and "description" not in inner:
+            inner = {**inner, "description": described[parameter.name]}
+        schema["properties"][parameter.name] = inner
+        if parameter.default is parameter.empty:
+            schema["required"].append(parameter.name)
+    return {"name": name, "description": summary, "inputSchema": {k: v for k, v in schema.items() if v or k != "$defs"}}
+
+
+def _schema(kind: Any, where: str, defs: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a type; what it refers to is added to `defs`."""
+    origin, given = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        words = [one if isinstance(one, str) else getattr(one, "description", None) for one in given[1:]]
+        found = _schema(given[0], where, defs)
+        return {**found, "description": text} if (text := next(filter(None, words), None)) else found
+    if kind is Any:
+        return {}
+    if kind in _PLAIN:
+        return {"type": _PLAIN[kind]}
+    if origin is typing.Literal:
+        return {"enum": list(given)}
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [_schema(one, where, defs) for one in given]}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"enum": [one.value for one in kind]}
+    if hasattr(kind, "model_json_schema"):
+        schema = kind.model_json_schema()
+        defs.update(schema.pop("$defs", {}))
+        return schema
+    if typing.is_typeddict(kind):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        properties = {name: _schema(one, where, defs) for name, one in hints.items()}
+        return {"type": "object", "properties": properties, "required": sorted(kind.__required_keys__)}
+    if (origin or kind) in (list, set, Sequence):
+        return {"type": "array", "items": _schema(given[0] if given else Any, where, defs)}
+    if (origin or kind) in (dict, Mapping):
+        return {"type": "object", "additionalProperties": _schema(given[1] if given else Any, where, defs) or True}
+    raise KnowledgeError(f"{where} is of type {getattr(kind, '__name__', kind)}, which has no JSON Schema", _HINT)
+
+
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The first paragraph, and what is said of each parameter, in NumPy's, Google's or Sphinx's form."""
+    lines = text.splitlines()
+    summary, described = " ".join(text.split("\n\n")[0].split()), {}
+    heading = next((i for i, line in enumerate(lines) if _HEADING.match(line)), None)
+    if heading is None:
+        found = (re.match(r"\s*:param\s+(?:[^:]*\s)?(\w+):\s*(.*)", line) for line in lines)
+        described = {one[1]: one[2].strip() for one in found if one}
+        return summary.partition(" :param")[0], described
+    below = lines[heading + 1 :]
+    name = ""
+    if below and set(below[0].strip()) == {"-"}:  # NumPy's: names at the margin, words under them
+        for line in below[1:]:
+            if line and not line[0].isspace():
+                if line.strip() and set(line.strip()) == {"-"}:
+                    described.pop(name, None)  # it was the next heading
+                    break
+                name = line.partition(":")[0].strip()
+            elif line.strip() and name:
+                described[name] = f"{described.get(name, '')} {line.strip()}".strip()
+        return summary, described
+    for line in below:
+        if line.strip() and not line[0].isspace():
+            break
+        found = re.match(r"\s+\**(\w+)\s*(?:\([^)]*\))?:\s*(.*)", line)
+        if found:
+            name, described[found[1]] = found[1], found[2].strip()
+        elif line.strip() and name:
+            described[name] = f"{described[name]} {line.strip()}"
+    return summary, described
