@@ -16,7 +16,7 @@ from constrained.decoding.loop import FreeText, GuidedText, NextLogits, PrefixFo
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.request import Generation, PrunedMass, Request, Token
-from constrained.decoding.sampling import Sampler
+from constrained.decoding.sampling import Sampler, choose_together
 from constrained.errors import ConstrainedError, ModelError
 
 MAX_ROWS = 32
@@ -131,7 +131,10 @@ def generate_batch(
     samplers = {t: Sampler(temperature, top_k, top_p, r.generator, r.show_forbidden) for t, r in zip(texts, requests)}
 
     def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Token]:
-        return [samplers[text].choose(row, text.mask) for text, row in zip(asked, logits)]
+        chosen = [samplers[text] for text in asked]
+        if logits.device.type != "cpu" and len(asked) > 1 and all(sampler.plain for sampler in chosen):
+            return choose_together(chosen, logits, [text.mask for text in asked])
+        return [sampler.choose(row, text.mask) for sampler, row, text in zip(chosen, logits, asked)]
 
     streams = {
         text: _Stream(request.on_text, request.stop) for text, request in zip(texts, requests) if request.on_text

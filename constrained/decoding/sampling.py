@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,11 @@ class Sampler:
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ConstrainedError(f"top_p is {self.top_p}", "use a number above 0 and at most 1")
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is asked for but a token, greedily or at a temperature."""
+        return self.top_k is None and self.top_p is None and not self.show_forbidden
+
     def choose(self, logits: torch.Tensor, mask: np.ndarray) -> Token:
         """Choose among the tokens that a packed mask allows.
 
@@ -104,6 +110,32 @@ class Sampler:
         return int(order[int(draw(probabilities[None], self.generator))])
 
 
+def choose_together(samplers: Sequence[Sampler], logits: torch.Tensor, masks: Sequence[np.ndarray]) -> list[Token]:
+    """`Sampler.choose` for many rows with one wait for the device, where by themselves they wait some times each.
+
+    `samplers` are `plain`; `logits` are float32 ``[rows, V]``.
+    """
+    device = logits.device
+    values = bitmask.apply(logits.clone(), torch.from_numpy(np.stack(masks)).to(device))
+    picks, greedy = values.argmax(1, keepdim=True), torch.tensor([[s.temperature == 0] for s in samplers])
+    if not greedy.all():
+        heat = torch.tensor([[s.temperature or 1.0] for s in samplers]).to(device)
+        numbers = [random_numbers(1, device, s.generator) if s.temperature else torch.zeros(1, 1) for s in samplers]
+        chances = torch.softmax((values - values.amax(1, keepdim=True)) / heat, 1)
+        drawn = search(chances, torch.cat([number.to(device) for number in numbers]))
+        picks = torch.where(greedy.to(device), picks, drawn)
+    sums = logits.logsumexp(1, keepdim=True), values.logsumexp(1, keepdim=True)
+    tokens = []
+    for row, figures in enumerate(torch.cat((picks.double(), *sums, values.gather(1, picks)), 1).tolist()):
+        pick, total, inside, value = figures
+        if math.isfinite(total) and inside > -math.inf:
+            pruned = probability_outside(inside, total)
+            tokens.append(Token(int(pick), min(1.0, math.exp(value - inside)), pruned))
+        else:  # an error, or the model itself excludes all that is allowed
+            tokens.append(samplers[row].choose(logits[row], masks[row]))
+    return tokens
+
+
 def draw(chances: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
     """Sample one index a row.
 
@@ -113,9 +145,18 @@ def draw(chances: torch.Tensor, generator: torch.Generator | None = None) -> tor
     `chances` are float ``[rows, C]``, not negative, and need not sum to 1. Returns int64 ``[rows, 1]``, never a column
     whose chance is 0.
     """
+    return search(chances, random_numbers(len(chances), chances.device, generator))
+
+
+def random_numbers(rows: int, device: torch.device, generator: torch.Generator | None) -> torch.Tensor:
+    """Uniform in [0, 1), float64 ``[rows, 1]`` on `device`."""
+    source = device if generator is None else generator.device
+    return torch.rand((rows, 1), dtype=torch.float64, device=source, generator=generator).to(device)
+
+
+def search(chances: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """`draw` with these random numbers, float64 ``[rows, 1]``."""
     sums = chances.double().cumsum(-1)
-    device = chances.device if generator is None else generator.device
-    numbers = torch.rand((len(sums), 1), dtype=torch.float64, device=device, generator=generator).to(sums.device)
     total = sums[:, -1:]
     below = torch.minimum(numbers * total, torch.nextafter(total, torch.zeros_like(total)))
     return torch.searchsorted(sums, below, right=True)

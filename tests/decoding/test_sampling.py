@@ -139,3 +139,28 @@ def test_the_likeliest_excluded_token_is_shown_on_request(case):
 def test_logits_wider_than_the_mask_are_not_shown_as_forbidden():
     choice = Sampler(show_forbidden=True).choose(torch.tensor([1.0, 0.5] + [0.0] * 62 + [9.0]), pack([0], 64))
     assert choice.forbidden.id == 1
+
+
+@given(st.lists(CASES, min_size=1, max_size=4), st.sampled_from([0.0, 0.7, 3.0]), st.integers(0, 99))
+def test_rows_chosen_together_are_those_chosen_alone(cases, temperature, seed):
+    width = max(len(logits) for logits, _ in cases)
+    rows = torch.tensor([[*logits, *[-40.0] * (width - len(logits))] for logits, _ in cases])
+    masks = [pack(allowed, width) for _, allowed in cases]
+    samplers = [Sampler(temperature, generator=torch.Generator().manual_seed(seed)) for _ in cases]
+    together = sampling.choose_together(samplers, rows, masks)
+    for sampler in samplers:
+        sampler.generator.manual_seed(seed)
+    for token, sampler, row, mask in zip(together, samplers, rows, masks):
+        alone = sampler.choose(row, mask)
+        assert token.id == alone.id
+        assert (token.probability, token.pruned_mass) == pytest.approx((alone.probability, alone.pruned_mass), abs=1e-5)
+
+
+def test_together_too_what_the_model_excludes_is_all_alike_and_broken_logits_are_an_error():
+    rows = torch.full((2, 40), -math.inf)
+    rows[0, 3], rows[1, :3] = 0.0, 1.0
+    tokens = sampling.choose_together([Sampler()] * 2, rows, [pack({7, 9}, 40), pack({1, 2}, 40)])
+    assert tokens == [Token(7, 0.5, 1.0), Token(1, pytest.approx(0.5), pytest.approx(1 / 3))]
+    rows[0, 3] = math.nan
+    with pytest.raises(ModelError, match="NaN or infinite"):
+        sampling.choose_together([Sampler()] * 2, rows, [pack({7, 9}, 40), pack({1, 2}, 40)])
