@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from pathlib import Path
 
 from constrained.environments.base import TaskEnvironment
@@ -102,6 +103,10 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
         raise DataError(
             f"no environment {name!r}", f"there are: {', '.join(SUITES)}; or name your own, FILE.py:FUNCTION"
         )
+    try:
+        signature(make).bind(split=split, limit=limit, seed=seed)
+    except TypeError as error:
+        raise DataError(f"{name} can't be called: {error}", "let it take split, limit and seed by name") from None
     made = make(split=split, limit=limit, seed=seed)
     if not isinstance(made, Suite):
         raise DataError(f"{name} gives {made!r:.60}, no suite", "return a constrained.environments.suite.Suite")

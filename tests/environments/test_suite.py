@@ -79,6 +79,7 @@ def test_a_file_of_ones_own_is_a_suite_like_any_other(tmp_path, monkeypatch):
     [
         ("rooms.py:none", "has no function 'none'"),
         ("rooms.py:nothing", "gives 3, no suite"),
+        ("narrow.py:rooms", "narrow.py:rooms can't be called: got an unexpected keyword argument 'split'"),
         ("none.py:rooms", "no file none.py"),
         ("wrong.py:rooms", "can't be run: SyntaxError"),
         ("raising.py:rooms", "can't be run: ZeroDivisionError: division by zero"),
@@ -86,7 +87,7 @@ def test_a_file_of_ones_own_is_a_suite_like_any_other(tmp_path, monkeypatch):
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(tmp_path, monkeypatch, text, words):
-    for name, source in {"rooms": OWN, "wrong": "def (", "raising": "1 / 0"}.items():
+    for name, source in {"rooms": OWN, "wrong": "def (", "raising": "1 / 0", "narrow": "def rooms(): pass"}.items():
         (tmp_path / f"{name}.py").write_text(source)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])
