@@ -17,6 +17,7 @@ import argparse
 import gc
 import json
 import lzma
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -30,13 +31,17 @@ from tqdm import tqdm
 from benchmarks.engine import vocabularies
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
+from constrained.automaton.automaton import State
 from constrained.environments.data import data_folder
 from constrained.environments.tau import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.knowledge.tool_policy import Memory
+from constrained.knowledge.tool_policy.toolbox import slot_of
 
 RECORD = Path(__file__).parent / "results" / "tau.json"
+
+QUOTE = ord('"')
 
 FINDERS = ("find_user_id_by_email", "find_user_id_by_name_zip")
 
@@ -54,8 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, metavar="N", help="only the first N tasks of a split, and N conversations")
     add("--vocabulary", choices=vocabularies.BY_SIZE, default="qwen2.5", help="of the cost (default: qwen2.5)")
     add("--costs", type=int, default=20, metavar="N", help="tasks of each domain whose masks are timed (default: 20)")
-    add("--play", type=int, default=0, metavar="N", help="also play N tasks of each domain, masks on and off")
-    add("--model", help="who plays: a folder, a GGUF file, a Hub name (default: the embedded model)")
+    add("--play", type=int, default=0, metavar="N", help="nothing else: play N tasks of each domain, masks on and off")
+    add(
+        "--model",
+        default="embedded",
+        help="who plays: a folder, a GGUF file, a Hub name, an address, random (default: embedded)",
+    )
+    add("--max-steps", type=int, default=12, metavar="N", help="actions of a played task, at most (default: 12)")
     add("--strategy", default="act", help="of playing (default: act)")
     add("--exact", action="store_true", help=f"compare with {RECORD.name}: exit code 1 if something got worse")
     add("--update", action="store_true", help="with --exact: record the figures")
@@ -76,17 +86,18 @@ def run_command(options: argparse.Namespace) -> int:
     for name in [options.domain] if options.domain else DOMAINS:
         domain = TauDomain(name, options.package)
         knowledge = domain.knowledge()
+        if options.play:
+            split = options.split or domain.splits()[0]
+            played += list(play(domain, knowledge, domain.tasks(split)[: options.play], options))
+            continue
         for split in [options.split] if options.split else domain.splits():
             tasks = domain.tasks(split)[: options.limit]
             gold.append(replay_gold(domain, knowledge, split, tasks))
         if options.costs:
             tasks = domain.tasks(options.split or domain.splits()[0])
             cost.append(measure(domain, knowledge, tasks[: options.costs], vocabulary))
-        if options.play:
-            split = options.split or domain.splits()[0]
-            played += list(play(domain, knowledge, domain.tasks(split)[: options.play], options))
     conversations = None
-    if options.domain != "retail":
+    if options.domain != "retail" and not options.play:
         domain = TauDomain("airline", options.package)
         conversations = judge_conversations(domain.knowledge(), read_conversations(options))
     facts = {"version": __version__, "machine": describe_machine(), "vocabulary": options.vocabulary}
@@ -316,28 +327,57 @@ def _spelled(data: bytes, tokens: Mapping[bytes, int], longest: int) -> list[int
 
 
 def play(domain: TauDomain, knowledge: ActionKnowledge, tasks: list[TauTask], options) -> Iterator[dict[str, Any]]:
-    """A model's games against the real tools, masks on and off."""
-    from constrained import generate_plan  # torch takes seconds to import
-
-    for masks in (True, False):
+    """Games against the real tools: a model's, masks on and off, or random calls that the masks admit."""
+    for masks in (True,) if options.model == "random" else (True, False):
         counts: Counter[str] = Counter()
         for task in tqdm(tasks, desc=f"{domain.name}, masks {'on' if masks else 'off'}", unit="task", leave=False):
             env = TauEnv(domain, task, knowledge)
+            if options.model == "random":
+                counts.update(play_at_random(env, knowledge, options.max_steps))
+                continue
+            from constrained import generate_plan  # torch takes seconds to import
+
             plan = generate_plan(
                 task.instruction, knowledge, environment=env, strategy=options.strategy, model=options.model,
-                constrained=masks, max_steps=12, temperature=0.7,
+                constrained=masks, max_steps=options.max_steps, temperature=0.7,
             )  # fmt: skip
             counts["actions"] += len(plan.steps)
             counts["not admitted"] += plan.invalid + plan.misordered
             counts["errors"] += sum((s.observation or "").startswith("Error") for s in plan.steps)
             counts["solved"] += bool(plan.success)
-        yield {
-            "domain": domain.name,
-            "masks": masks,
-            "model": options.model or "embedded",
-            "tasks": len(tasks),
-            **counts,
-        }
+        model = Path(options.model).name
+        zero = {"actions": 0, "not admitted": 0, "errors": 0, "solved": 0}
+        yield {"domain": domain.name, "model": model, "masks": masks, "tasks": len(tasks), **zero, **counts}
+
+
+def play_at_random(env: TauEnv, knowledge: ActionKnowledge, max_steps: int) -> dict[str, int]:
+    """Calls drawn at random from those that are admitted: a tool of those that may follow, and then byte by byte."""
+    rng, counts = random.Random(env.name), Counter()
+    env.reset()
+    for _ in range(max_steps):
+        view = env.view()
+        knowledge = knowledge.bind_view(view)
+        if not knowledge.may_follow:
+            break
+        action = _random_text(view[slot_of(rng.choice(knowledge.may_follow))].automaton.start, rng)
+        counts["actions"] += 1
+        counts["not admitted"] += not knowledge.judge(action)
+        answer, _, done = env.step(action)
+        counts["errors"] += answer.startswith("Error")
+        if done:
+            break
+        knowledge = knowledge.after(action)
+    return {**counts, "solved": int(env.outcome()["success"])}
+
+
+def _random_text(state: State, rng: random.Random) -> str:
+    """A text of an automaton from a state on; free text is ended one time in ten."""
+    out = bytearray()
+    while not state.accepting:
+        following = sorted(state.first())
+        out.append(QUOTE if QUOTE in following and rng.random() < 0.1 else rng.choice(following))
+        state = state.step(out[-1])
+    return out.decode()
 
 
 def text(result: dict[str, Any]) -> str:
@@ -349,7 +389,7 @@ def text(result: dict[str, Any]) -> str:
         for r in result["gold"]
     ]  # fmt: skip
     head = ["domain", "split", "tasks", "gold actions", "the tools refuse", "of these admitted", "others", "admitted"]
-    shown.append(markdown(head, rows))
+    shown += [markdown(head, rows)] if rows else []
     for row in result["gold"]:
         shown += [f"- {one['task']}: {one['tool']}: {one['why']}" for one in row["not admitted"]]
     if talks := result["conversations"]:

@@ -156,14 +156,14 @@ class TauEnv:
 
     def reset(self) -> str:
         """Begin anew; returns what the user says first."""
-        self.data, self.memory = self.domain.data(), self.tools.policy.initial
+        self.data, self.known = self.domain.data(), self.tools.policy.initial
         self.had_effect, self._said = True, self.task
-        self.memory = self.tools.policy.told(self.memory, self.tools.policy.message, {"content": ""}, self.task)
+        self.known = self.tools.policy.told(self.known, self.tools.policy.message, {"content": ""}, self.task)
         return self.task
 
     def view(self) -> dict[str, Any]:
         """The calls that are admitted now, by tool."""
-        return self.tools.view(self.memory)
+        return self.tools.view(self.known)
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Carry out a call."""
@@ -174,7 +174,7 @@ class TauEnv:
         name, arguments = call
         answer = YES if name == self.tools.policy.message else self.domain.call(self.data, name, arguments)
         self.had_effect = not self.tools.policy.failed(answer)
-        self.memory = self.tools.policy.told(self.memory, name, arguments, answer)
+        self.known = self.tools.policy.told(self.known, name, arguments, answer)
         done = name == "transfer_to_human_agents" or self._fulfilled()
         return answer, float(self._fulfilled()), done
 
