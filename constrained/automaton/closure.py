@@ -180,7 +180,8 @@ class Closure:
 
     def prepare(self, most: int) -> None:
         """Summarize up to `most` constructs before they are reached, if stacks nest."""
-        if self._liveness is not None or not self._grammar.nests:
+        waiting = isinstance(self._grammar.rules, n.Rules) and self._grammar.rules.waiting
+        if self._liveness is not None or waiting or not self._grammar.nests:
             return
         work = [(self._grammar.start, self._frames.env(self._grammar, {}, 0))]
         for node, env in work:

@@ -27,7 +27,7 @@ Body = tuple[n.Node, Env]
 def has_gaps(grammar: ContextFreeGrammar) -> bool:
     """Whether some slot may have no value for some key, or some relation none."""
     return any(
-        any(isinstance(value, dict) for value in one.bindings.values()) or one.of_rules(uses_relations)
+        any(isinstance(value, dict) for value in one.bindings.values()) or one.slots and one.of_rules(uses_relations)
         for one in grammar.nested()
     )
 

@@ -98,17 +98,15 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
     """
 
     def prune(node: Node) -> Node:
-        if not _productive(node, productive.__contains__):
-            return NEVER
         match node:
             case nodes.Seq():
                 return _split_long(nodes.seq(map(prune, node.items)))
             case nodes.Alt():
                 kept = [item for item in map(prune, node.items) if item is not NEVER]
-                return kept[0] if len(kept) == 1 else nodes.Alt(tuple(kept))
+                return kept[0] if len(kept) == 1 else nodes.Alt(tuple(kept)) if kept else NEVER
             case nodes.Repeat():
                 return nodes.repeat(prune(node.item), node.low, node.high)
-        return node
+        return node if _productive(node, productive.__contains__) else NEVER
 
     return {
         name: Rule(name, prune(rule.body), rule.params, rule.line) if name in productive else rule

@@ -13,7 +13,7 @@ from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.analysis import Nullable, productive_rules, trim
-from constrained.grammar.json_schema import Options, schema_rules
+from constrained.grammar.json_schema import Options, layout, load_schema, read_schema
 from constrained.grammar.lark_reader import prepare_rules, read_lark
 from constrained.grammar.left_recursion import LeftRecursion, check_left_recursion, self_embedding_rules
 from constrained.grammar.lookaround import eliminate_lookaround
@@ -193,7 +193,8 @@ class ContextFreeGrammar:
             It costs more than `limits` allow (a GrammarError, too).
         """
         options = Options(limits, any_order, closed, lenient, strict, formats)
-        grammar = cls(schema_rules(schema, whitespace, options), Call("start"), limits=limits, name="JSON Schema")
+        rules = load_schema(read_schema(schema, limits), layout(whitespace), options)
+        grammar = cls(rules, Call("start"), limits=limits, name="JSON Schema")
         grammar.left_out, grammar.unknown = tuple(options.left_out), tuple(options.unknown)
         return grammar
 
@@ -254,6 +255,8 @@ class ContextFreeGrammar:
 
     def unbound(self) -> list[str]:
         """Return the slots in use that have no value yet."""
+        if not self.slots:
+            return []  # rules that wait to be written have none
         return sorted(self.of_rules(_used_slots) - set(self.bindings) - {STEP})
 
     @property
@@ -297,7 +300,7 @@ class ContextFreeGrammar:
             grammar._check_own_slots()
 
     def _check_own_slots(self) -> None:
-        if not self.of_rules(self_embedding_rules):
+        if not self.bindings or not self.of_rules(self_embedding_rules):
             return  # asked first: it is known for the rules, whatever the slots are bound to
         empty = self.derived(_empty_slots)
         if not empty:

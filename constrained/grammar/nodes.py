@@ -6,7 +6,7 @@ nothing until generation reaches it; in particular a bounded repeat stays one no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -171,6 +171,48 @@ class Rule:
     body: Node
     params: tuple[str, ...] = ()
     line: int | None = field(default=None, compare=False)
+
+
+class Rules(dict[str, Rule]):
+    """Rules by name, some of which are written when they are asked for; to look at all of them writes them all.
+
+    Attributes
+    ----------
+    waiting : dict of str to callable
+        What writes the body of a rule that hasn't been asked for.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.waiting: dict[str, Callable[[], Node]] = {}
+
+    def __missing__(self, name: str) -> Rule:
+        self[name] = rule = Rule(name, self.waiting[name]())
+        del self.waiting[name]
+        return rule
+
+    def _finished(self) -> Rules:
+        while self.waiting:
+            self[next(iter(self.waiting))]
+        return self
+
+    def __iter__(self) -> Iterator[str]:
+        return super(Rules, self._finished()).__iter__()
+
+    def __len__(self) -> int:
+        return super(Rules, self._finished()).__len__()
+
+    def keys(self):
+        return super(Rules, self._finished()).keys()
+
+    def values(self):
+        return super(Rules, self._finished()).values()
+
+    def items(self):
+        return super(Rules, self._finished()).items()
+
+    def __reduce__(self):
+        return dict, (dict(self.items()),)
 
 
 AT, ANOTHER, NEXT, BEFORE, FIRST = RELATIONS = ("at", "another", "next", "before", "first")

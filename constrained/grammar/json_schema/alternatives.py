@@ -82,15 +82,15 @@ class Alternatives:
         flat, choices, work = dict(flat), list(choices), list(work)
         types = set(TYPES)
         for _, part in flat.values():
-            types &= _types(part)
+            types &= types_of(part)
         while work:
             order, part = work.pop(0)
-            self._check(part)
+            self.check(part)
             if part.schema is False:
                 return []
             if part.schema is True or part.pointer in flat:
                 continue
-            types &= _types(part)
+            types &= types_of(part)
             if not types:
                 return []
             flat[part.pointer] = order, part
@@ -113,7 +113,8 @@ class Alternatives:
             out += self._follow(branch, flat, others)
         return out
 
-    def _check(self, part: Subschema) -> None:
+    def check(self, part: Subschema) -> None:
+        """Check a schema's keywords, once."""
         if part.pointer in part.within:
             raise error(part, "", "the schema refers to itself for the same value", "let it describe something first")
         if part.pointer not in self._checked:
@@ -188,7 +189,7 @@ class Alternatives:
         return out
 
 
-def _types(part: Subschema) -> frozenset[str]:
+def types_of(part: Subschema) -> frozenset[str]:
     """Return the types that a schema's own `type` admits."""
     value = part["type"]
     if value is None:

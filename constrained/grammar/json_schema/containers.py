@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, Protocol
 
@@ -87,6 +88,7 @@ class ValueWriter(Protocol):
     limits: Limits
 
     def add(self, rule: Rule) -> None: ...
+    def later(self, name: str, write: Callable[[], Node], certain: bool = False) -> Node: ...
     def node(self, parts: list[Subschema]) -> Node: ...
     def value(self, value: Any) -> Node: ...
     def values(self, parts: list[Subschema]) -> list[Any] | None: ...
@@ -95,7 +97,7 @@ class ValueWriter(Protocol):
     def admits(self) -> Callable[[Any, list[Subschema]], bool]: ...
 
 
-DISTINCT = 8
+DISTINCT = 1_000
 """Values that the items of an array with uniqueItems may have."""
 
 
@@ -143,24 +145,23 @@ class _Counting:
         self.last = max(1, constraints.prefix(), low, *(w.first for w in self.wanted)) if high is None else high
 
     def node(self) -> Node:
-        start = (0, (0,) * len(self.wanted))
-        seen, work = {start}, [start]
-        for at, counts in work:
-            out: list[Node] = [EMPTY] if at and self._may_end(at, counts) else []
-            for chosen, after in self._items(at, counts):
-                node = self.writer.node([*self.constraints.item(at), *chosen])
-                if node is not NEVER:
-                    then = (min(at + 1, self.last), after)
-                    if then not in seen:
-                        seen.add(then)
-                        work.append(then)
-                    out.append(seq([self.layout.comma if at else EMPTY, node, self._call(*then)]))
-            self.writer.add(Rule(self._call(at, counts).rule, alt(out)))
-        full = self.layout.around("[", self._call(*start), "]")
+        start = 0, (0,) * len(self.wanted)
+        full = self.layout.around("[", self._from(*start), "]")
         return alt([literal("[]"), full]) if self._may_end(*start) else full
 
-    def _call(self, at: int, counts: tuple[int, ...]) -> Call:
-        return Call(f"{self.name}:{at},{','.join(map(str, counts))}")
+    def _from(self, at: int, counts: tuple[int, ...]) -> Node:
+        """Return what can follow `at` items that counted so often."""
+        key = f"{self.name}:{at},{','.join(map(str, counts))}"
+        return self.writer.later(key, partial(self._written, at, counts))
+
+    def _written(self, at: int, counts: tuple[int, ...]) -> Node:
+        out: list[Node] = [EMPTY] if at and self._may_end(at, counts) else []
+        for chosen, after in self._items(at, counts):
+            node = self.writer.node([*self.constraints.item(at), *chosen])
+            if node is not NEVER:
+                then = self._from(min(at + 1, self.last), after)
+                out.append(seq([self.layout.comma if at else EMPTY, node, then]))
+        return alt(out)
 
     def _may_end(self, at: int, counts: tuple[int, ...]) -> bool:
         return at >= self.low and all(c >= w.low for c, w in zip(counts, self.wanted))
@@ -193,25 +194,25 @@ def _distinct(
     if values is None or len(values) > DISTINCT:
         writer.options.refuse(
             constraints.all("uniqueItems")[0][0], "uniqueItems",
-            f"uniqueItems takes items of an enum of at most {DISTINCT}",
+            f"uniqueItems takes items of an enum of at most {DISTINCT:,}",
             "what was written can't be remembered exactly; leave uniqueItems out and look for repeats afterwards",
         )  # fmt: skip
         return None
+    if len(values) < low:
+        return NEVER
     texts = [writer.value(value) for value in values]
 
-    def after(unused: frozenset[int]) -> Node:
-        """Return what can follow once only these values are unused."""
-        key = f"{name}:{'-'.join(map(str, sorted(unused)))}"
-        if key not in writer.rules:
-            used = len(values) - len(unused)
-            writer.add(Rule(key, EMPTY))
-            ways = [seq([layout.comma, texts[i], after(unused - {i})]) for i in sorted(unused)]
-            ways = ways if high is None or used < high else []
-            writer.rules[key] = Rule(key, alt([*ways, EMPTY] if used >= low else ways))
-        return Call(key)
+    def after(used: frozenset[int]) -> Node:
+        """Return what can follow once these values are used."""
+        key = f"{name}:{','.join(map(str, sorted(used)))}"
+        return writer.later(key, partial(written, used), certain=True)
 
-    every = frozenset(range(len(values)))
-    full = layout.around("[", alt([seq([texts[i], after(every - {i})]) for i in every]), "]")
+    def written(used: frozenset[int]) -> Node:
+        ways = [] if high is not None and len(used) >= high else [i for i in range(len(texts)) if i not in used]
+        more = [seq([layout.comma if used else EMPTY, texts[i], after(used | {i})]) for i in ways]
+        return alt([*more, EMPTY] if used and len(used) >= low else more)
+
+    full = layout.around("[", after(frozenset()), "]") if values else NEVER
     return full if low else alt([literal("[]"), full])
 
 
@@ -322,6 +323,8 @@ class _Others:
     def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
         """Return the names that match those patterns and no others."""
         trees, writer = self.constraints.key_trees, self.writer
+        if not trees and not self.key_parts and not witnesses:
+            return strings.others(sorted(self.names), name, writer.later)
         wanted = [both for p, (both, _) in trees.items() if p in matched]
         unwanted = [either for p, (_, either) in trees.items() if p not in matched] + strings.any_of(self.names)
         for witness in witnesses:
@@ -373,38 +376,26 @@ class _Object:
         """Return what separates a property from those before it."""
         return self.layout.comma if count else self.layout.edge
 
-    def rule(self, key: str, body: Node) -> None:
-        self.writer.add(Rule(f"{self.name}:{key}", body))
-
-    def call(self, key: str) -> Node:
-        return Call(f"{self.name}:{key}")
-
     # in order: a rule for each (property to come, number of those written), the latter up to where it matters
 
     def in_order(self) -> Node:
+        return seq([literal("{"), self._from(0, 0, 0)])
+
+    def _from(self, at: int, count: int, met: int) -> Node:
+        return self.writer.later(f"{self.name}:{at},{count},{met}", partial(self._written, at, count, met))
+
+    def _written(self, at: int, count: int, met: int) -> Node:
         top = max(1, self.low) if self.high is None else self.high
-        settled = {(top, self.all_met)} if self.high is None else None
-        states = {(0, 0)}
-        for at, (variants, required) in enumerate(self.pairs):
-            if states == settled:
-                self.rule(f"{at},{top},{self.all_met}", self._all_from(at))
-                return seq([literal("{"), self.call("0,0,0")])
-            after: set[tuple[int, int]] = set()
-            for count, met in sorted(states):
-                out = []
-                if self.high is None or count < self.high:
-                    for pair, bits in variants:
-                        then = (min(count + 1, top), met | bits)
-                        after.add(then)
-                        out.append(seq([self.before(count), pair, self.call(f"{at + 1},{then[0]},{then[1]}")]))
-                if not required:
-                    after.add((count, met))
-                    out.append(self.call(f"{at + 1},{count},{met}"))
-                self.rule(f"{at},{count},{met}", alt(out))
-            states = after
-        for count, met in states:
-            self.rule(f"{len(self.pairs)},{count},{met}", self._end(count, met))
-        return seq([literal("{"), self.call("0,0,0")])
+        if at == len(self.pairs):
+            return self._end(count, met)
+        if self.high is None and (count, met) == (top, self.all_met):
+            return self._all_from(at)
+        variants, required = self.pairs[at]
+        out = [] if required else [self._from(at + 1, count, met)]
+        if self.high is None or count < self.high:
+            for pair, bits in variants:
+                out.append(seq([self.before(count), pair, self._from(at + 1, min(count + 1, top), met | bits)]))
+        return alt(out)
 
     def _all_from(self, at: int) -> Node:
         """Return the properties from `at` on, where their number doesn't matter any more."""
@@ -434,29 +425,24 @@ class _Object:
     # in any order: a rule for each (set of properties written, as bits; number of others, up to where it matters)
 
     def any_order(self) -> Node:
-        what = f"{len(self.pairs)} properties in any order"
-        self.writer.limits.check(
-            "schema", len(self.pairs) << len(self.pairs), what, "let them come in the schema's order"
-        )
+        return seq([literal("{"), self._after(0, 0)])
+
+    def _after(self, written: int, other: int) -> Node:
+        make = partial(self._of_any_order, written, other)
+        return self.writer.later(f"{self.name}:{written:x},{other}", make)
+
+    def _of_any_order(self, written: int, other: int) -> Node:
         most = 1 if self.high is None else self.high
         must = sum(1 << i for i, (_, required) in enumerate(self.pairs) if required)
-        work = [(0, 0)]
-        seen = set(work)
-        for written, other in work:
-            count = written.bit_count() + other
-            out: list[Node] = []
-            if self.high is None or count < self.high:
-                left = ((i, variants[0][0]) for i, (variants, _) in enumerate(self.pairs) if not written >> i & 1)
-                steps = [(pair, (written | 1 << i, other)) for i, pair in left]
-                if self.others is not NEVER:
-                    steps.append((self.others, (written, min(other + 1, most))))
-                before = self.before(count)
-                for pair, then in steps:
-                    out.append(seq([before, pair, self.call(f"{then[0]:x},{then[1]}")]))
-                    if then not in seen:
-                        seen.add(then)
-                        work.append(then)
-            if written.bit_count() + min(other, 1) >= self.low and written & must == must:
-                out.append(self.closing if count else literal("}"))
-            self.rule(f"{written:x},{other}", alt(out))
-        return seq([literal("{"), self.call("0,0")])
+        count = written.bit_count() + other
+        before = self.before(count)
+        out: list[Node] = []
+        if self.high is None or count < self.high:
+            for i, (variants, _) in enumerate(self.pairs):
+                if not written >> i & 1:
+                    out.append(seq([before, variants[0][0], self._after(written | 1 << i, other)]))
+            if self.others is not NEVER:
+                out.append(seq([before, self.others, self._after(written, min(other + 1, most))]))
+        if written.bit_count() + min(other, 1) >= self.low and written & must == must:
+            out.append(self.closing if count else literal("}"))
+        return alt(out)

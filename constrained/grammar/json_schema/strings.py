@@ -145,7 +145,8 @@ def _code(low: int, high: int) -> Node:
     out = []
     if low <= 0xFFFF:
         out.append(_digits(low, min(high, 0xFFFF), 4))
-    for lead in range(0xD800, 0xDC00):  # what is not cut in two comes as one range of leads, below
+    ends = {0xD800 + (end - 0x10000 >> 10) for end in (low, high) if end >= 0x10000}
+    for lead in sorted(ends):  # what is not cut in two comes as one range of leads, below
         first = 0x10000 + ((lead - 0xD800) << 10)
         a, b = max(low, first), min(high, first + 0x3FF)
         if a <= b and (a > first or b < first + 0x3FF):
@@ -258,6 +259,26 @@ def automaton(fitting: list[Node], without: list[Node], low: int, high: int | No
     """Return the deterministic automaton of such strings."""
     parts = [(Nfa(node, limits), True) for node in fitting] + [(Nfa(node, limits), False) for node in without]
     return product(parts, low, high, limits)
+
+
+def others(values: list[str], name: str, later: Callable[..., Node]) -> Node:
+    """Return the strings that are none of some sorted ones, unquoted; `later` takes the rules it needs."""
+
+    def after(low: int, high: int, depth: int) -> Node:
+        """Return what can follow the first characters that `values[low:high]` share."""
+        return later(f"{name}:{low},{depth}", lambda: written(low, high, depth), certain=True)
+
+    def written(low: int, high: int, depth: int) -> Node:
+        ends = len(values[low]) == depth
+        heads: dict[str, list[int]] = {}
+        for i in range(low + ends, high):
+            heads.setdefault(values[i][depth], []).append(i)
+        begun = [(ord(head), after(same[0], same[-1] + 1, depth + 1)) for head, same in heads.items()]
+        out = [nodes.seq([character(charset([(code, code)])), rest]) for code, rest in begun]
+        free = charset((code, code) for code, _ in begun).complement() if begun else ANY
+        return nodes.alt([*out, nodes.seq([character(free), FREE]), *([] if ends else [nodes.EMPTY])])
+
+    return after(0, len(values), 0) if values else FREE
 
 
 def some_in_both(one: Constraints, other: Constraints) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from json import JSONEncoder
 from typing import Any
 
 from constrained.errors import GrammarError
+from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of, type_of
 from constrained.grammar.json_schema.constraints import Constraints, whole
@@ -15,7 +18,8 @@ from constrained.grammar.json_schema.containers import Layout, array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, alt, choices, seq
+from constrained.grammar.json_schema.plain import Plain, plain, all_fit
+from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, alt, choices, seq
 
 
 class Writer:
@@ -26,7 +30,7 @@ class Writer:
     """
 
     def __init__(self, document: Document, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options):
-        self.rules, self.prefix, self.options = rules, prefix, options
+        self.document, self.rules, self.prefix, self.options = document, rules, prefix, options
         self.limits = options.limits
         self.alternatives = Alternatives(document, options)
         self.fits = self.alternatives.validator.fits
@@ -34,7 +38,10 @@ class Writer:
         self._nodes: dict[tuple[str, ...], Node] = {}
         self._scalars: dict[tuple, Node] = {}
         self._names: set[str] = set()
-        self._waiting: list[tuple[str, str, Constraints]] = []
+        self._containers: list[str] = []
+        self._parts: list[Subschema] = []  # single schemas that may be written later
+        self._seen: set[str] = set()
+        self._waiting: dict[str, Callable[[], Node]] = rules.waiting if isinstance(rules, Rules) else {}
         spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
         pieces = (self._once((kind,), f"{prefix}{kind}", lambda _, n: n, n) for kind, n in spaces.items())
         edge, comma, colon = pieces
@@ -42,16 +49,54 @@ class Writer:
 
     def write(self, part: Subschema) -> Node:
         """Return the texts of one schema, and write all rules that they need."""
-        node = self.node([part])
-        while self._waiting:
-            kind, name, constraints = self._waiting.pop()
-            how = array if kind == "array" else properties
-            self.add(Rule(name, how(constraints, self, name, self.layout)))
+        node = self._together([part])
+        self._write_containers()
         return node
+
+    def load(self, part: Subschema) -> Node | None:
+        """Return the same, but leave rules of plain schemas waiting; None where no value may fit one of the schemas.
+
+        `rules` must be a `Rules`.
+        """
+        start = self.node([part])
+        if start is NEVER:
+            return None
+        known: dict[str, Plain] = {}
+        for part in self._parts:  # which grows meanwhile
+            self.alternatives.check(part)
+            found = plain(part, self.document, self.options)
+            if found is not None:
+                known[part.pointer] = found
+                self.limits.check("schema", len(known), "a JSON Schema of too many schemas")
+                self._note(found.parts)
+            elif self._together([part]) is NEVER:
+                return None
+            self._write_containers()
+        every = {name: Rule(name, EMPTY) for name in self._waiting} | dict(dict.items(self.rules))
+        return start if all_fit(known) and len(productive_rules(every)) == len(every) else None
+
+    def later(self, name: str, write: Callable[[], Node], certain: bool = False) -> Node:
+        """Return a call of a rule that is written once; where it has certainly some text, when it is asked for."""
+        if name not in self.rules and name not in self._waiting:
+            self._waiting[name] = write
+            if not certain or not isinstance(self.rules, Rules):
+                self._containers.append(name)
+        return Call(name)
+
+    def _note(self, parts: list[Subschema]) -> None:
+        for part in parts:
+            if part.pointer not in self._seen:
+                self._seen.add(part.pointer)
+                self._parts.append(part)
+
+    def _write_containers(self) -> None:
+        while self._containers:
+            name = self._containers.pop()
+            self.add(Rule(name, self._waiting.pop(name)()))
 
     def add(self, rule: Rule) -> None:
         self.rules[rule.name] = rule
-        self.limits.check("schema", len(self.rules), "a JSON Schema that takes too many rules")
+        self.limits.check("schema", dict.__len__(self.rules), "a JSON Schema that takes too many rules")
 
     def constraints_of(self, parts: list[Subschema]) -> list[Constraints]:
         return self.alternatives.constraints_of(parts)
@@ -79,6 +124,18 @@ class Writer:
 
     def node(self, parts: list[Subschema]) -> Node:
         """Return the texts of values that are valid under all `parts`."""
+        (part, *others) = parts or [_ANY]
+        if others or part.within or not isinstance(self.rules, Rules) or "\0" in part.pointer:
+            return self._together(parts)
+        if part.schema is False:
+            return NEVER
+        self._note(parts)
+        name = f"{self.prefix}{part.pointer} value"
+        if name not in self.rules:
+            self._waiting.setdefault(name, partial(self._together, parts))
+        return Call(name)
+
+    def _together(self, parts: list[Subschema]) -> Node:
         return alt([self._conjunction(one) for one in self.alternatives.of(parts)])
 
     def _conjunction(self, conjunction: Conjunction) -> Node:
@@ -94,8 +151,8 @@ class Writer:
         out: list[Node] = []
         for kind in sorted(constraints.types):
             if kind in ("object", "array"):
-                self._waiting.append((kind, f"{name} {kind}", constraints))
-                out.append(Call(f"{name} {kind}"))
+                rule, how = f"{name} {kind}", array if kind == "array" else properties
+                out.append(self.later(rule, partial(how, constraints, self, rule, self.layout)))
             elif kind in ("number", "integer"):
                 wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
                 bounds = (kind, wanted, *constraints.intervals())
@@ -167,6 +224,8 @@ class Writer:
 SPACED = 1_000
 """Arrays and objects of one enum that may have white space of any kind between their pieces; more are plain texts."""
 
+_ANY = Subschema(True, "#any")
+
 _FEW_VALUES: dict[str, list[Any]] = {"null": [None], "boolean": [False, True]}
 
 
@@ -178,6 +237,31 @@ def scalar(value: Any) -> set[bytes]:
     return found | {str(int(value)).encode()} if isinstance(value, float) and value == int(value) else found
 
 
+def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
+    """Return the rules of `schema`, from the rule ``start``, many of them written only when they are asked for.
+
+    Raises
+    ------
+    GrammarError
+        It is not a schema, is refused, or admits nothing.
+    """
+    with _shallow():
+        document = Document(schema, options.limits)
+        rules = Rules()
+        start = Writer(document, rules, "", layout, options).load(document.root)
+        if start is not None:
+            rules["start"] = Rule("start", start)
+            return rules
+    every: dict[str, Rule] = {}
+    every["start"] = Rule("start", write_schema(schema, every, "", layout, options))
+    productive = productive_rules(every)
+    if "start" not in productive:
+        hint = "look for keywords that rule each other out, and for $ref that never come to an end"
+        raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
+    # texts begin with text of their own: no left recursion to turn round
+    return every if len(productive) == len(every) else trim(every, productive)
+
+
 def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options) -> Node:
     """Return the texts of `schema`; add their rules, whose names begin with `prefix`, to `rules`.
 
@@ -186,8 +270,15 @@ def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, op
     GrammarError
         It is not a schema, is refused, or admits nothing.
     """
-    try:
+    with _shallow():
         document = Document(schema, options.limits)
         return Writer(document, rules, prefix, layout, options).write(document.root)
+
+
+@contextmanager
+def _shallow() -> Iterator[None]:
+    """Refuse a schema in which Python's own stack runs out."""
+    try:
+        yield
     except RecursionError:
         raise GrammarError("JSON Schema: nested too deeply", hint="put the inner schemas under $defs") from None

@@ -1,0 +1,105 @@
+"""Plain schemas are written when a text reaches them; what is refused is refused before."""
+
+import pickle
+
+import pytest
+
+from constrained import Grammar, GrammarError, Vocabulary, compile_grammar
+from constrained.grammar.nodes import Rules
+
+TEXT = {"type": "string"}
+DEEP = {
+    "type": "object",
+    "properties": {"a": {"type": "object", "properties": {"b": {"type": "array", "items": TEXT}}}, "c": TEXT},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+def written(grammar: Grammar) -> set[str]:
+    """The rules that are written so far."""
+    assert isinstance(grammar.rules, Rules)
+    return set(dict.keys(grammar.rules))
+
+
+def test_a_property_is_written_when_a_text_reaches_it():
+    grammar = Grammar.from_json_schema(DEEP)
+    before = written(grammar)
+    assert not any("properties" in name for name in before)
+    assert grammar.is_prefix('{"a"')
+    assert "#/properties/a/properties/b value" not in written(grammar)
+    assert grammar.matches('{"a": {"b": ["x"]}}')
+    assert "#/properties/a/properties/b value" in written(grammar)
+
+
+def test_to_look_at_all_rules_writes_them_all():
+    grammar = Grammar.from_json_schema(DEEP)
+    assert "#/properties/c value" in set(grammar.rules) and not grammar.rules.waiting
+    assert all(name in grammar.rules for name in Grammar.from_json_schema(DEEP).rules)
+
+
+def test_masks_are_the_same_whether_or_not_all_is_written():
+    vocabulary = Vocabulary([bytes((i,)) for i in range(256)] + [b"</s>"], eos_token_ids=[256], special_ids=[256])
+    late, early = Grammar.from_json_schema(DEEP), Grammar.from_json_schema(DEEP)
+    assert len(early.rules)
+    one, other = compile_grammar(late, vocabulary).matcher(), compile_grammar(early, vocabulary).matcher()
+    for byte in b'{"a": {"b": ["x", "y"]}, "c": ""}':
+        assert one.allowed_token_ids().tolist() == other.allowed_token_ids().tolist()
+        assert one.advance(byte) and other.advance(byte)
+    assert one.is_complete and other.is_complete
+
+
+def test_a_grammar_with_rules_to_write_can_be_pickled_and_saved(tmp_path):
+    grammar = Grammar.from_json_schema(DEEP)
+    assert pickle.loads(pickle.dumps(grammar.rules)).keys() == grammar.rules.keys()
+    vocabulary = Vocabulary([bytes((i,)) for i in range(256)] + [b"</s>"], eos_token_ids=[256], special_ids=[256])
+    compiled = compile_grammar(Grammar.from_json_schema(DEEP), vocabulary)
+    compiled.save(tmp_path / "saved")
+    assert type(compiled).load(tmp_path / "saved", vocabulary).grammar.matches('{"a": {"b": []}}')
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"type": "array", "uniqueItems": True},
+        {"type": "string", "pattern": "(a)\\1"},
+        {"type": "string", "minLength": -1},
+        {"$ref": "elsewhere.json"},
+        {"anyOf": [{"$ref": "#/properties/a/properties/b"}, {"type": "null"}]},
+    ],
+)
+def test_what_lies_deep_is_refused_when_the_schema_is_loaded(inner):
+    with pytest.raises(GrammarError, match="#/properties/a/properties/b"):
+        Grammar.from_json_schema({"properties": {"a": {"properties": {"b": inner}}}})
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        {"type": "integer", "minimum": 5, "maximum": 4},
+        {"type": "object", "properties": {"x": {"$ref": "#/properties/a"}}, "required": ["x"]},
+        {"type": "array", "items": {"enum": []}, "minItems": 1},
+        {"type": "string", "minLength": 3, "maxLength": 2},
+        {"type": "object", "required": ["x"], "additionalProperties": False},
+    ],
+)
+def test_no_mask_leads_to_what_nothing_fits(impossible):
+    grammar = Grammar.from_json_schema({"properties": {"a": impossible}})
+    assert not grammar.is_prefix('{"a"') and grammar.matches('{"b": 1}') and grammar.matches("{}")
+
+
+@pytest.mark.parametrize("count", [3, 60])
+def test_any_order_takes_any_number_of_properties(count):
+    properties = {f"p{i}": {"type": "integer"} for i in range(count)}
+    schema = {"type": "object", "properties": properties, "required": ["p1"], "additionalProperties": False}
+    grammar = Grammar.from_json_schema(schema, any_order=True)
+    assert grammar.matches('{"p2": 1, "p1": 2}') and grammar.matches('{"p1": 1, "p0": 0, "p2": 2}')
+    assert not grammar.matches('{"p2": 1}') and not grammar.is_prefix('{"p1": 1, "p1"')
+
+
+def test_unique_items_of_a_long_enum():
+    values = [f"v{i}" for i in range(40)]
+    schema = {"type": "array", "items": {"enum": values}, "uniqueItems": True, "minItems": 2}
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches('["v7", "v39", "v0"]')
+    assert not grammar.matches('["v7"]') and not grammar.is_prefix('["v7", "v39", "v7"')
