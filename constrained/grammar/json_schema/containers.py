@@ -22,7 +22,7 @@ from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa
 from constrained.grammar.json_schema.keywords import Options
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule, alt, choices, literal, repeat, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, Rule, alt, choices, literal, repeat, seq
 from constrained.limits import Limits
 
 INDENT = 100

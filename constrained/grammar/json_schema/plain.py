@@ -123,7 +123,7 @@ def _simple(part: Subschema, options: Options) -> Plain | None:
 
 
 def _properties(part: Subschema, parts: list[Subschema], options: Options) -> list[str] | None:
-    """Add what properties are made of to `parts`, and return the pointers of those that there must be; None: not plain."""
+    """Add the properties' schemas to `parts`, and return the pointers of the required ones; None: not plain."""
     properties, others = part["properties"] or {}, part.keywords.get("additionalProperties", True)
     if not isinstance(others, (dict, bool)):
         return None

@@ -18,7 +18,7 @@ from constrained.grammar.json_schema.containers import Layout, array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
-from constrained.grammar.json_schema.plain import Plain, plain, all_fit
+from constrained.grammar.json_schema.plain import Plain, all_fit, plain
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, alt, choices, seq
 
 
