@@ -18,6 +18,7 @@ COMMANDS = (
     explain.add_parser,
     serve.add_view,
     serve.add_playground,
+    serve.add_serve,
     knowledge_files.add_import,
     knowledge_files.add_export,
     knowledge_files.add_distill,

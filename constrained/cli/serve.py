@@ -1,7 +1,8 @@
-"""`constrained view`, `playground` and `lsp`: a run as a page, the playground, the language server."""
+"""`constrained view`, `playground`, `serve` and `lsp`: what runs until it is ended."""
 
 from __future__ import annotations
 
+import os
 import sys
 import webbrowser
 from pathlib import Path
@@ -108,6 +109,56 @@ def run_playground(arguments) -> int:
 
     browser = not arguments.no_browser
     play(arguments.file, port=arguments.port, tokenizers=arguments.tokenizer, model=arguments.model, browser=browser)
+    return 0
+
+
+def add_serve(commands) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="serve a model as OpenAI's API does; its tool calls obey the knowledge",
+        description="Serve a model on this machine as OpenAI's chat completions, for any client of theirs. A tool call "
+        "always fits the schema of a tool of the request. With --knowledge it also obeys the rules of that file: the "
+        "order of calls, and the conditions on what the conversation's results have told.",
+        epilog="example: constrained serve --model Qwen/Qwen2.5-1.5B-Instruct --knowledge shop.lark",
+    )
+    add = parser.add_argument
+    add("--model", required=True, help="a folder, a GGUF file or a Hub name")
+    add("--knowledge", metavar="FILE", help="a policy: a .lark file whose rules name the tools, or a name that ships")
+    add("--name", help="what clients call the model (default: what --model says)")
+    words = "how the model writes a call (default: hermes if its chat template says <tool_call>, else json)"
+    add("--call-format", choices=("hermes", "json", "llama"), help=words)
+    words = "where to listen (default: 127.0.0.1, which only this machine can reach)"
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help=words)
+    add("--port", type=int, default=8000, help="default: 8000; 0: any free one")
+    add("--device", help="cpu, cuda, cuda:1 ... (default: the GPU if there is one)")
+    parser.set_defaults(run=run_serve)
+
+
+def run_serve(arguments) -> int:
+    with needs_extra("serve", "constrained serve", "starlette", "uvicorn"):
+        from constrained.server.app import is_loopback, make_app, serve
+    from constrained.grammar import read_source
+    from constrained.knowledge.tool_policy import read_policy
+    from constrained.models import load
+
+    source = None
+    if arguments.knowledge is not None:
+        source = read_source(arguments.knowledge)
+        read_policy(source)
+    key, local = os.environ.get("CONSTRAINED_API_KEY"), is_loopback(arguments.host)
+    if not local:
+        who = "whoever has CONSTRAINED_API_KEY" if key else "anyone"
+        print(f"warning: {who} on the network can use this server; its connections are not encrypted", file=sys.stderr)
+    loaded = load(arguments.model, device=arguments.device)
+    loaded.name = arguments.name or loaded.name
+    hosts = ["127.0.0.1", "localhost", arguments.host] if local else None
+    app = make_app(loaded, source, call_format=arguments.call_format, key=key, hosts=hosts)
+
+    def ready(url: str) -> None:
+        obeys = f"calls obey {arguments.knowledge}" if arguments.knowledge else "calls fit their tools' schemas"
+        print(f"{loaded.name} at {url}; {obeys} (Ctrl+C ends it)", flush=True)
+
+    serve(app, arguments.host, arguments.port, ready)
     return 0
 
 

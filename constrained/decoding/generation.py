@@ -163,7 +163,7 @@ def generate_batch(
 class _Stream:
     """Sends a text on as it grows: whole characters, and nothing that a stop string may take back."""
 
-    def __init__(self, send: Callable[[str], None], stop: str | None):
+    def __init__(self, send: Callable[[str], bool | None], stop: str | None):
         self._send, self._held_back = send, len(stop.encode()) - 1 if stop else 0
         self._decoder, self._sent = getincrementaldecoder("utf-8")("replace"), 0
 
@@ -172,8 +172,8 @@ class _Stream:
         end = len(written) if text.done else max(self._sent, len(written) - self._held_back)
         piece = self._decoder.decode(written[self._sent : end], final=text.done)
         self._sent = end
-        if piece:
-            self._send(piece)
+        if piece and self._send(piece) is False and not text.done:
+            text.done, text.complete = True, False
 
 
 def _start(loaded: LanguageModel, request: Request) -> Text:

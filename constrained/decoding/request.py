@@ -39,7 +39,8 @@ class Request:
     role : str
         Whose model writes, where roles have models of their own; decoding only copies it to the generation.
     on_text : callable, optional
-        Called with each piece of text as it is written; the pieces join to the text.
+        Called with each piece of text as it is written; the pieces join to the text. If it returns False, the text
+        ends there, and is not complete.
     messages : sequence of Message
         What a model behind a server reads in place of `prompt` (`constrained.models.RemoteModel`); its grammar isn't
         compiled.
@@ -53,7 +54,7 @@ class Request:
     generator: torch.Generator | None = None
     show_forbidden: bool = False
     role: str = "policy"
-    on_text: Callable[[str], None] | None = None
+    on_text: Callable[[str], bool | None] | None = None
     messages: Sequence[Message] = ()
 
 

@@ -1,0 +1,252 @@
+"""A request for a chat completion, as OpenAI's API takes it: read, and refused with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from constrained.errors import ConstrainedError
+from constrained.server import bounds
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "n": (None, 1),
+    "logprobs": (None, False),
+    "top_logprobs": (None, 0),
+    "logit_bias": (None, {}),
+    "frequency_penalty": (None, 0),
+    "presence_penalty": (None, 0),
+    "functions": (None,),
+    "function_call": (None,),
+    "modalities": (None, ["text"]),
+}
+"""Fields that would change the answer in a way that isn't served, and the values that ask for nothing."""
+
+
+class RequestError(ConstrainedError):
+    """A request that can't be answered.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    param : str or None
+        The field that is wrong.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, *, status: int = 400, param: str | None = None):
+        self.status, self.param = status, param
+        super().__init__(message, hint)
+
+    def body(self) -> dict[str, Any]:
+        """As OpenAI's API tells an error."""
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        return {"error": {"message": str(self), "type": kind, "param": self.param, "code": None}}
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """What is asked for.
+
+    Attributes
+    ----------
+    messages : list of dict
+        Their contents are texts.
+    tools : list of dict
+    choice : str
+        "none", "auto" or "required".
+    named : str
+        The one tool that is to be called; "" for any.
+    schema : object
+        Of `response_format`; None: any text.
+    max_tokens : int
+    temperature, top_p : float
+    seed : int or None
+    stop : str or None
+    stream, stream_usage : bool
+    """
+
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    choice: str
+    named: str
+    schema: Any
+    max_tokens: int
+    temperature: float
+    top_p: float
+    seed: int | None
+    stop: str | None
+    stream: bool
+    stream_usage: bool
+
+
+def read_request(body: Any, model: str) -> ChatRequest:
+    """Read a request's JSON.
+
+    Parameters
+    ----------
+    body : object
+    model : str
+        The name of the model that is served.
+
+    Raises
+    ------
+    RequestError
+        A field is missing or wrong, or asks for what isn't served.
+    """
+    if not isinstance(body, dict):
+        raise RequestError(f"a request is a JSON object, not {_kind(body)}")
+    if body.get("model") != model:
+        raise RequestError(f"there is no model {body.get('model')!r}", f"use {model!r}", status=404, param="model")
+    for field, nothing in REFUSED.items():
+        if body.get(field) not in nothing:
+            raise RequestError(f"{field} is not served", "leave it out", param=field)
+    tools = _list(body, "tools", bounds.TOOLS) if body.get("tools") is not None else []
+    choice, named = _choice(body.get("tool_choice"), tools)
+    schema = _schema(body.get("response_format"))
+    limit = body.get("max_completion_tokens", body.get("max_tokens"))
+    stream = _typed(body, "stream", bool, False)
+    options = body.get("stream_options") or {}
+    stop = _stop(body.get("stop"))
+    if stop is not None and (schema is not None or (tools and choice != "none")):
+        raise RequestError("stop is for free text", "leave it out with tools and response_format", param="stop")
+    return ChatRequest(
+        _messages(body),
+        tools if choice != "none" else [],
+        choice,
+        named,
+        schema,
+        bounds.TOKENS if limit is None else _number(limit, "max_tokens", 1, bounds.TOKENS, whole=True),
+        _number(body.get("temperature", 1.0), "temperature", 0, 10),
+        _number(body.get("top_p", 1.0), "top_p", 0, 1),
+        _typed(body, "seed", int, None),
+        stop,
+        stream,
+        isinstance(options, Mapping) and options.get("include_usage") is True,
+    )
+
+
+def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = _list(body, "messages", bounds.MESSAGES)
+    if not found:
+        raise RequestError("there are no messages", "give one at least", param="messages")
+    return [_message(one, f"messages[{i}]") for i, one in enumerate(found)]
+
+
+def _message(given: Any, where: str) -> dict[str, Any]:
+    if not isinstance(given, dict) or given.get("role") not in ROLES:
+        raise RequestError(f"{where} has no role", f"one of: {', '.join(ROLES)}", param=where)
+    message = {"role": given["role"], "content": _content(given.get("content"), where)}
+    if given["role"] == "assistant" and given.get("tool_calls"):
+        calls = given["tool_calls"]
+        message["tool_calls"] = [_call(one, where) for one in (calls if isinstance(calls, list) else [calls])]
+    if given["role"] == "tool":
+        if not isinstance(given.get("tool_call_id"), str):
+            raise RequestError(f"{where} has no tool_call_id", "name the call whose result it is", param=where)
+        message["tool_call_id"] = given["tool_call_id"]
+    return message
+
+
+def _content(content: Any, where: str) -> str:
+    """A message's text; parts of text are joined."""
+    if isinstance(content, list):
+        parts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
+        ]
+        if not all(isinstance(part, str) for part in parts):
+            raise RequestError(f"{where}: its content has parts that are no text", "only text is read", param=where)
+        content = "".join(parts)
+    if content is None:
+        return ""
+    if not isinstance(content, str) or any("\ud800" <= character <= "\udfff" for character in content):
+        raise RequestError(f"{where}: its content is no text", param=where)
+    return content
+
+
+def _call(given: Any, where: str) -> dict[str, Any]:
+    """A tool call with its arguments as an object, as chat templates read it."""
+    function = given.get("function") if isinstance(given, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise RequestError(f"{where}: a tool call has no function with a name", param=where)
+    arguments = function.get("arguments") or "{}"
+    try:
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        raise RequestError(f"{where}: the arguments of {function['name']} are no JSON object", param=where)
+    return {
+        "id": str(given.get("id")),
+        "type": "function",
+        "function": {"name": function["name"], "arguments": arguments},
+    }
+
+
+def _choice(given: Any, tools: list[Any]) -> tuple[str, str]:
+    if given is None:
+        return ("auto" if tools else "none"), ""
+    function = given.get("function") if isinstance(given, dict) else None
+    if isinstance(function, dict) and isinstance(function.get("name"), str):
+        choice, named = "required", function["name"]
+    elif given in ("none", "auto", "required"):
+        choice, named = given, ""
+    else:
+        hint = 'none, auto, required, or {"type": "function", "function": {"name": ...}}'
+        raise RequestError(f"tool_choice is {given!r:.80}", hint, param="tool_choice")
+    if choice != "none" and not tools:
+        if choice == "auto":
+            return "none", ""
+        raise RequestError("tool_choice asks for a call, but there are no tools", param="tool_choice")
+    return choice, named
+
+
+def _schema(given: Any) -> Any:
+    kind = given.get("type") if isinstance(given, dict) else given
+    if kind in (None, "text"):
+        return None
+    if kind == "json_object":
+        return {"type": "object"}
+    described = given.get("json_schema") if kind == "json_schema" else None
+    if not isinstance(described, dict) or not isinstance(described.get("schema"), (dict, bool)):
+        hint = '{"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}, json_object or text'
+        raise RequestError("response_format can't be read", hint, param="response_format")
+    return described["schema"]
+
+
+def _stop(given: Any) -> str | None:
+    stops = [given] if isinstance(given, str) else given or []
+    if not isinstance(stops, list) or len(stops) > 1 or not all(isinstance(one, str) and one for one in stops):
+        raise RequestError("stop is one text", "a list of several is not served", param="stop")
+    return stops[0] if stops else None
+
+
+def _list(body: Mapping[str, Any], field: str, most: int) -> list[Any]:
+    found = body.get(field)
+    if not isinstance(found, list):
+        raise RequestError(f"{field} is a list, not {_kind(found)}", param=field)
+    if len(found) > most:
+        raise RequestError(f"{field} has {len(found)} entries, at most {most} are read", param=field)
+    return found
+
+
+def _number(given: Any, field: str, low: float, high: float, whole: bool = False) -> Any:
+    right = isinstance(given, (int,) if whole else (int, float)) and not isinstance(given, bool)
+    if not right or not low <= given <= high:
+        raise RequestError(f"{field} is {given!r:.80}", f"use a number from {low} to {high}", param=field)
+    return given
+
+
+def _typed(body: Mapping[str, Any], field: str, kind: type, default: Any) -> Any:
+    found = body.get(field)
+    if found is None:
+        return default
+    if type(found) is not kind:
+        raise RequestError(f"{field} is {found!r:.80}", f"use a value of type {kind.__name__}", param=field)
+    return found
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else type(value).__name__

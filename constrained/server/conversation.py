@@ -1,0 +1,265 @@
+"""From a request to what the model reads and may write.
+
+The conversation is the path: calls and their results, what was said and what the user answered. Where it stands decides
+which calls the knowledge admits next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from constrained.automaton import Grammar
+from constrained.decoding.generation import LanguageModel
+from constrained.errors import ConstrainedError, KnowledgeError
+from constrained.grammar.source import Source
+from constrained.knowledge import ActionKnowledge
+from constrained.knowledge.tool_calls import CallForm
+from constrained.knowledge.tool_policy.memory import Memory
+from constrained.knowledge.tool_policy.toolbox import slot_of
+from constrained.server import bounds
+from constrained.server.chat_request import ChatRequest, RequestError
+
+Value = TypeVar("Value")
+
+MARKERS = {"hermes": "<tool_call>", "json": "{", "llama": "{"}
+"""Form of calls -> what a call begins with; "{" only where it begins the answer."""
+
+
+def _without(marker: str) -> str:
+    """A regular expression for texts that don't hold `marker`, whose first character is like none of its others."""
+    first, *rest = marker
+    broken = "|".join(f"{marker[: i + 1]}(?:[^{first}{one}][^{first}]*)?" for i, one in enumerate(rest))
+    return f"(?:[^{first}]+(?:{broken})*|(?:{broken})+)"
+
+
+_BESIDE = {
+    "<tool_call>": Grammar.from_lark(f"%declare CALL\nstart: CALL | text [CALL]\ntext: /{_without('<tool_call>')}/\n"),
+    "{": Grammar.from_lark("%declare CALL\nstart: CALL | /\\s*[^\\s{][\\s\\S]*/\n"),
+}
+"""A call, or what is said, of which neither can be taken for the other."""
+
+
+class Writable(NamedTuple):
+    """What the model may write, and how it is read.
+
+    `grammar` is None where everything may be said, `form` where no call may be written.
+    """
+
+    grammar: Grammar | None
+    form: CallForm | None
+
+
+class Conversations:
+    """What the knowledge admits in conversations, which may be many at a time.
+
+    Parameters
+    ----------
+    policy : Source, optional
+        The knowledge: a `.lark` file whose rules name the tools. Without it, a call obeys its tool's schema.
+    call_format : str
+        A name of `MARKERS`.
+    """
+
+    def __init__(self, policy: Source | None, call_format: str):
+        self.policy, self.call_format, self.marker = policy, call_format, MARKERS[call_format]
+        self._knowledge = _Kept[ActionKnowledge](bounds.TOOL_LISTS)
+        self._points = _Kept[_Point](bounds.CONVERSATIONS)
+
+    def knowledge(self, tools: list[dict[str, Any]]) -> ActionKnowledge:
+        """The tools of a request, under the policy.
+
+        Raises
+        ------
+        RequestError
+            They can't be read, or the policy doesn't fit them.
+        """
+
+        def read() -> ActionKnowledge:
+            try:
+                options = {"call_format": self.call_format, "policy": self.policy}
+                return ActionKnowledge.from_tools(tools, whitespace="dumps", name="the request's tools", **options)
+            except ConstrainedError as error:
+                raise RequestError(error.message, error.hint, param="tools") from None
+
+        return self._knowledge.get(_digest(tools), read)
+
+    def writable(self, request: ChatRequest) -> Writable:
+        """What the model may write next.
+
+        Raises
+        ------
+        RequestError
+            A call in the conversation was not admitted, or nothing that is asked for is admitted now.
+        """
+        said = None if request.schema is None else _schema_grammar(request.schema)
+        if not request.tools:
+            return Writable(said, None)
+        knowledge, may_say = self.knowledge(request.tools), True
+        if request.named and request.named not in knowledge.actions:
+            raise RequestError(f"there is no tool {request.named!r} here", param="tool_choice")
+        if knowledge.tools is None:
+            if request.named:
+                knowledge = self.knowledge([one for one in request.tools if _name(one) == request.named])
+        else:
+            knowledge, may_say = self._bound(self._follow(knowledge, request), request.named)
+        try:
+            calls = knowledge.next_action()
+        except KnowledgeError:
+            calls = None
+        if request.choice == "auto" and may_say:
+            return Writable(said if calls is None else self._either(calls, said), knowledge.calls)
+        if calls is None:
+            what = f"no call of {request.named}" if request.named else "neither text nor a call"
+            what = what if request.named or not may_say else "no call"
+            raise RequestError(f"{what} is admitted at this point of the conversation", param="tool_choice")
+        return Writable(calls, knowledge.calls)
+
+    def _either(self, calls: Grammar, said: Grammar | None) -> Grammar:
+        if said is not None:
+            return Grammar.from_lark("%declare CALL SAID\nstart: CALL | SAID\n").bind(CALL=calls, SAID=said)
+        return _BESIDE[self.marker].bind(CALL=calls)
+
+    def _bound(self, point: _Point, named: str) -> tuple[ActionKnowledge, bool]:
+        """The knowledge with the calls that are admitted now, and whether something may be said."""
+        tools = point.knowledge.tools
+        assert tools is not None
+        view, message = tools.view(point.memory), _speaks(point.knowledge)
+        may_say = not message or message in point.knowledge.bind_view(view).may_follow
+        if message:
+            view.pop(slot_of(message), None)  # it is said as it is, not written as a call
+        if named:
+            view = {slot_of(named): view.get(slot_of(named), [])}
+        return point.knowledge.bind_view(view), may_say
+
+    def _follow(self, knowledge: ActionKnowledge, request: ChatRequest) -> _Point:
+        """Where a conversation stands; what was followed before is not followed again."""
+        assert knowledge.tools is not None
+        point = _Point(knowledge, knowledge.tools.policy.initial, {}, "")
+        key = _digest(request.tools)
+        for number, message in enumerate(request.messages):
+            key = _digest([key, message])
+            before = point
+            point = self._points.get(key, lambda: _after(before, message, f"messages[{number}]"))  # noqa: B023
+        return point
+
+
+class _Point(NamedTuple):
+    """A point of a conversation: what may follow, what is known, calls without a result (by id), what was said last."""
+
+    knowledge: ActionKnowledge
+    memory: Memory
+    waiting: Mapping[str, tuple[str, dict[str, Any]]]
+    said: str
+
+
+def _after(point: _Point, message: dict[str, Any], where: str) -> _Point:
+    knowledge, memory, waiting, said = point
+    tools, role = knowledge.tools, message["role"]
+    assert tools is not None
+    speaks = _speaks(knowledge)
+    if role == "user" and speaks:
+        memory = tools.policy.told(memory, speaks, {"content": said}, message["content"])
+    elif role == "tool":
+        if message["tool_call_id"] not in waiting:
+            raise RequestError(f"{where} is the result of no call before it", param=where)
+        memory = tools.policy.told(memory, *waiting[message["tool_call_id"]], message["content"])
+    elif role == "assistant":
+        calls = [
+            (one["id"], one["function"]["name"], one["function"]["arguments"]) for one in message.get("tool_calls", ())
+        ]
+        if not calls and speaks:
+            said = message["content"]
+            calls = [("", speaks, {"content": said})]
+        for identity, name, arguments in calls:
+            now = knowledge.bind_view(tools.view(memory))
+            judged = now.judge({"name": name, "arguments": arguments})
+            if not judged:
+                unmet = "; ".join(tools.unmet(memory, name, arguments)) or judged.reason
+                raise RequestError(f"{where}: {name} is not admitted there: {unmet}", param=where)
+            knowledge = now.after(judged.text)
+            waiting = {**waiting, identity: (name, arguments)}
+    return _Point(knowledge, memory, waiting, said)
+
+
+def _speaks(knowledge: ActionKnowledge) -> str:
+    """The action that says something to the user, if the policy has one and the request no tool for it."""
+    assert knowledge.tools is not None
+    return knowledge.tools.policy.message
+
+
+def _schema_grammar(schema: Any) -> Grammar:
+    try:
+        return Grammar.from_json_schema(schema, whitespace="dumps", closed=True)
+    except ConstrainedError as error:
+        raise RequestError(f"response_format: {error.message}", error.hint, param="response_format") from None
+
+
+def _name(tool: Any) -> Any:
+    return tool.get("function", tool).get("name")
+
+
+class _Kept(OrderedDict[str, Value]):
+    """The values that were used last, `most` of them."""
+
+    def __init__(self, most: int):
+        super().__init__()
+        self._most = most
+
+    def get(self, key: str, make: Callable[[], Value]) -> Value:  # type: ignore[override]
+        value = self.pop(key) if key in self else make()
+        self[key] = value
+        if len(self) > self._most:
+            self.popitem(last=False)
+        return value
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def usual_format(loaded: LanguageModel) -> str:
+    """The form of calls that the model's chat template shows; JSON, if it shows none."""
+    template = str(getattr(loaded.tokenizer, "chat_template", None))
+    return "hermes" if "<tool_call>" in template else "llama" if '"parameters"' in template else "json"
+
+
+def prompt(loaded: LanguageModel, request: ChatRequest, knowledge: ActionKnowledge | None, explain: bool) -> str:
+    """What the model reads: the conversation in its chat template; as plain lines if it has none.
+
+    Parameters
+    ----------
+    loaded : LoadedModel
+    request : ChatRequest
+    knowledge : ActionKnowledge or None
+        Of the request's tools.
+    explain : bool
+        Put the knowledge's text into the system message even where the template describes tools.
+
+    Raises
+    ------
+    RequestError
+        The template refuses the conversation.
+    """
+    template = getattr(loaded.tokenizer, "chat_template", None)
+    messages = [{**one, "role": "system" if one["role"] == "developer" else one["role"]} for one in request.messages]
+    if knowledge is not None and (explain or "tools" not in str(template)):
+        before = messages.pop(0)["content"] if messages[0]["role"] == "system" else ""
+        text = "\n\n".join(filter(None, [before, knowledge.to_text()]))
+        messages.insert(0, {"role": "system", "content": text})
+    if template is None:
+        lines = [f"{one['role']}: {one['content']}{_calls_as_text(one)}" for one in messages]
+        return "\n".join([*lines, "assistant: "])
+    try:
+        return loaded.tokenizer.apply_chat_template(
+            messages, tools=request.tools or None, tokenize=False, add_generation_prompt=True
+        )
+    except Exception as error:  # a template is a program of its own
+        raise RequestError(f"the model's chat template refuses the conversation: {error}", param="messages") from None
+
+
+def _calls_as_text(message: Mapping[str, Any]) -> str:
+    return "".join(json.dumps(one["function"], ensure_ascii=False) for one in message.get("tool_calls", ()))

@@ -1,0 +1,393 @@
+"""`constrained serve`, asked by OpenAI's own client on the loopback address; the model is real, tiny and random."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from constrained import Grammar
+from constrained.cli import main
+from constrained.decoding.remote import RemoteModel
+from constrained.decoding.request import Request
+from constrained.grammar import read_source
+from constrained.models import load
+from tests.decoding.tiny import tiny_llama, tiny_tokenizer
+
+openai = pytest.importorskip("openai", reason="needs the extra remote")
+pytest.importorskip("starlette", reason="needs the extra serve")
+uvicorn = pytest.importorskip("uvicorn", reason="needs the extra serve")
+
+import httpx2 as http  # noqa: E402  # comes with openai
+
+from constrained.server import batches, bounds  # noqa: E402
+from constrained.server.app import make_app  # noqa: E402
+
+ORDER = {"type": "string"}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "description": words, "parameters": schema}}
+    for name, words, schema in [
+        ("list_orders", "The customer's orders.", {"type": "object", "properties": {}}),
+        (
+            "get_order",
+            "An order.",
+            {"type": "object", "properties": {"id": {**ORDER, "x-slot": "ORDER"}}, "required": ["id"]},
+        ),
+        (
+            "cancel_order",
+            "Cancel a pending order.",
+            {
+                "type": "object",
+                "properties": {"id": ORDER, "reason": {"enum": ["no longer needed", "é\n"]}},
+                "required": ["id", "reason"],
+            },
+        ),
+    ]
+]
+POLICY = """
+%declare _STEP RESPOND LIST_ORDERS GET_ORDER CANCEL_ORDER
+
+//> message respond
+//> init said = ""
+//> tells said = $ by respond
+//> tells ORDER = $.orders[*] by list_orders
+//> tells order[@.id] = $ by get_order, cancel_order
+//> let yes() = search("(?i)yes", said)
+
+// Help a customer with their orders.
+start: list_orders
+// respond: say something.
+respond: RESPOND _STEP [more]
+// list_orders: begin with this.
+list_orders: LIST_ORDERS _STEP [more]
+// get_order: look.
+get_order: GET_ORDER _STEP [more]
+// cancel_order: only a pending order, and only after a yes.
+//> needs yes() // the customer hasn't said yes
+//> needs id in [o for o in keys(order) if order[o].status == "pending"] // it isn't pending
+cancel_order: CANCEL_ORDER _STEP [more]
+more: respond | get_order | cancel_order
+"""
+TEMPLATE = (
+    "{% if tools %}<tool_call> {{ tools | length }}{% endif %}{% for m in messages %}"
+    "<s>{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments.id }}{% endfor %}\n"
+    "{% endfor %}{% if add_generation_prompt %}<s>assistant: {% endif %}"
+)
+ASK = [{"role": "user", "content": "What about my order?"}]
+
+
+def start(policy: str | None = None, template: str | None = TEMPLATE, key: str | None = None):
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = template
+    loaded = load((tiny_llama(len(tokenizer), context=4096), tokenizer))
+    loaded.name = "tiny"
+    app = make_app(loaded, read_source(policy) if policy else None, key=key, hosts=["127.0.0.1"])
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    return server, thread, f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+
+
+def running(policy=None, template=TEMPLATE, key=None):
+    server, thread, url = start(policy, template, key)
+    yield openai.OpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=120)
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def client():
+    yield from running()
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A model without a chat template, which writes calls as JSON."""
+    yield from running(template=None)
+
+
+@pytest.fixture(scope="module")
+def shop():
+    yield from running(POLICY)
+
+
+def ask(client, messages=ASK, **options):
+    options = {"max_tokens": 120, "temperature": 1.0, "seed": 1, **options}
+    return client.chat.completions.create(model="tiny", messages=messages, **options)
+
+
+def schema_format(schema) -> dict:
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+
+
+def fits(call) -> bool:
+    arguments = json.loads(call.function.arguments)
+    if call.function.name == "cancel_order":
+        return set(arguments) == {"id", "reason"} and arguments["reason"] in ("no longer needed", "é\n")
+    return set(arguments) == {"list_orders": set(), "get_order": {"id"}}[call.function.name]
+
+
+def called(name, arguments, result):
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": name, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": name, "content": result},
+    ]
+
+
+def test_the_model_is_listed(client):
+    assert [model.id for model in client.models.list()] == ["tiny"] and client.models.retrieve("tiny").id == "tiny"
+
+
+def test_free_text_and_what_it_cost(client):
+    whole = ask(client, max_tokens=10)
+    [choice] = whole.choices
+    assert choice.message.content and choice.finish_reason in ("stop", "length") and choice.message.tool_calls is None
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+    assert ask(client, max_tokens=10).choices[0].message.content == choice.message.content  # the same seed
+    assert ask(client, max_tokens=10, seed=2).choices[0].message.content != choice.message.content
+    stop = choice.message.content[2]
+    assert ask(client, max_tokens=10, stop=stop).choices[0].message.content == choice.message.content.partition(stop)[0]
+
+
+@pytest.mark.parametrize("kind", ["client", "plain"])
+def test_a_call_fits_its_tools_schema(kind, request):
+    client = request.getfixturevalue(kind)
+    for seed in range(3):
+        [choice] = ask(client, tools=TOOLS, tool_choice="required", seed=seed).choices
+        assert choice.finish_reason == "tool_calls" and fits(choice.message.tool_calls[0]), choice
+    named = {"type": "function", "function": {"name": "cancel_order"}}
+    [call] = ask(client, tools=TOOLS, tool_choice=named).choices[0].message.tool_calls
+    assert call.function.name == "cancel_order" and fits(call)
+    assert ask(client, tools=TOOLS, tool_choice="none", max_tokens=5).choices[0].message.tool_calls is None
+
+
+@pytest.mark.parametrize("kind", ["client", "plain"])
+def test_on_its_own_it_says_something_or_calls_or_both(kind, request):
+    client = request.getfixturevalue(kind)
+    for seed in range(4):
+        [choice] = ask(client, tools=TOOLS, seed=seed, max_tokens=90).choices
+        assert choice.message.content or choice.message.tool_calls
+        assert all(map(fits, choice.message.tool_calls or []))
+        assert "<tool_call>" not in (choice.message.content or "")
+
+
+def test_a_response_format_is_kept(client):
+    schema = {"type": "object", "properties": {"n": {"enum": [1, 22]}, "s": {"type": "string"}}, "required": ["n", "s"]}
+    form = schema_format(schema)
+    for seed in range(2):
+        [choice] = ask(client, response_format=form, seed=seed).choices
+        found = json.loads(choice.message.content)
+        assert set(found) == {"n", "s"} and found["n"] in (1, 22) and choice.finish_reason == "stop"
+    assert isinstance(json.loads(ask(client, response_format={"type": "json_object"}).choices[0].message.content), dict)
+    for seed in range(2):  # beside tools: a call, or the JSON
+        message = ask(client, response_format=form, tools=TOOLS, seed=seed).choices[0].message
+        assert fits(message.tool_calls[0]) if message.tool_calls else json.loads(message.content)["n"] in (1, 22)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"tools": TOOLS}, {"tools": TOOLS, "tool_choice": "required"}, {"response_format": {"type": "json_object"}}],
+)
+@pytest.mark.parametrize("kind", ["client", "plain"])
+def test_a_stream_is_the_same_answer_in_pieces(kind, options, request):
+    client = request.getfixturevalue(kind)
+    options = {"max_tokens": 100 if "tools" in options else 20, **options}
+    for seed in (3,) if options["max_tokens"] > 20 else (3, 4):
+        whole = ask(client, seed=seed, **options)
+        said, calls, finish, usage = "", [], None, None
+        for chunk in ask(client, seed=seed, stream=True, stream_options={"include_usage": True}, **options):
+            usage = chunk.usage or usage
+            for choice in chunk.choices:
+                said += choice.delta.content or ""
+                calls += choice.delta.tool_calls or []
+                finish = choice.finish_reason or finish
+        message = whole.choices[0].message
+        assert (said, finish, usage) == (message.content or "", whole.choices[0].finish_reason, whole.usage)
+        assert [c.function for c in calls] == [
+            type(c.function)(**vars(w.function)) for c, w in zip(calls, message.tool_calls or [], strict=True)
+        ]
+
+
+def test_the_order_of_calls_follows_the_conversation(shop):
+    for seed in range(2):  # nothing but the list is admitted first, not even words
+        [choice] = ask(shop, tools=TOOLS, seed=seed).choices
+        assert [call.function.name for call in choice.message.tool_calls] == ["list_orders"]
+    listed = [*ASK, *called("list_orders", {}, '{"orders": ["#11", "#12"]}')]
+    found = set()
+    for seed in range(4):
+        [call] = ask(shop, listed, tools=TOOLS, tool_choice="required", seed=seed).choices[0].message.tool_calls
+        found.add((call.function.name, json.loads(call.function.arguments)["id"]))
+    assert found <= {("get_order", "#11"), ("get_order", "#12")} and found
+
+
+def test_conditions_look_at_results_and_at_what_the_user_said(shop):
+    cancel = {"type": "function", "function": {"name": "cancel_order"}}
+    talk = [*ASK, *called("list_orders", {}, '{"orders": ["#11"]}')]
+    talk += called("get_order", {"id": "#11"}, '{"id": "#11", "status": "pending"}')
+    with pytest.raises(openai.BadRequestError, match="no call of cancel_order is admitted at this point"):
+        ask(shop, talk, tools=TOOLS, tool_choice=cancel)
+    talk += [{"role": "assistant", "content": "Shall I cancel it?"}, {"role": "user", "content": "Yes."}]
+    [call] = ask(shop, talk, tools=TOOLS, tool_choice=cancel).choices[0].message.tool_calls
+    assert json.loads(call.function.arguments)["id"] == "#11"
+    assert ask(shop, talk, tools=TOOLS, tool_choice="none", max_tokens=5).choices[0].message.content
+
+
+def test_a_conversation_that_breaks_the_knowledge_is_told(shop):
+    with pytest.raises(openai.BadRequestError, match=r"messages\[1\]: get_order is not admitted there"):
+        ask(shop, [*ASK, *called("get_order", {"id": "#11"}, "{}")], tools=TOOLS)
+    with pytest.raises(openai.BadRequestError, match=r"messages\[1\] is the result of no call"):
+        ask(shop, [*ASK, {"role": "tool", "tool_call_id": "x", "content": "{}"}], tools=TOOLS)
+    with pytest.raises(openai.BadRequestError, match="the policy names|is no tool's"):
+        ask(shop, tools=TOOLS[:1])
+
+
+def test_many_requests_are_written_side_by_side(client, monkeypatch):
+    sizes = []
+
+    def counted(loaded, requests, **options):
+        sizes.append(len(requests))
+        return generate_batch(loaded, requests, **options)
+
+    generate_batch = batches.generate_batch
+    monkeypatch.setattr(batches, "generate_batch", counted)
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda i: ask(client, tools=TOOLS, tool_choice="required", seed=i), range(12)))
+    assert all(fits(answer.choices[0].message.tool_calls[0]) for answer in answers)
+    assert sum(sizes) == 12 and max(sizes) > 1
+    alone = ask(client, tools=TOOLS, tool_choice="required", seed=7).choices[0].message.tool_calls[0].function
+    assert alone == answers[7].choices[0].message.tool_calls[0].function
+
+
+def test_a_bad_request_fails_alone(client):
+    def one(i):
+        long = [{"role": "user", "content": "x" * 30_000}]
+        try:
+            return ask(client, long if i % 3 == 0 else ASK, max_tokens=5).choices[0].finish_reason
+        except openai.APIStatusError as error:
+            return error.status_code
+
+    with ThreadPoolExecutor(9) as pool:
+        answers = list(pool.map(one, range(9)))
+    assert [answer == 400 for answer in answers] == [i % 3 == 0 for i in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        ("[1]", 400, "a request is a JSON object"),
+        ("{", 400, "not JSON"),
+        ("[" * 100_000, 400, "not JSON"),
+        ({"model": "gpt"}, 404, "there is no model 'gpt'"),
+        ({"messages": []}, 400, "there are no messages"),
+        ({"messages": [{"role": "king"}]}, 400, r"messages\[0\] has no role"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, 400, "parts that are no text"),
+        ({"messages": [{"role": "user", "content": "\ud800"}]}, 400, "no text"),
+        ({"messages": ASK * 2000}, 400, "has 2000 entries, at most 1000"),
+        ({"n": 2}, 400, "n is not served"),
+        ({"max_tokens": 0}, 400, "max_tokens is 0"),
+        ({"max_tokens": True}, 400, "max_tokens is True"),
+        ({"temperature": float("nan")}, 400, "temperature is nan"),
+        ({"stop": ["a", "b"]}, 400, "stop is one text"),
+        ({"tools": {}}, 400, "tools is a list"),
+        ({"tools": [{"x": 1}]}, 400, "tool 0 has no name"),
+        ({"tools": [TOOLS[0]] * 2}, 400, "2 tools named"),
+        ({"tools": TOOLS, "tool_choice": "maybe"}, 400, "tool_choice is 'maybe'"),
+        ({"tools": TOOLS, "tool_choice": {"function": {"name": "burn"}}}, 400, "there is no tool 'burn'"),
+        ({"tool_choice": "required"}, 400, "there are no tools"),
+        ({"response_format": {"type": "xml"}}, 400, "response_format can't be read"),
+        ({"response_format": schema_format({"$ref": "#/no"})}, 400, "response_format"),
+        ({"max_tokens": 4, "response_format": schema_format({"const": "a" * 99})}, 400, "token"),
+    ],
+)  # fmt: skip
+def test_a_wrong_request_is_one_clear_error(client, body, status, told):
+    whole = {"model": "tiny", "messages": ASK, "max_tokens": 5}
+    data = body if isinstance(body, str) else json.dumps({**whole, **body})
+    url = f"{client.base_url}chat/completions"
+    found = http.post(url, content=data, headers={"Content-Type": "application/json"}, timeout=60)
+    error = found.json()["error"]
+    assert found.status_code == status, error
+    assert error["type"] == "invalid_request_error"
+    with pytest.raises(AssertionError, match=told):
+        raise AssertionError(error["message"])
+
+
+def test_limits_and_paths(client, monkeypatch):
+    url = f"{client.base_url}chat/completions"
+    monkeypatch.setattr(bounds, "BODY", 1000)
+    big = json.dumps({"model": "tiny", "messages": [{"role": "user", "content": "x" * 2000}]})
+    assert http.post(url, content=big, headers={"Content-Type": "application/json"}).status_code == 413
+    assert http.post(url, content="{}", headers={"Content-Type": "text/plain"}).status_code == 415
+    assert http.get(url).json()["error"]["message"] == "Method Not Allowed"
+    assert http.get(f"{client.base_url}nothing").status_code == 404
+    assert http.get(f"{client.base_url}models", headers={"Host": "evil.example"}).status_code == 400
+    monkeypatch.setattr(bounds, "WAITING", 0)
+    with pytest.raises(openai.RateLimitError, match="come again later"):
+        ask(client)
+    monkeypatch.setattr(bounds, "WAITING", 64)
+    monkeypatch.setattr(bounds, "SECONDS", 0.2)
+    with pytest.raises(openai.InternalServerError, match="took longer"):
+        ask(client, max_tokens=3000)
+    with pytest.raises(openai.APIError, match="took longer"):
+        list(ask(client, max_tokens=3000, stream=True))
+
+
+def test_a_client_that_goes_away_ends_its_answer(client):
+    stream = ask(client, max_tokens=3900, stream=True)
+    next(iter(stream))
+    stream.close()
+    assert ask(client, max_tokens=1).usage.completion_tokens <= 1
+
+
+def test_a_key_is_asked_for():
+    for client in running(key="secret"):
+        assert client.models.list().data
+        wrong = openai.OpenAI(base_url=client.base_url, api_key="other", max_retries=0)
+        with pytest.raises(openai.AuthenticationError, match="wrong or missing"):
+            wrong.models.list()
+
+
+def test_our_own_remote_model_finds_out_what_it_obeys(client):
+    model = RemoteModel(str(client.base_url))
+    assert model.enforce == "json_schema"
+    action = Grammar.from_choices(["go to desk 1", "look"])
+    [written] = model.write([Request("", action, 60, messages=ASK)])
+    assert action.matches(written.text) and not written.replaced
+
+
+def test_the_command_says_where_it_listens_and_warns_on_the_network(tmp_path, monkeypatch, capsys):
+    ready = []
+
+    def stop(app, host, port, say):
+        say(f"http://{host}:{port}/v1")
+        ready.append(app)
+
+    monkeypatch.setattr("constrained.server.app.serve", stop)
+    tokenizer = tiny_tokenizer()
+    tiny_llama(len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "shop.lark").write_text(POLICY)
+    words = ["serve", "--model", str(tmp_path), "--name", "tiny", "--knowledge", str(tmp_path / "shop.lark")]
+    capsys.readouterr()
+    assert main(words) == 0
+    out = capsys.readouterr()
+    assert "tiny at http://127.0.0.1:8000/v1; calls obey" in out.out and not out.err
+    assert main([*words, "--host", "0.0.0.0"]) == 0
+    assert "warning: anyone on the network can use this server" in capsys.readouterr().err
+    assert len(ready) == 2
+
+
+def test_a_wrong_start_is_one_clear_error(tmp_path, capsys):
+    (tmp_path / "bad.lark").write_text('//> burns x\nstart: "a"\n')
+    assert main(["serve", "--model", "embedded", "--knowledge", str(tmp_path / "bad.lark")]) == 1
+    assert "a policy has no statement 'burns'" in capsys.readouterr().err
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert main(["serve", "--model", "embedded", "--port", str(taken.getsockname()[1])]) == 1
+    assert "can't listen at 127.0.0.1" in capsys.readouterr().err
