@@ -1,6 +1,7 @@
 """Play ScienceWorld's test variations: a small model and random choice, with masks and without, beside the papers.
 
-    constrained bench scienceworld-play --variations 3 --json benchmarks/results/scienceworld_play.json
+    constrained bench scienceworld-play --variations 3 --seed 1 --without benchmarks/results/scienceworld_play.json \
+        --json benchmarks/results/scienceworld_play_seed_1.json
 
 The score is the simulator's, 0 to 100, and 0 where a wrong `focus` failed the task. It is noted after each action: what
 was reached within WESE's 50 steps and within the package's 100 is read from the same episode. Variations are drawn from
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from benchmarks.reporting import add_json, describe_machine, markdown
 from benchmarks.scienceworld import draw
 from constrained import ActionKnowledge, __version__
 from constrained.agents.episode import Settings
+from constrained.environments.data import read_json
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.environments.suite import Task
@@ -63,6 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("test", "dev"), default="test", help="default: test")
     parser.add_argument("--seed", type=int, default=0, help="of the variations and of random choice (default: 0)")
     parser.add_argument("--limit", type=int, help="play only so many episodes, and go on next time")
+    parser.add_argument(
+        "--without",
+        type=Path,
+        metavar="FILE",
+        help="leave out the variations that this file of figures holds",
+    )
     add_json(parser)
     parser.add_argument("--anew", action="store_true", help="play episodes again that the file holds already")
 
@@ -72,7 +81,10 @@ def run_command(options: argparse.Namespace) -> int:
     rows = [] if options.anew else finished(options.json, facts)
     held = {(row["task"], row["variation"], row["player"]) for row in rows}
     players = options.player or list(PLAYERS)
-    tasks = chosen(options.task, options.split, options.variations, options.seed)
+    left_out = (
+        {(row["task"], row["variation"]) for row in read_json(options.without)["rows"]} if options.without else ()
+    )
+    tasks = chosen(options.task, options.split, options.variations, options.seed, left_out)
     todo = [(*task, player) for task in tasks for player in players if (*task, player) not in held][: options.limit]
     knowledge = ActionKnowledge.from_lark("scienceworld")
     from constrained.models import load  # torch takes seconds to import
@@ -106,14 +118,17 @@ def finished(path: Path | None, facts: dict) -> list[dict]:
         ) from error
 
 
-def chosen(tasks: list[str] | None, split: str, number: int, seed: int) -> list[tuple[str, int]]:
-    """So many variations of each task, the first of each before the second of any."""
+def chosen(
+    tasks: list[str] | None, split: str, number: int, seed: int, left_out: Container[tuple[str, int]] = ()
+) -> list[tuple[str, int]]:
+    """So many variations of each task but those left out, the first of each before the second of any."""
     simulator = borrow()
     try:
         drawn = {}
         for name in tasks or simulator.tasks:
-            drawn[name] = simulator.variations(name, split)
-            random.Random(f"{seed} {name}").shuffle(drawn[name])
+            numbers = simulator.variations(name, split)
+            random.Random(f"{seed} {name}").shuffle(numbers)
+            drawn[name] = [one for one in numbers if (name, one) not in left_out]
     finally:
         give_back(simulator)
     return [(name, numbers[i]) for i in range(number) for name, numbers in drawn.items() if i < len(numbers)]
