@@ -10,7 +10,6 @@ library; so are the facts after each action, and whether the goal holds. Exit co
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,7 +21,7 @@ from benchmarks.planbench.simulator import Simulator
 from benchmarks.reporting import add_json, markdown, report
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.environments.data import data_file
-from constrained.environments.household.game import game_files
+from constrained.environments.household.game import game_files, read_game_file
 from constrained.environments.planbench import read_instances
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
@@ -77,7 +76,7 @@ def planbench() -> dict[str, tuple[str, list[str]]]:
 def alfred(games: int) -> tuple[str, list[str]]:
     """ALFWorld's planning domain, and the problems of the first seen games."""
     domain = data_file("alfworld/logic_2.1.1/alfred.pddl").read_text(encoding="utf-8")
-    return domain, [json.loads(content)["pddl_problem"] for _, content in islice(game_files("valid_seen"), games)]
+    return domain, [read_game_file(content, name).problem for name, content in islice(game_files("valid_seen"), games)]
 
 
 def compare_all(name: str, domain: str, found: Iterable[str], walks: int, steps: int) -> dict[str, int]:

@@ -181,6 +181,8 @@ def read_domain(text: str, source: str = "domain") -> Domain:
 
 Part = Formula | str
 
+_SCHEMAS = "give the schemas of its actions, not their instances"
+
 
 class DomainReader:
     """Turns the expressions of one domain into its model."""
@@ -190,15 +192,9 @@ class DomainReader:
         self.domain = Domain("")
 
     def read(self) -> Domain:
-        if len(self.text) > MAX_DOMAIN_CHARACTERS:
-            what = f"the PDDL domain has {len(self.text):,} characters, more than {MAX_DOMAIN_CHARACTERS:,}"
-            raise PddlError(what, "give the schemas of its actions, not their instances", source=self.source)
-        define = read_expression(self.text, "the PDDL domain", places=True, source=self.source)
-        head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
-        if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != "domain":
-            hint = "a problem file is no domain: give the one that has the actions"
-            raise self.error(define, "this doesn't begin with (define (domain NAME) ...", hint)
-        self.domain.name = str(head[1])
+        define, self.domain.name = self.define(
+            "domain", MAX_DOMAIN_CHARACTERS, _SCHEMAS, "a problem file is no domain: give the one that has the actions"
+        )
         sections = [self.section(part) for part in define[2:]]
         readers: dict[str, Callable[[Formula], None]] = {":requirements": self.requirements, ":types": self.types}
         readers |= {":constants": self.constants, ":predicates": self.predicates}
@@ -210,10 +206,21 @@ class DomainReader:
         for what, declared in (("actions", self.domain.actions), ("predicates", self.domain.predicates)):
             if len(declared) > MAX_DECLARED:
                 message = f"the domain has {len(declared):,} {what}, more than {MAX_DECLARED:,}"
-                raise self.error(define, message, "give the schemas of its actions, not their instances")
+                raise self.error(define, message, _SCHEMAS)
         if not self.domain.actions:
             raise self.error(define, "the domain has no (:action ...)", "there is nothing to know about")
         return self.domain
+
+    def define(self, kind: str, most: int, too_long: str, other: str) -> tuple[Formula, str]:
+        """The text as ``(define (KIND NAME) ...)``, and its name; hints for a text too long, and for another one."""
+        if len(self.text) > most:
+            message = f"the PDDL {kind} has {len(self.text):,} characters, more than {most:,}"
+            raise PddlError(message, too_long, source=self.source)
+        define = read_expression(self.text, f"the PDDL {kind}", places=True, source=self.source)
+        head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
+        if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != kind:
+            raise self.error(define, f"this doesn't begin with (define ({kind} NAME) ...", other)
+        return define, str(head[1])
 
     def error(self, part: Part, message: str, hint: str | None = None) -> PddlError:
         """A PddlError at the first word of `part`."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from constrained.errors import PddlError
 from constrained.planning.facts import Fact
 from constrained.planning.model import Domain, Formula, Problem
-from constrained.planning.parser import MAX_CHARACTERS, DomainReader, read_expression
+from constrained.planning.parser import MAX_CHARACTERS, DomainReader
 
 _SECTIONS = (":domain", ":requirements", ":objects", ":init", ":goal", ":metric")
 
@@ -44,14 +43,8 @@ class _ProblemReader(DomainReader):
         raise self.error(word, f"no object '{word}'", "(:objects ...) must declare it")
 
     def read_problem(self) -> Problem:
-        if len(self.text) > MAX_CHARACTERS:
-            message = f"the PDDL problem has {len(self.text):,} characters, more than {MAX_CHARACTERS:,}"
-            raise PddlError(message, "give one problem, not several joined", source=self.source)
-        define = read_expression(self.text, "the PDDL problem", places=True, source=self.source)
-        head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
-        if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != "problem":
-            hint = "a domain file is no problem: give the one that has objects, (:init ...) and (:goal ...)"
-            raise self.error(define, "this doesn't begin with (define (problem NAME) ...", hint)
+        other = "a domain file is no problem: give the one that has objects, (:init ...) and (:goal ...)"
+        define, title = self.define("problem", MAX_CHARACTERS, "give one problem, not several joined", other)
         sections: dict[str, Formula] = {}
         for part in define[2:]:
             name = self.section_of(part, _SECTIONS)
@@ -74,7 +67,7 @@ class _ProblemReader(DomainReader):
         objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
         place = self.error(goal, "")
         at = (self.source, place.line or 1, place.column or 1)
-        return Problem(objects, facts, goal[1:], self.condition(goal[1], ()), str(head[1]), at)
+        return Problem(objects, facts, goal[1:], self.condition(goal[1], ()), title, at)
 
     def objects(self, part: Formula) -> None:
         for declared in self.typed(part[1:]):
