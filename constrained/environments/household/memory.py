@@ -1,4 +1,4 @@
-"""What an agent remembers of a household game: a few short lines for the prompt, and a filter of useless actions.
+"""What an agent remembers of a household game: the facts, and a few short lines for the prompt.
 
 The memory is built from the texts alone (the first observation, the actions and the answers to them), so it serves the
 original ALFWorld as well as our own game. It keeps a small model's prompt short and its decisions local: what is
@@ -7,7 +7,7 @@ wanted, held and here, where relevant objects were seen, and which receptacles w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from constrained.environments.base import Binding
 from constrained.environments.household import observations as says
@@ -190,58 +190,12 @@ class Memory:
             return {}
         return {name: destination for name in self.contents.get(destination, ()) if self.ready(name)}
 
-    # -- the filter of actions ---------------------------------------------
-
     def filter_exploration(self, actions: Iterable[str]) -> list[str]:
         """Return those of the actions that show something new: opening what is closed here, or else going elsewhere."""
         new = set(self.unseen())
         openings = [f"open {name}" for name in self.here() if self.closed.get(name) and name in new]
         wanted = set(openings or (f"{GO}{name}" for name in new - set(self.here())))
         return [action for action in actions if action in wanted]
-
-    def filter_actions(self, actions: Iterable[str]) -> list[str]:
-        """Return the possible actions without the moves that are known to be useless.
-
-        What is needed next is done where it can be done, or gone to where it is known to be. Where that isn't known,
-        unsearched receptacles are searched, and a closed one just gone to is opened. If none of that is possible, or
-        the object in hand isn't wanted, all moves stay. Only ``go to`` is ever left out.
-        """
-        actions = list(actions)
-        if self.spec == UNKNOWN or self.held and kind_of(self.held) != self.spec.object_kind:
-            return actions
-        possible = set(actions)
-        for subgoal in self._subgoals(possible):
-            if not subgoal.isdisjoint(possible):
-                return [action for action in actions if action in subgoal or not action.startswith(GO)]
-        return actions
-
-    def _subgoals(self, possible: set[str]) -> Iterator[set[str]]:
-        """Yield sets of actions, most urgent first: the next set counts only where none of the last is possible."""
-        needed, new, here = self._needed(), self.unseen(), self.here()
-        # A receptacle that can't be gone to may share the location, even if that isn't known yet.
-        near = {receptacle for receptacle in needed if receptacle in here or f"{GO}{receptacle}" not in possible}
-        yield {action for receptacle in near for action in (*needed[receptacle], f"open {receptacle}")}
-        yield {f"{GO}{receptacle}" for receptacle in needed}
-        yield {f"open {self.standing_at}"} if self.standing_at in new else set()
-        yield {f"{verb}{name}" for name in new for verb in (("open ", "examine ") if name in here else (GO,))}
-
-    def _needed(self) -> dict[str, list[str]]:
-        """Return the receptacles to go to next, as far as they are known, with the actions to do there."""
-        needed: dict[str, list[str]] = {}
-        if not self.held:
-            delivered = self.delivered()
-            for name, receptacle in self.find(self.spec.object_kind).items():
-                if name not in delivered:
-                    needed.setdefault(receptacle, []).append(f"take {name} from {receptacle}")
-        elif not self.ready(self.held) and self.spec.treatment:
-            verb, kind = self.spec.treatment.verb, self.spec.treatment.appliance.lower()
-            needed = {name: [f"{verb} {self.held} with {name}"] for name in self.receptacles if kind_of(name) == kind}
-        elif self.spec.lamp:
-            if lamp := self.lamp():
-                needed = {lamp[1]: [f"use {lamp[0]}"]}
-        elif destination := self.destination():
-            needed = {destination: [f"put {self.held} in/on {destination}"]}
-        return needed
 
     # -- the text ----------------------------------------------------------
 
