@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from constrained.agents.goal import leading_on, leads_back, looking_useful
 from constrained.environments.base import (
-    ActionFilter,
     Binding,
     Environment,
     Facts,
@@ -177,11 +176,7 @@ class World:
         Left out are those done here before, and those known to lead back to an earlier situation, as long as others
         are left, helpful or not.
         """
-        useful = list(actions)
-        if isinstance(self.memory, ActionFilter):
-            useful = self.memory.filter_actions(useful)
-        elif facts is not None:
-            useful = looking_useful(facts, useful)
+        useful = list(actions) if facts is None else looking_useful(facts, actions)
         done = self.done_here()
         for among in (useful, actions):
             new = [one for one in among if one not in done and not (facts and leads_back(facts, one, self.tried))]

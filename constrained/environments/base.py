@@ -159,15 +159,6 @@ class MemoryWithSlots(Protocol):
         ...
 
 
-@runtime_checkable
-class ActionFilter(Protocol):
-    """A memory that knows some possible actions to be useless."""
-
-    def filter_actions(self, actions: Iterable[str]) -> list[str]:
-        """Return the actions without the useless ones, in the same order; never none where there are any."""
-        ...
-
-
 class Facts(Protocol):
     """What is known of a planning world at one moment."""
 

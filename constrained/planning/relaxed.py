@@ -48,10 +48,14 @@ class RelaxedPlan:
 
 @dataclass(frozen=True)
 class _Layers:
-    """The first layer in which each fact is true, and each operator possible; `NEVER` where it isn't."""
+    """The first layer in which each fact is true, and each operator possible; `NEVER` where it isn't.
+
+    `assumed` are the facts that no operator need make true there: they hold, or may.
+    """
 
     facts: np.ndarray
     operators: np.ndarray
+    assumed: np.ndarray
 
 
 class Relaxed:
@@ -127,7 +131,10 @@ class Relaxed:
         return frozenset() if plan is None else plan.helpful
 
     def plan(self, state: State, possible: Iterable[Fact] = ()) -> RelaxedPlan | None:
-        """A plan of the relaxed task; None if the goal is out of reach."""
+        """A plan of the relaxed task; None if the goal is out of reach.
+
+        What may hold is assumed only where what is known leads no further.
+        """
         possible = frozenset(possible)
         known = state.known.get((self, possible))
         if known is None:
@@ -135,7 +142,7 @@ class Relaxed:
         return cast("tuple[RelaxedPlan | None]", known)[0]
 
     def _plan(self, state: State, possible: Collection[Fact]) -> RelaxedPlan | None:
-        grounding, layers = self._grounding, self._layers(state, possible)
+        grounding, layers = self._grounding, self._layers(state, possible, late=True)
         if any(layers.facts[fact] == NEVER for fact in grounding.goal):
             return None
         search = _Extraction(grounding, layers)
@@ -156,10 +163,17 @@ class Relaxed:
             frozenset(cast(Fact, name[1]) for name in names if isinstance(name, tuple) and name[0] is False),
         )
 
-    def _layers(self, state: State, possible: Iterable[Fact]) -> _Layers:
-        """Layer by layer what becomes true, until the goal is, or nothing more does."""
+    def _layers(self, state: State, possible: Iterable[Fact], late: bool = False) -> _Layers:
+        """Layer by layer what becomes true, until the goal is, or nothing more does.
+
+        With `late`, what is possible comes in once nothing more becomes true by what is known.
+        """
         grounding = self._grounding
-        true = grounding.true_in(state, possible)
+        true = hoped = grounding.true_in(state, possible)
+        if late and possible:
+            true = grounding.true_in(state)
+        waiting = hoped & ~true
+        assumed = true | waiting
         operators, axioms = grounding.blocks
         goal = np.array(grounding.goal, dtype=np.intp)
         facts = np.full(len(true), NEVER)
@@ -174,11 +188,13 @@ class Relaxed:
             added = operators.adds[new[operators.adders]]
             added = added[~true[added]]
             if not len(added):
-                break
+                added = np.flatnonzero(waiting & ~true)
+                if not len(added):
+                    break
             layer += 1
             true[added], facts[added], done = True, layer, ready
             _derive(axioms, true, facts, layer)
-        return _Layers(facts, possible_from)
+        return _Layers(facts, possible_from, assumed)
 
 
 def _derive(axioms: Block, true: np.ndarray, facts: np.ndarray, layer: int) -> None:
@@ -220,7 +236,7 @@ class _Extraction:
             if fact in self.grounding.derived:
                 block, costs, among = self.axioms, self.costs[1], self.axioms.supporters[fact]
                 among = among[[self._layer_of_axiom(int(one)) <= layer for one in among]]
-            elif layer == 0:
+            elif layers.assumed[fact]:
                 base.add(fact)
                 continue
             else:

@@ -7,7 +7,6 @@ from constrained.agents.episode import GOAL, GOAL_SOUND, STATE, Episode, Setting
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.memory import Memory
 from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny
@@ -51,21 +50,16 @@ def test_a_loop_is_a_search_at_level_goal(seed):
 def test_only_level_goal_leaves_out_what_looks_useless():
     for level in (STATE, GOAL_SOUND, GOAL):
         playing = rollout(HouseholdEnv(small_house()), level=level)
-        answer_with(playing, " go to table 1", " go to fridge 1")
-        assert may(playing, " go to table 1") == may(playing, " go to cabinet 1") == (level != GOAL)
-        assert may(playing, " open fridge 1") and may(playing, " look")
+        answer_with(playing, " go to fridge 1", " go to shelf 1")  # where the mug is that is to be cleaned
+        assert may(playing, " go to fridge 1") == may(playing, " look") == (level != GOAL)
+        assert may(playing, " take mug 1 from shelf 1")
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_with_random_weights_nothing_is_wrong_and_no_move_is_pointless(seed):
+def test_with_random_weights_nothing_is_wrong(seed):
     playing = rollout(HouseholdEnv(make_game(seed)), temperature=1.0, seed=seed, max_steps=15, level=GOAL)
     for _ in schedule([playing]):
         pass
-    plan, memory = playing.episode.plan, Memory(playing.episode.plan.first_observation)
+    plan = playing.episode.plan
     assert playing.failure is None and plan.invalid == plan.misordered == 0
     assert all(step.had_effect for step in plan.steps)
-    env = HouseholdEnv(make_game(seed))
-    env.reset()
-    for step in plan.steps:
-        assert step.action in memory.filter_actions(env.admissible())
-        memory.update(step.action, env.step(step.action)[0])
