@@ -56,8 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     if options.games < 1 or options.repeats < 1:
         raise ConstrainedError("--games and --repeats are positive numbers")
-    tokens = vocabularies.load(options.vocabulary)
-    vocabulary = Vocabulary(tokens.tokens, tokens.eos, special_ids=tokens.special)
+    vocabulary = vocabularies.load(options.vocabulary).vocabulary
     if options.environment == "scienceworld":
         sets = {"scienceworld tasks": list(science_steps(ActionKnowledge.from_lark("scienceworld"), options.games))}
     else:

@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(options: argparse.Namespace) -> int:
     if options.problems < 1 or options.repeats < 1:
         raise ConstrainedError("--problems and --repeats are positive numbers")
-    tokens = vocabularies.load(options.vocabulary)
-    vocabulary = Vocabulary(tokens.tokens, tokens.eos, special_ids=tokens.special)
+    vocabulary = vocabularies.load(options.vocabulary).vocabulary
     rows = {}
     files = planbench()
     for name, (domain, problems) in files.items():

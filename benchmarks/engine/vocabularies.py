@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from constrained.automaton import Vocabulary
 from constrained.automaton.tokenizers import read_tokenizer
 from constrained.environments.data import data_file
 from constrained.errors import DataError
@@ -41,6 +42,11 @@ class Tokens:
     def words(self) -> int:
         """int32 words of one mask."""
         return (self.size + 31) // 32
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary as this library's masks take it."""
+        return Vocabulary(self.tokens, self.eos, special_ids=self.special)
 
 
 @lru_cache
