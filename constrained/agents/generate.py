@@ -23,6 +23,7 @@ from constrained.environments.household import HouseholdEnv, game_for_task, is_h
 from constrained.environments.household.env import HouseholdTexts
 from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.suite import Suite
+from constrained.environments.world import WorldEnvironment
 from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import load_roles
@@ -82,7 +83,7 @@ def generate_plan(
     model : optional
         Anything `constrained.models.load` takes: a name, a path (GGUF too), a loaded model with its tokenizer. Or a
         chooser (`constrained.decoding.choosers`): "random" takes any admitted action, "none" the shortest path that
-        the knowledge admits. Default: the embedded model, which knows only households.
+        the knowledge admits. Default: the embedded model, which knows only households; for a planning problem "search".
     planner, grounder, explorer : optional
         Models for these roles (of Lumos and WESE; the explorer's model also extracts triples), or folders of adapters
         of `model`; default: `model` writes for all.
@@ -160,8 +161,10 @@ def generate_plan(
 
 
 def _is_problem(knowledge: ActionKnowledge, environment: Environment | None) -> bool:
-    """Whether a planning problem is to be solved, all of whose facts are known."""
-    return isinstance(environment, PddlEnvironment) or (environment is None and knowledge.facts is not None)
+    """Whether a planning problem is to be solved, PDDL's or a world's own."""
+    return isinstance(environment, (PddlEnvironment, WorldEnvironment)) or (
+        environment is None and knowledge.facts is not None
+    )
 
 
 def _steps(knowledge: ActionKnowledge, environment: Environment | None) -> int:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from constrained.agents.episode import GOAL, STATE
+from constrained.agents.episode import STATE
 from constrained.agents.plan import Plan, Step
 from constrained.agents.strategies import STRATEGIES
 from constrained.cli.options import add_bindings, add_level, add_model, bindings
@@ -47,7 +47,7 @@ def add_parser(commands) -> None:
         words = f"a model for this role of {strategies}, or the folder of an adapter of --model (default: --model)"
         add(f"--{role}", metavar="MODEL", help=words)
     add_level(parser, default=None)
-    add("--max-steps", type=int, help="default: 50 if played, 12 if not executed, 200 with --pddl")
+    add("--max-steps", type=int, help="default: 200 to a problem's goal, 50 in a game, 12 if not executed")
     add("--max-new-tokens", type=int, help="tokens of the whole plan (default: no limit)")
     add("--temperature", type=float, default=0.0, help="default: 0, always the likeliest token")
     add("--seed", type=int, default=0, help="of the game and of sampling (default: 0)")
@@ -109,7 +109,7 @@ def run(arguments) -> int:
 
 
 def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
-    """The problem in a `.lark` file; by default whole actions are chosen in it, at random among those of use."""
+    """The problem in a `.lark` file."""
     from constrained.environments.world import WorldEnvironment
 
     if not isinstance(knowledge.world, World) or knowledge.world.problem is None:
@@ -117,16 +117,14 @@ def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
             f"{arguments.knowledge} has no problem of its own",
             "give a task, or add `//: object`, `init` and `goal` lines",
         )
-    if arguments.model is None:
-        arguments.model, arguments.strategy = "random", "act"
-        arguments.level = arguments.level or GOAL
     return WorldEnvironment(knowledge.world)
 
 
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:
     from constrained.agents.generate import generate_plan  # imports torch
 
-    chosen = arguments.pddl is not None and arguments.model is None  # nothing is written, whole actions are chosen
+    own = arguments.task is None and arguments.game is None
+    chosen = own and arguments.model is None  # nothing is written, whole actions are chosen
     return generate_plan(
         environment.task if environment else arguments.task,
         knowledge,

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from constrained import ActionKnowledge, generate_plan
 from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
 from constrained.errors import DataError
@@ -71,6 +72,13 @@ def test_a_world_is_begun_checked_and_played(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "--world", "den"]) == 0 and main(["check", "den.lark"]) == 0
     assert main(["plan", "--knowledge", "den.lark"]) == 0
-    assert "Solved in" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "model search, knowledge den, masks: state" in printed and "Solved in" in printed
     assert main(["plan", "--knowledge", "hotpotqa"]) != 0
     assert "has no problem of its own" in capsys.readouterr().err
+
+
+def test_a_search_takes_what_may_be_for_true_until_an_answer_tells_otherwise():
+    world = WorldEnvironment(read_world("world"))
+    plan = generate_plan(world.task, ActionKnowledge.from_lark("world"), environment=world, strategy="act")
+    assert plan.model == "search" and plan.success and len(plan.steps) < 20

@@ -17,6 +17,7 @@ from constrained.models.chooser.graphs import Encoder
 from constrained.models.chooser.network import Network, collate
 from constrained.models.chooser.weights import EMBEDDED, load_network, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
+from constrained.planning.relaxed import Relaxed
 from constrained.planning.search import find_plan
 
 MAX_AHEAD = 200
@@ -162,8 +163,9 @@ class _Path:
 class SearchChooser:
     """Looks ahead in the task's own simulator: follows the network while no state comes twice, else searches.
 
-    It serves any domain whose facts are known: without weights it searches greedily by relaxed plans
-    (`constrained.planning.search`). It is a planner, and tables show it as one.
+    It serves any domain with facts: without weights it searches greedily by relaxed plans
+    (`constrained.planning.search`). Where the goal is out of reach by what is known, it takes what may be for true, and
+    plans anew once it turns out not to be. It is a planner, and tables show it as one.
 
     Parameters
     ----------
@@ -193,11 +195,14 @@ class SearchChooser:
             return choice.actions[0]
         task, plan = self._plans.get(id(facts.task)) or (facts.task, {})
         meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
-        if plan.get(facts.state) not in meant:
-            plan |= self._plan(task, facts.state)
+        state = facts.state
+        if facts.optimistic and Relaxed.of(task).dead_end(state):  # out of reach, unless what may be is so
+            state = state.changed(added=facts.optimistic)
+        if plan.get(state) not in meant:
+            plan |= self._plan(task, state)
             self._plans[id(task)] = task, plan
             _shorten(self._plans)
-        return meant.get(plan.get(facts.state)) or choice.random.choice(choice.actions)
+        return meant.get(plan.get(state)) or choice.random.choice(choice.actions)
 
     def _plan(self, task: Task, state: State) -> dict[State, GroundAction]:
         """State -> what to do there, on a way to the goal if one is found."""
