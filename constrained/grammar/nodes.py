@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TypeVar, cast
 
+from constrained.errors import LimitError
 from constrained.grammar.charset import CharSet, charset
 from constrained.grammar.source import SourceSpan
 
@@ -176,14 +177,20 @@ class Rule:
 class Rules(dict[str, Rule]):
     """Rules by name, some of which are written when they are asked for; to look at all of them writes them all.
 
+    Parameters
+    ----------
+    most : int
+        So many may be written at once: the limit `schema`.
+
     Attributes
     ----------
     waiting : dict of str to callable
         What writes the body of a rule that hasn't been asked for.
     """
 
-    def __init__(self):
+    def __init__(self, most: int):
         super().__init__()
+        self._most = most
         self.waiting: dict[str, Callable[[], Node]] = {}
 
     def __missing__(self, name: str) -> Rule:
@@ -194,6 +201,9 @@ class Rules(dict[str, Rule]):
     def _finished(self) -> Rules:
         while self.waiting:
             self[next(iter(self.waiting))]
+            if super().__len__() > self._most:
+                what = "a JSON Schema that takes too many rules where all are asked for, as for a budget"
+                raise LimitError("schema", self._most, what, "list fewer properties in any order, or unique values")
         return self
 
     def __iter__(self) -> Iterator[str]:

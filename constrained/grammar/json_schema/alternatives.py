@@ -10,6 +10,8 @@ whether no value fits two schemas.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import combinations
 
 from constrained.grammar.json_schema.constraints import Constraints, Witness, exact, identity
@@ -47,10 +49,11 @@ class Alternatives:
         self.validator = Validator(self)
         self.disjoint = Disjoint(self)
         self.negation = Negation(options, document.refer)
+        self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
         self._steps = 0
         self._checked: set[str] = set()
         self._unevaluated: set[str] = set()
-        self._found: dict[tuple[str, ...], list[Conjunction]] = {}
+        self._found: dict[tuple, list[Conjunction]] = {}
         self._constraints: dict[tuple[str, ...], Constraints] = {}
 
     def constraints(self, conjunction: Conjunction) -> Constraints:
@@ -66,7 +69,7 @@ class Alternatives:
 
     def of(self, parts: list[Subschema]) -> list[Conjunction]:
         """Return the alternatives of schemas that hold together, each once."""
-        key = tuple(f"{p.pointer} {sorted(p.within)}" if p.within else p.pointer for p in parts)
+        key = self.roughly, *(f"{p.pointer} {sorted(p.within)}" if p.within else p.pointer for p in parts)
         if key not in self._found:
             self._steps = 0
             every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [])
@@ -104,6 +107,8 @@ class Alternatives:
                         ]
         self._steps += 1 + len(flat)
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
+        if choices and types == {"object"} and _contradict([part for _, part in flat.values()]):
+            return []
         if not choices:
             saying = ((_at_properties(*one), one[1]) for one in flat.values() if self._says_something(one[1]))
             return [tuple(part for _, part in sorted(saying, key=lambda one: one[0]))]
@@ -178,6 +183,8 @@ class Alternatives:
 
     def _one_of(self, part: Subschema) -> list[list[Subschema]]:
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
+        if self.roughly:
+            return [[branch] for branch in branches]
         rest = {k: v for k, v in part.keywords.items() if k not in _FOLLOWED}
         shared = Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)
         if self.disjoint.told_apart([[shared, branch] for branch in branches]):
@@ -196,6 +203,34 @@ def types_of(part: Subschema) -> frozenset[str]:
         return _EVERY
     types = frozenset([value] if isinstance(value, str) else value)
     return types | {"integer"} if "number" in types else types
+
+
+def _contradict(parts: list[Subschema]) -> bool:
+    """Whether it is plain that no object fits all of them: a required property has no value left."""
+    for name in {name for part in parts for name in part["required"] or ()}:
+        allowed: set | None = None
+        denied: set = set()
+        for part in parts:
+            if name in (part["properties"] or ()):
+                inner = part.below("properties", name)
+                if inner.schema is False:
+                    return True
+                allowed = _both(allowed, _listed(inner))
+                if isinstance(inner["not"], Subschema) and inner["not"].keywords.keys() <= {"const", "enum", "type"}:
+                    denied |= _listed(inner["not"]) or set()
+        if allowed is not None and allowed <= denied:
+            return True
+    return False
+
+
+def _both(one: set | None, other: set | None) -> set | None:
+    return other if one is None else one if other is None else one & other
+
+
+def _listed(part: Subschema) -> set | None:
+    """Return the values by enum and const, by their identity; None where they aren't listed."""
+    enum = set(map(identity, part["enum"])) if "enum" in part else None
+    return _both(enum, {identity(part["const"])} if "const" in part else None)
 
 
 _EVERY = frozenset(TYPES)
@@ -314,17 +349,27 @@ class Disjoint:
         """Return True if no value fits both; False if one may."""
         if not depth:
             return False
-        ones, others = self.alternatives.of(one), self.alternatives.of(other)
-        return all(self._pair(a, b, depth) for a in ones for b in others)
+        with self._roughly():
+            ones, others = self.alternatives.of(one), self.alternatives.of(other)
+            return all(self._pair(a, b, depth) for a in ones for b in others)
+
+    @contextmanager
+    def _roughly(self) -> Iterator[None]:
+        before, self.alternatives.roughly = self.alternatives.roughly, True
+        try:
+            yield
+        finally:
+            self.alternatives.roughly = before
 
     def told_apart(self, branches: list[list[Subschema]]) -> bool:
         """Whether all branches require one property and list different values for it: the quick way."""
         found: list[dict[str, set]] = []
-        for branch in branches:
-            alternatives = self.alternatives.constraints_of(branch)
-            if len(alternatives) > 1:
-                return False
-            found += map(self._values, alternatives)
+        with self._roughly():
+            for branch in branches:
+                alternatives = self.alternatives.constraints_of(branch)
+                if len(alternatives) > 1:
+                    return False
+                found += map(self._values, alternatives)
         names = set.intersection(*map(set, found)) if found else set()
         return not found or any(
             len(set().union(*(f[n] for f in found))) == sum(len(f[n]) for f in found) for n in names

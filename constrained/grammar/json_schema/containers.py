@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import Any, Protocol
 
 from constrained.errors import GrammarError
@@ -217,7 +216,7 @@ def _distinct(
 
 
 PATTERNS = 5
-"""Patterns of patternProperties: each doubles the kinds of names."""
+"""Patterns of patternProperties that one name may match: each doubles the kinds of names."""
 
 
 def properties(constraints: Constraints, writer: ValueWriter, name: str, layout: Layout) -> Node:
@@ -305,20 +304,33 @@ class _Others:
 
     def node(self, witnesses: tuple[Witness, ...]) -> Node:
         """Return such a property; with `witnesses`, one that stands for all of them."""
-        patterns = self.constraints.key_trees
-        if len(patterns) > PATTERNS:
-            at = self.constraints.all("patternProperties")[0][0]
-            what = f"more than {PATTERNS} patterns"
-            raise error(at, "patternProperties", what, "join those with the same schema by |")
+        sets = self._matched() if self.free else []
         out: list[Node] = []
-        sets = (matched for size in range(len(patterns) + 1) for matched in combinations(patterns, size))
-        for i, matched in enumerate(sets if self.free else ()):
+        for i, matched in enumerate(sets):
             values = [w.value for w in witnesses if w.value is not None]
             value = self.writer.node([*self.constraints.key(None, frozenset(matched)), *values])
             if value is not NEVER:
                 key = self._key(matched, witnesses, f"{self.name}:key{i}{'w' * len(witnesses)}")
                 out.append(seq([strings.quoted(key), self.layout.colon, value]))
         return alt(out)
+
+    def _matched(self) -> list[tuple[str, ...]]:
+        """Return the sets of patterns that one name may match."""
+        trees, limits = self.constraints.key_trees, self.writer.limits
+        sets: list[tuple[str, ...]] = [()]
+        for pattern in trees:
+            more = [(*matched, pattern) for matched in sets]
+            if len(trees) > PATTERNS:
+                wanted = ([trees[p][0] for p in matched] for matched in more)
+                more = [
+                    one for one, all_of in zip(more, wanted) if strings.automaton(all_of, [], 0, None, limits).edges
+                ]
+            sets += more
+            if len(sets) > 1 << PATTERNS:
+                at = self.constraints.all("patternProperties")[0][0]
+                what = f"more than {PATTERNS} patterns that may match one name"
+                raise error(at, "patternProperties", what, "join those with the same schema by |")
+        return sets
 
     def _key(self, matched: tuple[str, ...], witnesses: tuple[Witness, ...], name: str) -> Node:
         """Return the names that match those patterns and no others."""

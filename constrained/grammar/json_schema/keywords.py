@@ -7,6 +7,7 @@ what older drafts wrote in another way. A keyword that its draft doesn't know is
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from sys import float_info
 
 from constrained.grammar.json_schema.document import LATEST, Subschema, error, escaped
 from constrained.grammar.json_schema.patterns import PATTERNS as FORMATS
@@ -98,7 +99,7 @@ def _is_text(value) -> bool:
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < 1e300
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= float_info.max
 
 
 def _is_schema(value) -> bool:
@@ -123,7 +124,7 @@ def _is_type(value) -> bool:
 
 
 _COUNT = (_is_count, "a whole number, not negative")
-_NUMBER = (_is_number, "a number (below 1e300)")
+_NUMBER = (_is_number, "a number that a double holds")
 _SCHEMA = (_is_schema, "a schema: an object, true or false")
 _SCHEMAS = (_is_schemas, "a list of schemas, not empty")
 _NAMED = (_is_named_schemas, "an object of schemas")

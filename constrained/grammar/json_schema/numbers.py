@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 
 from constrained.grammar.charset import charset
@@ -36,6 +37,7 @@ def digits(low: int, high: int) -> Node:
     return NEVER if high < low else repeat(digit(), low, high)
 
 
+@lru_cache(maxsize=256)
 def integer(low: int | None, high: int | None) -> Node:
     """Return the whole numbers from `low` to `high`, both included."""
     out = []
@@ -89,6 +91,7 @@ Bound = tuple[Fraction, bool]
 """A bound, and whether the bound itself is left out."""
 
 
+@lru_cache(maxsize=256)
 def number(low: Bound | None, high: Bound | None) -> Node:
     """Return the decimal numbers between two bounds, also with an exponent where any digits before it are within them.
 

@@ -11,7 +11,7 @@ pattern says what is left out.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
@@ -102,6 +102,7 @@ _EITHER = {kind: rf"(?:\{kind}|(?a:\{kind}))" for kind in "bB"}
 _LOOKING = frozenset([r"\A", r"\Z", "(?=", "(?!", "(?<=", "(?<!", *_BOTH.values(), *_EITHER.values()])
 
 
+@lru_cache(maxsize=1024)
 def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
     """Return the texts in which `pattern` is found, as a tree of characters (where it looks around, with `Look` nodes).
 

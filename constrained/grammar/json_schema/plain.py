@@ -12,15 +12,18 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import NamedTuple
 
+from constrained.grammar import nodes
 from constrained.grammar.analysis import components
+from constrained.grammar.assertions import looks
 from constrained.grammar.json_schema.alternatives import type_of, types_of
-from constrained.grammar.json_schema.constraints import exact
+from constrained.grammar.json_schema.constraints import exact, pattern_of
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import FORMS, Options
 
 _RESTRICTING = frozenset(FORMS)
 _SIMPLE = frozenset(
-    "type minLength maxLength minimum maximum properties required additionalProperties items minItems maxItems".split()
+    "type minLength maxLength minimum maximum properties required additionalProperties patternProperties items "
+    "minItems maxItems".split()
 )
 BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
@@ -70,6 +73,8 @@ def plain(part: Subschema, document: Document, options: Options) -> Plain | None
         values = part["enum"] if "enum" in said else [part["const"]]
         types = types_of(part)
         return Plain([], _CERTAIN) if any(type_of(value) in types for value in values) else None
+    if said == {"pattern"} or said == {"pattern", "type"} and part["type"] == "string":
+        return Plain([], _CERTAIN) if _is_certain(part, "pattern", part["pattern"], options) else None
     return _simple(part, options) if said <= _SIMPLE else None
 
 
@@ -90,6 +95,12 @@ def all_fit(known: dict[str, Plain]) -> bool:
     return not unsure
 
 
+def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -> bool:
+    """Whether some text has the pattern, as far as its tree shows it."""
+    tree = pattern_of(part, keyword, pattern, options.limits)
+    return not looks(tree) and all(node is not nodes.NEVER for node in nodes.walk(tree))
+
+
 def _apart(branches: Iterable[Subschema], document: Document) -> bool:
     """Whether no two schemas share a type, as far as `type` and one `$ref` show it."""
     seen: set[str] = set()
@@ -108,7 +119,7 @@ def _simple(part: Subschema, options: Options) -> Plain | None:
     if not all(_in_order(part, options, what) for what in ("Length", "Items")) or not _numbers(part, types):
         return None
     parts: list[Subschema] = []
-    item: list[str] | None = []
+    item: list[str] = []
     if "items" in keywords:
         if not isinstance(keywords["items"], dict):
             return None
@@ -125,8 +136,13 @@ def _simple(part: Subschema, options: Options) -> Plain | None:
 def _properties(part: Subschema, parts: list[Subschema], options: Options) -> list[str] | None:
     """Add the properties' schemas to `parts`, and return the pointers of the required ones; None: not plain."""
     properties, others = part["properties"] or {}, part.keywords.get("additionalProperties", True)
-    if not isinstance(others, (dict, bool)):
-        return None
+    patterns = part["patternProperties"] or {}
+    if patterns:  # names that are listed, or match none, would have to be told apart
+        ((pattern, _), *more) = patterns.items()
+        named = properties or part["required"] or others is not False
+        if more or named or not _is_certain(part, "patternProperties", pattern, options):
+            return None
+        parts += [part.below("patternProperties", pattern)] if patterns[pattern] is not False else []
     inner = {name: part.below("properties", name) for name, schema in properties.items() if schema is not False}
     parts += inner.values()
     if isinstance(others, dict):

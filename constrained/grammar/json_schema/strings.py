@@ -268,6 +268,8 @@ def others(values: list[str], name: str, later: Callable[..., Node]) -> Node:
         """Return what can follow the first characters that `values[low:high]` share."""
         return later(f"{name}:{low},{depth}", lambda: written(low, high, depth), certain=True)
 
+    anything = later(f"{name}:", lambda: FREE, certain=True)  # one place, whose masks are shared
+
     def written(low: int, high: int, depth: int) -> Node:
         ends = len(values[low]) == depth
         heads: dict[str, list[int]] = {}
@@ -276,7 +278,7 @@ def others(values: list[str], name: str, later: Callable[..., Node]) -> Node:
         begun = [(ord(head), after(same[0], same[-1] + 1, depth + 1)) for head, same in heads.items()]
         out = [nodes.seq([character(charset([(code, code)])), rest]) for code, rest in begun]
         free = charset((code, code) for code, _ in begun).complement() if begun else ANY
-        return nodes.alt([*out, nodes.seq([character(free), FREE]), *([] if ends else [nodes.EMPTY])])
+        return nodes.alt([*out, nodes.seq([character(free), anything]), *([] if ends else [nodes.EMPTY])])
 
     return after(0, len(values), 0) if values else FREE
 

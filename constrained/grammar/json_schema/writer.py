@@ -247,7 +247,7 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
     """
     with _shallow():
         document = Document(schema, options.limits)
-        rules = Rules()
+        rules = Rules(options.limits.schema)
         start = Writer(document, rules, "", layout, options).load(document.root)
         if start is not None:
             rules["start"] = Rule("start", start)

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from constrained import Grammar, GrammarError, Vocabulary, compile_grammar
+from constrained import Grammar, GrammarError, LimitError, Vocabulary, compile_grammar
 from constrained.grammar.nodes import Rules
 
 TEXT = {"type": "string"}
@@ -95,6 +95,13 @@ def test_any_order_takes_any_number_of_properties(count):
     grammar = Grammar.from_json_schema(schema, any_order=True)
     assert grammar.matches('{"p2": 1, "p1": 2}') and grammar.matches('{"p1": 1, "p0": 0, "p2": 2}')
     assert not grammar.matches('{"p2": 1}') and not grammar.is_prefix('{"p1": 1, "p1"')
+
+
+def test_to_write_too_many_rules_at_once_passes_a_limit():
+    grammar = Grammar.from_json_schema({"properties": {f"p{i}": TEXT for i in range(40)}}, any_order=True)
+    assert grammar.matches('{"p7": "", "p3": ""}')
+    with pytest.raises(LimitError, match="`schema`"):
+        len(grammar.rules)
 
 
 def test_unique_items_of_a_long_enum():
