@@ -7,6 +7,7 @@ write are generators (see `messages`).
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from constrained.knowledge import ActionKnowledge
 if TYPE_CHECKING:  # torch takes seconds to import
     from constrained.decoding.request import Generation
     from constrained.models import LoadedModel, RemoteModel
+
+log = logging.getLogger(__name__)
 
 FREE_REASONING = 320
 """Tokens of a whole chain of thought without masks."""
@@ -440,6 +443,7 @@ class Episode:
         if self.settings.step_format == "knowagent":
             step.path = action_path(self.path)
         self.plan.steps.append(step)
+        log.info("%.60s, step %d: %.200s (%s)", self.plan.task, step.n, step.action, step.verdict)
         if self.on_step:
             self.on_step(step)
 

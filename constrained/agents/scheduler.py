@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,8 @@ from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import trace_of
 from constrained.decoding import Generation, PrefixCache, Request, generate_batch
 from constrained.errors import ConstrainedError
+
+log = logging.getLogger(__name__)
 
 
 class Rollout:
@@ -74,6 +77,7 @@ class Rollout:
 
     def fail(self, error: Exception) -> None:
         """End it because of an error."""
+        log.warning("%.60s ended: %s", self.episode.plan.task, error)
         self.failure = error
         self.close()
 

@@ -374,3 +374,10 @@ if native.kernel is not None:
             """Asked by the kernel: whether the text can be finished from `positions` within `left` tokens."""
             state = self.compiled.automaton.state(positions)
             return self.compiled.budget.fits(state, None if left < 0 else left)
+
+
+def not_compiled(given: object) -> GrammarError:
+    """The error about something else than a compiled grammar."""
+    grammar = "knowledge.next_action()" if hasattr(given, "next_action") else "grammar"
+    hint = f"pass compile_grammar({grammar}, vocabulary)"
+    return GrammarError(f"a compiled grammar is wanted here, not {type(given).__name__}", hint=hint)

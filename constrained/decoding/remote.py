@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from constrained.automaton import Grammar
 from constrained.automaton.budget import shortest
 from constrained.automaton.distance import Distance
+from constrained.automaton.matcher import not_a_grammar
 from constrained.decoding.request import Generation, Message, Request
 from constrained.errors import GrammarError, ModelError, needs_extra
 
@@ -211,7 +212,8 @@ class RemoteModel:
 
     async def _write(self, request: Request, options: Body) -> Generation:
         began, grammar = time.monotonic(), request.grammar
-        assert grammar is None or isinstance(grammar, Grammar)
+        if grammar is not None and not isinstance(grammar, Grammar):
+            raise not_a_grammar(grammar)
         messages, listed = list(request.messages), None if grammar is None else _listed(grammar)
         stop = {"stop": [request.stop]} if grammar is None and request.stop else {}
         options = {"max_tokens": request.max_new_tokens, **stop, **options}

@@ -452,4 +452,6 @@ def _not_text(value, what: str, complaint: str) -> GrammarError:
     hint = None
     if isinstance(value, int) and not isinstance(value, bool):
         hint = f'write the text "{value}", or range({value}) for the numbers below it'
+    elif hasattr(value, "next_action"):
+        hint = "knowledge.next_action() is the grammar of the next action"
     return GrammarError(f"{what}: {value!r} {complaint}", hint=hint)

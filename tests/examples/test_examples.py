@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from constrained import ActionKnowledge
 from constrained.models import load
 
 FOLDER = Path(__file__).parent.parent.parent / "examples"
@@ -47,6 +48,22 @@ def test_the_policy_admits_what_was_shown_and_confirmed(capsys):
     verdicts = example("tool_policy").main()
     assert [verdict == "ok" for verdict in verdicts] == [False, True, True, False, True, False, True, False]
     assert "the customer hasn't said yes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["plain_loop", "langgraph_node"])
+def test_a_loop_makes_only_calls_that_the_policy_admits(name, monkeypatch, capsys):
+    if name == "langgraph_node":
+        pytest.importorskip("langgraph", reason="needs langgraph")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    done = example(name).main([])
+    shop = example("tool_policy")
+    knowledge = ActionKnowledge.from_tools(shop.TOOLS, policy=shop.POLICY)
+    memory = knowledge.tools.policy.initial
+    assert len(done) == 6
+    for action, result in done:
+        knowledge = knowledge.bind_view(knowledge.tools.view(memory))
+        assert knowledge.judge(action)
+        memory, knowledge = knowledge.tools.told(memory, action, result), knowledge.after(action)
 
 
 def test_the_planning_domain_admits_the_executable_plan_alone(capsys):

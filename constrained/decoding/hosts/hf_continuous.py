@@ -20,6 +20,7 @@ from transformers.generation.continuous_batching.continuous_api import Continuou
 from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
 
 from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher, Vocabulary
+from constrained.automaton.matcher import not_compiled
 from constrained.decoding import bitmask
 from constrained.decoding.bitmask import check_width
 from constrained.decoding.hosts.rows import Follower, not_allowed
@@ -51,6 +52,8 @@ class Constraint:
     """
 
     def __init__(self, grammar: CompiledGrammar, *, max_new_tokens: int | None = None, begun: str = ""):
+        if not isinstance(grammar, CompiledGrammar):
+            raise not_compiled(grammar)
         self.grammar = grammar
         self.max_new_tokens = max_new_tokens
         self._start = grammar.matcher(begun)

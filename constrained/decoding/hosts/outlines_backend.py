@@ -15,13 +15,13 @@ once, not row by row.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from outlines import Generator
 from outlines.backends.base import BaseBackend
+from outlines.generator import SteerableGenerator
 from outlines.models import MLXLM, LlamaCpp, Transformers
 from outlines.processors import OutlinesLogitsProcessor
 from outlines.processors.tensor_adapters import tensor_adapters
@@ -40,7 +40,7 @@ MAX_PIECE = 1 << 16
 
 
 def generator(model: Any, output_type: Any, **limits: Any) -> Any:
-    """Make an `outlines.Generator` whose texts stay inside a grammar.
+    """Make an Outlines generator whose texts stay inside a grammar, and are whole.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def generator(model: Any, output_type: Any, **limits: Any) -> Any:
 
     Returns
     -------
-    outlines.generator.SteerableGenerator
+    WholeGenerator
 
     Raises
     ------
@@ -60,16 +60,49 @@ def generator(model: Any, output_type: Any, **limits: Any) -> Any:
         As `ConstrainedBackend` and its methods.
     """
     backend = ConstrainedBackend(model, **limits)
-    if isinstance(output_type, (ActionKnowledge, Grammar, CompiledGrammar)):
-        return Generator(model, processor=backend.get_grammar_logits_processor(output_type))
-    term = python_types_to_terms(output_type)
-    if isinstance(term, CFG):
+    ours = isinstance(output_type, (ActionKnowledge, Grammar, CompiledGrammar))
+    term = None if ours else python_types_to_terms(output_type)
+    if term is None:
+        processor = backend.get_grammar_logits_processor(output_type)
+    elif isinstance(term, CFG):
         processor = backend.get_cfg_logits_processor(term.definition)
     elif isinstance(term, JsonSchema):
         processor = backend.get_json_schema_logits_processor(term.schema, term.whitespace_pattern)
     else:
         processor = backend.get_regex_logits_processor(to_regex(term))
-    return Generator(model, processor=processor)
+    return WholeGenerator.from_processor(model, processor)
+
+
+class WholeGenerator(SteerableGenerator):
+    """An Outlines generator that cuts no text silently.
+
+    The model ends at its own limit (20 tokens in transformers, 16 in llama.cpp, where none is given), of which a
+    processor knows nothing unless `max_new_tokens` told it. A text that was cut there raises ConstrainedError.
+    """
+
+    def __call__(self, prompt: Any, **options: Any) -> Any:
+        return self._whole(super().__call__(prompt, **options))
+
+    def batch(self, prompts: list[Any], **options: Any) -> list[Any]:
+        return [self._whole(text) for text in super().batch(prompts, **options)]
+
+    def stream(self, prompt: Any, **options: Any) -> Iterator[Any]:
+        pieces = []
+        for piece in super().stream(prompt, **options):
+            pieces.append(piece)
+            yield piece
+        self._whole("".join(pieces))
+
+    def _whole(self, written: Any) -> Any:
+        for text in written if isinstance(written, list) else [written]:
+            if isinstance(text, list):
+                self._whole(text)
+            elif isinstance(self.logits_processor, ConstrainedOutlinesProcessor) and self.logits_processor.is_cut(text):
+                raise ConstrainedError(
+                    f"the text was cut off at the model's limit: {text[-60:]!r}",
+                    "give the same max_new_tokens to generator(…) and to the call (max_tokens, for llama.cpp and MLX)",
+                )
+        return written
 
 
 class ConstrainedBackend(BaseBackend):
@@ -142,6 +175,11 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
     def reset(self) -> None:
         """Forget the generation so far: the next step is the first of another."""
         self._rows.reset()
+
+    def is_cut(self, text: str) -> bool:
+        """Whether a text of the last generation began as the grammar asks, and ended before it was whole."""
+        states = [start.state.read(text.encode()) for start in self._rows.starts]
+        return any(states) and not any(state is not None and state.accepting for state in states)
 
     def process_logits(self, input_ids: Any, logits: Any) -> Any:
         """Set the logits of tokens that aren't allowed to minus infinity, in a copy.

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher
+from constrained.automaton.matcher import not_compiled
 from constrained.decoding import bitmask
 from constrained.errors import ConstrainedError
 
@@ -33,18 +34,15 @@ class Rows:
         num_beams: int = 1,
         assisted: bool = False,
     ):
-        grammars = [grammar] if isinstance(grammar, CompiledGrammar) else list(grammar)
-        if not grammars or not all(isinstance(g, CompiledGrammar) for g in grammars):
-            raise ConstrainedError(
-                "a processor needs a compiled grammar, or one for each prompt",
-                "pass compile_grammar(grammar, vocabulary)",
-            )
+        grammars = list(grammar) if isinstance(grammar, (list, tuple)) else [grammar]
+        if wrong := [one for one in grammars or [None] if not isinstance(one, CompiledGrammar)]:
+            raise not_compiled(wrong[0])
         for name, value in (("max_new_tokens", max_new_tokens), ("num_beams", num_beams)):
             if value is not None and value < 1:
                 raise ConstrainedError(f"{name} is {value}", "use 1 or more")
         self.vocabulary = grammars[0].vocabulary
-        self._starts = [g.matcher(begun) for g in grammars]
-        for start in self._starts:
+        self.starts = [g.matcher(begun) for g in grammars]
+        for start in self.starts:
             start.set_budget(max_new_tokens)
         self._prompt_length = prompt_length
         self._beams = num_beams > 1
@@ -114,17 +112,17 @@ class Rows:
 
     def _start(self, ids: np.ndarray, begin: int | None = None) -> None:
         rows, length = ids.shape
-        share, rest = divmod(rows, len(self._starts))
+        share, rest = divmod(rows, len(self.starts))
         if rest or not rows:
             raise ConstrainedError(
-                f"{rows} rows for {len(self._starts)} grammars",
+                f"{rows} rows for {len(self.starts)} grammars",
                 "pass one grammar for all prompts, or as many as there are prompts in the batch",
             )
         first = length if self._prompt_length is None else self._prompt_length
         self._begin = first if begin is None else begin
         if self._begin > length:
             raise ConstrainedError(f"prompt_length is {self._begin}, but the rows have only {length} tokens")
-        self.batch = BatchMatcher(self._starts[row // share].copy() for row in range(rows))
+        self.batch = BatchMatcher(self.starts[row // share].copy() for row in range(rows))
         self._dead = np.zeros(rows, bool)
         for column in range(self._begin, length):
             self._advance(ids[:, column], column)
@@ -133,7 +131,7 @@ class Rows:
         """Continue the last step's rows, in whatever order they are now; False if some were not among them."""
         last = self._last
         if not np.array_equal(ids[:, :-1], last):
-            share = len(ids) // len(self._starts)
+            share = len(ids) // len(self.starts)
             # Rows of equal tokens under the same grammar are in the same state: any of them will do.
             rows = {(row // share, last[row].tobytes()): row for row in range(len(last))}
             try:

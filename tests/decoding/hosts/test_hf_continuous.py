@@ -158,3 +158,8 @@ def test_asynchronous_batching_is_refused_and_so_is_a_manager_that_has_started()
     manager.warmup()
     with pytest.raises(ConstrainedError, match="right after init_continuous_batching"):
         install(manager, ContinuousConstraintProcessor(VOCABULARY))
+
+
+def test_a_grammar_that_is_not_compiled_is_refused():
+    with pytest.raises(ConstrainedError, match="a compiled grammar is wanted here, not Grammar"):
+        Constraint(Grammar.from_choices(["a"]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from constrained import ConstrainedError, Grammar, Vocabulary, compile_grammar
+from constrained import ActionKnowledge, ConstrainedError, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import generate
 from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
 from constrained.decoding.hosts.rows import Rows
@@ -357,3 +357,21 @@ def test_rows_are_found_wherever_a_beam_search_puts_them():
                 for r in order
             ]
             ids = np.concatenate([ids[order], np.array(tokens)[:, None]], 1)
+
+
+def test_what_is_not_compiled_is_refused_with_what_to_pass():
+    knowledge = ActionKnowledge.from_lark("hotpotqa")
+    for given, hint in (
+        (knowledge, "compile_grammar(knowledge.next_action(), "),
+        (knowledge.next_action(), "compile_grammar(grammar, "),
+    ):
+        with pytest.raises(ConstrainedError, match="a compiled grammar is wanted here") as error:
+            ConstrainedLogitsProcessor(given)
+        assert hint in error.value.hint
+    for wants in (
+        lambda: Grammar.from_lark("%declare A\nstart: A\n").bind(A=knowledge),
+        lambda: generate(LOADED, "x", knowledge),
+    ):
+        with pytest.raises(ConstrainedError) as error:
+            wants()
+        assert "knowledge.next_action() is the grammar of the next action" in error.value.hint

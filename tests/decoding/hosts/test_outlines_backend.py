@@ -170,6 +170,20 @@ def test_what_takes_no_processor_is_an_error():
         ConstrainedOutlinesProcessor(compile_grammar(GRAMMARS["choices"], VOCABULARY), "jax")
 
 
+def test_a_forgotten_limit_cuts_no_text_silently(model):
+    long = "take mug 1 from the second drawer on the left of the desk"
+    make = generator(model, Grammar.from_choices([long, "no"]), begun="take mug")
+    short = generator(model, Grammar.from_choices(["no"]))
+    assert short("x") == "no" and list(short.batch(["x", "y"])) == ["no", "no"]
+    for write in (make, lambda text: make.batch([text, text])):
+        with pytest.raises(ConstrainedError, match="cut off at the model's limit") as error:
+            write("x take mug")
+        assert "max_new_tokens" in error.value.hint
+    assert make("x take mug", max_new_tokens=60) == long.removeprefix("take mug")
+    with pytest.raises(ConstrainedError, match="cut off"):
+        make("x take mug", num_return_sequences=2, do_sample=True)
+
+
 SETTINGS = """
 import logging, torch, torch._dynamo
 def settings():
@@ -221,6 +235,10 @@ def test_llama_cpp(tmp_path):
         for temperature in (0.0, 1.0):
             assert grammar.matches(make("A room. ", max_tokens=40, temperature=temperature))
         assert grammar.matches("".join(make.stream("A room. ", max_tokens=40)))
+    forgotten = generator(model, Grammar.from_choices(["take mug 1 from the second drawer on the left of the desk"]))
+    for write in (forgotten, lambda text: list(forgotten.stream(text))):
+        with pytest.raises(ConstrainedError, match="cut off at the model's limit"):
+            write("x")
     processor = ConstrainedBackend(model).get_grammar_logits_processor(GRAMMARS["choices"])
     out = llama("x", max_tokens=20, logits_processor=llama_cpp.LogitsProcessorList([processor, meddle_once()]))
     assert out["usage"]["completion_tokens"] <= 2  # the error is printed, for C can't raise it, and the text ends
