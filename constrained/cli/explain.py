@@ -21,7 +21,8 @@ def add_parser(commands) -> None:
         help="what may come next after a path or text and which rule says so, or where it stops fitting",
         description="Read a path of actions, or a text, as far as it fits. Show what may come next, as bytes and as "
         "tokens, and which rule says so; where it stops fitting, what was expected there. Exit code 1 if it doesn't "
-        "fit. A slot without --bind stands for itself: its value is its name (and another NAME, where it needs two).",
+        "fit. Of a world with a problem of its own it also shows which conditions keep actions from being possible. A "
+        "slot without --bind stands for itself: its value is its name (and another NAME, where it needs two).",
         epilog="example: constrained explain hotpotqa 'Search[Milhouse]->Look'",
     )
     add = parser.add_argument
@@ -64,6 +65,9 @@ def _text(explanation: Explanation, data: dict) -> str:
         blocks[-1] += f"\n{_spot(explanation.said_by)}"
     if any(item.kind != "end" for item in explanation.expected):
         blocks.append(_expected(explanation))
+    if explanation.impossible:
+        lines = (f"  {text}: {why}" for text, why in explanation.impossible.items())
+        blocks.append("\n".join(["can't be done now:", *lines]))
     blocks.append(_bytes_and_tokens(data))
     if data["unbound"]:
         blocks.append("Not bound, so each stands for itself: " + ", ".join(data["unbound"]))

@@ -13,7 +13,6 @@ from constrained.cli.options import add_bindings, add_level, add_model, bindings
 from constrained.errors import ConstrainedError
 from constrained.files import check_separate, write_whole
 from constrained.knowledge import ActionKnowledge
-from constrained.knowledge.world import World
 from constrained.knowledge.world_state import WorldState
 
 if TYPE_CHECKING:
@@ -112,12 +111,12 @@ def _own_problem(arguments, knowledge: ActionKnowledge) -> WorldEnvironment:
     """The problem in a `.lark` file."""
     from constrained.environments.world import WorldEnvironment
 
-    if not isinstance(knowledge.world, World) or knowledge.world.problem is None:
+    if knowledge.own_world is None:
         raise ConstrainedError(
             f"{arguments.knowledge} has no problem of its own",
             "give a task, or add `//: object`, `init` and `goal` lines",
         )
-    return WorldEnvironment(knowledge.world)
+    return WorldEnvironment(knowledge.own_world)
 
 
 def _plan(arguments, environment, knowledge: ActionKnowledge, printer: _Printer | None) -> Plan:

@@ -29,7 +29,7 @@ from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.toolbox import slot_of
 from constrained.knowledge.tools import call_form, read_tools, tool_comments, tool_rules, toolbox
-from constrained.knowledge.world import read_world
+from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world_state import Described, KnownFacts, WorldState
 from constrained.limits import DEFAULT, Limits
 from constrained.planning.model import ROOT, Problem
@@ -502,6 +502,11 @@ class ActionKnowledge:
         values = {slot: [task.spell(name) for name in task.of_type(kind)] for slot, kind in self.slot_types.items()}
         state = self.state.bound(self.grammar.bind(**{slot: names or {} for slot, names in values.items()}))
         return self._with_state(state, WorldState(self.world, task, facts.state, facts.optimistic))
+
+    @property
+    def own_world(self) -> World | None:
+        """The world of the `.lark` file, if it has a problem of its own."""
+        return self.world if isinstance(self.world, World) and self.world.problem is not None else None
 
     @cached_property
     def slot_types(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,16 @@ from constrained.knowledge.diagnosis import longest_prefix
 from constrained.knowledge.path_state import PathState, action_bytes
 from constrained.knowledge.report import Judgement
 from constrained.knowledge.unordered import UnorderedActions
+from constrained.knowledge.world.known import Known
 
 ARROW = "->"
 """Between the actions of a written path (KnowAgent's ActionPath)."""
 
 _SIMILAR = 0.6
 """How similar (0 to 1) a text and an action's beginning must be for the action to be suggested."""
+
+_IMPOSSIBLE = 12
+"""Actions that are not possible now that are listed with what they need."""
 
 _QUOTED = 40
 """Characters of a text that are quoted."""
@@ -85,6 +90,8 @@ class Explanation:
         Beginnings of actions that the text is similar to.
     grammar : Grammar or None
         The grammar that `read` is read by; None if nothing may come any more.
+    impossible : dict of str to str
+        Where facts are known: some actions that are not possible now and begin with the text -> what they need.
     """
 
     path: list[Judgement]
@@ -98,6 +105,7 @@ class Explanation:
     said_by: SourceSpan | None = None
     meant: list[str] = field(default_factory=list)
     grammar: Grammar | None = None
+    impossible: dict[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -124,7 +132,7 @@ def explain_file(
     start: str = "start",
     values: Mapping[str, Any] | None = None,
 ) -> tuple[Explanation, list[str]]:
-    """Explain a path of actions, or a text, by a `.lark` file.
+    """Explain a path of actions, or a text, by a `.lark` file; by its problem's facts, too, if it has one.
 
     Parameters
     ----------
@@ -155,6 +163,8 @@ def explain_file(
     rules, slots = read_lark(source)
     if STEP in slots:
         knowledge = ActionKnowledge.from_lark(source, start, source_map=True).bind(**values or {})
+        if knowledge.own_world is not None:
+            knowledge = knowledge.told(Known(knowledge.own_world).facts_now())
         unbound = knowledge.grammar.unbound()
         return explain_path(knowledge.bind(**knowledge.grammar.stand_ins()), path, text), unbound
     if text is not None and path:
@@ -201,6 +211,11 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
     done, state, rest = _walk(knowledge.state, text if last is None or not text else text + ARROW)
     if last is None or rest:
         last = rest
+    for number, step in enumerate(done if knowledge.facts is not None else ()):
+        judged = knowledge.judge(step.text)
+        if not judged:
+            return Explanation(done[:number], step.text, b"", judged.verdict, judged.reason)
+        knowledge = knowledge.after(step.text)
     data = action_bytes(last)
     try:
         grammar = state.next_action()
@@ -223,7 +238,48 @@ def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None)
         _explain_mismatch(out, state, data)
         if out.verdict == "misordered" or not out.read:
             out.said_by = before
+    if out.ok and knowledge.facts is not None:
+        _explain_by_facts(out, knowledge, source_map, whole=bool(judgement and judgement.action is not None))
     return out
+
+
+def _explain_by_facts(out: Explanation, knowledge: ActionKnowledge, source_map: SourceMap, whole: bool) -> None:
+    """Say what the facts leave of what may come next; `whole`: the text is an action."""
+    facts = knowledge.facts
+    assert facts is not None
+    try:
+        possible: Grammar | None = knowledge.next_action()
+    except KnowledgeError:
+        possible = None
+    data, there = action_bytes(out.text), None if possible is None else Trace(possible.automaton)
+    if there is None or there.read(data) < len(data):
+        judged = knowledge.judge(out.text)
+        out.verdict = judged.verdict if whole else out.verdict
+        out.reason = judged.reason if whole else "nothing that begins so is possible now" if data else ""
+        out.grammar, out.expected, out.follow = None, [], out.follow and []
+        out.impossible = {} if whole else dict(islice(facts.impossible(out.text).items(), _IMPOSSIBLE))
+        out.may_end = not data and knowledge.may_end
+        return
+    if not whole and out.grammar is not None:
+        ruled = Trace(out.grammar.automaton)
+        ruled.read(data)
+        ruled.at = {position: frames for position, frames in ruled.at.items() if _goes_on(position, there)}
+        out.expected = _expected(ruled, source_map)
+    out.grammar = possible
+    if whole:
+        knowledge = knowledge.after(out.text)
+    if out.follow is not None:
+        out.follow, out.may_end = knowledge.may_follow, knowledge.may_end
+    assert knowledge.facts is not None
+    later = knowledge.facts.impossible("" if whole else out.text)
+    out.impossible = dict(islice(later.items(), _IMPOSSIBLE))
+
+
+def _goes_on(position: positions.Position, there: Trace) -> bool:
+    """Whether the next byte of a rule's text is one that a possible action goes on with; True of anything else."""
+    if not isinstance(position, positions.InLiteral):
+        return True
+    return any(q.step(there.automaton.closure, position.data[position.at]) for q in there.at)
 
 
 def _walk(state: PathState, text: str) -> tuple[list[Judgement], PathState, str]:

@@ -137,10 +137,26 @@ class WorldState:
 
     def why_not(self, text: str) -> str:
         """Why an action is not possible, in words."""
-        unmet = self.unmet(text)
-        if unmet:
-            return f"it needs {' and '.join(condition_words(part, self.task) for part in unmet)}"
-        return "there is no such action"
+        return self._needing(self.unmet(text)) or "there is no such action"
+
+    def _needing(self, unmet: Collection[Condition]) -> str:
+        return f"it needs {' and '.join(condition_words(part, self.task) for part in unmet)}" if unmet else ""
+
+    def impossible(self, beginning: str = "") -> dict[str, str]:
+        """Texts of actions that are not possible here, those that lack least first -> what they need, in words.
+
+        Of each action the first `MAX_READINGS` choices of objects are looked at.
+        """
+        found: dict[str, list[Condition]] = {}
+        for name, schema in self.task.schemas.items():
+            choices = (self.task.of_type(p.type) for p in schema.action.parameters)
+            for action in (GroundAction(name, values) for values in islice(product(*choices), MAX_READINGS)):
+                text = self.write(action)
+                if text.startswith(beginning) and text not in self.actions:
+                    unmet = self.task.unmet(self.hopeful, action)
+                    if text not in found or len(unmet) < len(found[text]):
+                        found[text] = unmet
+        return {text: self._needing(found[text]) for text in sorted(found, key=lambda text: len(found[text]))}
 
     def _readings(self, text: str) -> Iterator[GroundAction]:
         """The ground actions that a text may stand for, whether or not they are possible, some of them if too many."""

@@ -10,10 +10,13 @@ from constrained.agents.plan import Plan
 from constrained.automaton import Vocabulary
 from constrained.automaton.vocabulary import open_vocabulary
 from constrained.environments.household import is_household
+from constrained.environments.world import WorldEnvironment
+from constrained.errors import GrammarError
 from constrained.grammar import STEP
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.explain import explain_file, next_tokens
 from constrained.knowledge.lint import check_file
+from constrained.knowledge.world import read_world
 from constrained.playground import bounds
 from constrained.playground.document import source_of
 from constrained.subprocesses import Send, serve
@@ -28,7 +31,7 @@ def check(request: dict, send: Send) -> None:
         {
             "name": knowledge.name,
             "actions": len(knowledge.actions),
-            "played": is_household(knowledge),
+            "played": "household" if is_household(knowledge) else "world" if _has_problem(request) else None,
             "svg": knowledge.to_svg() if len(knowledge.actions) <= bounds.ACTIONS else None,
             "text": knowledge.to_text(),
         }
@@ -43,6 +46,15 @@ def check(request: dict, send: Send) -> None:
             "knowledge": shown,
         }
     )
+
+
+def _has_problem(request: dict) -> bool:
+    """Whether the text has a problem of its own, as far as its `//:` lines can be read: what is wrong is a finding."""
+    try:
+        world = read_world(source_of(request))
+    except GrammarError:
+        return False
+    return world is not None and world.problem is not None
 
 
 @cache
@@ -78,9 +90,11 @@ def run(request: dict, send: Send) -> None:
         send({"start": {"model": plan.model, "note": plan.note, "observation": plan.first_observation}})
 
     knowledge = ActionKnowledge.from_lark(source_of(request), source_map=True).bind(**request["values"])
+    environment = WorldEnvironment(knowledge.own_world) if knowledge.own_world else None
     plan = generate_plan(
-        request["task"],
+        environment.task if environment else request["task"],
         knowledge.bind(**knowledge.grammar.stand_ins()),
+        environment=environment,
         strategy=request["strategy"],
         model=request["model"],
         max_steps=request["steps"],

@@ -133,3 +133,16 @@ def test_without_torch():
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_world_says_which_conditions_keep_an_action_from_being_possible(capsys):
+    code, out, _ = run(capsys, "world", "go to office->go to cellar")
+    assert code == 1 and "it needs some x with (at x and door x cellar) and not locked cellar" in out
+    code, out, _ = run(capsys, "world", "go to ")
+    assert code == 0 and "go to cellar: it needs not locked cellar" in out and "forced text: 'office'" in out
+    code, out, _ = run(capsys, "world")
+    assert "  unlock cellar: it needs held key" in out and "may follow: go, take" in out
+    code, out, _ = run(capsys, "world", "unlock")
+    assert code == 1 and "nothing that begins so is possible now" in out
+    code, out, _ = run(capsys, "world", "go to office->take key", "--json")
+    assert json.loads(out)["follow"] == ["go", "drop"]

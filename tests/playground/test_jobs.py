@@ -104,6 +104,17 @@ def test_a_copy_of_the_household_that_became_something_else_is_not_played(asking
     assert end["path"] == ["go to desk 1"] and "nothing was executed" in end["note"]
 
 
+def test_a_world_with_a_problem_is_played_and_its_facts_explain_what_cannot_be_done(asking):
+    text = read_source("world").text
+    assert asking.check(text)["knowledge"]["played"] == "world"
+    answer = asking.post(
+        "/api/run", text=text, document=None, values={}, task="", strategy="act", masks=True, seed=1, steps=None
+    )
+    end = next(line["end"] for line in map(json.loads, answer.text.splitlines()) if "end" in line)
+    assert end["success"] and end["model"] == "search" and end["path"][-1] == "drop letter"
+    assert asking.explain(text, "go to ")["impossible"]["go to cellar"] == "it needs not locked cellar"
+
+
 def test_a_run_of_another_grammar_is_open_loop_and_says_so(asking):
     answer = asking.post(
         "/api/run", text=read_source("hotpotqa").text, document=None, values={}, task="Who?", strategy="act",

@@ -32,6 +32,7 @@ function parts(answer, path, actions) {
     steps(answer),
     answer.reason ? wrong(answer, path, actions) : following(answer, actions, append),
     expected(answer, actions, append),
+    impossible(answer),
     forced(answer, append),
     bytes(answer.bytes, append),
     tokens(answer.tokens, append),
@@ -89,6 +90,12 @@ function expected({ expected: items, expected_more: more }, actions, append) {
   );
   const left = more ? el("p", { className: "hint" }, `and ${more} more`) : null;
   return section("Expected", el("ul", { className: "expected" }, ...rows), left);
+}
+
+/** Actions that the facts keep from being possible now, with what they need. */
+function impossible({ impossible: found }) {
+  const rows = Object.entries(found).map(([text, why]) => el("li", {}, el("code", {}, shown(text)), ` ${why}`));
+  return rows.length ? section("Can't be done now", el("ul", {}, ...rows)) : null;
 }
 
 /** Where a rule says so: a button that goes there, if it is in this text. */

@@ -9,6 +9,7 @@ const TASKS = {
 };
 const HINTS = {
   household: "A household task becomes a game, made from the seed, and is played.",
+  world: "The file's own problem is played. Without a model named at the start, a search chooses the actions.",
   other: "There is no environment for this grammar: the plan is open-loop, nothing is executed.",
 };
 
@@ -36,7 +37,8 @@ export function offerTask(name) {
 
 /** Show how tasks of this grammar are run. */
 export function sayWhatRuns(played) {
-  byId("run-hint").textContent = `${played ? HINTS.household : HINTS.other} Model: ${start.model}.`;
+  byId("run-hint").textContent = `${HINTS[played ?? "other"]} Model: ${start.model}.`;
+  byId("task").disabled = played === "world";
 }
 
 /** Run, or stop the run. */
