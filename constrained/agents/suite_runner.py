@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -57,7 +56,7 @@ def header(
 def model_versions(models: Models) -> dict[str, dict]:
     """The models, with digests of their weights, and the versions of the packages that run them."""
     return {
-        "models": {role: {"name": m.name, "digest": weights_digest(m)} for role, m in models.items()},
+        "models": {role: {"name": m.name, "digest": m.digest} for role, m in models.items()},
         "versions": {"constrained": __version__, **{name: _version(name) for name in PACKAGES}},
     }
 
@@ -219,16 +218,6 @@ def _agrees(rollout: Rollout, earlier: UnfinishedTask) -> bool:
     made = [(s.action, s.observation) for s in rollout.episode.plan.steps]
     recorded = [(s["action"], s["observation"]) for s in earlier.steps]
     return made[: len(recorded)] == recorded or (rollout.failure is not None and made == recorded[: len(made)])
-
-
-def weights_digest(loaded: LoadedModel | RemoteModel | Chooser) -> str:
-    """A digest of a model's weights, as far as they are known here."""
-    if not isinstance(loaded, LoadedModel):
-        return loaded.digest
-    hashed = hashlib.sha256()
-    for name, value in sorted(loaded.model.state_dict().items()):
-        hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
-    return hashed.hexdigest()[:16]
 
 
 def _version(package: str) -> str | None:

@@ -15,7 +15,7 @@ from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCH
 
 def add_model(parser: argparse.ArgumentParser, *, choosers: bool = False) -> None:
     """Add --model, which may be a chooser where that can play, and --device."""
-    words = "a folder, a GGUF file or a Hub name (default: the embedded model)"
+    words = "a folder, a GGUF file (llama.cpp:FILE runs it in llama.cpp) or a Hub name (default: the embedded model)"
     if choosers:
         words = """a folder, a GGUF file or a Hub name; or random: any admitted action, equally likely; or none: the
             shortest path that the knowledge admits (default: the embedded model, which knows only households)"""

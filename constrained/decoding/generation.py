@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
-from constrained.decoding.loop import FreeText, GuidedText, NextLogits, PrefixForward, Text, decode
+from constrained.decoding.forward import Row
+from constrained.decoding.loop import FreeText, GuidedText, NextLogits, Text, decode
 from constrained.decoding.prefix_cache import PrefixCache
-from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.request import Generation, PrunedMass, Request, Token
 from constrained.decoding.sampling import Sampler, choose_together
 from constrained.errors import ConstrainedError, ModelError
@@ -44,6 +44,8 @@ class LanguageModel(Protocol):
     def parameters(self) -> int: ...
     @property
     def max_context(self) -> int | None: ...
+    def side_by_side(self, tokens: int, most: int) -> int: ...
+    def reader(self, texts: Sequence[Row], cache: PrefixCache) -> NextLogits: ...
 
 
 def generate(
@@ -145,17 +147,13 @@ def generate_batch(
             if text in streams:
                 streams[text].send(text)
 
-    side_by_side = rows if supports_ragged(loaded.model) else 1
+    longest = max((len(text.ids) + request.max_new_tokens for text, request in zip(texts, requests)), default=1)
+    side_by_side = loaded.side_by_side(longest, rows)
     cache = PrefixCache() if cache is None else cache
     with _threads(loaded), torch.no_grad():
         for first in range(0, len(texts), side_by_side):
             batch = texts[first : first + side_by_side]
-            forward: NextLogits
-            if len(batch) == 1:
-                forward = PrefixForward(loaded.model, cache)
-            else:
-                forward = RaggedForward(loaded.model, batch, max(len(text.ids) for text in batch) + BLOCK)
-            decode(batch, forward, choose, stream if streams else None)
+            decode(batch, loaded.reader(batch, cache), choose, stream if streams else None)
     seconds = (time.perf_counter() - began) / max(1, len(texts))
     return [_generation(text, request, loaded, seconds) for text, request in zip(texts, requests)]
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from typing import Any
 
 from constrained.automaton import Vocabulary
+from constrained.errors import VocabularyError
+
+MAX_PIECE = 1 << 16
+"""Bytes of the longest token read from llama.cpp."""
 
 
 def eos_ids(*settings: int | Iterable[int] | None) -> list[int]:
@@ -49,3 +54,28 @@ def model_vocabulary(tokenizer: Any, width: int | None = None, *eos: int | Itera
         return vocabulary
     special = [i for i in vocabulary.special_ids if i < width]
     return Vocabulary(vocabulary.tokens[:width], vocabulary.eos_token_ids, special, size=width)
+
+
+def llama_cpp_vocabulary(model: Any) -> Vocabulary:
+    """llama.cpp's own pieces, which are bytes; `model` is its ``llama_model_p``."""
+    import llama_cpp
+
+    vocabulary = llama_cpp.llama_model_get_vocab(model)
+    no_text = (
+        llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
+    )
+    eos: list[int] = []
+    special: list[int] = []
+    tokens = [b""] * llama_cpp.llama_vocab_n_tokens(vocabulary)
+    buffer = (ctypes.c_char * MAX_PIECE)()
+    for token in range(len(tokens)):
+        if llama_cpp.llama_vocab_is_eog(vocabulary, token):
+            eos.append(token)
+        elif llama_cpp.llama_vocab_get_attr(vocabulary, token) & no_text:
+            special.append(token)
+        else:
+            length = llama_cpp.llama_token_to_piece(vocabulary, token, buffer, MAX_PIECE, 0, True)
+            if length < 0:
+                raise VocabularyError(f"token {token} has more than {MAX_PIECE} bytes", "it is no text of a tokenizer")
+            tokens[token] = buffer.raw[:length]
+    return Vocabulary(tokens, eos, special)

@@ -20,13 +20,18 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from peft.utils import load_peft_weights
 
 from constrained.errors import ModelError
+from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
 
 HINT = "give the folder that save_pretrained of a PEFT model wrote, and the base it was tuned from"
 
 
 def require_bare(loaded: LoadedModel) -> LoadedModel:
-    """The model itself; raise ModelError if it has an adapter already."""
+    """The model itself; raise ModelError if it has an adapter already, or llama.cpp runs it."""
+    if isinstance(loaded, LlamaCppModel):
+        raise ModelError(
+            f"{loaded.name} runs in llama.cpp, which can't train or adapt it", "name the model's own folder"
+        )
     if any(isinstance(module, BaseTunerLayer) for module in loaded.model.modules()):
         raise ModelError(
             f"{loaded.name} has an adapter already", "give the bare model, or merge its adapter: merge_and_unload()"

@@ -14,9 +14,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from constrained.decoding.choosers import CHOOSERS, Chooser
 from constrained.decoding.remote import RemoteModel
 from constrained.errors import ModelError
+from constrained.models.llama_cpp import LlamaCppModel
 from constrained.models.loaded import LoadedModel, looks_like_path, readable_failure
 
 EMBEDDED = Path(__file__).parent / "embedded"
+LLAMA_CPP = "llama.cpp:"
+"""Before the path of a ``.gguf`` file that llama.cpp is to run."""
+
 SHIPPED = {"scienceworld": EMBEDDED.with_name("scienceworld")}
 """Other models of this project: name -> folder."""
 
@@ -35,9 +39,10 @@ def load(
     model : optional
         None or "embedded": the small model that ships with the project; "scienceworld": the one that plays
         ScienceWorld. A path: a folder as ``save_pretrained`` writes it, a ``.gguf`` file (needs the extra ``gguf``),
-        or the folder of an adapter of the small model. Another string: a name on the Hugging Face Hub. A pair
-        ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A `LoadedModel`:
-        returned, moved if `device` or `dtype` ask for it.
+        or the folder of an adapter of the small model. ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its
+        quantised weights (needs llama-cpp-python and the extra ``gguf``). Another string: a name on the Hugging Face
+        Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A
+        `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional
@@ -52,6 +57,14 @@ def load(
         no token ends a text.
     """
     dtype = _dtype(dtype)
+    if isinstance(model, str) and model.startswith(LLAMA_CPP):
+        model = _from_gguf(model.removeprefix(LLAMA_CPP), tokenizer)
+    if isinstance(model, LlamaCppModel):
+        if dtype is not None or torch.device(device or "cpu").type != "cpu":
+            raise ModelError(
+                f"{model.name} runs in llama.cpp, as its file says and on the CPU", "leave device and dtype out"
+            )
+        return model
     if isinstance(model, LoadedModel):
         loaded = model
     elif isinstance(model, str) and model in SHIPPED:
@@ -244,6 +257,15 @@ def _from_source(source: str | os.PathLike[str], tokenizer: Any, dtype: torch.dt
                 "download or save it again: configuration and weights must belong together",
             )
     return LoadedModel(model.eval(), tokenizer, name, model.device, _reads_memory(model))
+
+
+def _from_gguf(name: str, tokenizer: Any) -> LlamaCppModel:
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise ModelError(f"no such file: {path}", "check the path of the .gguf file")
+    if isinstance(tokenizer, (str, os.PathLike)):
+        tokenizer = _tokenizer(os.fspath(tokenizer))
+    return LlamaCppModel(path, tokenizer or _tokenizer(str(path.parent), path.name))
 
 
 def _is_adapter(folder: Path, of: str | None = None) -> bool:

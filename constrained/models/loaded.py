@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,10 @@ import torch
 from transformers.utils import logging
 
 from constrained.automaton import Vocabulary
+from constrained.decoding.forward import Row
+from constrained.decoding.loop import NextLogits, PrefixForward
+from constrained.decoding.prefix_cache import PrefixCache
+from constrained.decoding.ragged_forward import BLOCK, RaggedForward, supports_ragged
 from constrained.decoding.vocabulary import eos_ids, logits_width, model_vocabulary
 from constrained.errors import ModelError, install_hint
 
@@ -70,6 +75,24 @@ class LoadedModel:
     def vocabulary(self) -> Vocabulary:
         """The tokenizer's tokens as bytes, as wide as the logits; built on first use."""
         return model_vocabulary(self.tokenizer, self.logits_width, self.eos_token_ids)
+
+    @property
+    def digest(self) -> str:
+        """Of the weights as they are now."""
+        hashed = hashlib.sha256()
+        for name, value in sorted(self.model.state_dict().items()):
+            hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
+        return hashed.hexdigest()[:16]
+
+    def side_by_side(self, tokens: int, most: int) -> int:
+        """How many texts of up to `tokens` tokens are read side by side, at most `most`."""
+        return most if supports_ragged(self.model) else 1
+
+    def reader(self, texts: Sequence[Row], cache: PrefixCache) -> NextLogits:
+        """Reads these texts; `cache` is used for a single one."""
+        if len(texts) == 1:
+            return PrefixForward(self.model, cache)
+        return RaggedForward(self.model, texts, max(len(text.ids) for text in texts) + BLOCK)
 
 
 def looks_like_path(name: str) -> bool:

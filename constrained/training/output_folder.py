@@ -15,7 +15,6 @@ from typing import Any
 from filelock import FileLock, Timeout
 from peft import PeftModel
 
-from constrained.agents.suite_runner import weights_digest
 from constrained.errors import DataError
 from constrained.files import to_json, write_whole
 from constrained.models import LoadedModel
@@ -78,7 +77,7 @@ def describe_run(
         adapter_digest = found.hexdigest()[:16]
     return {
         "settings": json.loads(json.dumps(asdict(tuning))),
-        "base weights": weights_digest(model),
+        "base weights": model.digest,
         "texts": digest(texts),
         "adapter to go on from": adapter_digest,
         "number of processes": processes,

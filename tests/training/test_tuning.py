@@ -15,7 +15,6 @@ from filelock import FileLock
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from constrained.agents.suite_runner import weights_digest
 from constrained.errors import DataError, ModelError, TrainingError
 from constrained.models import load, load_adapters, load_roles
 from constrained.training import trainer
@@ -91,10 +90,10 @@ def sum_of_losses(model, rows, packing):
 
 def test_the_given_model_stays_as_it_is(texts, tmp_path):
     model = tiny_model()
-    before, state = weights_digest(model), torch.random.get_rng_state()
+    before, state = model.digest, torch.random.get_rng_state()
     for tuning in (QUICK, replace(QUICK, whole=True)):
         tune(model, texts, replace(tuning, epochs=1), tmp_path / str(tuning.whole))
-        assert weights_digest(model) == before
+        assert model.digest == before
         assert all(weight.requires_grad and weight.grad is None for weight in model.model.parameters())
         assert model.model.config.use_cache and not model.model.training
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -120,7 +119,7 @@ def test_an_adapter_goes_on(tiny, texts, unbroken, tmp_path):
 def test_whole_models_are_saved_with_their_tokenizer(tiny, texts, tmp_path):
     tuned = tune(tiny, texts, replace(QUICK, whole=True), tmp_path / "whole")
     saved = load(str(tuned.folder))
-    assert weights_digest(saved) != weights_digest(tiny) and saved.model.config.use_cache
+    assert saved.digest != tiny.digest and saved.model.config.use_cache
     assert saved.tokenizer.encode("go to desk 1") == tiny.tokenizer.encode("go to desk 1")
     assert mean_loss(saved, texts) < mean_loss(tiny, texts)
 
@@ -158,7 +157,7 @@ def test_all_weights_broken_off_end_as_unbroken(tiny, texts, tmp_path, monkeypat
         with pytest.raises(Broken):
             tune(tiny, texts, tuning, tmp_path / "broken")
     broken, whole = (tune(tiny, texts, tuning, tmp_path / name) for name in ("broken", "unbroken"))
-    assert weights_digest(load(str(broken.folder))) == weights_digest(load(str(whole.folder)))
+    assert load(str(broken.folder)).digest == load(str(whole.folder)).digest
 
 
 MANY = [TrainingText((Span(f"cabinet {n}", False), Span(f"go to {n}", True))) for n in range(40)]

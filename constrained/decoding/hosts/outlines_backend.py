@@ -14,7 +14,6 @@ once, not row by row.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -31,12 +30,9 @@ from outlines_core.json_schema import build_regex_from_schema
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
 from constrained.decoding.hosts.rows import Rows
-from constrained.decoding.vocabulary import logits_width, model_vocabulary
-from constrained.errors import ConstrainedError, VocabularyError
+from constrained.decoding.vocabulary import llama_cpp_vocabulary, logits_width, model_vocabulary
+from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
-
-MAX_PIECE = 1 << 16
-"""Bytes of the longest token read from llama.cpp."""
 
 
 def generator(model: Any, output_type: Any, **limits: Any) -> Any:
@@ -226,7 +222,7 @@ def read_vocabulary(model: Any) -> Vocabulary:
         A model that takes no processors, or (`VocabularyError`) tokens that can't be read as bytes.
     """
     if isinstance(model, LlamaCpp):
-        return _read_llama_cpp(model.model)
+        return llama_cpp_vocabulary(model.model.model)
     if isinstance(model, MLXLM):
         width = getattr(getattr(model.model, "args", None), "vocab_size", None)
         eos = getattr(model.mlx_tokenizer, "eos_token_ids", None)
@@ -240,28 +236,3 @@ def read_vocabulary(model: Any) -> Vocabulary:
         "use from_transformers, from_llamacpp or from_mlxlm; with vLLM, give each request its constraint: see "
         "constrained.decoding.hosts.vllm_processor",
     )
-
-
-def _read_llama_cpp(llama: Any) -> Vocabulary:
-    """Read llama.cpp's own pieces, which are bytes."""
-    import llama_cpp
-
-    vocabulary = llama_cpp.llama_model_get_vocab(llama.model)
-    no_text = (
-        llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
-    )
-    eos: list[int] = []
-    special: list[int] = []
-    tokens = [b""] * llama.n_vocab()
-    buffer = (ctypes.c_char * MAX_PIECE)()
-    for token in range(len(tokens)):
-        if llama_cpp.llama_vocab_is_eog(vocabulary, token):
-            eos.append(token)
-        elif llama_cpp.llama_vocab_get_attr(vocabulary, token) & no_text:
-            special.append(token)
-        else:
-            length = llama_cpp.llama_token_to_piece(vocabulary, token, buffer, MAX_PIECE, 0, True)
-            if length < 0:
-                raise VocabularyError(f"token {token} has more than {MAX_PIECE} bytes", "it is no text of a tokenizer")
-            tokens[token] = buffer.raw[:length]
-    return Vocabulary(tokens, eos, special)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from constrained.agents.suite_runner import weights_digest
 from constrained.environments.household import make_game
 from constrained.models import load, load_adapters
 from tools.embedded_model.examples import make_examples
@@ -42,7 +41,7 @@ def run(base, tmp_path):
         adapted.save_pretrained(folder / f"round-{report['round']}" / "adapter")
     head = {
         "tests": [{"name": "games"}], "train": {"name": "others"}, "synthesis": {"seed": 7},
-        "schedule": {"rule": "paper", "samples": 2}, "models": {"policy": {"digest": weights_digest(loaded)}},
+        "schedule": {"rule": "paper", "samples": 2}, "models": {"policy": {"digest": loaded.digest}},
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(head))
     (folder / "report.json").write_text(json.dumps(reports))

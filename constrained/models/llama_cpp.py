@@ -1,0 +1,198 @@
+"""Quantised models run by llama.cpp, in this project's own loop: forced text costs no pass, rows are read side by side.
+
+Needs the package llama-cpp-python, and the extra ``gguf`` for the tokenizer. Written for and run with 0.3.36.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import weakref
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from constrained.automaton import Vocabulary
+from constrained.decoding.forward import AnyRow, Row
+from constrained.decoding.loop import NextLogits
+from constrained.decoding.prefix_cache import PrefixCache
+from constrained.decoding.vocabulary import llama_cpp_vocabulary
+from constrained.errors import ModelError
+from constrained.models.loaded import LoadedModel
+
+CONTEXT = 8192
+"""Tokens that are held at most, of all rows together; the model's own context if that is smaller."""
+
+ROWS = 32
+"""Texts read side by side, at most."""
+
+CHUNK = 512
+"""Tokens of one call of llama.cpp, at most."""
+
+
+class LlamaCppModel(LoadedModel):
+    """A ``.gguf`` file in llama.cpp; like other loaded models, but that it can't be trained, moved or adapted.
+
+    Parameters
+    ----------
+    path : str or Path
+    tokenizer : transformers.PreTrainedTokenizerBase
+        With the file's own token ids.
+    threads : int, optional
+        Default: one a core.
+
+    Raises
+    ------
+    ModelError
+        llama-cpp-python isn't installed, or llama.cpp can't read the file.
+    """
+
+    def __init__(self, path: str | Path, tokenizer: Any, *, threads: int | None = None):
+        self.path = Path(path)
+        super().__init__(LlamaCpp(self.path, threads or os.cpu_count() or 1), tokenizer, str(path), torch.device("cpu"))
+
+    @cached_property
+    def eos_token_ids(self) -> tuple[int, ...]:
+        """Every id that llama.cpp takes for an end of generation."""
+        return tuple(self.vocabulary.eos_token_ids)
+
+    @cached_property
+    def logits_width(self) -> int:
+        return self.vocabulary.size
+
+    @cached_property
+    def parameters(self) -> int:
+        return self.model.library.llama_model_n_params(self.model.model)
+
+    @cached_property
+    def max_context(self) -> int | None:
+        return self.model.context_tokens
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """llama.cpp's own pieces, which are bytes."""
+        return llama_cpp_vocabulary(self.model.model)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the file."""
+        hashed = hashlib.sha256()
+        with self.path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                hashed.update(piece)
+        return hashed.hexdigest()[:16]
+
+    def side_by_side(self, tokens: int, most: int) -> int:
+        """As many rows as have room together, if each grows to `tokens`."""
+        return max(1, min(most, ROWS, self.model.context_tokens // tokens))
+
+    def reader(self, texts: Sequence[Row], cache: PrefixCache) -> NextLogits:
+        return self.model.read(texts)
+
+
+class LlamaCpp:
+    """A model and one context of llama.cpp, in which each row is a sequence.
+
+    What a row begins with in common with the row that was read in its place before isn't read again.
+    """
+
+    def __init__(self, path: Path, threads: int):
+        try:
+            import llama_cpp
+        except ImportError:
+            raise ModelError("llama.cpp isn't installed", "pip install llama-cpp-python") from None
+        self.library = library = llama_cpp
+        self._told: list[str] = []
+        self._log = library.llama_log_callback(
+            lambda level, text, data: self._told.append(text.decode(errors="replace"))
+        )
+        library.llama_log_set(self._log, ctypes.c_void_p(0))
+        library.llama_backend_init()
+        self.model = library.llama_model_load_from_file(str(path).encode(), library.llama_model_default_params())
+        if not self.model:
+            raise ModelError(
+                f"llama.cpp can't read {path}: {self._reason()}", "give a whole .gguf file of a causal model"
+            )
+        self.context_tokens = min(CONTEXT, library.llama_model_n_ctx_train(self.model))
+        options = library.llama_context_default_params()
+        options.n_ctx, options.n_seq_max, options.kv_unified = self.context_tokens, ROWS, True
+        options.n_batch = options.n_ubatch = CHUNK
+        options.n_threads = options.n_threads_batch = threads
+        self._context = library.llama_init_from_model(self.model, options)
+        if not self._context:
+            raise ModelError(f"llama.cpp makes no context for {path}: {self._reason()}", "see that it fits in memory")
+        self._memory = library.llama_get_memory(self._context)
+        self._width = library.llama_vocab_n_tokens(library.llama_model_get_vocab(self.model))
+        self._batch = library.llama_batch_init(CHUNK, 0, 1)
+        weakref.finalize(self, _free, library, self._batch, self._context, self.model)
+        self.held: list[list[int]] = [[] for _ in range(ROWS)]  # tokens whose keys and values each sequence has
+
+    def _reason(self) -> str:
+        told = [line.strip() for line in self._told if line.strip()]
+        self._told.clear()
+        return told[-1] if told else "no reason given"
+
+    def read(self, texts: Sequence[Row]) -> NextLogits:
+        """A reader of `texts`, row `i` in sequence `i`; the sequences of other rows are forgotten."""
+        for sequence in range(len(texts), ROWS):
+            self._keep(sequence, 0)
+        return _Reader(self, texts)
+
+    def _keep(self, sequence: int, count: int) -> None:
+        if len(self.held[sequence]) > count:
+            self.library.llama_memory_seq_rm(self._memory, sequence, count, -1)
+            del self.held[sequence][count:]
+
+    def run(self, rows: Sequence[tuple[int, list[int]]]) -> torch.Tensor:
+        """Logits after each text, float32 ``[len(rows), width]``; `rows` are sequences and their whole texts."""
+        waiting = []
+        for sequence, ids in rows:
+            held = self.held[sequence]
+            most = min(len(held), len(ids) - 1)
+            shared = most if held[:most] == ids[:most] else next(i for i in range(most) if held[i] != ids[i])
+            self._keep(sequence, shared)
+            waiting += [(sequence, at, ids[at], at == len(ids) - 1) for at in range(shared, len(ids))]
+        found: dict[int, np.ndarray] = {}
+        for begin in range(0, len(waiting), CHUNK):
+            self._decode(waiting[begin : begin + CHUNK], found)
+        return torch.from_numpy(np.stack([found[sequence] for sequence, _ in rows]))
+
+    def _decode(self, tokens: Sequence[tuple[int, int, int, bool]], found: dict[int, np.ndarray]) -> None:
+        batch = self._batch
+        batch.n_tokens = len(tokens)
+        for i, (sequence, at, token, last) in enumerate(tokens):
+            batch.token[i], batch.pos[i], batch.logits[i] = token, at, last
+            batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
+        if code := self.library.llama_decode(self._context, batch):
+            self.library.llama_memory_clear(self._memory, True)
+            self.held = [[] for _ in range(ROWS)]
+            raise ModelError(
+                f"llama.cpp stopped with code {code}: {self._reason()}",
+                "shorten the prompt, or write fewer texts at once",
+            )
+        for i, (sequence, _, token, last) in enumerate(tokens):
+            self.held[sequence].append(token)
+            if last:
+                logits = self.library.llama_get_logits_ith(self._context, i)
+                found[sequence] = np.ctypeslib.as_array(logits, (self._width,)).copy()
+
+
+def _free(library: Any, batch: Any, context: Any, model: Any) -> None:
+    library.llama_batch_free(batch)
+    library.llama_free(context)
+    library.llama_model_free(model)
+
+
+class _Reader:
+    """Reads the texts of a batch; see `constrained.decoding.loop.NextLogits`."""
+
+    def __init__(self, engine: LlamaCpp, texts: Sequence[Row]):
+        self.engine, self.sequences = engine, {id(text): row for row, text in enumerate(texts)}
+
+    def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
+        return list(texts), self.engine.run([(self.sequences[id(text)], text.ids) for text in texts]), None

@@ -1,0 +1,88 @@
+"""Models in llama.cpp's own engine, in this project's loop: the texts of the same weights in transformers."""
+
+from __future__ import annotations
+
+import pytest
+
+from constrained import Grammar, generate_plan
+from constrained.decoding.generation import generate, generate_batch
+from constrained.decoding.request import Request
+from constrained.errors import ModelError
+from constrained.models import load
+from constrained.models.adapters import require_bare
+from constrained.models.llama_cpp import CHUNK
+from tests.decoding.gguf_file import write_gguf
+from tests.decoding.tiny import tiny
+
+CONTEXT = 2000
+STEP = Grammar.from_lark('start: "Thought: " /[a-z ]{1,20}/ "\\nAction: " ("go to" | "take") " the lamp " /[0-9]/\n')
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python isn't installed")
+    path = write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf", tiny(context=CONTEXT).model)
+    return load(f"llama.cpp:{path}")
+
+
+@pytest.fixture(scope="module")
+def same():
+    return tiny(context=CONTEXT)
+
+
+def test_a_text_is_that_of_the_same_weights_elsewhere(model, same):
+    for prompt in ("Hello there", "What is it? ", "Hello the"):
+        ours, theirs = generate(model, prompt, STEP, max_new_tokens=80), generate(same, prompt, STEP, max_new_tokens=80)
+        assert ours.text == theirs.text and STEP.matches(ours.text)
+        assert ours.forward_passes == theirs.forward_passes < ours.completion_tokens, "forced text costs no passes"
+        assert ours.pruned_mass.mean == pytest.approx(theirs.pruned_mass.mean, abs=1e-3)
+
+
+def test_rows_side_by_side_are_those_alone(model, same):
+    requests = [Request(f"Number {i} is {'x' * i}", STEP, 40 + i) for i in range(7)]
+    expected = [one.text for one in generate_batch(same, requests)]
+    for rows in (7, 2):
+        assert [one.text for one in generate_batch(model, requests, rows=rows)] == expected
+
+
+def test_what_a_prompt_shares_with_the_last_one_is_not_read_again(model):
+    generate(model, "You are in a room. " * 3 + "Go", STEP, max_new_tokens=60)
+    held = list(model.model.held[0])
+    before = model.tokenizer.encode("You are in a room. " * 3)
+    assert held[: len(before)] == before
+    read = []
+    decode = model.model._decode
+    model.model._decode = lambda tokens, found: (read.append(len(tokens)), decode(tokens, found))
+    try:
+        generate(model, "You are in a room. " * 3 + "Stop", STEP, max_new_tokens=60)
+    finally:
+        model.model._decode = decode
+    assert read[0] < 10
+
+
+def test_a_prompt_longer_than_a_call_and_one_longer_than_the_context(model, same):
+    prompt = "a lamp and a mug " * 60
+    assert CHUNK < len(model.tokenizer.encode(prompt)) < model.max_context == CONTEXT
+    ours, theirs = (generate(one, prompt, STEP, max_new_tokens=60) for one in (model, same))
+    assert ours.text == theirs.text
+    with pytest.raises(ModelError, match="fills the context"):
+        generate(model, "a lamp and a mug " * 400, max_new_tokens=5)
+
+
+def test_an_agent_plays_with_it(model):
+    plan = generate_plan("put a mug in the cabinet", strategy="act", model=model, max_steps=2)
+    assert len(plan.steps) == 2 and all(step.verdict == "ok" for step in plan.steps)
+
+
+def test_what_it_cannot_do_is_one_clear_error(model, tmp_path):
+    with pytest.raises(ModelError, match="no such file"):
+        load(f"llama.cpp:{tmp_path}/none.gguf")
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
+    with pytest.raises(ModelError, match="can't be loaded|can't read"):
+        load(f"llama.cpp:{tmp_path}/broken.gguf")
+    with pytest.raises(ModelError, match="can't read"):
+        load(f"llama.cpp:{tmp_path}/broken.gguf", tokenizer=model.tokenizer)
+    with pytest.raises(ModelError, match="leave device and dtype out"):
+        load(model, dtype="float16")
+    with pytest.raises(ModelError, match="can't train"):
+        require_bare(model)
