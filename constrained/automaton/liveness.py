@@ -120,7 +120,7 @@ class Liveness:
             return found.get(key, 0)
 
         def of_values(values: Selected) -> int:
-            if isinstance(values, ContextFreeGrammar) and not (values.slots or values.of_rules(uses_relations)):
+            if isinstance(values, ContextFreeGrammar) and not values.slots and not values.of_rules(uses_relations):
                 return THROUGH  # nothing in it can be missing
             if isinstance(values, ContextFreeGrammar):
                 return look_up(values.start, self._frames.env(values, {}, 0))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from threading import RLock
 from typing import TypeVar, cast
 
 from constrained.errors import LimitError
@@ -190,13 +191,15 @@ class Rules(dict[str, Rule]):
 
     def __init__(self, most: int):
         super().__init__()
-        self._most = most
+        self._most, self._lock = most, RLock()
         self.waiting: dict[str, Callable[[], Node]] = {}
 
     def __missing__(self, name: str) -> Rule:
-        self[name] = rule = Rule(name, self.waiting[name]())
-        del self.waiting[name]
-        return rule
+        with self._lock:
+            if name not in self:  # another thread may have come first
+                self[name] = Rule(name, self.waiting[name]())
+                del self.waiting[name]
+            return self[name]
 
     def _finished(self) -> Rules:
         while self.waiting:
