@@ -11,13 +11,20 @@ from pathlib import Path
 from constrained.files import to_json, write_whole
 
 
+def count(text: str) -> int:
+    """A whole number from 1 to a thousand million, for argparse."""
+    if not text.isdecimal() or not 0 < len(text) <= 10 or not 0 < int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"{text[:20]!a} is not a number from 1 to 10^9")
+    return int(text)
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file")
 
 
 def add_every(parser: argparse.ArgumentParser) -> None:
     """`--every` and `--json`, for benchmarks over ALFWorld's games."""
-    parser.add_argument("--every", type=int, default=1, help="use each N-th game only")
+    parser.add_argument("--every", type=count, default=1, help="use each N-th game only")
     add_json(parser)
 
 

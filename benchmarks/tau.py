@@ -29,7 +29,7 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.engine import vocabularies
-from benchmarks.reporting import add_json, describe_machine, markdown, report
+from benchmarks.reporting import add_json, count, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.automaton.automaton import State
 from constrained.environments.data import data_folder
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="recorded airline conversations, .jsonl(.xz) (default: the data folder's)",
     )
-    add("--limit", type=int, metavar="N", help="only the first N tasks of a split, and N conversations")
+    add("--limit", type=count, metavar="N", help="only the first N tasks of a split, and N conversations")
     add("--vocabulary", choices=vocabularies.BY_SIZE, default="qwen2.5", help="of the cost (default: qwen2.5)")
     add("--costs", type=int, default=20, metavar="N", help="tasks of each domain whose masks are timed (default: 20)")
     add("--play", type=int, default=0, metavar="N", help="nothing else: play N tasks of each domain, masks on and off")

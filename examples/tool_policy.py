@@ -38,13 +38,13 @@ TOOLS = [
 POLICY = """
 %declare _STEP RESPOND LIST_ORDERS GET_ORDER CANCEL_ORDER
 
-//> message respond
-//> fails "^Error"
-//> init said = ""
-//> tells said = $ by respond
-//> tells ORDER = $.orders[*] by list_orders
-//> tells order[@.id] = $ by get_order, cancel_order
-//> let yes() = search("(?i)yes", said)
+//: message respond
+//: fails by "Error"
+//: init said = ""
+//: tells said = $ by respond
+//: tells ORDER = $.orders[*] by list_orders
+//: tells order[@.id] = $ by get_order, cancel_order
+//: let yes() = search("(?i)yes", said)
 
 // Help a customer with their orders.
 start: respond | list_orders | get_order | cancel_order
@@ -59,8 +59,8 @@ list_orders: LIST_ORDERS _STEP start
 get_order: GET_ORDER _STEP start
 
 // cancel_order: only a pending order that was looked up, and only after a clear yes.
-//> needs yes() // the customer hasn't said yes
-//> needs id in [o for o in keys(order) if order[o].status == "pending"] // it wasn't looked up, or isn't pending
+//: needs yes() // the customer hasn't said yes
+//: needs id in [o for o in keys(order) if order[o].status == "pending"] // it wasn't looked up, or isn't pending
 cancel_order: CANCEL_ORDER _STEP start
 """
 

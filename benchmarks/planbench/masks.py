@@ -18,7 +18,7 @@ from itertools import islice
 from tqdm import tqdm
 
 from benchmarks.planbench.simulator import Simulator
-from benchmarks.reporting import add_json, markdown, report
+from benchmarks.reporting import add_json, count, markdown, report
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.environments.data import data_file
 from constrained.environments.household.game import game_files, read_game_file
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--domain", action="append", metavar="NAME", help=f"only this domain, or {ALFRED}; repeatable")
     add("--every", type=int, default=1, help="only each N-th problem")
-    add("--games", type=int, default=20, help="problems of ALFWorld's seen games (default: 20)")
+    add("--games", type=count, default=20, help="problems of ALFWorld's seen games (default: 20)")
     add("--steps", type=int, default=8, help="actions of a walk (default: 8)")
     add("--walks", type=int, default=2, help="walks in each problem (default: 2)")
     add_json(parser)

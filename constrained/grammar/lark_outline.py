@@ -33,8 +33,8 @@ RULE, TERMINAL, SLOT, IMPORT = "rule", "terminal", "slot", "import"
 
 
 def rule_comments(text: str) -> dict[str, str]:
-    """Return, for each rule, the comment lines directly above it, joined by spaces, save ``//:`` and ``//>``."""
-    above = {c.line: "" if text.startswith(("//:", "//>"), c.offset) else c.text for c in comments(text) if c.alone}
+    """Return, for each rule, the comment lines directly above it, joined by spaces, save ``//:`` lines."""
+    above = {c.line: "" if text.startswith("//:", c.offset) else c.text for c in comments(text) if c.alone}
     out: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         rule = _RULE_HEAD.match(line)

@@ -59,6 +59,8 @@ class ActionKnowledge:
         What actions need and change, where that is known.
     facts : WorldState or None
         What is known of the world at this point of the path; then only actions whose conditions hold are admitted.
+    tools : Toolbox or None
+        The tools under a policy, where it was read with one.
     """
 
     def __init__(
@@ -174,7 +176,7 @@ class ActionKnowledge:
             As in `Grammar.from_json_schema`; what `lenient` left out is in `grammar.left_out`.
         name : str
         policy : str, Path or Policy, optional
-            A `.lark` file whose rules name the tools, and whose ``//>`` lines say what results tell and what calls need
+            A `.lark` file whose rules name the tools, and whose ``//:`` lines say what results tell and what calls need
             (see `constrained.knowledge.tool_policy`). It takes the place of `follow` and `end`; the result's `tools`
             gives the values of its slots.
 
@@ -589,6 +591,7 @@ def _check_policy(knowledge: ActionKnowledge) -> None:
         if name not in tools:
             known = ", ".join(tools)
             raise KnowledgeError(f"{knowledge.name}: the policy names {name!r}, which is no tool with a rule", known)
+    policy.check_names({name: calls.order for name, calls in tools.items()})
     if missing := knowledge.slots - set(map(slot_of, tools)):
         hint = "a tool's slot is its name in capitals"
         raise KnowledgeError(f"{knowledge.name}: the slot {sorted(missing)[0]} is no tool's", hint)

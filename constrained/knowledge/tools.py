@@ -23,7 +23,7 @@ from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
 from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy import Policy, Toolbox
-from constrained.knowledge.tool_policy.expression import Expression
+from constrained.knowledge.tool_policy.policy import read_condition
 from constrained.knowledge.tool_policy.toolbox import slot_of
 from constrained.limits import Limits
 
@@ -148,7 +148,7 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
     schemas = {}
     for tool in used:
         schema, slots = _without_slots(tool.parameters)
-        policy.needs.setdefault(tool.name, []).extend(map(Expression, slots))
+        policy.needs.setdefault(tool.name, []).extend(map(read_condition, slots))
         schemas[tool.name] = schema
     return Toolbox(policy, schemas, template, options)
 

@@ -6,9 +6,10 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.automaton import Vocabulary, compile_grammar
-from constrained.errors import KnowledgeError
-from constrained.knowledge.tool_policy.expression import Expression, Scope, Unknown
+from constrained.errors import GrammarError, KnowledgeError
+from constrained.knowledge.tool_policy.expression import Scope, Unknown
 from constrained.knowledge.tool_policy.json_path import found_at
+from constrained.knowledge.tool_policy.policy import read_condition
 
 TOOLS = [
     {"name": "get_order", "inputSchema": {"type": "object", "properties": {"order_id": {"type": "string"}}}},
@@ -27,27 +28,27 @@ TOOLS = [
 ]
 POLICY = """
 %declare _STEP RESPOND GET_ORDER REFUND
-//> message respond
-//> fails "^Error"
-//> init said = ""
-//> init refunded = []
-//> tells said = $ by respond
-//> tells order[@.id] = $ by get_order
-//> let yes() = search("(?i)yes", said)
+//: message respond
+//: fails by "Error"
+//: init said = ""
+//: init refunded = []
+//: tells said = $ by respond
+//: tells order[@.id] = $ by get_order
+//: let yes() = search("(?i)yes", said)
 
 // Help.
 start: respond | get_order | refund
 
-//> makes ORDER = find_all("#[0-9]+", result)
+//: makes ORDER = find_all("#[0-9]+", result)
 respond: RESPOND _STEP [start]
 
-//> needs order_id in ORDER
+//: needs order_id in ORDER
 get_order: GET_ORDER _STEP start
 
-//> needs yes() // the user hasn't said yes
-//> needs order_id in [o for o in keys(order) if order[o].status == "pending" and o not in refunded]
-//> needs items[i] in [x for x in order[order_id].items if x not in items]
-//> makes refunded = refunded + [order_id]
+//: needs yes() // the user hasn't said yes
+//: needs order_id in [o for o in keys(order) if order[o].status == "pending" and o not in refunded]
+//: needs items[i] in [x for x in order[order_id].items if x not in items]
+//: makes refunded = refunded + [order_id]
 refund: REFUND _STEP start
 """
 
@@ -134,7 +135,7 @@ def test_slots_in_schemas_are_filled_from_results():
         },
     ]
     policy = (
-        "%declare _STEP LIST SHOW\n//> tells ORDER = $.orders[*].id by list\n"
+        "%declare _STEP LIST SHOW\n//: tells ORDER = $.orders[*].id by list\n"
         "start: list | show\nlist: LIST _STEP [start]\nshow: SHOW _STEP [start]\n"
     )
     knowledge = ActionKnowledge.from_tools(tools, policy=policy)
@@ -154,18 +155,23 @@ def test_descriptions_of_parameters_reach_the_prompt():
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("//> needs order_id in", "is no condition"),
-        ("//> needs __import__('os').system('x')", "can't stand in a condition"),
-        ("//> needs (lambda: 1)()", "can't stand in a condition"),
-        ("//> tells x = orders by list", "can't read"),
-        ("//> wants x", "no statement 'wants'"),
+        ("//: needs order_id in", "the lines end"),
+        ('//: needs __import__("os").system("x")', "unexpected `[(]`"),
+        ('//: needs open("x")', "no fact or function `open`"),
+        ("//: needs (lambda: 1)()", "unexpected `:`"),
+        ("//: needs some x: order (x)", "a quantifier is of a world's things"),
+        ("//: tells x = orders by list", "unexpected"),
+        ("//: let len(x) = 1", "is a function that every policy has"),
+        ("//: makes [1] = 2", "no place that can be changed"),
+        ("//: makes done", "no fact `done`"),
+        ("//: wants x", "unexpected"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_one_clear_error(line, told):
     policy = f"%declare _STEP LIST\nstart: list\n{line}\nlist: LIST _STEP [start]\n"
-    with pytest.raises(KnowledgeError, match=told) as error:
+    with pytest.raises(GrammarError, match=told) as error:
         ActionKnowledge.from_tools([{"name": "list"}], policy=policy)
-    assert "<string>:3" in str(error.value)
+    assert error.value.line == 3
 
 
 def test_json_paths():
@@ -180,9 +186,63 @@ def test_json_paths():
 
 def test_expressions_know_nothing_of_python_itself():
     scope = Scope({}, {})
-    assert Expression("sum(x.n * 2 for x in xs if x.n > 1)").value({"xs": [{"n": 1}, {"n": 2}]}, scope) == 4
-    for text in ("'a' * 1000000000", "xs.__class__", "missing", "1 / 0", "search('(', 'x')"):
+    assert read_condition("sum(x.n * 2 for x in xs if x.n > 1)").value({"xs": [{"n": 1}, {"n": 2}]}, scope) == 4
+    for text in ('"a" * 1000000000', "xs.__class__", "missing", "1 / 0", 'search("(", "x")'):
         with pytest.raises(Unknown):
-            Expression(text).value({"xs": [1]}, scope)
-    assert not Expression("missing == 1").holds({}, scope)
-    assert Expression("missing or 1 == 1").holds({}, scope)
+            read_condition(text).value({"xs": [1]}, scope)
+    assert not read_condition("missing == 1").holds({}, scope)
+    assert read_condition("missing or 1 == 1").holds({}, scope)
+
+
+FACTS = """
+%declare _STEP RESPOND GET_ORDER REFUND
+//: message respond
+//: fact agreed, looked_up(order), refunded(order), said_of(order, word)
+//: tells ORDER = $.orders[*] by get_order
+
+start: respond | get_order | refund
+
+//: tells agreed by "yes", "go ahead"
+//: makes ORDER = find_all("#[0-9]+", result)
+respond: RESPOND _STEP [start]
+
+//: needs order_id in ORDER
+//: makes looked_up(order_id), said_of(order_id, "seen")
+get_order: GET_ORDER _STEP start
+
+//: needs agreed // nobody agreed
+//: needs looked_up(order_id), not refunded(order_id), said_of(order_id, "seen") // not looked up, or done
+//: makes refunded(order_id), not agreed
+refund: REFUND _STEP start
+"""
+
+
+def test_facts_are_declared_needed_and_made_as_in_a_world():
+    knowledge = ActionKnowledge.from_tools(TOOLS, policy=FACTS)
+    assert knowledge.world is None  # a policy, not a world
+    tools = knowledge.tools
+    memory = tools.policy.initial
+
+    def judge(order):
+        call = {"name": "refund", "arguments": {"order_id": order, "items": [], "reason": "late"}}
+        return bool(knowledge.bind_view(tools.view(memory)).judge(call))
+
+    def tell(name, result, **arguments):
+        nonlocal memory
+        memory = tools.told(memory, tools.write(name, arguments), result)
+
+    tell("respond", "It is #1 or #2.", content="?")
+    tell("get_order", "{}", order_id="#1")
+    assert not judge("#1")
+    tell("respond", "Oh YES.", content="Shall I?")
+    assert judge("#1") and not judge("#2")
+    tell("refund", "{}", order_id="#1", items=[], reason="late")
+    assert memory["refunded"] == ["#1"] and memory["agreed"] == []
+    tell("respond", "go ahead", content="Shall I?")
+    assert not judge("#1")
+
+
+def test_what_nothing_tells_is_told_by_name():
+    with pytest.raises(KnowledgeError, match="'ordr', which nothing tells") as error:
+        ActionKnowledge.from_tools(TOOLS, policy=POLICY.replace("keys(order)", "keys(ordr)"))
+    assert "did you mean order?" in str(error.value)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from constrained.errors import GrammarError
 from constrained.grammar.source import Source
 from constrained.knowledge.lint.finding import Finding
+from constrained.knowledge.tool_policy import read_policy
 from constrained.knowledge.world import World, read_world
 from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, literals_in
 
@@ -15,6 +16,8 @@ def world(source: Source) -> Iterator[Finding]:
     """Findings on the world of a file; none if it has none."""
     try:
         found = read_world(source)
+        if found is None:
+            read_policy(source)
     except GrammarError as error:
         if error.line is not None:
             span = source.span(0) if error.column is None else _span(source, error.line, error.column)

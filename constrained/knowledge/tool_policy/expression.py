@@ -1,9 +1,8 @@
-"""Conditions and values of a policy: a small, safe part of Python's expressions.
+"""Conditions and values of a policy, worked out over JSON values.
 
-They are parsed by Python's own parser and worked out here, never by `eval`: constants, names, ``a.b`` and ``a[b]`` on
-JSON values, arithmetic, comparisons, ``and``/``or``/``not``, conditional expressions, lists, tuples, comprehensions,
-and calls of the functions below and of a policy's own. What isn't known, such as a result that was never seen, makes a
-condition false.
+They are read by the grammar of the `//:` lines (`constrained.knowledge.world.syntax`; `policy` makes Python's syntax
+trees of it, which are never run by Python). What isn't known, such as a result that was never seen, makes a condition
+false.
 """
 
 from __future__ import annotations
@@ -16,16 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
-from constrained.errors import KnowledgeError, LimitError
+from constrained.errors import LimitError
 
 MAX_STEPS = 2_000_000
 """Rounds of comprehensions in working out what one memory admits."""
 
 MAX_DEPTH = 50
 """Calls within calls of a policy's functions."""
-
-MAX_CHARACTERS = 10_000
-"""Characters of one expression."""
 
 
 class Unknown(Exception):
@@ -55,20 +51,21 @@ def _known(value: Any) -> list:
     return list(value.values()) if isinstance(value, Mapping) else list(value)
 
 
+def _unique(values: Any) -> list:
+    try:
+        return list(dict.fromkeys(values))
+    except TypeError:  # lists and objects have no hash
+        return [one for i, one in enumerate(values) if one not in values[:i]]
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": len, "sum": sum, "min": min, "max": max, "all": all, "any": any, "sorted": sorted, "round": round,
     "abs": abs, "range": range, "zip": zip, "keys": list, "values": _known, "lower": str.lower, "search": _search,
     "find_all": lambda pattern, text: _regex(pattern).findall(text),
-    "unique": lambda values: list(dict.fromkeys(values)),
+    "unique": _unique,
     "count": lambda values, one: list(values).count(one),
 }  # fmt: skip
 """What an expression may call. `search(pattern, text)` and `find_all(pattern, text)` take regular expressions."""
-
-_NODES = (
-    ast.Constant, ast.Name, ast.Load, ast.Attribute, ast.Subscript, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not,
-    ast.USub, ast.BinOp, ast.Mult, ast.Compare, ast.IfExp, ast.List, ast.Tuple, ast.Call, ast.GeneratorExp,
-    ast.ListComp, ast.comprehension, ast.Store, ast.Dict, *_BINARY, *_COMPARE,
-)  # fmt: skip
 
 
 class Expression:
@@ -77,28 +74,18 @@ class Expression:
     Attributes
     ----------
     text : str
+        As it is written, in one line.
     words : str
         Why a condition fails, where it does.
     names : frozenset of str
         The names in it that it doesn't bind itself, functions aside.
     """
 
-    def __init__(self, text: str, where: str = ""):
-        self.text = text.strip()
-        self.words = ""
-        try:
-            if len(text) > MAX_CHARACTERS:
-                raise SyntaxError(f"it has more than {MAX_CHARACTERS} characters")
-            self.tree = ast.parse(self.text, mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            problem = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply"
-            raise KnowledgeError(f"{where}{self.text[:80]!r} is no condition: {problem}") from None
+    def __init__(self, tree: ast.expr, text: str = "", words: str = ""):
+        self.tree, self.text, self.words = tree, text, words
         bound: set[str] = set()
         used: set[str] = set()
         for node in ast.walk(self.tree):
-            if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):
-                kind = type(node).__name__
-                raise KnowledgeError(f"{where}{kind} can't stand in a condition: {self.text[:80]!r}", _HINT)
             if isinstance(node, ast.Name):
                 (bound if isinstance(node.ctx, ast.Store) else used).add(node.id)
         self.calls = frozenset(n.func.id for n in ast.walk(self.tree) if isinstance(n, ast.Call))  # type: ignore
@@ -130,9 +117,6 @@ class Expression:
             return bool(self.value(names, scope))
         except Unknown:
             return False
-
-
-_HINT = "conditions are simple Python expressions; see the page about tool agents"
 
 
 class Definition:

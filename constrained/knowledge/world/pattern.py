@@ -110,6 +110,15 @@ class Pattern:
         """Whether a text says this somewhere."""
         return self._regex.search(text[:MAX_TEXT]) is not None
 
+    @property
+    def regex(self) -> str:
+        """The same as a regular expression."""
+        return f"(?i){self._regex.pattern}"
+
+    def begins(self, text: str) -> bool:
+        """Whether a text begins by saying this."""
+        return self._regex.match(text[:MAX_TEXT]) is not None
+
     def match(self, text: str) -> dict[str, list[str]] | None:
         """What stands in the holes of a text that says this and nothing else; None if it doesn't."""
         match = self._regex.fullmatch(text[:MAX_TEXT])

@@ -14,11 +14,10 @@ from constrained.errors import GrammarError
 from constrained.grammar.lark_literals import Fault, parts
 from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, items_in, read_outline
 from constrained.grammar.lark_syntax import Name, Quoted
-from constrained.grammar.lark_tokens import comments
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, SourceSpan, read_source
 from constrained.knowledge.world.pattern import Pattern, PatternError
-from constrained.knowledge.world.syntax import MARK, ParseTree, parse_world
+from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
 from constrained.knowledge.world.world import Command, Maybe, TaskGoal, Tells, Told, World, join
 from constrained.planning.model import (
     ALWAYS,
@@ -52,7 +51,7 @@ def read_world(text_or_path: str | Path | Source) -> World | None:
     Returns
     -------
     World or None
-        None: the file has no `//:` lines.
+        None: the file has no `//:` lines, or they are a policy of tools (see `constrained.knowledge.tool_policy`).
 
     Raises
     ------
@@ -61,6 +60,8 @@ def read_world(text_or_path: str | Path | Source) -> World | None:
     """
     source = read_source(text_or_path)
     statements = parse_world(source) if MARK in source.text else []
+    if any(part.data in VALUES for statement in statements for part in statement.parts()):
+        return None
     return _Reader(source).read(statements) if statements else None
 
 
@@ -214,14 +215,9 @@ class _Reader:
 
     def above_rules(self, statements: Sequence[ParseTree]) -> dict[str, list[ParseTree]]:
         """Rule -> the statements in the comment directly above it."""
-        lines = {comment.line for comment in comments(self.source.text) if comment.alone}
         first = {entry.span.line: name for name, entry in self.rules.items()}
         found: dict[str, list[ParseTree]] = {}
-        for statement in statements:
-            line = self.last_line(statement)
-            while line + 1 in lines:
-                line += 1
-            rule = first.get(line + 1)
+        for statement, rule in rules_below(self.source, statements, first):
             if statement.data in (*_ABOVE_RULES, "tells") and rule is not None:
                 found.setdefault(rule, []).append(statement)
             elif statement.data in _ABOVE_RULES:
@@ -229,9 +225,6 @@ class _Reader:
                     f"`{statement.data}` stands above no rule", "put it in the comment directly above the action's rule"
                 )
         return found
-
-    def last_line(self, statement: ParseTree) -> int:
-        return max((token.line or 0 for token in statement.tokens()), default=0)
 
     def check_names(self, above: Mapping[str, Sequence[ParseTree]]) -> None:
         """Rules with `needs` or `makes` write their text plainly, so that an action can be written and read."""
@@ -343,7 +336,9 @@ class _Reader:
     def conditions(self, tree: ParseTree, scope: _Scope) -> Condition:
         return join(tuple(self.condition(part, scope) for part in tree.children))
 
-    def condition(self, tree: ParseTree, scope: _Scope) -> Condition:
+    def condition(self, tree: ParseTree | Token, scope: _Scope) -> Condition:
+        if isinstance(tree, Token):
+            raise self.span(tree).error("a fact belongs here", "name one that a `fact` line declares")
         match tree.data:
             case "conditions":
                 return self.conditions(tree, scope)
@@ -359,7 +354,9 @@ class _Reader:
                 return Quantified(str(quantifier), declared, self.conditions(part, inner))
             case "equality":
                 left, sign, right = tree.children
-                terms = tuple(self.term(token, None, scope) for token in (left, right))
+                if str(sign) not in ("=", "!="):
+                    raise self.span(sign).error(f"`{sign}` compares values, which only tools' results have")
+                terms = tuple(self.term(self.word(one), None, scope) for one in (left, right))
                 return Literal("=", terms, str(sign) == "=")
             case _:
                 return self.atom(tree, scope)
@@ -374,7 +371,7 @@ class _Reader:
     def atom(self, tree: ParseTree, scope: _Scope, any_thing: bool = True) -> Condition:
         """A fact as a condition; `*` in it stands for some object."""
         token, *written = tree.children
-        terms = [term for term in written if term is not None]
+        terms = [self.word(term) for term in written if term is not None]
         name = token.lower()
         if name in self.domain.predicates and name not in self.kinds:
             kinds = [p.type for p in self.domain.predicates[name]]
@@ -399,6 +396,13 @@ class _Reader:
                 values.append(self.term(term, kind, scope))
         literal = Literal(name, tuple(values))
         return Quantified("some", tuple(anything), literal) if anything else literal
+
+    def word(self, term: ParseTree | Token) -> Token:
+        """A term, which the grammar takes for a fact without arguments."""
+        first, *others = term.tokens() if isinstance(term, ParseTree) else [term]
+        if others:
+            raise self.span(first).error("a name belongs here", "facts are about things: name one, or a variable")
+        return first
 
     def shown(self, predicate: str) -> str:
         kinds = ", ".join(p.type for p in self.domain.predicates[predicate])

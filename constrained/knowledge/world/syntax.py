@@ -7,7 +7,7 @@ keeps its line and column, and lark parses it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -41,6 +41,13 @@ class ParseTree:
             elif child is not None:
                 yield child
 
+    def parts(self) -> Iterator[ParseTree]:
+        """It and all parts of it."""
+        yield self
+        for child in self.children:
+            if isinstance(child, ParseTree):
+                yield from child.parts()
+
 
 MAX_CHARACTERS = 4_000_000
 """Characters of a file with `//:` lines: as many as a PDDL file may have."""
@@ -52,6 +59,7 @@ MARK = "//:"
 _GRAMMAR = r"""
 start: _statement*
 _statement: action | type | fact | object | init | goal | needs | makes | tells | maybe | fails
+          | keeps | let | message | write
 
 action: "action" NAME
 type: "type" kinds (";" kinds)*
@@ -61,39 +69,71 @@ predicate: NAME ["(" argument ("," argument)* ")"]
 argument: [MANY] NAME
 object: "object" things (";" things)*
 things: _name ("," _name)* [":" NAME]
-init: "init" atom ("," atom)*
+init: "init" _setting ("," _setting)*
+_setting: atom | assignment
 goal: "goal" [patterns ":"] conditions
 needs: "needs" conditions
 makes: "makes" effects
 tells: "tells" told ("," told)* ["if" conditions] "by" patterns
 maybe: "maybe" atom ("," atom)* ["if" conditions]
 fails: "fails" "by" patterns
+keeps: "tells" place "=" PATH ["with" NAME] ["if" conditions] "by" NAME ("," NAME)*
+place: NAME ["[" PATH ("," PATH)* "]"]
+let: "let" NAME "(" [NAME ("," NAME)*] ")" "=" _value
+message: "message" NAME
+write: "write" NAME ":" NAME ("," NAME)*
 
 patterns: STRING ("," STRING)*
 told: [ALL | NOT] atom
 effects: _effect ("," _effect)*
-_effect: change | each
+_effect: change | each | assignment | each_of
 change: [NOT] atom ["if" either]
 each: QUANTIFIER variables "(" effects ")"
+each_of: QUANTIFIER NAME "in" _value ":" "(" effects ")"
+assignment: _place "=" _value
 conditions: either ("," either)*
 ?either: both ("or" both)*
 ?both: one ("and" one)*
-?one: negation | quantified | equality | atom | "(" conditions ")"
+?one: negation | quantified | equality | contained | _sum
 negation: NOT one
 quantified: QUANTIFIER variables "(" conditions ")"
-equality: _term EQUAL _term
+equality: _sum (EQUAL | SET) _sum
+contained: _sum [NOT] "in" _sum
 variables: variable ("," variable)*
 variable: NAME ":" NAME
-atom: NAME ["(" _term ("," _term)* ")"]
-_term: NAME | STRING | ANY
+atom: NAME ["(" _argument ("," _argument)* ")"]
+call: NAME "(" ")"
+_argument: _value | ANY
+
+_value: either | choice | listing
+choice: either "if" either "else" _value
+listing: _value "for" NAME ("," NAME)* "in" either ["if" either]
+_sum: _product | sum
+sum: _sum SIGN _product
+_product: _signed | product
+product: _product (ANY | OVER) _signed
+_signed: _place | STRING | NUMBER | EMPTY | minus
+minus: SIGN _signed
+_place: atom | call | member | item | list | mapping | "(" (conditions | choice) ")"
+member: _place "." NAME
+item: _place "[" _value ("," _value)* "]"
+list: "[" [_value ("," _value)*] "]"
+mapping: "{" [pair ("," pair)*] "}"
+pair: _value ":" _value
 _name: NAME | STRING
 
 MANY.2: /(one|at-most-one)(?![\w-])/
 ALL.2: /all(?![\w-])/
 NOT.2: /not(?![\w-])/
 QUANTIFIER.2: /(some|every)(?![\w-])/
-EQUAL: "=" | "!="
+SET: "="
+EQUAL: "!=" | "==" | "<=" | ">=" | "<" | ">"
+SIGN: "+" | "-"
+OVER: "/" | "%"
+EMPTY: "\"\""
 ANY: "*"
+NUMBER: /\d+(\.\d+)?/
+PATH: /[$@](\.\*|\[\*\]|\.[A-Za-z_][\w-]*|\[-?\d+\]|\['[^']*'\]|\["[^"]*"\])*/
 NAME: /[A-Za-z_][\w-]*/
 STRING: /"(?:[^"\\\n]|\\[^\n])+"/
 %ignore /\s+/
@@ -111,11 +151,30 @@ _EXPECTED = {
     "MANY": "`one`",
     "QUANTIFIER": "`some`",
     "ANY": "`*`",
-    "EQUAL": "`=`",
+    "SET": "`=`",
+    "EQUAL": "a comparison",
+    "SIGN": "`+`",
+    "OVER": "`/`",
+    "EMPTY": 'a text in quotes ("...")',
+    "NUMBER": "a number",
+    "PATH": "a JSON path ($.orders[*])",
+    "DOT": "`.`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
+    "LBRACE": "`{`",
+    "RBRACE": "`}`",
     "SEMICOLON": "`;`",
     "$END": "the end",
 }
 _STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "makes", "tells", "maybe", "fails")
+_OF_TOOLS = ("let", "message", "write")  # statements of tools' policies alone
+
+_OF_VALUES = {"SIGN", "OVER", "EQUAL", "DOT", "LSQB", "LBRACE", "NUMBER", "EMPTY", "FOR", "IN", "PATH",
+              *map(str.upper, _OF_TOOLS)}  # fmt: skip
+
+VALUES = frozenset({*_OF_TOOLS, "keeps", "assignment", "each_of", "contained", "sum", "product", "minus", "choice",
+                    "listing", "member", "item", "list", "mapping"})  # fmt: skip
+"""Statements and parts of statements that only a policy of tools has: they are about JSON values."""
 
 
 @cache
@@ -130,6 +189,18 @@ def has_world(text: str) -> bool:
 
 def _lines(text: str) -> Iterator[Comment]:
     return (comment for comment in comments(text) if comment.alone and text.startswith(MARK, comment.offset))
+
+
+def rules_below(
+    source: Source, statements: Iterable[ParseTree], lines: Mapping[int, str]
+) -> Iterator[tuple[ParseTree, str | None]]:
+    """Each statement with the rule that it stands above in a comment; `lines` are those on which rules begin."""
+    alone = {comment.line for comment in comments(source.text) if comment.alone}
+    for statement in statements:
+        line = max((token.line or 0 for token in statement.tokens()), default=0)
+        while line + 1 in alone:
+            line += 1
+        yield statement, lines.get(line + 1)
 
 
 def parse_world(source: Source, limits: Limits = DEFAULT) -> list[ParseTree]:
@@ -183,6 +254,8 @@ def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
     else:
         assert isinstance(error, UnexpectedCharacters)
         wanted, found = set(error.allowed or ()), f"unexpected `{error.char}`"
+    if re.search(rf"(?m)^\s*{MARK}\s*({'|'.join(_OF_TOOLS)})\b", source.text) is None:  # a world has no values
+        wanted -= _OF_VALUES if "EQUAL" not in wanted else {*_OF_VALUES, "ANY"}
     keywords = {word.upper() for word in _STATEMENTS}
     words = sorted({_EXPECTED.get(name, f"`{name.lower()}`") for name in wanted - keywords if not name.startswith("_")})
     if keywords <= wanted:
