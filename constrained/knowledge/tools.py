@@ -23,7 +23,7 @@ from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
 from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy import Policy, Toolbox
-from constrained.knowledge.tool_policy.policy import read_condition
+from constrained.knowledge.tool_policy.reader import read_condition
 from constrained.knowledge.tool_policy.toolbox import slot_of
 from constrained.limits import Limits
 

@@ -9,7 +9,7 @@ from constrained.automaton import Vocabulary, compile_grammar
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.knowledge.tool_policy.expression import Scope, Unknown
 from constrained.knowledge.tool_policy.json_path import found_at
-from constrained.knowledge.tool_policy.policy import read_condition
+from constrained.knowledge.tool_policy.reader import read_condition
 
 TOOLS = [
     {"name": "get_order", "inputSchema": {"type": "object", "properties": {"order_id": {"type": "string"}}}},
@@ -202,6 +202,7 @@ FACTS = """
 
 start: respond | get_order | refund
 
+//: makes not agreed
 //: tells agreed by "yes", "go ahead"
 //: makes ORDER = find_all("#[0-9]+", result)
 respond: RESPOND _STEP [start]
@@ -236,6 +237,9 @@ def test_facts_are_declared_needed_and_made_as_in_a_world():
     assert not judge("#1")
     tell("respond", "Oh YES.", content="Shall I?")
     assert judge("#1") and not judge("#2")
+    tell("respond", "Wait!", content="Sure?")
+    assert not judge("#1")
+    tell("respond", "Yes, yes.", content="Sure?")
     tell("refund", "{}", order_id="#1", items=[], reason="late")
     assert memory["refunded"] == ["#1"] and memory["agreed"] == []
     tell("respond", "go ahead", content="Shall I?")

@@ -1,7 +1,8 @@
 """Policies of tool agents: what may be called, with which arguments, after what was seen and said."""
 
 from constrained.knowledge.tool_policy.memory import Memory
-from constrained.knowledge.tool_policy.policy import Policy, read_policy
+from constrained.knowledge.tool_policy.policy import Policy
+from constrained.knowledge.tool_policy.reader import read_policy
 from constrained.knowledge.tool_policy.toolbox import Toolbox
 
 __all__ = ["Memory", "Policy", "Toolbox", "read_policy"]

@@ -132,7 +132,7 @@ SIGN: "+" | "-"
 OVER: "/" | "%"
 EMPTY: "\"\""
 ANY: "*"
-NUMBER: /\d+(\.\d+)?/
+NUMBER: /\d{1,15}(\.\d{1,15})?/
 PATH: /[$@](\.\*|\[\*\]|\.[A-Za-z_][\w-]*|\[-?\d+\]|\['[^']*'\]|\["[^"]*"\])*/
 NAME: /[A-Za-z_][\w-]*/
 STRING: /"(?:[^"\\\n]|\\[^\n])+"/
@@ -227,7 +227,10 @@ def parse_world(source: Source, limits: Limits = DEFAULT) -> list[ParseTree]:
         tree = _parser().parse(visible)
     except UnexpectedInput as error:
         raise _explained(source, error) from None
-    return [ParseTree.of(statement) for statement in tree.children if isinstance(statement, Tree)]
+    try:
+        return [ParseTree.of(statement) for statement in tree.children if isinstance(statement, Tree)]
+    except RecursionError:
+        raise source.error(f"a `{MARK}` line nests too deeply", "state it flatter") from None
 
 
 def _without_note(line: str) -> str:
@@ -237,8 +240,8 @@ def _without_note(line: str) -> str:
 
 def _check_depth(source: Source, text: str) -> None:
     depth = 0
-    for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|[()]', text):
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|[][(){}]', text):
+        depth += 1 if found[0] in "([{" else -1 if found[0] in ")]}" else 0
         if depth > MAX_DEPTH:
             line, column = source.line_column(found.start())
             raise source.error(f"brackets nest deeper than {MAX_DEPTH}", "state it flatter", line, column)
