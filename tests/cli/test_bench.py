@@ -33,6 +33,22 @@ def test_without_data_the_error_says_what_to_set(capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", ["", "-1", "0", "9" * 30, "nan"])
+@pytest.mark.parametrize(
+    "option", ["executor --limit", "original --every", "replay --every", "masks --games", "tau --limit"]
+)
+def test_numbers_that_no_benchmark_takes_are_one_clear_error(capsys, option, number):
+    with pytest.raises(SystemExit):
+        main(["bench", *f"{option}={number}".split(" ")])
+    assert "is not a number from 1 to 10^9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["bench", "tau", "--package"], ["train", "sft", "--model", "x", "--out"]])
+def test_arguments_that_are_no_text_are_one_clear_error(capsys, command):
+    assert main([*command, "\ud800"]) == 1
+    assert "is not UTF-8 text" in capsys.readouterr().err
+
+
 def test_an_installed_copy_says_how_to_get_the_benchmarks(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "CHECKOUT", tmp_path)
     for arguments in (["bench", "engine", "--exact"], ["plot", "engine"]):

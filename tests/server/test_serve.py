@@ -50,12 +50,12 @@ TOOLS = [
 POLICY = """
 %declare _STEP RESPOND LIST_ORDERS GET_ORDER CANCEL_ORDER
 
-//> message respond
-//> init said = ""
-//> tells said = $ by respond
-//> tells ORDER = $.orders[*] by list_orders
-//> tells order[@.id] = $ by get_order, cancel_order
-//> let yes() = search("(?i)yes", said)
+//: message respond
+//: init said = ""
+//: tells said = $ by respond
+//: tells ORDER = $.orders[*] by list_orders
+//: tells order[@.id] = $ by get_order, cancel_order
+//: let yes() = search("(?i)yes", said)
 
 // Help a customer with their orders.
 start: list_orders
@@ -66,8 +66,8 @@ list_orders: LIST_ORDERS _STEP [more]
 // get_order: look.
 get_order: GET_ORDER _STEP [more]
 // cancel_order: only a pending order, and only after a yes.
-//> needs yes() // the customer hasn't said yes
-//> needs id in [o for o in keys(order) if order[o].status == "pending"] // it isn't pending
+//: needs yes() // the customer hasn't said yes
+//: needs id in [o for o in keys(order) if order[o].status == "pending"] // it isn't pending
 cancel_order: CANCEL_ORDER _STEP [more]
 more: respond | get_order | cancel_order
 """
@@ -383,9 +383,9 @@ def test_the_command_says_where_it_listens_and_warns_on_the_network(tmp_path, mo
 
 
 def test_a_wrong_start_is_one_clear_error(tmp_path, capsys):
-    (tmp_path / "bad.lark").write_text('//> burns x\nstart: "a"\n')
+    (tmp_path / "bad.lark").write_text('//: burns x\nstart: "a"\n')
     assert main(["serve", "--model", "embedded", "--knowledge", str(tmp_path / "bad.lark")]) == 1
-    assert "a policy has no statement 'burns'" in capsys.readouterr().err
+    assert "unexpected `burns`" in capsys.readouterr().err
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,0 +1,47 @@
+"""constrained bench tau: gold calls are admitted, calls drawn at random are, and the record is compared."""
+
+import json
+
+import pytest
+
+from benchmarks import tau
+from constrained.cli import main
+from constrained.environments.tau import TauDomain
+from tests.data import shared
+
+
+@pytest.fixture(scope="module")
+def airline():
+    shared("tau_bench/tau_bench.tar.xz")
+    domain = TauDomain("airline")
+    return domain, domain.knowledge()
+
+
+def test_gold_calls_are_admitted_on_the_real_tools(airline):
+    domain, knowledge = airline
+    row = tau.replay_gold(domain, knowledge, "test", domain.tasks("test")[:2])
+    assert row["admitted"] == row["actions"] > 0 and row["lookups admitted"] == row["lookups"] > 0
+
+
+def test_calls_drawn_at_random_are_admitted(airline):
+    domain, knowledge = airline
+    played = tau.play_at_random(tau.TauEnv(domain, domain.tasks("test")[0], knowledge), knowledge, 4)
+    assert played["actions"] > 0 == played["not admitted"]
+
+
+def test_the_record_is_compared_and_kept(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(tau, "RECORD", tmp_path / "tau.json")
+    row = {"domain": "airline", "split": "test", "admitted": 5, "errors admitted": 0}
+    result = {"gold": [row], "cost": [], "played": [], "conversations": None}
+    assert tau.compare(result, True) == 0
+    assert json.loads((tmp_path / "tau.json").read_text())["gold"] == [row]
+    assert tau.compare({**result, "gold": [{**row, "admitted": 4}]}, False) == 1
+    assert "WORSE: airline, test: admitted: 5 is now 4" in capsys.readouterr().out
+    assert tau.compare({**result, "gold": [{**row, "admitted": 6}]}, False) == 0
+    assert tau.compare({**result, "gold": [{**row, "errors admitted": 1}]}, False) == 1
+
+
+@pytest.mark.parametrize("words", [["--exact", "--limit", "1"], ["--update"]])
+def test_only_whole_runs_are_compared(capsys, words):
+    assert main(["bench", "tau", *words]) == 1
+    assert "compare" in capsys.readouterr().err
