@@ -6,8 +6,8 @@ The figures are the benchmark's own. TTFM is the time to the first mask: a schem
 computed. TBM is the time of one mask and of taking in its token. Both are CPU time, and what is loaded before the first
 schema is left out of Python's garbage collection (`gc.freeze`), so that they are those of a machine with nothing else
 to do. A schema passes if every instance is judged right.
-"ours, any order" admits properties in any order (`any_order=True`), as the standard does. Every finished schema is a line
-of a file in `--output`; an interrupted run goes on with what is missing.
+"ours, any order" admits properties in any order (`any_order=True`), as the standard does. Every finished schema is a
+line of a file in `--output`; an interrupted run goes on with what is missing.
 """
 
 from __future__ import annotations

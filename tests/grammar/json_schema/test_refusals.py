@@ -129,3 +129,31 @@ def test_what_looks_hostile_and_is_not():
     assert Grammar.from_json_schema(deep(60)).matches('{"a": {"a": {}}}')
     assert Grammar.from_json_schema({"type": "array", "minItems": 10**6}).is_prefix("[1, 2")
     assert Grammar.from_json_schema({"enum": list(range(20_000))}).matches("19999")
+
+
+def test_alternatives_that_lead_back_to_themselves_are_told_apart():
+    kinds = [
+        {"type": "object", "properties": {"kind": {"const": kind}, "of": {"$ref": "#"}}, "required": ["kind"]}
+        for kind in ("list", "map")
+    ]
+    grammar = Grammar.from_json_schema({"oneOf": [{"type": "string"}, *kinds]})
+    assert grammar.matches('{"kind": "map", "of": {"kind": "list", "of": "x"}}')
+    assert not grammar.matches('{"kind": "set"}')
+
+
+def test_combinations_end_where_a_required_property_has_no_value_left():
+    rules = [{"if": {"properties": {"kind": {"const": f"k{i}"}}}, "then": {"required": [f"p{i}"]}} for i in range(24)]
+    grammar = Grammar.from_json_schema({"type": "object", "required": ["kind"], "allOf": rules})
+    assert grammar.matches('{"kind": "k3", "p3": 1}') and grammar.matches('{"kind": "other"}')
+    assert not grammar.matches('{"kind": "k3", "p4": 1}')
+
+
+def test_many_patterns_of_which_few_match_one_name():
+    patterns = {f"^p{i}_": {"type": "integer"} for i in range(9)}
+    grammar = Grammar.from_json_schema({"type": "object", "patternProperties": patterns})
+    assert grammar.matches('{"p3_x": 1, "other": "x"}') and not grammar.matches('{"p3_x": "x"}')
+
+
+def test_bounds_as_large_as_a_double_holds():
+    grammar = Grammar.from_json_schema({"type": "number", "maximum": 1.79769e308})
+    assert grammar.matches("12.5") and grammar.matches("-3")
