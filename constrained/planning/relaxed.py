@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -32,18 +33,30 @@ class RelaxedPlan:
     Attributes
     ----------
     actions : frozenset of GroundAction
-    helpful : frozenset of GroundAction
-        The applicable actions that bring about what some cheapest plan of this kind brings about first. FF's helpful
-        actions, of all supporters that are equally cheap instead of one, without those that the plan would undo before
-        they are of use (`ordering.in_order`).
+    alternatives : frozenset of GroundAction
+        The actions of all such plans that are equally cheap.
+    beginning : frozenset of GroundAction
+        The applicable ones that bring about what some cheapest plan brings about first. FF's helpful actions, of all
+        supporters that are equally cheap instead of one.
     needed, denied : frozenset of tuple of str
         The facts of the state that the plan builds on, and those that it needs not to hold.
+    task : Task
+    state : State
+        Where it begins, with what is assumed.
     """
 
     actions: frozenset[GroundAction]
-    helpful: frozenset[GroundAction]
+    alternatives: frozenset[GroundAction]
+    beginning: frozenset[GroundAction]
     needed: frozenset[Fact]
     denied: frozenset[Fact]
+    task: Task
+    state: State
+
+    @cached_property
+    def helpful(self) -> frozenset[GroundAction]:
+        """The beginning, without what the plan would undo before it is of use (`ordering.in_order`)."""
+        return in_order(self.task, self.state, self.beginning, self.actions, self.alternatives)
 
 
 @dataclass(frozen=True)
@@ -158,9 +171,12 @@ class Relaxed:
         )
         return RelaxedPlan(
             actions,
-            in_order(self.task, state.changed(added=possible), beginning, actions, alternatives),
+            alternatives,
+            beginning,
             frozenset(cast(Fact, name) for name in names if isinstance(name, tuple) and name[0] is not False),
             frozenset(cast(Fact, name[1]) for name in names if isinstance(name, tuple) and name[0] is False),
+            self.task,
+            state.changed(added=possible),
         )
 
     def _layers(self, state: State, possible: Iterable[Fact], late: bool = False) -> _Layers:

@@ -15,11 +15,8 @@ from constrained.planning.task import GroundAction, Task
 MAX_EVALUATED = 2_000
 """States that `find_plan` evaluates for the whole goal, at a millisecond each."""
 
-MAX_SEARCHES = 40
-"""Searches for parts of a goal."""
-
 MAX_NOVEL = 20_000
-"""States that one search for a part of a goal keeps; some seconds."""
+"""States that the searches for parts of a goal keep, all together; half a minute."""
 
 MAX_STATES = 20_000
 """States that `shortest_plan` looks at."""
@@ -73,17 +70,15 @@ class _Serial:
         self.task, self.relaxed = task, relaxed
         self.parts = list(task.parts(task.goal)) if task.goal is not None else []
         self.known: dict[frozenset[int], Task] = {}
-        self.searches = 0
+        self.left = MAX_NOVEL
 
     def plan(self, state: State, done: frozenset[int] = frozenset()) -> list[GroundAction] | None:
         """A plan from a state in which the parts `done` hold; None if none was found."""
         if self.task.reached_goal(state):
             return []
         for part, task in self._next(state, done):
-            if self.searches >= MAX_SEARCHES:
-                return None
-            self.searches += 1
-            way = _novel_first(task, state, self.relaxed)
+            way, kept = _novel_first(task, state, self.relaxed, self.left)
+            self.left -= kept
             if way is None:
                 continue
             after = state
@@ -134,10 +129,11 @@ def _fact(part: Condition) -> tuple[str, ...] | None:
     return (part.predicate, *part.terms) if isinstance(part, Literal) and part.positive else None
 
 
-def _novel_first(task: Task, state: State, whole: Relaxed) -> list[GroundAction] | None:
+def _novel_first(task: Task, state: State, whole: Relaxed, limit: int) -> tuple[list[GroundAction] | None, int]:
     """A plan by breadth-first search among states that have a pair of facts which no state before them had.
 
-    It ends where the whole goal isn't out of reach; None if there is none.
+    It ends where the whole goal isn't out of reach; None if there is none. Also the number of states that were kept,
+    about `limit` at most.
     """
     numbers: dict[tuple[str, ...], int] = {}
     fluents = sorted(task.domain.fluents)
@@ -149,7 +145,7 @@ def _novel_first(task: Task, state: State, whole: Relaxed) -> list[GroundAction]
     pairs = {(a, b) for a in first for b in first if a <= b}
     nodes: list[_Node] = [(state, None, -1)]
     seen, place = {state}, 0
-    while place < len(nodes) < MAX_NOVEL:
+    while place < len(nodes) < limit:
         here = nodes[place][0]
         for action in task.applicable(here):
             after = task.apply(here, action)
@@ -162,9 +158,9 @@ def _novel_first(task: Task, state: State, whole: Relaxed) -> list[GroundAction]
                 pairs |= fresh
                 nodes.append((after, action, place))
                 if task.reached_goal(after) and not whole.dead_end(after):
-                    return _way(nodes, len(nodes) - 1)
+                    return _way(nodes, len(nodes) - 1), len(nodes)
         place += 1
-    return None
+    return None, len(nodes)
 
 
 def _best_first(task: Task, state: State, relaxed: Relaxed, limit: int) -> tuple[list[GroundAction], bool]:
@@ -190,7 +186,7 @@ def _best_first(task: Task, state: State, relaxed: Relaxed, limit: int) -> tuple
                     best, best_place = left, place
                     credit[0] += _BOOST
                 for action in task.applicable(here):
-                    heappush(queues[action not in plan.helpful], (left, next(tickets), place, action))
+                    heappush(queues[action not in plan.beginning], (left, next(tickets), place, action))
         waiting = None
         if queues[0] or queues[1]:
             chosen = 0 if queues[0] and (credit[0] >= credit[1] or not queues[1]) else 1
