@@ -7,6 +7,7 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.automaton import Vocabulary, compile_grammar
 from constrained.errors import GrammarError, KnowledgeError
+from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.expression import Scope, Unknown
 from constrained.knowledge.tool_policy.json_path import found_at
 from constrained.knowledge.tool_policy.reader import read_condition
@@ -103,7 +104,7 @@ def test_masks_admit_what_is_judged_ok_and_nothing_else():
     talk = Talk()
     talk.tell("get_order", json.dumps({"id": "#1", "status": "pending", "items": ["cup", "pan"]}), order_id="#1")
     talk.tell("respond", "yes", content="Shall I?")
-    grammar = talk.tools.calls["refund"].grammar(talk.memory)
+    grammar = call_grammar(talk.tools.calls["refund"], talk.memory)
     texts = set()
     for items in (["cup"], ["pan"], ["cup", "pan"], ["pan", "cup"], [], ["cup", "cup"], ["mug"]):
         for reason in ("broken", "late", "gone"):

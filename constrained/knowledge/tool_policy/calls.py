@@ -1,42 +1,22 @@
 """The calls of one tool that a policy admits now, as a grammar.
 
-A call is written argument by argument. What may be written next depends on what was written before, on what is known,
-and on whether the rest of the call can still meet every condition; it is worked out when the text gets there.
-Conditions of the forms ``x in ...``, ``x == ...``, ``x <= ...`` and ``x >= ...`` say which values an argument, an
-element ``x[i]`` or a member ``x[i].m`` may have; every other condition is checked as soon as all its arguments are
-known. An argument that no condition mentions is free: whatever its schema admits.
+A call is written argument by argument (see `call_writer`). Conditions of the forms ``x in ...``, ``x == ...``,
+``x <= ...`` and ``x >= ...`` say which values an argument, an element ``x[i]`` or a member ``x[i].m`` may have; every
+other condition is checked as soon as all its arguments are known. An argument that no condition mentions is free:
+whatever its schema admits.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from constrained.automaton import Grammar
-from constrained.errors import KnowledgeError, LimitError
-from constrained.grammar import nodes
+from constrained.errors import KnowledgeError
 from constrained.grammar.json_schema import Layout, Options, write_schema
-from constrained.grammar.nodes import Lazy, Node, Rule
-from constrained.knowledge.tool_policy.expression import Definition, Expression, Unknown
-from constrained.knowledge.tool_policy.memory import Memory
-
-FREE = "\0free"
-"""Stands for a value that no condition looks at."""
-
-MAX_ITEMS = 12
-"""Elements of a list whose elements conditions choose, or whose length they ask for."""
-
-MAX_CASES = 20_000
-"""Values that are tried in looking for one way to complete a call."""
-
-MAX_RANGE = 2_000
-"""Numbers between two bounds that are offered."""
-
-_LONGEST = 4_000
-"""Bytes that the rest of a call may take, as a bound for token budgets."""
+from constrained.grammar.nodes import Node, Rule
+from constrained.knowledge.tool_policy.expression import Definition, Expression
 
 Path = tuple[str | int, ...]
 Agenda = tuple | None
@@ -44,7 +24,7 @@ Agenda = tuple | None
 
 
 class Calls:
-    """What may be written as a call of one tool.
+    """What may ever be written as a call of one tool.
 
     Parameters
     ----------
@@ -116,21 +96,6 @@ class Calls:
         self._free: dict[Path, Node] = {}
         self.agenda = self._agenda()
 
-    def grammar(self, memory: Memory) -> Grammar | None:
-        """The calls that are admitted now; None if there are none.
-
-        It is worked out anew where something that the conditions look at has changed since.
-        """
-        if not all(one.holds(memory, memory.scope(self.functions)) for one in self.static):
-            return None
-        return memory.kept(self, self.looks_at, self._grammar)
-
-    def _grammar(self, memory: Memory) -> Grammar | None:
-        writer = _Writer(self, memory)
-        if not writer.can(self.agenda, {}):
-            return None
-        return Grammar(self.rules, writer.write(self.agenda, {}), limits=self.options.limits, name=self.name)
-
     def _agenda(self) -> Agenda:
         items: list[tuple] = [("text", f"{self.before}{{")]
         for i, name in enumerate(self.order):
@@ -141,11 +106,11 @@ class Calls:
             items.append(("value", (name,), self.schema["properties"][name]))
             items.append(("check", name))
         items.append(("text", f"}}{self.after}"))
-        return _onto(items, None)
+        return onto(items, None)
 
     def opens(self, path: Path) -> bool:
         """Whether conditions look inside the value at a path."""
-        pattern = _pattern(path)
+        pattern = pattern_of(path)
         return any(found[: len(pattern)] == pattern and len(found) > len(pattern) for found in self.domains)
 
     def matters(self, path: Path) -> bool:
@@ -156,7 +121,7 @@ class Calls:
 
     def text_of(self, path: Path, schema: Any) -> Node:
         """Whatever a schema admits at a path."""
-        pattern = _pattern(path)
+        pattern = pattern_of(path)
         if pattern not in self._free:
             prefix = f"{self.name}#{'.'.join(map(str, pattern))}"
             self._free[pattern] = write_schema(schema, self.rules, prefix, self.style, self.options)
@@ -169,198 +134,6 @@ class Calls:
             names = [name for name in self.order[:own] if self.mentioned.get(name, -1) >= own]
             self._relevant[path[0]] = [*names, str(path[0])]
         return self._relevant[path[0]]
-
-
-class _Writer:
-    """The calls of one tool in one memory: what was found out about them is kept."""
-
-    def __init__(self, calls: Calls, memory: Memory):
-        self.calls, self.scope = calls, memory.scope(calls.functions)
-        self.known = dict(memory)
-        self._cases = 0
-        self._found: dict[tuple, Any] = {}
-
-    def _kept(self, what: str, item: tuple, args: dict, make: Callable[[], Any]) -> Any:
-        """What `make` gives: the same each time for the same place and arguments."""
-        path = item[1]
-        given = [args[name] for name in self.calls.relevant(path) if name in args]
-        key = (what, path, item[3] if item[0] == "more" else -1, json.dumps(given))
-        if key not in self._found:
-            self._found[key] = make()
-        return self._found[key]
-
-    def _options(self, item: tuple, args: dict) -> tuple[str, Any]:
-        """What a value can be: ("values", list), ("free", None), ("into", agenda items), ("items", None)."""
-        _, path, schema = item
-        calls = self.calls
-        if _pattern(path) in calls.domains:
-            return "values", self._kept("values", item, args, partial(self._candidates, path, schema, args))
-        if path[0] not in calls.governed:
-            return "free", None
-        if _kind(schema) == "array" and (calls.opens(path) or len(path) == 1):
-            return "items", None
-        if _kind(schema) == "object" and calls.opens(path):
-            items: list[tuple] = []
-            for i, (name, inner) in enumerate(schema.get("properties", {}).items()):
-                items += [("text", f"{', ' if i else '{'}{json.dumps(name)}: "), ("value", (*path, name), inner)]
-            return "into", [*items, ("text", "}")]
-        if len(path) == 1 and "enum" in schema:
-            return "values", list(schema["enum"])
-        if len(path) == 1 and _kind(schema) == "boolean":
-            return "values", [True, False]
-        return "free", None
-
-    def _candidates(self, path: Path, schema: Any, args: dict) -> list[Any]:
-        """The values that the conditions on a path leave."""
-        index = next((part for part in path if isinstance(part, int)), None)
-        found: list[Any] | None = None
-        low, high = schema.get("minimum"), schema.get("maximum")
-        for op, value in self.calls.domains[_pattern(path)]:
-            try:
-                given = value.value(self._names(value, args, index), self.scope)
-            except Unknown:
-                return []
-            if op in (ast.In, ast.Eq):
-                values = [given] if op is ast.Eq else list(given)
-                found = values if found is None else [one for one in found if one in values]
-            elif op is ast.LtE:
-                high = given if high is None else min(high, given)
-            else:
-                low = given if low is None else max(low, given)
-        if found is None:
-            if low is None or high is None or high - low > MAX_RANGE:
-                what = f"tool {self.calls.name!r}: {'.'.join(map(str, path))} has no lower and upper bound of its own"
-                raise KnowledgeError(what, "give conditions for both, or a list: `x in [...]`")
-            return list(range(int(low), int(high) + 1))
-        kept = [one for one in found if (low is None or one >= low) and (high is None or one <= high)]
-        allowed = schema.get("enum")
-        unique = {json.dumps(one, sort_keys=True): one for one in kept if allowed is None or one in allowed}
-        return [_shaped(one, schema) for one in unique.values()]
-
-    # looking ahead
-
-    def can(self, agenda: Agenda, args: dict) -> bool:
-        """Whether what is on the agenda can be written so that every condition holds."""
-        while agenda is not None:
-            item, agenda = agenda
-            kind = item[0]
-            if kind == "check":
-                if not self._checked(item[1], args):
-                    return False
-            elif kind == "value":
-                what, given = self._options(item, args)
-                path = item[1]
-                if what == "free":
-                    args = _with(args, path, FREE)
-                elif what == "into":
-                    args, agenda = _with(args, path, {}), _onto(given, agenda)
-                elif what == "items":
-                    args, agenda = _with(args, path, []), (("more", path, item[2], 0), agenda)
-                elif not self.calls.matters(path):
-                    if not given:
-                        return False
-                    args = _with(args, path, given[0])
-                else:
-                    return self._kept("some", item, args, partial(self._some, given, path, agenda, args))
-            elif kind == "more":
-                return self._can_close(item, agenda, args) or self._can_add(item, agenda, args)
-        return True
-
-    def _can_close(self, item: tuple, agenda: Agenda, args: dict) -> bool:
-        _, _, schema, count = item
-        if count < max(schema.get("minItems", 1), 1):
-            return False
-        return self._kept("close", item, args, partial(self._can, agenda, args))
-
-    def _can_add(self, item: tuple, agenda: Agenda, args: dict) -> bool:
-        _, _, schema, count = item
-        if count >= min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS):
-            return False
-        return self._kept("add", item, args, partial(self._can, self._another(item, agenda), args))
-
-    def _some(self, values: list[Any], path: Path, agenda: Agenda, args: dict) -> bool:
-        return any(self._can(agenda, _with(args, path, one)) for one in values)
-
-    def _can(self, agenda: Agenda, args: dict) -> bool:
-        self._cases += 1
-        if self._cases > MAX_CASES:
-            advice = "bound its lists, or let conditions choose earlier arguments first"
-            raise LimitError("policy_cases", MAX_CASES, f"a call of {self.calls.name} takes too long to find", advice)
-        return self.can(agenda, args)
-
-    def _another(self, item: tuple, agenda: Agenda) -> Agenda:
-        _, path, schema, count = item
-        more = ("more", path, schema, count + 1)
-        return ("value", (*path, count), schema.get("items", {})), (more, agenda)
-
-    def _checked(self, name: str, args: dict) -> bool:
-        return all(one.holds(self._names(one, args), self.scope) for one in self.calls.checks.get(name, ()))
-
-    def _names(self, expression: Expression, args: dict, index: int | None = None) -> dict[str, Any]:
-        """What an expression's names stand for."""
-        names = {name: self.known[name] for name in expression.names if name in self.known}
-        names.update((name, args[name]) for name in expression.names if name in args)
-        return names if index is None else {**names, "i": index}
-
-    # writing
-
-    def write(self, agenda: Agenda, args: dict) -> Node:
-        """The texts of what is on the agenda; the caller has made sure that there are some."""
-        parts: list[Node] = []
-        while agenda is not None:
-            item, agenda = agenda
-            kind = item[0]
-            if kind == "text":
-                parts.append(nodes.literal(item[1]))
-            elif kind == "optional":
-                parts.append(self._optional(item[1], item[2]))
-            elif kind == "value":
-                what, given = self._options(item, args)
-                path, schema = item[1], item[2]
-                if what == "free":
-                    args = _with(args, path, FREE)
-                    parts.append(self.calls.text_of(path, schema))
-                elif what == "into":
-                    args, agenda = _with(args, path, {}), _onto(given, agenda)
-                elif what == "items":
-                    args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
-                    parts.append(nodes.literal("["))
-                else:
-                    return nodes.seq([*parts, self._one_of(given, path, agenda, args)])
-            elif kind == "more":
-                return nodes.seq([*parts, self._more(item, agenda, args)])
-        return nodes.seq(parts)
-
-    def _one_of(self, values: list[Any], path: Path, agenda: Agenda, args: dict) -> Node:
-        if not self.calls.matters(path):
-            texts = nodes.choices([_dumped(one).encode() for one in values])
-            return nodes.seq([texts, self._later(agenda, _with(args, path, values[0]))])
-        ways = []
-        for one in values:
-            after = _with(args, path, one)
-            self._cases = 0
-            if self.can(agenda, after):
-                ways.append(nodes.seq([nodes.literal(_dumped(one)), self._later(agenda, after)]))
-        return nodes.alt(ways)
-
-    def _more(self, item: tuple, agenda: Agenda, args: dict) -> Node:
-        ways = []
-        self._cases = 0
-        if self._can_close(item, agenda, args):
-            ways.append(nodes.seq([nodes.literal("]"), self._later(agenda, args)]))
-        self._cases = 0
-        if self._can_add(item, agenda, args):
-            comma = nodes.literal(", ") if item[3] else nodes.EMPTY
-            ways.append(nodes.seq([comma, self._later(self._another(item, agenda), args)]))
-        return nodes.alt(ways)
-
-    def _later(self, agenda: Agenda, args: dict) -> Node:
-        return nodes.EMPTY if agenda is None else Lazy(partial(self.write, agenda, args), _LONGEST)
-
-    def _optional(self, name: str, comma: bool) -> Node:
-        written = [nodes.literal(f"{', ' if comma else ''}{json.dumps(name)}: ")]
-        written.append(self.calls.text_of((name,), self.calls.schema["properties"][name]))
-        return nodes.alt([nodes.seq(written), nodes.EMPTY])
 
 
 def _seen_by(condition: Expression, functions: Mapping[str, Definition]) -> frozenset[str]:
@@ -411,39 +184,13 @@ def _path_of(node: ast.expr) -> tuple[str, ...] | None:
     return None
 
 
-def _pattern(path: Path) -> tuple[str, ...]:
+def pattern_of(path: Path) -> tuple[str, ...]:
+    """A path with ``[i]`` for each index."""
     return tuple("[i]" if isinstance(part, int) else part for part in path)
 
 
-def _onto(items: list[tuple], agenda: Agenda) -> Agenda:
+def onto(items: list[tuple], agenda: Agenda) -> Agenda:
+    """The agenda with some items before it."""
     for item in reversed(items):
         agenda = item, agenda
     return agenda
-
-
-def _with(args: dict, path: Path, value: Any) -> dict:
-    """`args` with another value at a path; the lists and objects on the way are copied."""
-
-    def put(at: Any, rest: Path) -> Any:
-        if not rest:
-            return value
-        if isinstance(rest[0], int):
-            return [*at[: rest[0]], put(at[rest[0]] if rest[0] < len(at) else {}, rest[1:])]
-        return {**at, rest[0]: put(at.get(rest[0], {}), rest[1:])}
-
-    return put(args, path)
-
-
-def _kind(schema: Any) -> str:
-    return schema.get("type", "") if isinstance(schema, dict) else ""
-
-
-def _shaped(value: Any, schema: Any) -> Any:
-    """A value with the members that its schema has, in its order."""
-    if isinstance(value, dict) and _kind(schema) == "object" and schema.get("properties"):
-        return {name: value[name] for name in schema["properties"] if name in value}
-    return value
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

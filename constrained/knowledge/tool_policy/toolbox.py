@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from constrained.automaton import Grammar
 from constrained.grammar.json_schema import Options, layout
 from constrained.knowledge.tool_calls import CallForm
+from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.policy import Policy
@@ -34,22 +34,11 @@ class Toolbox:
             for name, schema in schemas.items()
         }  # fmt: skip
         self.form = CallForm(template, schemas, {name: calls.order for name, calls in self.calls.items()})
-        self._static: dict[str, Grammar] = {}
 
     def view(self, memory: Memory) -> dict[str, Any]:
         """What each tool's slot holds now: the calls that are admitted, or nothing."""
-        out: dict[str, Any] = {}
-        for name, calls in self.calls.items():
-            if not calls.conditions:
-                if name not in self._static:
-                    grammar = calls.grammar(memory)
-                    assert grammar is not None, "nothing forbids it"
-                    self._static[name] = grammar
-                out[slot_of(name)] = self._static[name]
-            else:
-                grammar = calls.grammar(memory)
-                out[slot_of(name)] = [] if grammar is None else grammar
-        return out
+        found = {name: call_grammar(calls, memory) for name, calls in self.calls.items()}
+        return {slot_of(name): [] if grammar is None else grammar for name, grammar in found.items()}
 
     def write(self, name: str, arguments: Mapping[str, Any]) -> str:
         """A call as the masks write it (see `CallForm.write`)."""
