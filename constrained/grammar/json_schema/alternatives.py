@@ -105,7 +105,7 @@ class Alternatives:
                             [[((*order, at, i), one) for i, one in enumerate(branch)] for branch in choice]
                             for choice in self._choices(part, keyword)
                         ]
-        self._steps += 1 + len(flat)
+        self._steps += 1 + len(flat) // 8  # most of what a combination costs does not depend on its size
         self.limits.check("schema", self._steps, _TOO_MANY, _SHARE)
         if choices and types == {"object"} and _contradict([part for _, part in flat.values()]):
             return []
