@@ -26,7 +26,7 @@ def write_gguf(path: Path, model: Any = None, tokenizer: Any = None) -> Path:
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_dimension_count(config.head_dim)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_rope_freq_base(10_000.0)  # as Llama's configuration has it by default
     writer.add_vocab_size(config.vocab_size)
     merges = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["merges"]
     pieces = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)

@@ -150,6 +150,9 @@ def read_arguments(
     streamer = keywords.get("streamer")
     if streamer is not None and len(input_ids) > 1:
         raise ConstrainedError("a streamer follows one text, not several", "give one prompt, or leave the streamer out")
+    past = model_kwargs.get("past_key_values")
+    if past is not None and vars(model).get("_cache") is past:
+        del model._cache  # a static cache that stays empty, as we keep our own: transformers 4 fails on it next time
     return GenerateArguments(
         model,
         config,
@@ -161,7 +164,7 @@ def read_arguments(
         keywords.get("tokenizer"),
         generator,
         measure,
-        model_kwargs.get("past_key_values"),
+        past,
     )
 
 

@@ -186,7 +186,8 @@ def _decode_rows(
 @contextmanager
 def _keep_consistent(past: Any) -> Iterator[None]:
     """If interrupted, leave the caller's cache with the same tokens in every layer."""
-    held = int(past.get_seq_length()) if getattr(past, "_is_user_defined", False) else None
+    own = getattr(past, "_is_user_defined", hasattr(past, "get_seq_length"))  # transformers 4 doesn't tell whose it is
+    held = int(past.get_seq_length()) if own else None
     try:
         yield
     except BaseException:

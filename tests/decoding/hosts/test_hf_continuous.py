@@ -5,7 +5,10 @@ from contextlib import contextmanager
 import pytest
 import torch
 from transformers import GenerationConfig
-from transformers.generation.configuration_utils import ContinuousBatchingConfig
+from transformers.generation import configuration_utils
+
+if not hasattr(configuration_utils, "ContinuousBatchingConfig"):
+    pytest.skip("needs transformers 5.23", allow_module_level=True)
 
 from constrained import ConstrainedError, Grammar, compile_grammar
 from constrained.decoding.hosts.hf_continuous import Constraint, ContinuousConstraintProcessor, install
@@ -23,7 +26,8 @@ def running(processor, batching=None, **generation):
     """A manager with the processor, started."""
     options = {"num_blocks": 32, "max_batch_tokens": 64, "use_async_batching": False, **(batching or {})}
     manager = MODEL.init_continuous_batching(
-        GenerationConfig(eos_token_id=1, **{"do_sample": False, **generation}), ContinuousBatchingConfig(**options)
+        GenerationConfig(eos_token_id=1, **{"do_sample": False, **generation}),
+        configuration_utils.ContinuousBatchingConfig(**options),
     )
     install(manager, processor)
     manager.start()
@@ -69,7 +73,9 @@ def test_each_request_has_its_own_grammar_and_writes_what_generate_writes():
 
 def test_requests_without_a_constraint_are_left_alone():
     plain = [TOKENIZER.encode("x"), TOKENIZER.encode("y")]
-    batching = ContinuousBatchingConfig(num_blocks=32, max_batch_tokens=64, use_async_batching=False)
+    batching = configuration_utils.ContinuousBatchingConfig(
+        num_blocks=32, max_batch_tokens=64, use_async_batching=False
+    )
     generation = GenerationConfig(eos_token_id=1, do_sample=False, max_new_tokens=12)
     free = MODEL.generate_batch(plain, generation, batching)
     with running(ContinuousConstraintProcessor(VOCABULARY)) as manager:
@@ -149,7 +155,7 @@ class Meddler:
 
 
 def test_asynchronous_batching_is_refused_and_so_is_a_manager_that_has_started():
-    config = ContinuousBatchingConfig(num_blocks=32, max_batch_tokens=64, use_async_batching=False)
+    config = configuration_utils.ContinuousBatchingConfig(num_blocks=32, max_batch_tokens=64, use_async_batching=False)
     manager = MODEL.init_continuous_batching(GenerationConfig(eos_token_id=1), config)
     manager.continuous_batching_config.use_async_batching = True
     with pytest.raises(ConstrainedError, match="use_async_batching=False"):

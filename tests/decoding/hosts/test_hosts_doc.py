@@ -5,6 +5,9 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+from transformers.generation import configuration_utils
+
 from constrained.decoding.hosts.specification import _KINDS, MAX_COMPILED, check_specification, read_specification
 from constrained.decoding.hosts.vllm_processor import CONFLICTING
 from tests.decoding.tiny import tiny
@@ -14,6 +17,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "hosts.md"
 DOC = PAGE.read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not hasattr(configuration_utils, "ContinuousBatchingConfig"), reason="needs transformers 5.23")
 def test_the_code_for_hosts_that_are_here_runs(tmp_path):
     loaded = tiny()
     loaded.tokenizer.pad_token, loaded.tokenizer.padding_side = "<s>", "left"
