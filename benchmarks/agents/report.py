@@ -74,4 +74,8 @@ def _published(shown: dict, rows: Sequence[Published]) -> str:
 
 
 def _cells(columns: dict, figures: dict) -> list[str]:
-    return [form.format(figures[key]) if key in figures else "–" for key, (_, form) in columns.items()]
+    cells = [form.format(figures[key]) if key in figures else "–" for key, (_, form) in columns.items()]
+    if figures.get("seeds", 1) > 1:
+        least, most = min(figures["by seed"]), max(figures["by seed"])
+        cells[0] += f" ({least:.1f}–{most:.1f})"
+    return cells
