@@ -166,6 +166,9 @@ def test_descriptions_of_parameters_reach_the_prompt():
         ("//: makes [1] = 2", "no place that can be changed"),
         ("//: makes done", "no fact `done`"),
         ("//: wants x", "unexpected"),
+        ("//: init x = y", "nothing is known yet of 'y'"),
+        ('//: fails by "{"', "a hole is written"),
+        ("//: type order", "a policy of tools has no `type`"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_one_clear_error(line, told):

@@ -30,10 +30,10 @@ from lark import Token
 from constrained.errors import GrammarError
 from constrained.grammar.lark_outline import RULE, read_outline
 from constrained.grammar.source import Source, read_source
-from constrained.knowledge.tool_policy.expression import FUNCTIONS, Definition, Expression, Scope
+from constrained.knowledge.tool_policy.expression import FUNCTIONS, Definition, Expression, Scope, Unknown
 from constrained.knowledge.tool_policy.json_path import read_path
 from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells, near
-from constrained.knowledge.world.pattern import Pattern
+from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree, parse_world, rules_below
 
 
@@ -112,7 +112,12 @@ class _Reader:
         for one in statement.children:
             change = self.change(one if one.data == "assignment" else ParseTree("change", [None, one, None]))
             place = tuple(self.policy.place_of(change.target, {}, Scope(self.policy.functions, {})))
-            value = change.value.value(self.policy.initial, Scope(self.policy.functions, {}))
+            try:
+                value = change.value.value(self.policy.initial, Scope(self.policy.functions, {}))
+            except Unknown as error:
+                raise self.error(
+                    statement, f"nothing is known yet of {error}", "give a value: init said = []"
+                ) from None
             self.policy.initial = self.policy.initial.with_place(place, value)
 
     def keeps(self, statement: ParseTree, rule: str | None) -> None:
@@ -127,7 +132,7 @@ class _Reader:
     def tells(self, statement: ParseTree, rule: str | None) -> None:
         """Facts that a text tells become changes, where the text is found."""
         *told, condition, patterns = statement.children
-        found = [Pattern(_text(token)) for token in patterns.children]
+        found = self.patterns(patterns)
         if holes := [hole for pattern in found for hole in pattern.holes]:
             raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
         where = ast.BoolOp(ast.Or(), [_call("search", ast.Constant(one.regex), _name("result")) for one in found])
@@ -146,7 +151,7 @@ class _Reader:
         self.policy.functions[str(name)] = Definition(tuple(map(str, params)), self.expression(body))
 
     def fails(self, statement: ParseTree, rule: str | None) -> None:
-        self.policy.fails += [Pattern(_text(token)) for token in statement.children[0].children]
+        self.policy.fails += self.patterns(statement.children[0])
 
     def message(self, statement: ParseTree, rule: str | None) -> None:
         self.policy.message = str(statement.children[0])
@@ -154,6 +159,15 @@ class _Reader:
     def write(self, statement: ParseTree, rule: str | None) -> None:
         tool, *names = map(str, statement.children)
         self.policy.order[tool] = names
+
+    def patterns(self, tree: ParseTree) -> list[Pattern]:
+        found = []
+        for token in tree.children:
+            try:
+                found.append(Pattern(_text(token)))
+            except PatternError as error:
+                raise self.error(token, error.args[0]) from None
+        return found
 
     # what is changed
 
