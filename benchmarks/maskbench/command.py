@@ -77,9 +77,14 @@ def run_command(options: argparse.Namespace) -> int:
     figures = {name: summary([r for r in done if r["engine"] == name and r["schema"] in wanted]) for name in names}
     print(table(figures))
     if options.json:
-        result = {"command": "constrained bench maskbench", "machine": describe_machine(), "figures": figures}
+        result = {"command": _command(options), "machine": describe_machine(), "figures": figures}
         write_whole(options.json, to_json(result))
     return 0
+
+
+def _command(options: argparse.Namespace) -> str:
+    limit = f" --limit {options.limit}" if options.limit else ""
+    return f"constrained bench maskbench{limit} --seconds {options.seconds}"
 
 
 def _cases(path: Path) -> Iterator[tuple[str, dict]]:
