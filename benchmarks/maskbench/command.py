@@ -220,8 +220,14 @@ def summary(records: list[dict]) -> dict[str, float]:
     return out
 
 
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+
+
 def table(figures: dict[str, dict[str, float]]) -> str:
     """Return the figures as a table of Markdown, an engine a column."""
     names = list(dict.fromkeys(key for one in figures.values() for key in one))
     lines = [f"| | {' | '.join(figures)} |", f"|---|{'---:|' * len(figures)}"]
-    return "\n".join(lines + [f"| {n} | {' | '.join(f'{f.get(n, 0):,g}' for f in figures.values())} |" for n in names])
+    return "\n".join(
+        lines + [f"| {n} | {' | '.join(f'{_figure(f.get(n, 0))}' for f in figures.values())} |" for n in names]
+    )
