@@ -228,6 +228,4 @@ def table(figures: dict[str, dict[str, float]]) -> str:
     """Return the figures as a table of Markdown, an engine a column."""
     names = list(dict.fromkeys(key for one in figures.values() for key in one))
     lines = [f"| | {' | '.join(figures)} |", f"|---|{'---:|' * len(figures)}"]
-    return "\n".join(
-        lines + [f"| {n} | {' | '.join(f'{_figure(f.get(n, 0))}' for f in figures.values())} |" for n in names]
-    )
+    return "\n".join(lines + [f"| {n} | {' | '.join(_figure(f.get(n, 0)) for f in figures.values())} |" for n in names])
