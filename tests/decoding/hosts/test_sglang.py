@@ -14,7 +14,6 @@ import torch
 if find_spec("sglang") is None:
     pytest.skip("needs SGLang's wheel: make hosts", allow_module_level=True)
 
-import tests.decoding.hosts.torchvision_operators  # noqa: F401, I001 (before SGLang)
 from sglang.srt.constrained.grammar_manager import GrammarManager
 from sglang.srt.managers.schedule_batch import FINISH_ABORT, Req
 from sglang.srt.plugins.hook_registry import HookRegistry

@@ -15,7 +15,6 @@ if find_spec("vllm") is None:
     pytest.skip("needs vLLM's wheel: make hosts", allow_module_level=True)
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"], os.environ["VLLM_TARGET_DEVICE"] = "0", "cpu"
 
-import tests.decoding.hosts.torchvision_operators  # noqa: F401, I001 (before vLLM)
 from vllm import LLM, SamplingParams
 from vllm.exceptions import VLLMValidationError
 from vllm.platforms import current_platform
