@@ -40,6 +40,13 @@ def test_reaching_the_goal_part_by_part_is_a_plan_too(seed):
     assert plan is not None and judge_plan(task, map(str, plan)).solved
 
 
+def test_the_searches_for_parts_share_one_limit():
+    task = drawn(5, 0)
+    serial = _Serial(task, _relaxed(task))
+    serial.left = 3
+    assert serial.plan(task.initial) is None and serial.left <= 0
+
+
 def _relaxed(task: Task):
     from constrained.planning.relaxed import Relaxed
 
