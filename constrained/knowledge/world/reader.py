@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from lark import Token
 
-from constrained.errors import GrammarError
 from constrained.grammar.lark_literals import Fault, parts
 from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, items_in, read_outline
 from constrained.grammar.lark_syntax import Name, Quoted
 from constrained.grammar.nodes import STEP
-from constrained.grammar.source import Source, SourceSpan, read_source
+from constrained.grammar.source import Source, read_source
+from constrained.knowledge.world.conditions import Conditions, Scope, plain
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
 from constrained.knowledge.world.world import Command, Maybe, TaskGoal, Tells, Told, World, join
@@ -24,15 +21,12 @@ from constrained.planning.model import (
     ROOT,
     Action,
     Condition,
-    Domain,
-    Effect,
     Junction,
     Literal,
     Parameter,
     Problem,
     Quantified,
     literals_in,
-    negated,
     parts_in,
 )
 from constrained.planning.wording import squeezed
@@ -65,47 +59,10 @@ def read_world(text_or_path: str | Path | Source) -> World | None:
     return _Reader(source).read(statements) if statements else None
 
 
-@dataclass
-class _Scope:
-    """The variables that a statement may use.
-
-    Attributes
-    ----------
-    types : dict of str to (str or None)
-        Variable -> its type, None if that follows from the facts it is used in.
-    uses : dict of str to list of (str, SourceSpan)
-        Variable -> the types that facts give it, with the place.
-    free : bool
-        Other names are variables, too.
-    captured : frozenset of str
-        Names of types that a task's sentence gives.
-    """
-
-    types: dict[str, str | None] = field(default_factory=dict)
-    uses: dict[str, list[tuple[str, SourceSpan]]] = field(default_factory=dict)
-    free: bool = False
-    captured: frozenset[str] = frozenset()
-    what: str = "here"
-
-    def inner(self, declared: Mapping[str, str]) -> _Scope:
-        """A scope within this one, with some more variables; what is used of the outer ones is noted there."""
-        types = {**self.types, **declared}
-        uses = {name: used for name, used in self.uses.items() if name not in declared}
-        inner = _Scope(types, uses, self.free, self.captured, self.what)
-        for name in self.types:
-            if name not in declared:
-                inner.uses[name] = self.uses.setdefault(name, [])
-        return inner
-
-
-class _Reader:
+class _Reader(Conditions):
     def __init__(self, source: Source):
-        self.source = source
+        super().__init__(source)
         self.outline: Outline = read_outline(source)
-        self.domain = Domain(source.path.stem if source.path else "world")
-        self.world = World(source, self.domain)
-        self.objects: dict[str, str] = {}
-        self.kinds: set[str] = set()
         self.rules = {d.name: d for d in self.outline.definitions if d.kind == RULE and d.how == "define"}
         self.slots = {d.name for d in self.outline.definitions if d.kind == SLOT}
 
@@ -124,7 +81,7 @@ class _Reader:
             self.action(entry, above.get(name, []))
         for statement in statements:
             if statement.data == "tells" and not any(statement in own for own in above.values()):
-                self.tells(statement, None, _Scope(free=True))
+                self.tells(statement, None, Scope(free=True))
         for statement in of.get("maybe", ()):
             self.maybe(statement)
         for statement in of.get("fails", ()):
@@ -135,27 +92,12 @@ class _Reader:
         self.world.kinds = frozenset(self.kinds)
         return self.world
 
-    # places and errors
-
-    def span(self, token: Token) -> SourceSpan:
-        assert token.start_pos is not None
-        return self.source.span(token.start_pos, len(token))
-
-    def span_of(self, tree: ParseTree) -> SourceSpan:
-        return self.span(next(tree.tokens()))
-
-    def unknown(self, token: Token, what: str, known: Iterable[str]) -> GrammarError:
-        known = sorted(set(known))
-        near = difflib.get_close_matches(_plain(token).lower(), known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there {'is' if known else 'are none'} {', '.join(known[:12])}"
-        return self.span(token).error(f"no {what} `{_plain(token)}`", hint.strip())
-
     def declare(self, token: Token, what: str, known: Mapping[str, object]) -> str:
         """A new name in lower case; its spelling is kept."""
-        name = _plain(token).lower()
+        name = plain(token).lower()
         if name in known:
-            raise self.span(token).error(f"{what} {_plain(token)} is declared twice")
-        self.domain.spelling.setdefault(name, _plain(token))
+            raise self.span(token).error(f"{what} {plain(token)} is declared twice")
+        self.domain.spelling.setdefault(name, plain(token))
         return name
 
     # declarations
@@ -182,14 +124,6 @@ class _Reader:
                 if self.domain.is_subtype(self.domain.types[name], name):
                     raise self.span(parent).error(f"the type {name} would belong to itself")
 
-    def kind(self, token: Token, scope: _Scope | None = None) -> str:
-        name = _plain(token).lower()
-        if scope is not None and name in scope.captured:
-            return name
-        if name != ROOT and name not in self.domain.types:
-            raise self.unknown(token, "type", (*self.domain.types, *(scope.captured if scope else ())))
-        return name
-
     def facts(self, statement: ParseTree) -> None:
         for predicate in statement.children:
             token, *arguments = predicate.children
@@ -200,7 +134,7 @@ class _Reader:
                 many, kind = argument.children
                 if many is not None:
                     self.world.single.setdefault(name, {})[number] = str(many) == "one"
-                parameters.append(Parameter(f"?{_plain(kind).lower()}{number + 1}", self.kind(kind)))
+                parameters.append(Parameter(f"?{plain(kind).lower()}{number + 1}", self.kind(kind)))
             self.domain.predicates[name] = tuple(parameters)
 
     def things(self, statement: ParseTree) -> None:
@@ -285,11 +219,11 @@ class _Reader:
         if command is None:
             return
         named = [s.children[0] for s in statements if s.data == "action"]
-        name = _plain(named[-1]) if named else entry.name
+        name = plain(named[-1]) if named else entry.name
         if name.lower() in self.world.commands:
             raise (self.span(named[-1]) if named else entry.span).error(f"there are two actions {name}")
         written = [piece for piece in command if piece.startswith("?")]
-        scope = _Scope({}, what=f"in the action {entry.name}")
+        scope = Scope({}, what=f"in the action {entry.name}")
         for parameter in [*entry.params, *(p[1:] for p in written if p[1:] not in entry.params)]:
             if parameter in entry.params:
                 given = self.given_types(entry.name, parameter)
@@ -308,162 +242,12 @@ class _Reader:
         for statement in statements:
             if statement.data == "tells":
                 types = {p.name[1:]: p.type for p in parameters}
-                self.tells(statement, name.lower(), _Scope(dict(types), free=True))
+                self.tells(statement, name.lower(), Scope(dict(types), free=True))
 
     def common(self, kinds: set[str]) -> str:
         """The narrowest type that all of some types belong to."""
         first, *others = sorted(kinds)
         return next(wide for wide in self.domain.wider(first) if all(self.domain.is_subtype(o, wide) for o in others))
-
-    def type_of(self, variable: str, scope: _Scope, span: SourceSpan) -> str:
-        """A variable's type: as declared, or the narrowest that the facts it is used in are of."""
-        declared = scope.types.get(variable)
-        if declared is not None:
-            return declared
-        narrow = ROOT
-        for kind, place in scope.uses.get(variable, ()):
-            if self.domain.is_subtype(kind, narrow):
-                narrow = kind
-            elif not self.domain.is_subtype(narrow, kind):
-                raise place.error(
-                    f"`{variable}` would be both a {narrow} and a {kind}",
-                    "no thing is both: name another parameter, or give the facts a wider type",
-                )
-        return narrow
-
-    # conditions and effects
-
-    def conditions(self, tree: ParseTree, scope: _Scope) -> Condition:
-        return join(tuple(self.condition(part, scope) for part in tree.children))
-
-    def condition(self, tree: ParseTree | Token, scope: _Scope) -> Condition:
-        if isinstance(tree, Token):
-            raise self.span(tree).error("a fact belongs here", "name one that a `fact` line declares")
-        match tree.data:
-            case "conditions":
-                return self.conditions(tree, scope)
-            case "either" | "both":
-                operator = "or" if tree.data == "either" else "and"
-                return Junction(operator, tuple(self.condition(part, scope) for part in tree.children))
-            case "negation":
-                return negated(self.condition(tree.children[1], scope))
-            case "quantified":
-                quantifier, variables, part = tree.children
-                declared = self.variables(variables, scope)
-                inner = scope.inner({v.name[1:]: v.type for v in declared})
-                return Quantified(str(quantifier), declared, self.conditions(part, inner))
-            case "equality":
-                left, sign, right = tree.children
-                if str(sign) not in ("=", "!="):
-                    raise self.span(sign).error(f"`{sign}` compares values, which only tools' results have")
-                terms = tuple(self.term(self.word(one), None, scope) for one in (left, right))
-                return Literal("=", terms, str(sign) == "=")
-            case _:
-                return self.atom(tree, scope)
-
-    def variables(self, tree: ParseTree, scope: _Scope) -> tuple[Parameter, ...]:
-        found = []
-        for variable in tree.children:
-            name, kind = variable.children
-            found.append(Parameter(f"?{name.lower()}", self.kind(kind, scope)))
-        return tuple(found)
-
-    def atom(self, tree: ParseTree, scope: _Scope, any_thing: bool = True) -> Condition:
-        """A fact as a condition; `*` in it stands for some object."""
-        token, *written = tree.children
-        terms = [self.word(term) for term in written if term is not None]
-        name = token.lower()
-        if name in self.domain.predicates and name not in self.kinds:
-            kinds = [p.type for p in self.domain.predicates[name]]
-        elif name in self.domain.types or name in scope.captured:
-            kinds = [ROOT]
-            self.kinds |= {name} & self.domain.types.keys()
-        else:
-            raise self.unknown(token, "fact", (*self.domain.predicates, *self.domain.types))
-        if len(terms) != len(kinds):
-            raise self.span(token).error(
-                f"`{token}` has {len(kinds)} argument{'s' * (len(kinds) != 1)}, not {len(terms)}",
-                f"it is declared as {self.shown(name)}" if name in self.domain.predicates else "a type is of one thing",
-            )
-        values, anything = [], []
-        for number, (term, kind) in enumerate(zip(terms, kinds)):
-            if str(term) == "*" and any_thing:
-                anything.append(Parameter(f"?any{number + 1}", kind))
-                values.append(anything[-1].name)
-            elif str(term) == "*":
-                raise self.span(term).error("`*` stands in conditions only")
-            else:
-                values.append(self.term(term, kind, scope))
-        literal = Literal(name, tuple(values))
-        return Quantified("some", tuple(anything), literal) if anything else literal
-
-    def word(self, term: ParseTree | Token) -> Token:
-        """A term, which the grammar takes for a fact without arguments."""
-        first, *others = term.tokens() if isinstance(term, ParseTree) else [term]
-        if others:
-            raise self.span(first).error("a name belongs here", "facts are about things: name one, or a variable")
-        return first
-
-    def shown(self, predicate: str) -> str:
-        kinds = ", ".join(p.type for p in self.domain.predicates[predicate])
-        return f"{predicate}({kinds})" if kinds else predicate
-
-    def term(self, token: Token, kind: str | None, scope: _Scope) -> str:
-        """A variable, "?x", or an object."""
-        name = _plain(token).lower()
-        if token.type == "NAME" and (name in scope.types or (scope.free and name not in self.objects)):
-            declared = scope.types.get(name)
-            if kind is not None:
-                scope.uses.setdefault(name, []).append((kind, self.span(token)))
-                if declared is not None and declared not in scope.captured and not self.related(declared, kind):
-                    raise self.span(token).error(
-                        f"`{token}` is a {declared}, where a {kind} belongs",
-                        "no thing is both: take another, or give the fact a wider type",
-                    )
-            return f"?{name}"
-        if name in self.objects:
-            if kind is not None and not self.domain.is_subtype(self.objects[name], kind):
-                raise self.span(token).error(f"{_plain(token)} is a {self.objects[name]}, where a {kind} belongs")
-            return name
-        if scope.free:
-            raise self.unknown(token, "object", self.objects)
-        raise self.unknown(token, f"parameter, variable or object {scope.what} called", (*scope.types, *self.objects))
-
-    def related(self, one: str, other: str) -> bool:
-        return self.domain.is_subtype(one, other) or self.domain.is_subtype(other, one)
-
-    def effects(
-        self, tree: ParseTree, variables: tuple[Parameter, ...], condition: Condition, scope: _Scope
-    ) -> Iterator[Effect]:
-        for effect in tree.children:
-            if effect.data == "each":
-                quantifier, listed, inner = effect.children
-                if str(quantifier) != "every":
-                    raise self.span(quantifier).error("an effect is on `every` thing, or on a parameter")
-                declared = self.variables(listed, scope)
-                wider = scope.inner({v.name[1:]: v.type for v in declared})
-                yield from self.effects(inner, (*variables, *declared), condition, wider)
-                continue
-            negative, atom, when = effect.children
-            literal = self.atom(atom, scope, any_thing=False)
-            assert isinstance(literal, Literal)
-            if literal.predicate in self.domain.types and literal.predicate not in self.domain.predicates:
-                raise self.span_of(atom).error("a thing's type never changes", "declare a fact for what changes")
-            where = condition if when is None else join((condition, self.condition(when, scope)))
-            if negative is not None:
-                yield Effect(literal.negated, variables, where)
-                continue
-            yield from self.others(literal, variables, where)
-            yield Effect(literal, variables, where)
-
-    def others(self, literal: Literal, variables: tuple[Parameter, ...], condition: Condition) -> Iterator[Effect]:
-        """What a new fact ends, where an argument has one value at a time."""
-        for number in self.world.single.get(literal.predicate, ()):
-            other = Parameter(f"?other{number + 1}", self.domain.predicates[literal.predicate][number].type)
-            terms = (*literal.terms[:number], other.name, *literal.terms[number + 1 :])
-            differs = Literal("=", (other.name, literal.terms[number]), False)
-            ended = Literal(literal.predicate, terms)
-            yield Effect(ended.negated, (*variables, other), join((condition, ended, differs)))
 
     # answers, what is unknown, goals
 
@@ -471,13 +255,13 @@ class _Reader:
         found = []
         for token in tree.children:
             try:
-                found.append(Pattern(_plain(token)))
+                found.append(Pattern(plain(token)))
             except PatternError as error:
                 offset = (token.start_pos or 0) + 1 + min(error.args[1], max(len(token) - 2, 0))
                 raise self.source.span(offset).error(error.args[0]) from None
         return found
 
-    def tells(self, statement: ParseTree, rule: str | None, scope: _Scope) -> None:
+    def tells(self, statement: ParseTree, rule: str | None, scope: Scope) -> None:
         *told, condition, patterns = statement.children
         given = set(scope.types)
         found = self.patterns(patterns)
@@ -507,7 +291,7 @@ class _Reader:
     def maybe(self, statement: ParseTree) -> None:
         *atoms, condition = statement.children
         for atom in atoms:
-            scope = _Scope(free=True)
+            scope = Scope(free=True)
             literal = self.atom(atom, scope, any_thing=False)
             assert isinstance(literal, Literal)
             where = ALWAYS if condition is None else self.conditions(condition, scope)
@@ -520,7 +304,7 @@ class _Reader:
         conditions: list[Condition] = []
         for statement in init:
             for atom in statement.children:
-                literal = self.atom(atom, _Scope(what="of the problem"), any_thing=False)
+                literal = self.atom(atom, Scope(what="of the problem"), any_thing=False)
                 assert isinstance(literal, Literal)
                 if literal.predicate not in self.domain.predicates:
                     raise self.span_of(atom).error(f"{literal.predicate} is a type", "say it in an `object` line")
@@ -528,7 +312,7 @@ class _Reader:
         for statement in goals:
             patterns, condition = statement.children
             if patterns is None:
-                conditions.append(self.conditions(condition, _Scope(what="of the problem")))
+                conditions.append(self.conditions(condition, Scope(what="of the problem")))
             else:
                 self.task_goal(patterns, condition)
         if not (self.objects or facts or conditions):
@@ -551,7 +335,7 @@ class _Reader:
             raise self.span_of(patterns).error(
                 "the sentences of one goal have different holes", "write a `goal` line for each"
             )
-        scope = _Scope(captured=captured, what="of the goal")
+        scope = Scope(captured=captured, what="of the goal")
         wanted = self.conditions(condition, scope)
         wider: dict[str, str] = {}
         for quantified in (part for part in parts_in(wanted) if isinstance(part, Quantified)):
@@ -572,11 +356,6 @@ class _Reader:
                 f"the goal doesn't use {{{name}}}", f"say what is wanted of it: some x: {name} (...)"
             )
         self.world.goals.append(TaskGoal(tuple(found), wanted, wider, self.span_of(patterns)))
-
-
-def _plain(token: Token) -> str:
-    """A name without the quotes around it and the escapes in it."""
-    return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type == "STRING" else str(token)
 
 
 def _literals_of(action: Action) -> Iterator[Literal]:

@@ -1,0 +1,262 @@
+"""Conditions and effects in `//:` lines: names become predicates, objects and variables with types."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lark import Token
+
+from constrained.errors import GrammarError
+from constrained.grammar.source import Source, SourceSpan
+from constrained.knowledge.world.syntax import ParseTree
+from constrained.knowledge.world.world import World, join
+from constrained.planning.model import (
+    ROOT,
+    Condition,
+    Domain,
+    Effect,
+    Junction,
+    Literal,
+    Parameter,
+    Quantified,
+    negated,
+)
+
+
+@dataclass
+class Scope:
+    """The variables that a statement may use.
+
+    Attributes
+    ----------
+    types : dict of str to (str or None)
+        Variable -> its type, None if that follows from the facts it is used in.
+    uses : dict of str to list of (str, SourceSpan)
+        Variable -> the types that facts give it, with the place.
+    free : bool
+        Other names are variables, too.
+    captured : frozenset of str
+        Names of types that a task's sentence gives.
+    """
+
+    types: dict[str, str | None] = field(default_factory=dict)
+    uses: dict[str, list[tuple[str, SourceSpan]]] = field(default_factory=dict)
+    free: bool = False
+    captured: frozenset[str] = frozenset()
+    what: str = "here"
+
+    def inner(self, declared: Mapping[str, str]) -> Scope:
+        """A scope within this one, with some more variables; what is used of the outer ones is noted there."""
+        types = {**self.types, **declared}
+        uses = {name: used for name, used in self.uses.items() if name not in declared}
+        inner = Scope(types, uses, self.free, self.captured, self.what)
+        for name in self.types:
+            if name not in declared:
+                inner.uses[name] = self.uses.setdefault(name, [])
+        return inner
+
+
+class Conditions:
+    """Reads conditions and effects, with the types, facts and objects declared so far.
+
+    Parameters
+    ----------
+    source : Source
+
+    Attributes
+    ----------
+    domain : Domain
+    world : World
+    objects : dict of str to str
+        Object -> type.
+    kinds : set of str
+        The types that conditions use as predicates.
+    """
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.domain = Domain(source.path.stem if source.path else "world")
+        self.world = World(source, self.domain)
+        self.objects: dict[str, str] = {}
+        self.kinds: set[str] = set()
+
+    # places and errors
+
+    def span(self, token: Token) -> SourceSpan:
+        assert token.start_pos is not None
+        return self.source.span(token.start_pos, len(token))
+
+    def span_of(self, tree: ParseTree) -> SourceSpan:
+        return self.span(next(tree.tokens()))
+
+    def unknown(self, token: Token, what: str, known: Iterable[str]) -> GrammarError:
+        known = sorted(set(known))
+        near = difflib.get_close_matches(plain(token).lower(), known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there {'is' if known else 'are none'} {', '.join(known[:12])}"
+        return self.span(token).error(f"no {what} `{plain(token)}`", hint.strip())
+
+    def kind(self, token: Token, scope: Scope | None = None) -> str:
+        name = plain(token).lower()
+        if scope is not None and name in scope.captured:
+            return name
+        if name != ROOT and name not in self.domain.types:
+            raise self.unknown(token, "type", (*self.domain.types, *(scope.captured if scope else ())))
+        return name
+
+    def type_of(self, variable: str, scope: Scope, span: SourceSpan) -> str:
+        """A variable's type: as declared, or the narrowest that the facts it is used in are of."""
+        declared = scope.types.get(variable)
+        if declared is not None:
+            return declared
+        narrow = ROOT
+        for kind, place in scope.uses.get(variable, ()):
+            if self.domain.is_subtype(kind, narrow):
+                narrow = kind
+            elif not self.domain.is_subtype(narrow, kind):
+                raise place.error(
+                    f"`{variable}` would be both a {narrow} and a {kind}",
+                    "no thing is both: name another parameter, or give the facts a wider type",
+                )
+        return narrow
+
+    # conditions and effects
+
+    def conditions(self, tree: ParseTree, scope: Scope) -> Condition:
+        return join(tuple(self.condition(part, scope) for part in tree.children))
+
+    def condition(self, tree: ParseTree | Token, scope: Scope) -> Condition:
+        if isinstance(tree, Token):
+            raise self.span(tree).error("a fact belongs here", "name one that a `fact` line declares")
+        match tree.data:
+            case "conditions":
+                return self.conditions(tree, scope)
+            case "either" | "both":
+                operator = "or" if tree.data == "either" else "and"
+                return Junction(operator, tuple(self.condition(part, scope) for part in tree.children))
+            case "negation":
+                return negated(self.condition(tree.children[1], scope))
+            case "quantified":
+                quantifier, variables, part = tree.children
+                declared = self.variables(variables, scope)
+                inner = scope.inner({v.name[1:]: v.type for v in declared})
+                return Quantified(str(quantifier), declared, self.conditions(part, inner))
+            case "equality":
+                left, sign, right = tree.children
+                if str(sign) not in ("=", "!="):
+                    raise self.span(sign).error(f"`{sign}` compares values, which only tools' results have")
+                terms = tuple(self.term(self.word(one), None, scope) for one in (left, right))
+                return Literal("=", terms, str(sign) == "=")
+            case _:
+                return self.atom(tree, scope)
+
+    def variables(self, tree: ParseTree, scope: Scope) -> tuple[Parameter, ...]:
+        found = []
+        for variable in tree.children:
+            name, kind = variable.children
+            found.append(Parameter(f"?{name.lower()}", self.kind(kind, scope)))
+        return tuple(found)
+
+    def atom(self, tree: ParseTree, scope: Scope, any_thing: bool = True) -> Condition:
+        """A fact as a condition; `*` in it stands for some object."""
+        token, *written = tree.children
+        terms = [self.word(term) for term in written if term is not None]
+        name = token.lower()
+        if name in self.domain.predicates and name not in self.kinds:
+            kinds = [p.type for p in self.domain.predicates[name]]
+        elif name in self.domain.types or name in scope.captured:
+            kinds = [ROOT]
+            self.kinds |= {name} & self.domain.types.keys()
+        else:
+            raise self.unknown(token, "fact", (*self.domain.predicates, *self.domain.types))
+        if len(terms) != len(kinds):
+            raise self.span(token).error(
+                f"`{token}` has {len(kinds)} argument{'s' * (len(kinds) != 1)}, not {len(terms)}",
+                f"it is declared as {self.shown(name)}" if name in self.domain.predicates else "a type is of one thing",
+            )
+        values, anything = [], []
+        for number, (term, kind) in enumerate(zip(terms, kinds)):
+            if str(term) == "*" and any_thing:
+                anything.append(Parameter(f"?any{number + 1}", kind))
+                values.append(anything[-1].name)
+            elif str(term) == "*":
+                raise self.span(term).error("`*` stands in conditions only")
+            else:
+                values.append(self.term(term, kind, scope))
+        literal = Literal(name, tuple(values))
+        return Quantified("some", tuple(anything), literal) if anything else literal
+
+    def word(self, term: ParseTree | Token) -> Token:
+        """A term, which the grammar takes for a fact without arguments."""
+        first, *others = term.tokens() if isinstance(term, ParseTree) else [term]
+        if others:
+            raise self.span(first).error("a name belongs here", "facts are about things: name one, or a variable")
+        return first
+
+    def shown(self, predicate: str) -> str:
+        kinds = ", ".join(p.type for p in self.domain.predicates[predicate])
+        return f"{predicate}({kinds})" if kinds else predicate
+
+    def term(self, token: Token, kind: str | None, scope: Scope) -> str:
+        """A variable, "?x", or an object."""
+        name = plain(token).lower()
+        if token.type == "NAME" and (name in scope.types or (scope.free and name not in self.objects)):
+            declared = scope.types.get(name)
+            if kind is not None:
+                scope.uses.setdefault(name, []).append((kind, self.span(token)))
+                if declared is not None and declared not in scope.captured and not self.related(declared, kind):
+                    raise self.span(token).error(
+                        f"`{token}` is a {declared}, where a {kind} belongs",
+                        "no thing is both: take another, or give the fact a wider type",
+                    )
+            return f"?{name}"
+        if name in self.objects:
+            if kind is not None and not self.domain.is_subtype(self.objects[name], kind):
+                raise self.span(token).error(f"{plain(token)} is a {self.objects[name]}, where a {kind} belongs")
+            return name
+        if scope.free:
+            raise self.unknown(token, "object", self.objects)
+        raise self.unknown(token, f"parameter, variable or object {scope.what} called", (*scope.types, *self.objects))
+
+    def related(self, one: str, other: str) -> bool:
+        return self.domain.is_subtype(one, other) or self.domain.is_subtype(other, one)
+
+    def effects(
+        self, tree: ParseTree, variables: tuple[Parameter, ...], condition: Condition, scope: Scope
+    ) -> Iterator[Effect]:
+        for effect in tree.children:
+            if effect.data == "each":
+                quantifier, listed, inner = effect.children
+                if str(quantifier) != "every":
+                    raise self.span(quantifier).error("an effect is on `every` thing, or on a parameter")
+                declared = self.variables(listed, scope)
+                wider = scope.inner({v.name[1:]: v.type for v in declared})
+                yield from self.effects(inner, (*variables, *declared), condition, wider)
+                continue
+            negative, atom, when = effect.children
+            literal = self.atom(atom, scope, any_thing=False)
+            assert isinstance(literal, Literal)
+            if literal.predicate in self.domain.types and literal.predicate not in self.domain.predicates:
+                raise self.span_of(atom).error("a thing's type never changes", "declare a fact for what changes")
+            where = condition if when is None else join((condition, self.condition(when, scope)))
+            if negative is not None:
+                yield Effect(literal.negated, variables, where)
+                continue
+            yield from self.others(literal, variables, where)
+            yield Effect(literal, variables, where)
+
+    def others(self, literal: Literal, variables: tuple[Parameter, ...], condition: Condition) -> Iterator[Effect]:
+        """What a new fact ends, where an argument has one value at a time."""
+        for number in self.world.single.get(literal.predicate, ()):
+            other = Parameter(f"?other{number + 1}", self.domain.predicates[literal.predicate][number].type)
+            terms = (*literal.terms[:number], other.name, *literal.terms[number + 1 :])
+            differs = Literal("=", (other.name, literal.terms[number]), False)
+            ended = Literal(literal.predicate, terms)
+            yield Effect(ended.negated, (*variables, other), join((condition, ended, differs)))
+
+
+def plain(token: Token) -> str:
+    """A name without the quotes around it and the escapes in it."""
+    return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type == "STRING" else str(token)
