@@ -229,11 +229,15 @@ class _Extraction:
     def __init__(self, grounding: Grounding, layers: _Layers):
         self.grounding, self.layers = grounding, layers
         self.operators, self.axioms = grounding.blocks
-        self.costs = [self._costs(block) for block in (self.operators, self.axioms)]
-
-    def _costs(self, block: Block) -> np.ndarray:
-        """How hard it is to make an operator possible: the sum of the layers of what it needs, as in FF."""
-        return np.add.reduceat(self.layers.facts[block.needs], block.starts) if len(block.starts) else block.starts
+        effort = layers.facts.copy()  # what axioms derive is as hard as what they derive it from, all together
+        while len(self.axioms.starts):
+            cheapest = effort.copy()
+            cheapest[self.axioms.adds] = np.iinfo(effort.dtype).max
+            np.minimum.at(cheapest, self.axioms.adds, _costs(self.axioms, effort)[self.axioms.adders])
+            if (cheapest == effort).all():
+                break
+            effort = cheapest
+        self.costs = [_costs(block, effort) for block in (self.operators, self.axioms)]
 
     def run(self, *, every: bool) -> tuple[set[int], set[int], set[int]]:
         """The operators of a plan, the facts of layer 1 that it brings about, and the facts of layer 0 that it needs.
@@ -274,6 +278,11 @@ class _Extraction:
         start = self.axioms.starts[number]
         end = self.axioms.starts[number + 1] if number + 1 < len(self.axioms.starts) else len(self.axioms.needs)
         return int(self.layers.facts[self.axioms.needs[start:end]].max())
+
+
+def _costs(block: Block, effort: np.ndarray) -> np.ndarray:
+    """How hard it is to make each operator possible: the sum over what it needs, as in FF."""
+    return np.add.reduceat(effort[block.needs], block.starts) if len(block.starts) else block.starts
 
 
 def require_reachable(task: Task) -> None:
