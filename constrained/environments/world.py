@@ -95,10 +95,6 @@ class WorldEnvironment:
         """What the player knows, and what may be."""
         return self.known.facts_now()
 
-    def facts_shown(self) -> str:
-        """What the player knows, a line a predicate."""
-        return self.known.lines()
-
     def _ground(self, text: str) -> GroundAction | None:
         """The possible action that a text is."""
         for name, given in self.world.read(text):

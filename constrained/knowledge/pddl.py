@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from constrained.errors import PddlError
 from constrained.knowledge.action_knowledge import ActionKnowledge
+from constrained.knowledge.world.world import every_part
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
@@ -184,7 +185,7 @@ class _Writer:
     def _action(self, action: Action) -> list[str]:
         domain, rule = self.domain, self.rules[action.name]
         names = self._variables(action)
-        needs = ", ".join(self._condition(part, names) for part in _parts(action.precondition))
+        needs = ", ".join(self._condition(part, names) for part in every_part(action.precondition))
         makes = ", ".join(self._effects(action.effects, names))
         said = condition_words(action.precondition, domain)
         words = f"{effect_words(action, domain) or 'changes nothing'}" + (f"; needs {said}" if said else "")
@@ -225,7 +226,7 @@ class _Writer:
                 join = ", " if operator == "and" else " or "
                 return f"({join.join(self._condition(part, names) for part in parts)})"
             case Quantified(quantifier, variables, part) if part != ALWAYS:
-                inner = ", ".join(self._condition(p, names) for p in _parts(part))
+                inner = ", ".join(self._condition(p, names) for p in every_part(part))
                 return f"{quantifier} {self._listed(variables, names)} ({inner})"
         raise PddlError("an empty (and) or (or) within a condition can't be written", "leave it out")
 
@@ -255,10 +256,6 @@ class _Writer:
 
 def _types(variables: Iterable[Parameter]) -> dict[str, str]:
     return {v.name: v.type for v in variables}
-
-
-def _parts(condition: Condition) -> tuple[Condition, ...]:
-    return condition.parts if isinstance(condition, Junction) and condition.operator == "and" else (condition,)
 
 
 def _conditions(action: Action) -> list[Condition]:

@@ -21,11 +21,6 @@ NAME = r"[a-z]+ \d+"
 ARRIVAL = re.compile(r"You arrive at [^.]*\. ")
 CONTENTS = re.compile(rf"(?:On the ({NAME})|The ({NAME}) is open\. In it), you see ([^.]*)\.")
 CLOSED = re.compile(rf"(?:The ({NAME}) is closed|You close the ({NAME}))\.")
-TAKEN = re.compile(rf"You pick up the ({NAME}) from the ({NAME})\.")
-PUT = re.compile(rf"You (?:put the ({NAME}) in/on|move the ({NAME}) to) the ({NAME})\.")
-TREATED = re.compile(rf"You (clean|heat|cool) the ({NAME}) using the ({NAME})\.")
-FACING = re.compile(r"You are facing the ([^.]*)\.")
-CARRYING = re.compile(rf"You are carrying: an? ({NAME})\.")
 ROOM = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
 TASK = re.compile(r"Your task is to: ([^\n]+)")
 
