@@ -188,6 +188,7 @@ def test_a_forgotten_limit_cuts_no_text_silently(model):
 
 SETTINGS = """
 import logging, torch, torch._dynamo
+import tests.decoding.hosts.conftest
 def settings():
     return (
         torch._dynamo.config.get_config_copy(), torch.get_num_threads(), torch.get_default_dtype(),
