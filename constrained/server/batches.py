@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Queue
 from typing import Any
 
@@ -66,7 +67,7 @@ class Job:
     """
 
     request: ChatRequest
-    tell: Callable[[str | Answer | ConstrainedError], None]
+    tell: Callable[[str | Answer | ConstrainedError], object]
     over: threading.Event = field(default_factory=threading.Event)
     deadline: float = field(default_factory=lambda: time.monotonic() + bounds.SECONDS)
     writable: Writable | None = None
@@ -171,10 +172,10 @@ class Batches:
         try:
             written: list[Generation | None] = list(write(group))
         except Exception:  # one by one, as the error doesn't say whose request it was
-            written = [self._guarded(job, lambda job, request=request: alone(job, request)) for job, request in group]
+            written = [self._guarded(job, partial(alone, request=request)) for job, request in group]
         for (job, _), generation in zip(group, written, strict=True):
             if generation is not None:
-                answer = self._guarded(job, lambda job, done=generation: self._answer(job, done))
+                answer = self._guarded(job, partial(self._answer, written=generation))
                 if answer is not None:
                     self._end(job, answer)
 

@@ -158,7 +158,7 @@ def _content(content: Any, where: str) -> str:
         ]
         if not all(isinstance(part, str) for part in parts):
             raise RequestError(f"{where}: its content has parts that are no text", "only text is read", param=where)
-        content = "".join(parts)
+        content = "".join(map(str, parts))
     if content is None:
         return ""
     if not isinstance(content, str) or any("\ud800" <= character <= "\udfff" for character in content):

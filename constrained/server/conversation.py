@@ -18,6 +18,7 @@ from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.grammar.source import Source
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.tool_calls import CallForm
+from constrained.knowledge.tool_policy import read_policy
 from constrained.knowledge.tool_policy.memory import Memory
 from constrained.knowledge.tool_policy.toolbox import slot_of
 from constrained.server import bounds
@@ -31,7 +32,7 @@ MARKERS = {"hermes": "<tool_call>", "json": "{", "llama": "{"}
 
 def _without(marker: str) -> str:
     """A regular expression for texts that don't hold `marker`, whose first character is like none of its others."""
-    first, *rest = marker
+    first, rest = marker[0], marker[1:]
     broken = "|".join(f"{marker[: i + 1]}(?:[^{first}{one}][^{first}]*)?" for i, one in enumerate(rest))
     return f"(?:[^{first}]+(?:{broken})*|(?:{broken})+)"
 
@@ -80,8 +81,13 @@ class Conversations:
 
         def read() -> ActionKnowledge:
             try:
-                options = {"call_format": self.call_format, "policy": self.policy}
-                return ActionKnowledge.from_tools(tools, whitespace="dumps", name="the request's tools", **options)
+                return ActionKnowledge.from_tools(
+                    tools,
+                    call_format=self.call_format,
+                    whitespace="dumps",
+                    name="the request's tools",
+                    policy=None if self.policy is None else read_policy(self.policy),
+                )
             except ConstrainedError as error:
                 raise RequestError(error.message, error.hint, param="tools") from None
 

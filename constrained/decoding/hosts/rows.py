@@ -7,6 +7,7 @@ steps, finished rows are padded, and nothing says where a generation begins. A r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ class Rows:
         num_beams: int = 1,
         assisted: bool = False,
     ):
-        grammars = list(grammar) if isinstance(grammar, (list, tuple)) else [grammar]
+        grammars: list[Any] = list(grammar) if isinstance(grammar, (list, tuple)) else [grammar]
         if wrong := [one for one in grammars or [None] if not isinstance(one, CompiledGrammar)]:
             raise not_compiled(wrong[0])
         for name, value in (("max_new_tokens", max_new_tokens), ("num_beams", num_beams)):
