@@ -108,9 +108,8 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     for line in below:
         if line.strip() and not line[0].isspace():
             break
-        found = re.match(r"\s+\**(\w+)\s*(?:\([^)]*\))?:\s*(.*)", line)
-        if found:
-            name, described[found[1]] = found[1], found[2].strip()
+        if entry := re.match(r"\s+\**(\w+)\s*(?:\([^)]*\))?:\s*(.*)", line):
+            name, described[entry[1]] = entry[1], entry[2].strip()
         elif line.strip() and name:
             described[name] = f"{described[name]} {line.strip()}"
     return summary, described

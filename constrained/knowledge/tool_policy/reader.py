@@ -291,7 +291,7 @@ class _Reader:
 
     def listing(self, tree: ParseTree) -> tuple[ast.expr, list[ast.comprehension]]:
         element, *names, values, condition = tree.children
-        stored = [ast.Name(str(name), ast.Store()) for name in names]
+        stored: list[ast.expr] = [ast.Name(str(name), ast.Store()) for name in names]
         target = stored[0] if len(stored) == 1 else ast.Tuple(stored, ast.Store())
         tests = [] if condition is None else [self.value(condition)]
         return self.value(element), [ast.comprehension(target, self.value(values), tests, 0)]
