@@ -3,6 +3,7 @@
 import random
 
 import pytest
+import torch
 
 from constrained import ActionKnowledge, generate_plan
 from constrained.cli import main
@@ -10,8 +11,24 @@ from constrained.environments.world import WorldEnvironment
 from constrained.errors import DataError
 from constrained.knowledge.world import read_world
 from constrained.knowledge.world.known import Known
+from constrained.models.chooser.chooser import GraphChooser
+from constrained.models.chooser.graphs import Vocabulary
+from constrained.models.chooser.network import Network
 from constrained.planning.relaxed import Relaxed
 from tests.knowledge.world.kitchen import KITCHEN
+
+WALK = """%declare _STEP ROOM
+//: type room
+//: object a, b, c, d, e, f: room
+//: fact at(one room), key(room)
+//: init at(a), key(e)
+//: goal some r: room (at(r), key(r))
+start: | go{ROOM}
+//: needs not at(r)
+//: makes at(r)
+//: tells key(r) by "A key lies in {r}."
+go{r}: "go to " r _STEP start
+"""
 
 
 def test_answers_are_what_the_lines_above_a_rule_say():
@@ -48,6 +65,24 @@ def test_a_random_choice_of_helpful_actions_reaches_the_goal(seed):
         if done:
             return
     raise AssertionError("not reached in 100 steps")
+
+
+@pytest.mark.parametrize("lines", [WALK, f"{WALK}//: maybe key(r)\n"], ids=["all known", "not all known"])
+def test_a_network_chooses_in_a_world_and_remembers_where_it_has_been(lines):
+    torch.manual_seed(3)
+    world = read_world(lines)
+    network = Network(Vocabulary(world.domain), width=16).eval()  # random weights
+    plan = generate_plan(
+        "find the key",
+        ActionKnowledge.from_lark(lines),
+        environment=WorldEnvironment(world),
+        strategy="act",
+        max_steps=30,
+        model=GraphChooser(network=network),
+    )
+    assert plan.steps and plan.invalid == 0
+    if "maybe" not in lines:
+        assert plan.success and len(plan.steps) <= 6, "in no room twice, while there is another"
 
 
 def test_what_a_task_asks_for_and_nobody_saw_is_imagined():

@@ -67,6 +67,10 @@ class Outlook:
             found.setdefault(self.world.write(action, self.task.spell), []).append(action)
         return found
 
+    def told(self, state: State) -> Outlook:
+        """The same task in another state, with nothing unknown."""
+        return Outlook(self.world, self.task, state, frozenset())
+
 
 class Known:
     """What is known of a world.

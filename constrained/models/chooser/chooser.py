@@ -110,10 +110,12 @@ class GraphChooser:
         return choice.random.choices(new, chances)[0]
 
     def _been(self, choice: Choice, facts: Any) -> set[State]:
-        """The states on the path, found by following it from the start; none if it doesn't lead here."""
+        """The states on the path, found by following it from the start; if it doesn't lead here, as answers told of
+        more than actions change, those in which it was asked.
+        """
         held = self._paths.get(id(facts.task))
         if held is None or held.done != choice.path[: len(held.done)]:
-            held = self._paths[id(facts.task)] = _Path(facts.task, (), facts.task.initial, {facts.task.initial})
+            held = self._paths[id(facts.task)] = _Path(facts.task, (), facts.task.initial, {facts.task.initial}, {})
             _shorten(self._paths)
         for text in choice.path[len(held.done) :]:
             meant = facts.told(held.state).actions.get(text)
@@ -122,7 +124,10 @@ class GraphChooser:
             held.state = facts.task.apply(held.state, meant[0])
             held.states.add(held.state)
             held.done = (*held.done, text)
-        return held.states if held.state == facts.state else set()
+        if held.state == facts.state:
+            return held.states
+        held.asked[len(choice.path)] = facts.state
+        return {state for length, state in held.asked.items() if length <= len(choice.path)}
 
     def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:
         """The scores (logits) of some actions, float32, shape (actions,)."""
@@ -152,12 +157,15 @@ class GraphChooser:
 
 @dataclass
 class _Path:
-    """A path in a task: the actions followed so far, where they lead, and the states on the way."""
+    """A path in a task: the actions followed so far, where they lead, the states on the way, and those in which an
+    action was asked for, by the length of the path there.
+    """
 
     task: Task
     done: tuple[str, ...]
     state: State
     states: set[State]
+    asked: dict[int, State]
 
 
 class SearchChooser:
