@@ -14,7 +14,7 @@ from tests.documents import Block, blocks, matches_lines, run_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 HOSTS = DOCS / "hosts.md"  # needs a model: tests/decoding/hosts/test_hosts_doc.py
-TUTORIAL = DOCS / "tutorial.md"
+TUTORIAL = DOCS / "environment_tutorial.md"
 
 
 @pytest.mark.parametrize("page", sorted(set(DOCS.glob("*.md")) - {HOSTS, TUTORIAL}), ids=lambda page: page.name)
@@ -51,7 +51,7 @@ def defines(parts: list[str]) -> bool:
         return False
 
 
-def test_the_tutorial_ends_with_a_robot_that_has_learned(tmp_path):
+def test_the_tutorial_in_python_ends_with_a_robot_that_has_learned(tmp_path):
     run_page(TUTORIAL, tmp_path)
     assert (tmp_path / "library.svg").read_text() == (DOCS / "library.svg").read_text()
     first, *_, last = json.loads((tmp_path / "learned" / "report.json").read_text())

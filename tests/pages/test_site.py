@@ -128,7 +128,7 @@ def test_the_search_finds_a_page(site, browser):
 
 def test_a_block_is_copied_as_it_would_be_typed(site, browser):
     with watched(browser, permissions=["clipboard-read", "clipboard-write"]) as page:
-        page.goto((site / "tutorial.html").as_uri())
+        page.goto((site / "environment_tutorial.html").as_uri())
         block = page.locator(".highlight-console").filter(has_text="--temperature 2")
         block.get_by_role("button", name="Copy").click()
         block.get_by_role("button", name="Copied").wait_for()
