@@ -69,10 +69,11 @@ def test_the_embedded_model_takes_its_memory_along_instead():
 
 def test_what_was_done_in_the_very_same_situation_is_not_done_again():
     rollout = house("reflexion", EMBEDDED, max_steps=1, level="goal")
-    look = "Thought 1: x\nAction 1: look"  # nothing new is learned
-    says(rollout, look)
-    assert may_say(rollout, "Thought 1: x\nAction 1: go to shelf 1")
-    assert not may_say(rollout, look)
+    go = "Thought 1: x\nAction 1: go to shelf 1"
+    says(rollout, go)  # what stands there is learned,
+    assert may_say(rollout, go)
+    says(rollout, go)  # and now nothing new
+    assert not may_say(rollout, go)
 
 
 def test_with_masks_the_embedded_model_wins_in_a_later_trial_and_breaks_no_rule():
