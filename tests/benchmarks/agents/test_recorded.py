@@ -13,7 +13,7 @@ ALFWORLD, HOUSEHOLD = (
     json.loads((RESULTS / f"agents_{name}.json").read_text(encoding="utf-8"))
     for name in ("alfworld_valid_seen", "household")
 )
-LEAST = {("act", "state"): 92, ("react", "state"): 94, ("act", "goal"): 98, ("react", "goal"): 98, (ANY, "goal"): 95}
+LEAST = {("act", "state"): 92, ("react", "state"): 94, ("act", "goal"): 100, ("react", "goal"): 100, (ANY, "goal"): 96}
 """Percent of ALFWorld's seen games that are won, by strategy and level; it may only rise."""
 
 
