@@ -56,9 +56,14 @@ def header(
 def model_versions(models: Models) -> dict[str, dict]:
     """The models, with digests of their weights, and the versions of the packages that run them."""
     return {
-        "models": {role: {"name": m.name, "digest": m.digest} for role, m in models.items()},
+        "models": {role: {"name": m.name, "digest": _digest(m)} for role, m in models.items()},
         "versions": {"constrained": __version__, **{name: _version(name) for name in PACKAGES}},
     }
+
+
+def _digest(model: LoadedModel | RemoteModel | Chooser) -> str:
+    # LoadedModel has no attribute `digest`: isinstance(model, Chooser) would read it, and so all weights, at every step
+    return model.weights_digest() if isinstance(model, LoadedModel) else model.digest
 
 
 def label(head: Mapping[str, Any]) -> str:

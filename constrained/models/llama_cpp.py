@@ -78,9 +78,8 @@ class LlamaCppModel(LoadedModel):
         """llama.cpp's own pieces, which are bytes."""
         return llama_cpp_vocabulary(self.model.model)
 
-    @cached_property
-    def digest(self) -> str:
-        """Of the file."""
+    def weights_digest(self) -> str:
+        """A digest of the file."""
         hashed = hashlib.sha256()
         with self.path.open("rb") as file:
             while piece := file.read(1 << 20):

@@ -76,9 +76,8 @@ class LoadedModel:
         """The tokenizer's tokens as bytes, as wide as the logits; built on first use."""
         return model_vocabulary(self.tokenizer, self.logits_width, self.eos_token_ids)
 
-    @property
-    def digest(self) -> str:
-        """Of the weights as they are now."""
+    def weights_digest(self) -> str:
+        """A digest of the weights as they are now."""
         hashed = hashlib.sha256()
         for name, value in sorted(self.model.state_dict().items()):
             hashed.update(name.encode() + value.detach().float().cpu().numpy().tobytes())

@@ -77,7 +77,7 @@ def describe_run(
         adapter_digest = found.hexdigest()[:16]
     return {
         "settings": json.loads(json.dumps(asdict(tuning))),
-        "base weights": model.digest,
+        "base weights": model.weights_digest(),
         "texts": digest(texts),
         "adapter to go on from": adapter_digest,
         "number of processes": processes,

@@ -90,10 +90,10 @@ def sum_of_losses(model, rows, packing):
 
 def test_the_given_model_stays_as_it_is(texts, tmp_path):
     model = tiny_model()
-    before, state = model.digest, torch.random.get_rng_state()
+    before, state = model.weights_digest(), torch.random.get_rng_state()
     for tuning in (QUICK, replace(QUICK, whole=True)):
         tune(model, texts, replace(tuning, epochs=1), tmp_path / str(tuning.whole))
-        assert model.digest == before
+        assert model.weights_digest() == before
         assert all(weight.requires_grad and weight.grad is None for weight in model.model.parameters())
         assert model.model.config.use_cache and not model.model.training
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -119,7 +119,7 @@ def test_an_adapter_goes_on(tiny, texts, unbroken, tmp_path):
 def test_whole_models_are_saved_with_their_tokenizer(tiny, texts, tmp_path):
     tuned = tune(tiny, texts, replace(QUICK, whole=True), tmp_path / "whole")
     saved = load(str(tuned.folder))
-    assert saved.digest != tiny.digest and saved.model.config.use_cache
+    assert saved.weights_digest() != tiny.weights_digest() and saved.model.config.use_cache
     assert saved.tokenizer.encode("go to desk 1") == tiny.tokenizer.encode("go to desk 1")
     assert mean_loss(saved, texts) < mean_loss(tiny, texts)
 
@@ -157,7 +157,7 @@ def test_all_weights_broken_off_end_as_unbroken(tiny, texts, tmp_path, monkeypat
         with pytest.raises(Broken):
             tune(tiny, texts, tuning, tmp_path / "broken")
     broken, whole = (tune(tiny, texts, tuning, tmp_path / name) for name in ("broken", "unbroken"))
-    assert load(str(broken.folder)).digest == load(str(whole.folder)).digest
+    assert load(str(broken.folder)).weights_digest() == load(str(whole.folder)).weights_digest()
 
 
 MANY = [TrainingText((Span(f"cabinet {n}", False), Span(f"go to {n}", True))) for n in range(40)]

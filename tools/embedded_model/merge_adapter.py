@@ -57,7 +57,7 @@ def merge_into_model(run: Path, number: int | None, base: Path, out: Path, comma
             f"round {number} of {run} has no adapter", f"rounds 1 to {len(reports) - 1} have; round 0 is the base"
         )
     loaded = load(base, device="cpu", dtype="float32")
-    if loaded.digest != head["models"]["policy"]["digest"]:
+    if loaded.weights_digest() != head["models"]["policy"]["digest"]:
         hint = "name the model that the run began with; was this adapter, or another, merged into it already?"
         raise DataError(f"{run} began with other weights than those of {base}", hint)
     card = (base / "README.md").read_text(encoding="utf-8")

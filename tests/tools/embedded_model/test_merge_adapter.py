@@ -41,7 +41,7 @@ def run(base, tmp_path):
         adapted.save_pretrained(folder / f"round-{report['round']}" / "adapter")
     head = {
         "tests": [{"name": "games"}], "train": {"name": "others"}, "synthesis": {"seed": 7},
-        "schedule": {"rule": "paper", "samples": 2}, "models": {"policy": {"digest": loaded.digest}},
+        "schedule": {"rule": "paper", "samples": 2}, "models": {"policy": {"digest": loaded.weights_digest()}},
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(head))
     (folder / "report.json").write_text(json.dumps(reports))
