@@ -23,6 +23,21 @@ def test_gold_calls_are_admitted_on_the_real_tools(airline):
     assert row["admitted"] == row["actions"] > 0 and row["lookups admitted"] == row["lookups"] > 0
 
 
+def test_what_no_tool_shows_forbids_only_by_what_is_said(airline):
+    """Whether the airline cancelled a flight: an economy reservation of long ago, without insurance."""
+    domain, knowledge = airline
+    steps = tau.gold_steps(domain, knowledge, domain.tasks("test")[10])
+    name, arguments, memory = next(step[1:] for step in steps if step[1] == "cancel_reservation")
+    policy = knowledge.tools.policy
+
+    def admitted(answer: str) -> bool:
+        now = policy.told(memory, policy.message, {"content": "What is the reason?"}, answer)
+        return not knowledge.tools.unmet(now, name, arguments)
+
+    assert not knowledge.tools.unmet(memory, name, arguments)
+    assert admitted("Yes, the airline cancelled my flight.") and not admitted("Yes, I have other plans.")
+
+
 def test_calls_drawn_at_random_are_admitted(airline):
     domain, knowledge = airline
     played = tau.play_at_random(tau.TauEnv(domain, domain.tasks("test")[0], knowledge), knowledge, 4)
