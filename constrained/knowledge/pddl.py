@@ -202,11 +202,11 @@ class _Writer:
         return f"{self.rules[action]}{{{', '.join(arguments)}}}" if arguments else self.rules[action]
 
     def _variables(self, action: Action) -> dict[str, str]:
-        """Variable -> its name in the file, which no object and no other variable has."""
+        """Variable -> its name in the file, which no object, no rule and no other variable has."""
         every = [p.name for p in action.parameters]
         every += [v for condition in _conditions(action) for v in _declared(condition)]
         every += [v.name for effect in action.effects for v in effect.variables]
-        taken = {*self.domain.constants, *self.domain.undeclared, *_TAKEN}
+        taken = {*self.domain.constants, *self.domain.undeclared, *self.rules.values(), "start", *_TAKEN}
         names: dict[str, str] = {}
         for variable in dict.fromkeys(every):
             names[variable] = _unused(_snake(variable), taken)

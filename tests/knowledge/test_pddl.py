@@ -121,6 +121,16 @@ def test_a_name_that_a_file_cannot_have_is_refused():
         import_pddl(domain)
 
 
+@pytest.mark.parametrize("name", ["start", "move", "or", "every"])
+def test_a_parameter_may_have_the_name_of_a_rule_or_a_keyword(name):
+    domain = f"""(define (domain d) (:requirements :typing) (:types place) (:predicates (at ?p - place))
+        (:action move :parameters (?{name} ?end - place)
+         :precondition (at ?{name}) :effect (and (not (at ?{name})) (at ?end))))"""
+    problem = "(define (problem p) (:domain d) (:objects a b - place) (:init (at a)) (:goal (at b)))"
+    knowledge = import_pddl(domain).knowledge().for_problem(problem)
+    assert possible(knowledge) == {b"move a a", b"move a b"}
+
+
 def test_knowledge_without_physics_has_no_problems():
     with pytest.raises(KnowledgeError, match="doesn't say what its actions need and change"):
         ActionKnowledge.from_lark("hotpotqa").for_problem(domains.BLOCKS_PROBLEM)
