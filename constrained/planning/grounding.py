@@ -118,8 +118,16 @@ class Grounding:
         The facts that make the goal.
     actions : list of GroundAction
         Operator -> the action that it is a part of.
+    needs : list of tuple of int
+        Operator -> its preconditions; at least one.
+    changes : list of (tuple of int, tuple of int)
+        Operator -> the facts that it adds and those that it deletes, where conditions ask for their predicates.
+    axioms : list of (tuple of int, int)
+        What derives a fact, and the fact. What derives other facts on the way stands before.
     derived : set of int
         The facts that axioms derive.
+    opposites : list of (int, int)
+        A fact, and its opposite.
     """
 
     def __init__(self, task: Task):
@@ -128,11 +136,12 @@ class Grounding:
         self.names: list[object] = [True, None]
         self.goal: list[int] = []
         self.actions: list[GroundAction] = []
-        self._needs: list[tuple[int, ...]] = []
-        self._adds: list[tuple[int, ...]] = []
-        self._axioms: list[tuple[tuple[int, ...], int]] = []
+        self.needs: list[tuple[int, ...]] = []
+        self.changes: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        self.axioms: list[tuple[tuple[int, ...], int]] = []
         self.derived: set[int] = set()
-        self._opposites: list[tuple[int, int]] = []  # a fact, its opposite
+        self.opposites: list[tuple[int, int]] = []
+        self._adds: list[tuple[int, ...]] = []  # with opposites
         self._reached = State()
         self._numbered: dict[Fact, int] = {}  # those reached
         self._tables: dict[str, tuple[Table, np.ndarray]] = {}
@@ -173,7 +182,7 @@ class Grounding:
             tuple(v.name for v in variables),
             tuple(lit for lit in joined if lit.predicate != "="),
             rest,
-            tuple(lit for lit in effects if lit.positive or lit.predicate in self._denied),
+            effects,
         )
 
     def _extend(self, facts: Iterable[Fact], first: bool = False) -> None:
@@ -203,16 +212,20 @@ class Grounding:
         if FALSE in needs:
             return set()
         added = {ground(lit, names) for lit in rule.effects if lit.positive}
-        denied = {ground(lit, names) for lit in rule.effects if not lit.positive}
-        adds = [self._number(fact) for fact in sorted(added)] + [self._opposite(fact) for fact in sorted(denied)]
+        deleted = {ground(lit, names) for lit in rule.effects if not lit.positive}
         self._check_size()
-        self._needs.append(tuple(needs - {TRUE}) or (TRUE,))
-        self._adds.append(tuple(adds))
+        self.changes.append((self._asked_numbers(added), self._asked_numbers(deleted)))
+        self.needs.append(tuple(needs - {TRUE}) or (TRUE,))
+        opposites = [self._opposite(fact) for fact in sorted(deleted) if fact[0] in self._denied]
+        self._adds.append((*self.changes[-1][0], *opposites))
         self.actions.append(GroundAction(rule.action.name, values[: len(rule.action.parameters)]))
         return {fact for fact in added if fact not in self._numbered}
 
+    def _asked_numbers(self, facts: Iterable[Fact]) -> tuple[int, ...]:
+        return tuple(self._number(fact) for fact in sorted(facts) if fact[0] in self._asked)
+
     def _check_size(self) -> None:
-        if len(self._needs) + len(self._axioms) > MAX_OPERATORS:
+        if len(self.needs) + len(self.axioms) > MAX_OPERATORS:
             raise PddlError(
                 f"the task has more than {MAX_OPERATORS:,} ground actions, too many for the levels of the goal",
                 "use the level state, or fewer objects",
@@ -242,7 +255,7 @@ class Grounding:
             else:
                 known = self._number(condition)
                 self.derived.add(known)
-                self._axioms += [(tuple(found), known)] if every else [((one,), known) for one in found]
+                self.axioms += [(tuple(found), known)] if every else [((one,), known) for one in found]
                 self._check_size()
         return known
 
@@ -264,7 +277,7 @@ class Grounding:
         number = len(self.names)
         found = self._number((False, fact))
         if found == number:
-            self._opposites.append((self._number(fact), found))
+            self.opposites.append((self._number(fact), found))
         return found
 
     # states
@@ -273,12 +286,12 @@ class Grounding:
     def blocks(self) -> tuple[Block, Block]:
         """The operators, and the axioms."""
         if self._blocks is None:
-            axioms = [(needs, (fact,)) for needs, fact in self._axioms]
+            axioms = [(needs, (fact,)) for needs, fact in self.axioms]
             self._blocks = (
-                Block.of(self._needs, self._adds, len(self.names)),
+                Block.of(self.needs, self._adds, len(self.names)),
                 Block.of([needs for needs, _ in axioms], [adds for _, adds in axioms], len(self.names)),
             )
-            self._pairs = np.array(self._opposites, dtype=np.intp).reshape(-1, 2)
+            self._pairs = np.array(self.opposites, dtype=np.intp).reshape(-1, 2)
         return self._blocks
 
     def true_in(self, state: State, possible: Iterable[Fact] = ()) -> np.ndarray:

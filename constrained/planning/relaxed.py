@@ -78,6 +78,11 @@ class Relaxed:
     ----------
     task : Task
 
+    Attributes
+    ----------
+    grounding : Grounding
+        Its operators.
+
     Raises
     ------
     PddlError
@@ -99,7 +104,7 @@ class Relaxed:
 
     def __init__(self, task: Task):
         self.task = task
-        self._grounding = Grounding(task)
+        self.grounding = Grounding(task)
 
     @classmethod
     def of(cls, task: Task) -> Relaxed:
@@ -113,7 +118,7 @@ class Relaxed:
         if self.task.goal is None:
             return 0
         layers = self._layers(state, possible)
-        last = max((int(layers.facts[fact]) for fact in self._grounding.goal), default=0)
+        last = max((int(layers.facts[fact]) for fact in self.grounding.goal), default=0)
         return None if last == NEVER else last
 
     def dead_end(self, state: State, possible: Iterable[Fact] = ()) -> bool:
@@ -155,7 +160,7 @@ class Relaxed:
         return cast("tuple[RelaxedPlan | None]", known)[0]
 
     def _plan(self, state: State, possible: Collection[Fact]) -> RelaxedPlan | None:
-        grounding, layers = self._grounding, self._layers(state, possible, late=True)
+        grounding, layers = self.grounding, self._layers(state, possible, late=True)
         if any(layers.facts[fact] == NEVER for fact in grounding.goal):
             return None
         search = _Extraction(grounding, layers)
@@ -179,12 +184,21 @@ class Relaxed:
             state.changed(added=possible),
         )
 
-    def _layers(self, state: State, possible: Iterable[Fact], late: bool = False) -> _Layers:
+    def operators(self, state: State, barred: np.ndarray) -> set[int] | None:
+        """The operators of a relaxed plan that has none of those barred (a bool each); None if there is none."""
+        layers = self._layers(state, (), barred=barred)
+        if any(layers.facts[fact] == NEVER for fact in self.grounding.goal):
+            return None
+        return _Extraction(self.grounding, layers).run(every=False)[0]
+
+    def _layers(
+        self, state: State, possible: Iterable[Fact], late: bool = False, barred: np.ndarray | None = None
+    ) -> _Layers:
         """Layer by layer what becomes true, until the goal is, or nothing more does.
 
         With `late`, what is possible comes in once nothing more becomes true by what is known.
         """
-        grounding = self._grounding
+        grounding = self.grounding
         true = hoped = grounding.true_in(state, possible)
         if late and possible:
             true = grounding.true_in(state)
@@ -199,6 +213,8 @@ class Relaxed:
         _derive(axioms, true, facts, layer)
         while not true[goal].all():
             ready = operators.ready(true)
+            if barred is not None:
+                ready &= ~barred
             new = ready & ~done
             possible_from[new] = layer
             added = operators.adds[new[operators.adders]]

@@ -1,42 +1,56 @@
-"""Search for plans in a task's own simulator: greedily, to reach a goal; or for a shortest one, where that is cheap."""
+"""Search for plans: greedily, to reach a goal; or for a shortest one, where that is cheap."""
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import replace
+from collections.abc import Iterator
+from functools import reduce
 from heapq import heappop, heappush
-from itertools import count
+from operator import or_
+from typing import NamedTuple
+
+import numpy as np
 
 from constrained.planning.facts import State
-from constrained.planning.model import Condition, Junction, Literal
+from constrained.planning.packed import PackedTask, places
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.task import GroundAction, Task
 
-MAX_EVALUATED = 2_000
-"""States that `find_plan` evaluates for the whole goal, at a millisecond each."""
+MAX_STATES = 500_000
+"""States that a search keeps: half a minute and 400 MB in PlanBench's largest problems."""
 
-MAX_NOVEL = 20_000
-"""States that the searches for parts of a goal keep, all together; half a minute."""
+MAX_SHORTENED = 300
+"""Actions of the longest plan that is gone through for actions that can be left out."""
 
-MAX_STATES = 20_000
-"""States that `shortest_plan` looks at."""
 
-_BOOST = 100
-"""States by which helpful actions are preferred after each progress (Richter and Helmert, 2009, use 1,000)."""
+class _Node(NamedTuple):
+    """A state in a search."""
 
-_Node = tuple[State, "GroundAction | None", int]
-"""A state, and the action that led there from the state at a place."""
+    state: int
+    parent: int
+    """The place of the node before it; -1: none."""
+    action: int
+    ready: list[int]
+    """The operators whose needs hold; filled in when the node's turn comes."""
+    left: int = 0
+    """Parts of the goal that are still to be reached."""
+    hoped: int = 0
+    """The facts of a relaxed plan, made where `left` last became smaller."""
+    had: int = 0
+    """Those of them that were true since."""
+    void: int = 0
+    """Parts of the goal that hold, but must be undone to reach another."""
 
 
 def find_plan(
-    task: Task, state: State, relaxed: Relaxed | None = None, limit: int = MAX_EVALUATED
-) -> tuple[list[GroundAction], bool]:
+    task: Task, state: State, relaxed: Relaxed | None = None, limit: int = MAX_STATES
+) -> tuple[list[GroundAction], bool | None]:
     """Search greedily for a plan, not a shortest one.
 
-    First by lazy best-first search with the length of relaxed plans, helpful actions first (Richter and Helmert,
-    "Preferred operators and deferred evaluation in satisficing planning", 2009). Then the parts of the goal are reached
-    one after the other, by breadth-first searches that keep only states with a new pair of facts (Lipovetzky and
-    Geffner, "Width and serialization of classical planning problems", 2012), in any order that leads on.
+    By best-first width search (Lipovetzky and Geffner, "Best-first width search: exploration and exploitation in
+    classical planning", 2017): first come states with a fact, then those with a pair of facts, that no state before had
+    with as many parts of the goal left and as many facts of a relaxed plan had; among these, those with fewer parts
+    left. Parts that hold don't count where another is out of reach, even if relaxed, unless they are undone (Koehler
+    and Hoffmann, "On reasonable and forced goal orderings", 2000). Every state is looked at in the end.
 
     Parameters
     ----------
@@ -46,183 +60,156 @@ def find_plan(
     relaxed : Relaxed, optional
         The task's; made here by default.
     limit : int
-        States to evaluate in the first search.
+        States to keep.
 
     Returns
     -------
     actions : list of GroundAction
-        A plan; or, where none was found within the limits, the way to the most promising state.
-    found : bool
-        Whether the plan reaches the goal.
+        A plan; or, where none was found within the limit, the way to the most promising state.
+    found : bool or None
+        Whether the goal can be reached; None: the limit came first.
     """
-    relaxed = relaxed or Relaxed.of(task)
-    way, found = _best_first(task, state, relaxed, limit)
-    if found:
-        return way, True
-    serial = _Serial(task, relaxed).plan(state)
-    return (way, False) if serial is None else (serial, True)
+    actions, found = _WidthSearch(state, relaxed or Relaxed.of(task)).run(limit)
+    return (_shortened(task, state, actions) if found else actions), found
 
 
-class _Serial:
-    """Reaches the parts of a task's goal one after the other."""
+def _shortened(task: Task, state: State, plan: list[GroundAction]) -> list[GroundAction]:
+    """A plan without the actions that it can do without, each tried with all that then can't be done.
 
-    def __init__(self, task: Task, relaxed: Relaxed):
-        self.task, self.relaxed = task, relaxed
-        self.parts = list(task.parts(task.goal)) if task.goal is not None else []
-        self.known: dict[frozenset[int], Task] = {}
-        self.left = MAX_NOVEL
-
-    def plan(self, state: State, done: frozenset[int] = frozenset()) -> list[GroundAction] | None:
-        """A plan from a state in which the parts `done` hold; None if none was found."""
-        if self.task.reached_goal(state):
-            return []
-        for part, task in self._next(state, done):
-            way, kept = _novel_first(task, state, self.relaxed, self.left)
-            self.left -= kept
-            if way is None:
-                continue
-            after = state
-            for action in way:
-                after = self.task.apply(after, action)
-            if self._blocks(after, done | {part}):
-                continue
-            rest = self.plan(after, done | {part})
-            if rest is not None:
-                return way + rest
-        return None
-
-    def _next(self, state: State, done: frozenset[int]) -> list[tuple[int, Task]]:
-        """The parts that may come next, the farthest first, with the task of reaching them and what is done."""
-        tasks = {part: self._task(done | {part}) for part in range(len(self.parts)) if part not in done}
-        plans = {part: Relaxed.of(task).plan(state) for part, task in tasks.items()}
-        far = {part: len(plan.actions) for part, plan in plans.items() if plan is not None}
-        return [(part, tasks[part]) for part in sorted(far, key=lambda part: (-far[part], part))]
-
-    def _task(self, wanted: frozenset[int]) -> Task:
-        """The task of reaching some parts of the goal."""
-        if wanted not in self.known:
-            goal: Condition = Junction("and", tuple(self.parts[number] for number in sorted(wanted)))
-            self.known[wanted] = Task(self.task.domain, replace(self.task.problem, condition=goal))
-        return self.known[wanted]
-
-    def _blocks(self, state: State, done: frozenset[int]) -> bool:
-        """Whether what is done stands in the way: without undoing it, another part is out of reach even if relaxed.
-
-        As in ordering landmarks or goals: Koehler and Hoffmann, "On reasonable and forced goal orderings", 2000.
-        """
-        parts = [part for part in self.parts if isinstance(part, Literal) and part.positive]
-        kept = {fact for n in done if (fact := _fact(self.parts[n]))}
-        reached = state
-        while True:
-            added = set()
-            for action in self.task.applicable(reached):
-                deletes, adds = self.task.changes(reached, action)
-                if kept.isdisjoint(deletes - adds):
-                    added |= adds
-            later = reached.changed(added=added)
-            if len(later) == len(reached):
-                return not all(_fact(part) in reached for part in parts)
-            reached = later
-
-
-def _fact(part: Condition) -> tuple[str, ...] | None:
-    return (part.predicate, *part.terms) if isinstance(part, Literal) and part.positive else None
-
-
-def _novel_first(task: Task, state: State, whole: Relaxed, limit: int) -> tuple[list[GroundAction] | None, int]:
-    """A plan by breadth-first search among states that have a pair of facts which no state before them had.
-
-    It ends where the whole goal isn't out of reach; None if there is none. Also the number of states that were kept,
-    about `limit` at most.
+    Nakhost and Müller, "Action elimination and plan neighborhood graph search", 2010.
     """
-    numbers: dict[tuple[str, ...], int] = {}
-    fluents = sorted(task.domain.fluents)
+    place = 0
+    while place < len(plan) <= MAX_SHORTENED:
+        here, kept = state, list[GroundAction]()
+        for action in plan[place + 1 :]:
+            if task.is_applicable(here, action):
+                here = task.apply(here, action)
+                kept.append(action)
+        if task.reached_goal(here):
+            plan = plan[:place] + kept
+        else:
+            state = task.apply(state, plan[place])
+            place += 1
+    return plan
 
-    def facts(of: State) -> list[int]:
-        return [numbers.setdefault(fact, len(numbers)) for name in fluents for fact in of.of(name)]
 
-    first = facts(state)
-    pairs = {(a, b) for a in first for b in first if a <= b}
-    nodes: list[_Node] = [(state, None, -1)]
-    seen, place = {state}, 0
-    while place < len(nodes) < limit:
-        here = nodes[place][0]
-        for action in task.applicable(here):
-            after = task.apply(here, action)
-            if after in seen:
-                continue
-            seen.add(after)
-            new = [numbers.setdefault(fact, len(numbers)) for fact in after.difference(here)]
-            fresh = {(min(a, b), max(a, b)) for a in new for b in facts(after)} - pairs
+class _WidthSearch:
+    def __init__(self, state: State, relaxed: Relaxed):
+        self.relaxed, self.packed = relaxed, PackedTask(relaxed.grounding, state)
+        changes = list(zip(self.packed.adds, self.packed.deletes))
+        self.undoing = [
+            np.array([bool(added & flip | deleted & mask & ~flip) for added, deleted in changes], dtype=bool)
+            for mask, flip in self.packed.goal
+        ]  # part of the goal -> the operators that undo it
+        self.facts: dict[tuple[int, int], int] = {}  # parts left and number of facts had -> the facts true so far
+        self.pairs: dict[tuple[int, int], dict[int, int]] = {}  # the same -> fact -> those that were true with it
+
+    def run(self, limit: int) -> tuple[list[GroundAction], bool | None]:
+        packed, best, seen = self.packed, 0, {self.packed.start}
+        hoped = self._hoped(packed.start, 0)
+        if hoped is None or packed.reached(packed.start):
+            return [], hoped is not None
+        nodes, queue = [_Node(packed.start, -1, -1, [], len(packed.goal) + 1)], [(0, 0, 0)]
+        while queue and len(nodes) < limit:
+            *_, place = heappop(queue)
+            here = nodes[place]
+            for action, after in _successors(packed, nodes, place):
+                if after in seen:
+                    continue
+                seen.add(after)
+                node = self._node(after, here, place, action)
+                if node is None:
+                    continue
+                nodes.append(node)
+                if packed.reached(after):
+                    return _way(packed, nodes, len(nodes) - 1), True
+                if node.left < nodes[best].left:
+                    best = len(nodes) - 1
+                heappush(queue, (self._novelty(node, here.state), node.left, len(nodes) - 1))
+        return _way(packed, nodes, best), None if queue else False
+
+    def _node(self, state: int, before: _Node, place: int, action: int) -> _Node | None:
+        """The node of a state that comes after another; None if the goal is out of reach from there."""
+        reached = self._reached(state)
+        void = before.void if before.void and reached & before.void == before.void else 0
+        left = before.left if void else len(self.undoing) - reached.bit_count()
+        if left < before.left:
+            hoped = self._hoped(state, reached)
+            if hoped is not None:
+                return _Node(state, place, action, [], left, hoped)
+            if self._hoped(state, 0) is None:
+                return None
+            left, void = before.left, reached
+        return _Node(state, place, action, [], left, before.hoped, before.had | state & before.hoped, void)
+
+    def _reached(self, state: int) -> int:
+        """The parts of the goal that hold in a state, a bit each."""
+        reached = 0
+        for place, (mask, flip) in enumerate(self.packed.goal):
+            if (state ^ flip) & mask == mask:
+                reached |= 1 << place
+        return reached
+
+    def _hoped(self, state: int, kept: int) -> int | None:
+        """The facts that a relaxed plan makes true which undoes none of some parts of the goal; None: there is none."""
+        barred = np.zeros(len(self.packed.adds), dtype=bool)
+        for place in places(kept):
+            barred |= self.undoing[place]
+        operators = self.relaxed.operators(self.packed.unpacked(state), barred)
+        return None if operators is None else reduce(or_, (self.packed.adds[one] for one in operators), 0) & ~state
+
+    def _novelty(self, node: _Node, before: int) -> int:
+        """1: with a fact that no such state had before; 2: with such a pair of facts; 3: neither."""
+        key = node.left, node.had.bit_count()
+        state, known = node.state & self.packed.changing, self.facts.get(key, 0)
+        new = state & ~before
+        width = 1 if state & ~known else 3
+        self.facts[key] = known | state
+        pairs = self.pairs.setdefault(key, {})
+        while new:
+            fact = new & -new
+            new ^= fact
+            fresh = state & ~pairs.get(fact, 0)
             if fresh:
-                pairs |= fresh
-                nodes.append((after, action, place))
-                if task.reached_goal(after) and not whole.dead_end(after):
-                    return _way(nodes, len(nodes) - 1), len(nodes)
-        place += 1
-    return None, len(nodes)
-
-
-def _best_first(task: Task, state: State, relaxed: Relaxed, limit: int) -> tuple[list[GroundAction], bool]:
-    """A plan and True, or the way to the most promising state and False."""
-    nodes: list[_Node] = []
-    queues: tuple[list, list] = ([], [])  # helpful actions, all others
-    tickets, credit = count(), [0, 0]
-    best, best_place = None, 0
-    closed: set[State] = set()
-    waiting: _Node | None = (state, None, -1)
-    while waiting is not None and len(nodes) < limit:
-        here = waiting[0]
-        if here not in closed:
-            closed.add(here)
-            nodes.append(waiting)
-            place = len(nodes) - 1
-            if task.reached_goal(here):
-                return _way(nodes, place), True
-            plan = relaxed.plan(here)
-            if plan is not None:
-                left = len(plan.actions)
-                if best is None or left < best:
-                    best, best_place = left, place
-                    credit[0] += _BOOST
-                for action in task.applicable(here):
-                    heappush(queues[action not in plan.beginning], (left, next(tickets), place, action))
-        waiting = None
-        if queues[0] or queues[1]:
-            chosen = 0 if queues[0] and (credit[0] >= credit[1] or not queues[1]) else 1
-            credit[chosen] -= 1
-            _, _, parent, action = heappop(queues[chosen])
-            waiting = task.apply(nodes[parent][0], action), action, parent
-    return _way(nodes, best_place), False
+                width = min(width, 2)
+                pairs[fact] = pairs.get(fact, 0) | state
+                while fresh:
+                    other = fresh & -fresh
+                    fresh ^= other
+                    pairs[other] = pairs.get(other, 0) | fact
+        return width
 
 
 def shortest_plan(task: Task, limit: int = MAX_STATES) -> list[GroundAction] | None:
     """A plan with the fewest actions, by breadth-first search; None if there is none within so many states."""
-    nodes: list[_Node] = [(task.initial, None, -1)]
-    if task.reached_goal(task.initial):
+    packed = PackedTask(Relaxed.of(task).grounding, task.initial)
+    nodes, seen = [_Node(packed.start, -1, -1, [])], {packed.start}
+    if packed.reached(packed.start):
         return []
-    seen, queue = {task.initial}, deque([0])
-    while queue:
-        place = queue.popleft()
-        for action in task.applicable(nodes[place][0]):
-            after = task.apply(nodes[place][0], action)
-            if after in seen:
-                continue
-            nodes.append((after, action, place))
-            if task.reached_goal(after):
-                return _way(nodes, len(nodes) - 1)
-            if len(nodes) >= limit:
-                return None
-            seen.add(after)
-            queue.append(len(nodes) - 1)
+    for place, _ in enumerate(nodes):  # while more are appended
+        for action, after in _successors(packed, nodes, place):
+            if after not in seen:
+                seen.add(after)
+                nodes.append(_Node(after, place, action, []))
+                if packed.reached(after):
+                    return _way(packed, nodes, len(nodes) - 1)
+                if len(nodes) >= limit:
+                    return None
     return None
 
 
-def _way(nodes: list[_Node], place: int) -> list[GroundAction]:
+def _successors(packed: PackedTask, nodes: list[_Node], place: int) -> Iterator[tuple[int, int]]:
+    """The actions that are applicable at a node, and the states after them."""
+    here, before = nodes[place], nodes[nodes[place].parent]
+    similar = (before.state, before.ready) if place else ()
+    here.ready.extend(packed.ready(here.state, *similar))
+    return packed.successors(here.state, here.ready)
+
+
+def _way(packed: PackedTask, nodes: list[_Node], place: int) -> list[GroundAction]:
     """The actions that lead to a node."""
-    actions: list[GroundAction] = []
-    _, action, place = nodes[place]
-    while action is not None:
-        actions.append(action)
-        _, action, place = nodes[place]
+    actions = []
+    while place > 0:
+        actions.append(packed.action(nodes[place].action))
+        place = nodes[place].parent
     return actions[::-1]

@@ -4,10 +4,13 @@ import random
 
 import pytest
 
-from constrained.planning import Task
+from constrained.planning import Task, read_domain, read_problem_of
 from constrained.planning.model import Junction, Literal, Problem
+from constrained.planning.packed import PackedTask
 from constrained.planning.plans import judge_plan
-from constrained.planning.search import _Serial, find_plan, shortest_plan
+from constrained.planning.relaxed import Relaxed
+from constrained.planning.search import _shortened, _WidthSearch, find_plan, shortest_plan
+from tests.planning import domains
 from tests.planning_domains import blocks_task
 
 
@@ -33,38 +36,48 @@ def test_what_the_search_finds_is_a_plan(seed):
     assert found and judge_plan(task, map(str, plan)).solved
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_reaching_the_goal_part_by_part_is_a_plan_too(seed):
-    task = drawn(5, seed)
-    plan = _Serial(task, _relaxed(task)).plan(task.initial)
-    assert plan is not None and judge_plan(task, map(str, plan)).solved
+CORRIDOR = """(define (problem corridor) (:domain pushing) (:objects c1 c2 c3 c4 c5 c6 c7 - cell)
+  (:init (me-at c1) (crate-at c2) (crate-at c4) (clear c3) (clear c5) (clear c6) (clear c7)
+    (next c1 c2) (next c2 c3) (next c3 c4) (next c4 c5) (next c5 c6) (next c6 c7)
+    (next c2 c1) (next c3 c2) (next c4 c3) (next c5 c4) (next c6 c5) (next c7 c6))
+  (:goal (and GOAL)))
+"""
 
 
-def test_the_searches_for_parts_share_one_limit():
-    task = drawn(5, 0)
-    serial = _Serial(task, _relaxed(task))
-    serial.left = 3
-    assert serial.plan(task.initial) is None and serial.left <= 0
+def pushing(goal: str) -> Task:
+    domain = read_domain(domains.PUSHING)
+    return Task(domain, read_problem_of(domain, CORRIDOR.replace("GOAL", goal)))
 
 
-def _relaxed(task: Task):
-    from constrained.planning.relaxed import Relaxed
-
-    return Relaxed.of(task)
-
-
-def test_a_part_of_the_goal_that_blocks_another_is_told():
-    """Once a is on b, b can't be put on c without undoing it; with c on the table, the other way round it can."""
+def test_what_must_be_undone_to_reach_the_rest_does_not_count():
     task = blocks_task()
-    serial = _Serial(task, _relaxed(task))
-    names = [part.terms for part in serial.parts]
-    for part, plan, blocks in (
+    search = _WidthSearch(task.initial, Relaxed.of(task))
+    names = [part.terms for part in task.parts(task.goal)]
+    for part, plan, void in (
         (("a", "b"), "(unstack c a) (put-down c) (pick-up a) (stack a b)", True),
         (("b", "c"), "(unstack c a) (put-down c) (pick-up b) (stack b c)", False),
-        (("b", "c"), "(pick-up b) (stack b c)", True),
     ):
         state = judge_plan(task, plan.replace(") (", ")|(").split("|")).final
-        assert serial._blocks(state, frozenset({names.index(part)})) == blocks
+        kept = 1 << names.index(part)
+        packed = PackedTask(Relaxed.of(task).grounding, state).start
+        assert (search._hoped(packed, kept) is None) == void and search._hoped(packed, 0) is not None
+
+
+def test_a_search_tells_whether_the_goal_cannot_be_reached_or_the_limit_came_first():
+    task = pushing("(crate-at c7) (crate-at c3)")  # the crate behind can't be passed, nor pulled
+    assert find_plan(task, task.initial)[1] is False
+    task = drawn(7, 1)
+    plan, found = find_plan(task, task.initial, limit=3)
+    assert found is None and judge_plan(task, map(str, plan)).outcome == "executed"
+
+
+def test_a_plan_has_no_action_that_it_can_do_without():
+    task = drawn(4, 1)
+    plan, _ = find_plan(task, task.initial)
+    there = task.applicable(task.initial)[0]
+    state = task.apply(task.initial, there)
+    back = next(action for action in task.applicable(state) if task.apply(state, action) == task.initial)
+    assert plan and _shortened(task, task.initial, [there, back, *plan]) == plan
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -76,10 +89,3 @@ def test_no_plan_is_shorter_than_the_shortest(seed):
     for _ in range(len(best) - 1):
         states |= {task.apply(state, action) for state in states for action in task.applicable(state)}
     assert not best or not any(map(task.reached_goal, states))
-
-
-def test_a_search_that_is_cut_short_returns_a_way_that_can_be_done():
-    task = drawn(7, 1)
-    plan, _ = find_plan(task, task.initial, limit=3)
-    assert judge_plan(task, map(str, plan)).outcome == "executed"
-    assert shortest_plan(task, limit=2) is None

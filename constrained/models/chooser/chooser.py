@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from constrained.models.chooser.network import Network, collate
 from constrained.models.chooser.weights import EMBEDDED, load_network, read_weights
 from constrained.planning import Domain, GroundAction, State, Task
 from constrained.planning.relaxed import Relaxed
-from constrained.planning.search import find_plan
+from constrained.planning.search import MAX_STATES, find_plan
 
 MAX_AHEAD = 200
 """Actions that `SearchChooser` tries in the simulator before it searches."""
@@ -168,6 +169,15 @@ class _Path:
     asked: dict[int, State]
 
 
+@dataclass
+class _Plan:
+    """What a search found out about a task: what to do in which state; whether it came to its limit."""
+
+    task: Task
+    actions: dict[State, GroundAction]
+    given_up: bool = False
+
+
 class SearchChooser:
     """Looks ahead in the task's own simulator: follows the network while no state comes twice, else searches.
 
@@ -186,7 +196,7 @@ class SearchChooser:
     def __init__(self, path: str | Path = EMBEDDED):
         self._chooser = GraphChooser(path)
         self.digest = self._chooser.digest
-        self._plans: OrderedDict[int, tuple[Task, dict[State, GroundAction]]] = OrderedDict()
+        self._plans: OrderedDict[int, _Plan] = OrderedDict()
 
     def choose(self, choice: Choice) -> str:
         """Return the next action of a plan; any action if the goal is out of reach.
@@ -201,29 +211,29 @@ class SearchChooser:
             return choice.stop
         if len(choice.actions) == 1:
             return choice.actions[0]
-        task, plan = self._plans.get(id(facts.task)) or (facts.task, {})
+        task = facts.task
+        held = self._plans.setdefault(id(task), _Plan(task, {}))
+        _shorten(self._plans)
         meant = {action: text for text in choice.actions for action in facts.actions.get(text, ())}
         state = facts.state
         if facts.optimistic and Relaxed.of(task).dead_end(state):  # out of reach, unless what may be is so
             state = state.changed(added=facts.optimistic)
-        if plan.get(state) not in meant:
-            plan |= self._plan(task, state)
-            self._plans[id(task)] = task, plan
-            _shorten(self._plans)
-        return meant.get(plan.get(state)) or choice.random.choice(choice.actions)
+        if held.actions.get(state) not in meant and task.goal is not None and not held.given_up:
+            ahead = self._ahead(task, state)
+            held.actions |= self._search(held, state) if ahead is None else ahead
+        return meant.get(held.actions.get(state)) or choice.random.choice(choice.actions)
 
-    def _plan(self, task: Task, state: State) -> dict[State, GroundAction]:
-        """State -> what to do there, on a way to the goal if one is found."""
-        if task.goal is None:
-            return {}
-        ahead = self._ahead(task, state)
-        if ahead is not None:
-            return ahead
-        way, _ = find_plan(task, state)
+    def _search(self, held: _Plan, state: State) -> dict[State, GroundAction]:
+        """State -> what to do there, on a way to the goal, or else towards it."""
+        way, found = find_plan(held.task, state)
+        if not found:
+            none = f"no plan was found among the first {MAX_STATES:,} states"
+            warnings.warn("the goal can't be reached from here" if found is False else none, stacklevel=2)
+            held.given_up = found is None
         out = {}
         for action in way:
             out[state] = action
-            state = task.apply(state, action)
+            state = held.task.apply(state, action)
         return out
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:

@@ -1,0 +1,137 @@
+"""A planning task over integers: a state is one number with a bit for each fact, which makes a search quick.
+
+The bits are a grounding's numbers of facts. A condition is a pair of integers, `mask` and `flip`, and holds in a state
+if ``(state ^ flip) & mask == mask``: `mask` has the facts it is about, `flip` those of them that must not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+from constrained.planning.facts import Fact, State
+from constrained.planning.grounding import TRUE, Grounding
+from constrained.planning.task import GroundAction
+
+
+class PackedTask:
+    """The operators of a grounding, with their deletes, as integers.
+
+    Parameters
+    ----------
+    grounding : Grounding
+    origin : State
+        Its facts that no operator changes are those of every state.
+
+    Attributes
+    ----------
+    start : int
+        The origin.
+    goal : list of (int, int)
+        The conditions that make the goal.
+    changing : int
+        The facts that operators change.
+    adds, deletes : list of int
+        Of each operator.
+    """
+
+    def __init__(self, grounding: Grounding, origin: State):
+        grounding.true_in(origin)  # facts that were never reached so far get their numbers and operators
+        self.origin, self._names = origin, grounding.names
+        self._opposites = {opposite: fact for fact, opposite in grounding.opposites}
+        self._axioms = [(*self._condition(needs), 1 << fact) for needs, fact in grounding.axioms]
+        self._plain = ~_bits(grounding.derived)
+        self.goal = [self._condition([number]) for number in grounding.goal]
+        self.adds = [_bits(added) for added, _ in grounding.changes]
+        self.deletes = [_bits(deleted) & ~_bits(added) for added, deleted in grounding.changes]
+        self._actions, self._action = grounding.actions, list[int]()
+        numbers: dict[GroundAction, int] = {}
+        for place, action in enumerate(self._actions):
+            self._action.append(numbers.setdefault(action, place))
+        self._needs = [self._condition(needs) for needs in grounding.needs]
+        self._needing: list[list[int]] = [[] for _ in self._names]
+        self._denying: list[list[int]] = [[] for _ in self._names]
+        for operator, (mask, flip) in enumerate(self._needs):
+            for fact in places(mask):
+                (self._denying if flip >> fact & 1 else self._needing)[fact].append(operator)
+        self.changing = 0
+        for changed in (*self.adds, *self.deletes):
+            self.changing |= changed
+        held = (grounding.numbers[fact] for fact in origin if fact in grounding.numbers)
+        self.start = self._derive(_bits(held) | 1 << TRUE)
+
+    def _condition(self, numbers: Sequence[int]) -> tuple[int, int]:
+        flip = _bits(self._opposites[number] for number in numbers if number in self._opposites)
+        return _bits(number for number in numbers if number not in self._opposites) | flip, flip
+
+    def _derive(self, state: int) -> int:
+        """A state with what axioms derive; what derives a fact stands before what needs it."""
+        for mask, flip, fact in self._axioms:
+            if (state ^ flip) & mask == mask:
+                state |= fact
+        return state
+
+    def unpacked(self, state: int) -> State:
+        """A state as facts."""
+        gone, new = (
+            [cast(Fact, self._names[place]) for place in places(bits & self.changing)]
+            for bits in (self.start & ~state, state & ~self.start)
+        )
+        return self.origin.changed(gone, new)
+
+    def ready(self, state: int, before: int | None = None, ready_before: Iterable[int] = ()) -> list[int]:
+        """The operators whose needs hold in a state; sooner found where those of a similar state are given."""
+        if before is None:
+            before = (1 << len(self._names)) - 1 ^ state
+        needs, found = self._needs, list[int]()
+        for operator in ready_before:
+            mask, flip = needs[operator]
+            if (state ^ flip) & mask == mask:
+                found.append(operator)
+        more = set[int]()
+        for changed, affected in ((state & ~before, self._needing), (before & ~state, self._denying)):
+            while changed:
+                low = changed & -changed
+                changed ^= low
+                for operator in affected[low.bit_length() - 1]:
+                    mask, flip = needs[operator]
+                    if (state ^ flip) & mask == mask:
+                        more.add(operator)
+        return found + sorted(more)
+
+    def successors(self, state: int, ready: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Each applicable action that changes something, as a number, and the state after it."""
+        changes: dict[int, tuple[int, int]] = {}
+        for operator in ready:
+            action = self._action[operator]
+            if action in changes:
+                deleted, added = changes[action]
+                changes[action] = deleted | self.deletes[operator], added | self.adds[operator]
+            else:
+                changes[action] = self.deletes[operator], self.adds[operator]
+        for action, (deleted, added) in changes.items():
+            after = state & ~deleted | added
+            yield action, self._derive(after & self._plain) if self._axioms else after
+
+    def reached(self, state: int) -> bool:
+        """Whether the goal holds in a state."""
+        return all((state ^ flip) & mask == mask for mask, flip in self.goal)
+
+    def action(self, number: int) -> GroundAction:
+        """The action of a number."""
+        return self._actions[number]
+
+
+def places(bits: int) -> Iterator[int]:
+    """The places of the bits that are set, the lowest first."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
