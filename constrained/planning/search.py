@@ -41,9 +41,7 @@ class _Node(NamedTuple):
     """Parts of the goal that hold, but must be undone to reach another."""
 
 
-def find_plan(
-    task: Task, state: State, relaxed: Relaxed | None = None, limit: int = MAX_STATES
-) -> tuple[list[GroundAction], bool | None]:
+def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[GroundAction], bool | None]:
     """Search greedily for a plan, not a shortest one.
 
     By best-first width search (Lipovetzky and Geffner, "Best-first width search: exploration and exploitation in
@@ -57,8 +55,6 @@ def find_plan(
     task : Task
     state : State
         Where the plan begins.
-    relaxed : Relaxed, optional
-        The task's; made here by default.
     limit : int
         States to keep.
 
@@ -69,7 +65,7 @@ def find_plan(
     found : bool or None
         Whether the goal can be reached; None: the limit came first.
     """
-    actions, found = _WidthSearch(state, relaxed or Relaxed.of(task)).run(limit)
+    actions, found = _WidthSearch(state, Relaxed.of(task)).run(limit)
     return (_shortened(task, state, actions) if found else actions), found
 
 
