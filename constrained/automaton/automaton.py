@@ -12,7 +12,7 @@ from constrained.automaton.closure import Closure
 from constrained.automaton.export import to_gbnf, to_llguidance, to_regex
 from constrained.automaton.graph_stack import GraphStack, alternatives
 from constrained.automaton.liveness import Liveness, has_gaps
-from constrained.automaton.positions import Accept, Frames, Position, Positions, Reached, Stack, StepEnd
+from constrained.automaton.positions import TOO_MANY_WAYS, Accept, Frames, Position, Positions, Reached, Stack, StepEnd
 from constrained.automaton.templates import Templates
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
@@ -76,12 +76,7 @@ class Automaton:
         found = self._states.get(key)
         if found is None:
             if len(key) > self.limits.state_positions:
-                raise LimitError(
-                    "state_positions",
-                    self.limits.state_positions,
-                    "the text so far can be read in too many ways",
-                    "avoid repeats of what may be read in several ways, and join alternatives that begin alike",
-                )
+                raise LimitError("state_positions", self.limits.state_positions, *TOO_MANY_WAYS)
             if len(self._states) >= self.limits.states:
                 raise LimitError(
                     "states",

@@ -1,7 +1,8 @@
 """What the C kernel asks of a grammar: its positions, as plain values, and what follows a frame.
 
-The kernel (``kernel/*.c``) knows positions by the same fields as `positions.py`. It asks once for
-each frame it reaches and keeps the answer.
+The kernel (``kernel/*.c``) knows positions by the same fields as `positions.py`. It asks once what each
+construct is made of, and enters it by itself as `closure.py` does; what follows template calls, and
+all else where missing values decide, it asks for.
 """
 
 from __future__ import annotations
@@ -9,13 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from constrained.automaton import graph_stack
 from constrained.automaton.automaton import Automaton
-from constrained.automaton.graph_stack import CROWD, is_open
-from constrained.automaton.positions import Accept, Frame, InChoices, InLiteral, InText, Position, Stack
+from constrained.automaton.closure import REFUSALS
+from constrained.automaton.graph_stack import is_open
+from constrained.automaton.positions import (
+    NO_CALL,
+    Accept,
+    Env,
+    Frame,
+    InChoices,
+    InLiteral,
+    InText,
+    Position,
+    Stack,
+    Thunk,
+)
 from constrained.errors import LimitError
-from constrained.grammar.nodes import Choices, Literal, Seq
+from constrained.grammar import nodes as n
 
-ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(5)
+ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(1, 6)
+ASKED, SEQ, ALT, REPEAT = range(8, 12)
+"""Kinds of constructs, beside the last three; what is `ASKED` is entered in Python."""
 
 Described = tuple
 """(kind, what is read, rest, low, high, depth, parameter bound) of a position."""
@@ -40,41 +56,69 @@ class Bridge:
         bounds: Callable[[Stack], tuple[float, float]],
     ):
         self.capped, self.bounds = capped, bounds
-        self.bottom, self.near = automaton.frames.bottom, automaton.closure.near
+        self.bottom, self.frame, self.no_call = automaton.frames.bottom, automaton.frames.frame, NO_CALL
+        self.asks, self.near, self.deep = automaton.closure.asks, graph_stack.NEAR, graph_stack.DEEP
         self._limits, self._positions, self._stacks = automaton.limits, automaton.positions, automaton.stacks
         self._frames, self._closure, self._templates = automaton.frames, automaton.closure, automaton.templates
 
-    def enter(self, frame: Frame) -> list[Described]:
-        """The positions reached from `frame` without reading a byte, described.
+    def construct(self, node: n.Node, env: Env) -> tuple:
+        """What the kernel enters by itself of a construct.
 
-        Most frames begin with literal text, which is told without making a position of it.
+        Returns
+        -------
+        tuple
+            (kind, what is read, low, high, may be empty, has values, environment, nodes in it). Of a sequence, the
+            nodes are its first item and the rest; of a repeat, an item and what comes after one.
         """
-        node, rest = frame.node, frame.next
-        if type(node) is Seq and node.items:
-            if len(node.items) > 1:
-                rest = self._frames.frame(self._frames.tail(node), frame.env, rest)
-            node = node.items[0]
-        if type(node) is Literal:
-            return [(LITERAL, node.data, rest, 0, 0, 0, None)]
-        if type(node) is Choices and node.values[0]:
-            return [(CHOICES, node.values, rest, 0, len(node.values), 0, None)]
-        return self._by_summaries(frame) or [describe(q) for q in self._closure.enter(frame)]
+        value: object = None
+        if self.asks:
+            return _of(ASKED, env)
+        if isinstance(node, n.Literal):
+            value = node.data
+        elif isinstance(node, n.Seq):
+            return _of(SEQ, env, *node.items[:1], *((self._frames.tail(node),) if len(node.items) > 1 else ()))
+        elif isinstance(node, n.Alt):
+            return _of(ALT, env, *node.items)
+        elif isinstance(node, n.Call) and not node.args:
+            return _of(ALT, env, env.grammar.rules[node.rule].body, inner=self._templates.env(env.grammar))
+        elif isinstance(node, n.Chars):
+            return _read(TEXT, env, node.chars, 1, 1)
+        elif isinstance(node, n.Repeat):
+            low, high = node.low, -1 if node.high is None else node.high
+            if isinstance(node.item, n.Chars):
+                return _read(TEXT, env, node.item.chars, low, high, empty=not low)
+            self._frames.know_repeat(node)
+            after = () if high == 1 else (self.repeat(node, max(low - 1, 0), max(high - 1, -1)),)
+            return _of(REPEAT, env, node.item, *after, low=low, high=high)
+        elif isinstance(node, n.Choices):
+            value = node.values
+        elif isinstance(node, n.Lazy):
+            return _of(ALT, env, node.node)
+        elif isinstance(node, n.Slot):
+            value = env.grammar.bindings.get(node.name)
+        elif isinstance(node, n.Var):
+            value = env.values[node.name]
+        if isinstance(value, Thunk):
+            return _of(ALT, env, value.node, inner=value.env)
+        if value in (b"", (b"",)):
+            return _of(SEQ, env)
+        if isinstance(value, bytes):
+            return _read(LITERAL, env, value)
+        if isinstance(value, tuple) and value:  # sorted: the empty text comes first
+            return _read(CHOICES, env, value, int(not value[0]), len(value), empty=not value[0])
+        return _of(ASKED, env)
 
-    def _by_summaries(self, frame: Stack) -> list[Described] | None:
-        """The same, by the summaries of frames, down to where something must be read; None if that won't do."""
-        out: list[Described] = []
-        while len(out) <= CROWD:
-            if frame is None:
-                return [*out, describe(self._positions.accept)]
-            summary = self._closure.summary(frame)
-            if summary is None:
-                return None
-            made = summary.push(self._frames, frame.next)
-            out += [_describe(q, made[over]) for q, over in summary.positions]
-            if not summary.nullable:
-                return out if len(out) <= CROWD else None
-            frame = frame.next
-        return None  # so many that their stacks are joined
+    def may_be_empty(self, item: n.Node, env: Env) -> bool:
+        """Whether an item of a repeat may read nothing."""
+        return self._positions.accept in self._closure.enter(self._frames.frame(item, env, None))
+
+    def repeat(self, node: n.Repeat, low: int, high: int) -> n.Repeat:
+        """The repeat with other counts; `high` -1: no upper bound."""
+        return self._frames.repeat(node.item, low, None if high < 0 else high)
+
+    def enter(self, frame: Frame) -> list[Described]:
+        """The positions reached from `frame` without reading a byte, described."""
+        return [describe(q) for q in self._closure.enter(frame)]
 
     def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Stack:
         """The frame after a choice that gives `parameter` its value."""
@@ -94,23 +138,15 @@ class Bridge:
             return self._positions.choices(what, low, high, depth, bind, rest)
         return self._positions.accept if kind == ACCEPT else self._positions.step_end(rest)
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise LimitError: one state has too many positions, or one mask took too many steps."""
-        limit = {"positions": "state_positions", "steps": "mask_steps"}[what]
-        raise LimitError(
-            limit,
-            getattr(self._limits, limit),
-            "the text so far can be read in too many ways",
-            "avoid repeats of what may be read in several ways, and join alternatives that begin alike",
-        )
+    def refuse(self, limit: str) -> NoReturn:
+        """Raise LimitError: the kernel has passed this limit."""
+        what, advice = REFUSALS.get(limit, REFUSALS["state_positions"])
+        raise LimitError(limit, getattr(self._limits, limit), what, advice)
 
 
 def describe(q: Position) -> Described:
     """A position as the kernel knows it."""
-    return _describe(q, q.rest)
-
-
-def _describe(q: Position, rest: Stack) -> Described:
+    rest = q.rest
     if type(q) is InLiteral:
         return LITERAL, q.data, rest, q.at, 0, 0, None
     if type(q) is InText:
@@ -118,3 +154,13 @@ def _describe(q: Position, rest: Stack) -> Described:
     if type(q) is InChoices:
         return CHOICES, q.values, rest, q.low, q.high, q.depth, q.bind
     return ACCEPT if type(q) is Accept else STEP_END, None, rest, 0, 0, 0, None
+
+
+def _read(kind: int, env: Env, what, low: int = 0, high: int = 0, empty: bool = False) -> tuple:
+    """A construct that is read."""
+    return kind, what, low, high, empty, bool(env.values), env, ()
+
+
+def _of(kind: int, env: Env, *nodes: n.Node, inner: Env | None = None, low: int = 0, high: int = 0) -> tuple:
+    """A construct made of others, in environment `inner`."""
+    return kind, None, low, high, False, bool(env.values), inner or env, nodes

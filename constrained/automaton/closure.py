@@ -14,6 +14,8 @@ from constrained.automaton.graph_stack import GraphStack
 from constrained.automaton.liveness import Liveness
 from constrained.automaton.positions import (
     NO_CALL,
+    TOO_MANY_FRAMES,
+    TOO_MANY_WAYS,
     Bottom,
     Env,
     Fork,
@@ -30,6 +32,21 @@ from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import Limits
+
+REFUSALS = {
+    "closure": (
+        "too many ways to go on without reading any text",
+        "put text before what grows: a template's argument, rules that may be empty",
+    ),
+    "entered": (
+        "too many ways to go on without reading any text, in all",
+        "put text before what grows, or compile the grammar anew from time to time",
+    ),
+    "frames": TOO_MANY_FRAMES,
+    "mask_steps": TOO_MANY_WAYS,
+    "state_positions": TOO_MANY_WAYS,
+}
+"""Limits that the automaton and the kernel pass: what is wrong, and what to do."""
 
 _PASSING = -1
 """The number of frames that are entered at once and are not kept."""
@@ -110,6 +127,7 @@ class Closure:
         self.positions = positions
         self._grammar, self._frames, self._stacks, self._templates = grammar, frames, stacks, templates
         self._liveness, self._limits = liveness, limits
+        self.asks = liveness is not None  # what may begin depends on all that is below
         self._bottom = positions.accept_over(frames.bottom)
         self._summaries: dict[tuple[int, int], Summary | None] = {}
         self._entered = 0
@@ -157,10 +175,6 @@ class Closure:
     def _after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
         return rest if bind is None or rest is None else self._templates.rebind(rest, rest.env, bind, value)
 
-    def near(self, frame: Stack) -> Stack:
-        """As `GraphStack.near`; where values may be missing, what may begin depends on all that is below."""
-        return frame if self._liveness is not None else self._stacks.near(frame)
-
     def summary(self, frame: Frame) -> Summary | None:
         """What `frame` begins with on any stack; None where that depends on the stack."""
         env = frame.env
@@ -177,21 +191,6 @@ class Closure:
 
     def _summarize(self, node: n.Node, env: Env) -> Summary:
         return Summary(self.entered_by(self._frames.frame(node, env, self._frames.bottom)), self._bottom)
-
-    def prepare(self, most: int) -> None:
-        """Summarize up to `most` constructs before they are reached, if stacks nest."""
-        waiting = isinstance(self._grammar.rules, n.Rules) and self._grammar.rules.waiting
-        if self._liveness is not None or waiting or not self._grammar.nests:
-            return
-        work = [(self._grammar.start, self._frames.env(self._grammar, {}, 0))]
-        for node, env in work:
-            key = id(node), id(env)
-            if env.values or self._summaries.get(key) is not None:
-                continue
-            self._summaries[key] = summary = self._summarize(node, env)
-            work += [(above, its) for above, its, _ in summary.frames]
-            if len(self._summaries) >= most:
-                return
 
     def entered_by(self, start: Frame) -> dict[Position, Stack]:
         """The positions of :meth:`enter`, each with the frame whose node is read there."""
@@ -211,12 +210,7 @@ class Closure:
                     continue
                 seen.add(frame.number)
                 if len(seen) > most:
-                    raise LimitError(
-                        "closure",
-                        most,
-                        "too many ways to go on without reading any text",
-                        "put text before what grows: a template's argument, rules that may be empty",
-                    )
+                    raise LimitError("closure", most, *REFUSALS["closure"])
             node, env, rest = frame.node, frame.env, frame.next
             found: Iterable[Position] = ()
             onward: Iterable[Stack] = ()
@@ -260,12 +254,7 @@ class Closure:
                 out[position] = frame
             work.extend(onward)
         self._entered += len(seen)
-        self._limits.check(
-            "entered",
-            self._entered,
-            "too many ways to go on without reading any text, in all",
-            "put text before what grows, or compile the grammar anew from time to time",
-        )
+        self._limits.check("entered", self._entered, *REFUSALS["entered"])
         return out
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:

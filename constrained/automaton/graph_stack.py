@@ -32,11 +32,11 @@ CROWD = 8
 """Positions of one state that are left as they are; among more, stacks are joined."""
 
 NEAR = 6
-"""Frames that a mask's walk seldom gets through: two or three levels of brackets."""
+"""Frames that a mask's walk seldom gets through (two or three levels of brackets); at most 16."""
 
 DEEP = 24
-"""Frames of a stack from which on its masks are shared with others that have the same top. Sharing costs more than a
-few masks do."""
+"""Frames of a stack from which on the kernel shares its masks with stacks of the same top `NEAR` frames. Sharing costs
+more than a few masks do."""
 
 Ways = tuple[Stack, ...]
 
@@ -168,25 +168,6 @@ class GraphStack:
             like[0] if len(like) == 1 else self._positions.with_rest(like[0], self.join(q.rest for q in like))
             for like in alike.values()
         )
-
-    def near(self, frame: Stack) -> Stack:
-        """A deep stack's top, over any stack: its masks are the same, if a walk gets no deeper.
-
-        Stacks with template parameters, whose values may be tied further down, and forks stay as they are.
-        """
-        if frame is None or frame.depth <= DEEP:
-            return frame
-        top: list[Frame] = []
-        below: Stack = frame
-        while len(top) < NEAR:
-            if below is None or isinstance(below, (Fork, Bottom)) or below.env.values:
-                return frame
-            top.append(below)
-            below = below.next
-        near: Frame = self._frames.bottom
-        for part in reversed(top):
-            near = self._frames.frame(part.node, part.env, near)
-        return near
 
 
 def union(counts: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:

@@ -19,9 +19,6 @@ from constrained.errors import GrammarError, LimitError, VocabularyError
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.limits import DEFAULT, Limits
 
-_PREPARED = 64
-"""Constructs summarized ahead where the grammar nests, so that the first masks needn't: some 15 microseconds each."""
-
 
 def compile_grammar(
     grammar: ContextFreeGrammar, vocabulary: Vocabulary, *, limits: Limits | None = None
@@ -56,7 +53,6 @@ class CompiledGrammar:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.automaton = automaton_of(grammar)
-        self.automaton.closure.prepare(_PREPARED)
         self.masks = Masks(self.automaton, vocabulary)
         self.budget = Budget(self.masks)
         self.engine = None
@@ -70,6 +66,8 @@ class CompiledGrammar:
                 grammar.limits.state_positions,
                 grammar.limits.mask_steps,
                 grammar.limits.row_bytes,
+                grammar.limits.closure,
+                grammar.limits.entered,
             )
         if self.budget.needed and self.budget.fewest(self.automaton.start) is None:
             raise VocabularyError(

@@ -92,19 +92,15 @@ class Frame:
         Above those of all frames below.
     closure : tuple of Position or None
         The positions reached from here without reading a byte, once they are known.
-    depth : int
-        Frames from here down to the end, or to a fork.
     """
 
-    __slots__ = ("closure", "depth", "env", "next", "node", "number")
+    __slots__ = ("closure", "env", "next", "node", "number")
 
     closure: Reached | None
-    depth: int
 
     def __init__(self, node: n.Node, env: Env, next: Stack, number: int):
         self.node, self.env, self.next, self.number = node, env, next, number
         self.closure = None
-        self.depth = 1 if next is None else next.depth + 1
 
 
 Stack = Frame | None
@@ -131,6 +127,16 @@ class Bottom(Frame):
 
     def __init__(self, number: int):
         super().__init__(n.NEVER, NO_CALL, None, number)
+
+
+TOO_MANY_FRAMES = (
+    "the automaton's stacks have too many entries",
+    "let the grammar nest less deeply, or compile it anew from time to time",
+)
+TOO_MANY_WAYS = (
+    "the text so far can be read in too many ways",
+    "avoid repeats of what may be read in several ways, and join alternatives that begin alike",
+)
 
 
 class Frames:
@@ -167,12 +173,7 @@ class Frames:
     def _next_number(self) -> int:
         number = len(self._frames)
         if number >= self._limit:
-            raise LimitError(
-                "frames",
-                self._limit,
-                "the automaton's stacks have too many entries",
-                "let the grammar nest less deeply, or compile it anew from time to time",
-            )
+            raise LimitError("frames", self._limit, *TOO_MANY_FRAMES)
         return number
 
     def env(self, grammar: ContextFreeGrammar, values: dict[str, Value], level: int) -> Env:

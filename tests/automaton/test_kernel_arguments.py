@@ -10,7 +10,7 @@ import pytest
 
 from constrained import Grammar, LimitError, Limits, Vocabulary, compile_grammar
 from constrained.automaton import native
-from constrained.automaton.bridge import CHOICES, LITERAL, TEXT, Bridge, describe
+from constrained.automaton.bridge import ALT, ASKED, CHOICES, LITERAL, REPEAT, SEQ, TEXT, Bridge, describe
 from constrained.grammar.charset import charset
 
 if native.kernel is None:
@@ -139,12 +139,15 @@ def test_the_bridges_successors_are_checked(answer):
     automaton = Grammar.from_choices(["ab", "abc"]).automaton
 
     class Wrong(Bridge):
+        def construct(self, node, env):
+            return (ASKED, *super().construct(node, env)[1:])
+
         def enter(self, frame):
             return answer
 
     bridge, root = Wrong(automaton, lambda frame: answer, lambda frame: answer), automaton.root
     start = [(LITERAL, b"ab", root, 0, 0, 0, None)]
-    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 99, 99, 10**6, 10**6)
+    engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 99, 99, 10**6, 10**6, 10**5, 10**6)
     for position in ((LITERAL, b"a", root, 0, 0, 0, None), (CHOICES, VALUES, root, 0, 3, 0, None)):
         with pytest.raises(REFUSED):
             engine.row([position])
@@ -152,14 +155,16 @@ def test_the_bridges_successors_are_checked(answer):
         engine.precompute(10)
 
 
-@pytest.mark.parametrize("asked", ["after_choice", "near", "join", "capped", "bounds"])
+@pytest.mark.parametrize(
+    "asked", ["after_choice", "construct", "frame", "repeat", "may_be_empty", "join", "capped", "bounds"]
+)
 def test_what_the_bridge_says_of_frames_is_checked(asked):
     grammar = Grammar.from_lark("start: e\ne: (A | B | C) [e] [/[xy]{1,3}/]\nA: /a+/\nB: /[ab]+/\nC: /(a|b|ab)+/\n")
     for answer in WRONG:
         bridge = Bridge(grammar.automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
         setattr(bridge, asked, lambda *_, answer=answer: answer)
         start = [describe(q) for q in grammar.automaton.start.positions]
-        engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 9_999, 999, 10**6, 10**6)
+        engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 9_999, 999, 10**6, 10**6, 10**5, 10**6)
         core = KERNEL.Core()
         try:
             assert core._begin(None, engine, b"", (260 - 1,), False)
@@ -175,25 +180,52 @@ def test_what_the_bridge_says_of_frames_is_checked(asked):
             engine.row([position])
 
 
+def test_the_bridges_constructs_are_checked():
+    grammar = Grammar.from_lark('start: (("a" | /[bc]/ | "dd"~2..3)+ rest)?\nrest: "x" start? ("y"?)~4\n')
+    automaton, answers = grammar.automaton, []
+    rnd, kinds = random.Random(2), (ALT, ASKED, LITERAL, REPEAT, SEQ)
+
+    class Wrong(Bridge):
+        def construct(self, node, env):
+            found = list(super().construct(node, env))
+            answers.append(tuple(found))
+            if rnd.random() < 0.3:
+                found[rnd.randrange(len(found))] = rnd.choice((*WRONG, *kinds, rnd.choice(answers)))
+            return tuple(found)
+
+    for _ in range(300):
+        bridge = Wrong(automaton, lambda frame: frame, lambda frame: (0.0, 0.0))
+        start = [(LITERAL, b"a", automaton.root, 0, 0, 0, None)]
+        try:
+            engine = KERNEL.Engine(bridge, VOCABULARY.kernel_tokens, start, 999, 99, 10**6, 10**6, 10**5, 10**6)
+            core = KERNEL.Core()
+            core._begin(None, engine, b"", (259,), False)
+            for byte in b"abxadddxyy":
+                core.fill_bitmask(np.zeros((1, VOCABULARY.words), np.int32))
+                core.advance(byte)
+        except (*REFUSED, LimitError, KeyError):
+            pass
+
+
 def test_an_engine_is_made_once_and_from_what_fits(engine):
     automaton = Grammar.from_choices(["ab"]).automaton
     bridge = Bridge(automaton, lambda frame: frame, lambda frame: (0, 0))
     start = [describe(q) for q in automaton.start.positions]
     for arguments in (
-        (bridge, VOCABULARY.kernel_tokens, start, 0, 9, 9, 9),
-        (bridge, VOCABULARY.kernel_tokens, start, 9, -1, 9, 9),
-        (bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 2**70),
-        (bridge, VOCABULARY.kernel_tokens, [7], 9, 9, 9, 9),
-        (bridge, VOCABULARY.kernel_tokens, 7, 9, 9, 9, 9),
-        (bridge, VOCABULARY, start, 9, 9, 9, 9),
-        (object(), VOCABULARY.kernel_tokens, start, 9, 9, 9, 9),
-        (bridge, KERNEL.Tokens.__new__(KERNEL.Tokens), start, 9, 9, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, start, 0, 9, 9, 9, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, start, 9, -1, 9, 9, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 2**70, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, [7], 9, 9, 9, 9, 9, 9),
+        (bridge, VOCABULARY.kernel_tokens, 7, 9, 9, 9, 9, 9, 9),
+        (bridge, VOCABULARY, start, 9, 9, 9, 9, 9, 9),
+        (object(), VOCABULARY.kernel_tokens, start, 9, 9, 9, 9, 9, 9),
+        (bridge, KERNEL.Tokens.__new__(KERNEL.Tokens), start, 9, 9, 9, 9, 9, 9),
         (),
     ):
         with pytest.raises(REFUSED):
             KERNEL.Engine(*arguments)
     with pytest.raises(TypeError):
-        engine.__init__(bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 9)
+        engine.__init__(bridge, VOCABULARY.kernel_tokens, start, 9, 9, 9, 9, 9, 9)
     blank = KERNEL.Engine.__new__(KERNEL.Engine)
     for call in (
         blank.known,

@@ -4,52 +4,12 @@
 #define MOST_FLAT (1 << 20) /* bytes of choices that are laid side by side */
 
 /* An int of Python's from `low` to `high`; -1 and an error set where it is none (no `low` is below -1). */
-static int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *what) {
+int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *what) {
     long value = PyLong_AsLong(object);
     if (value == -1 && PyErr_Occurred()) return -1;
     if (value >= low && value <= high) return (int32_t)value;
-    PyErr_Format(PyExc_ValueError, "%s of a position is %ld, not %d to %d", what, value, (int)low, (int)high);
+    PyErr_Format(PyExc_ValueError, "%s is %ld, not %d to %d", what, value, (int)low, (int)high);
     return -1;
-}
-
-/* The number (from 1; 0: None) of a frame, which the kernel then knows and keeps; -1 on error. */
-int32_t know_frame(Engine *e, PyObject *frame) {
-    if (frame == Py_None) return 0;
-    PyObject *attribute = PyObject_GetAttr(frame, name_number);
-    if (!attribute) return -1;
-    long number = PyLong_AsLong(attribute);
-    Py_DECREF(attribute);
-    if (number == -1 && PyErr_Occurred()) return -1;
-    if (number < 0 || number >= e->max_frames) {
-        PyErr_Format(PyExc_ValueError, "a frame's number is %ld, not 0 to %d", number, (int)e->max_frames - 1);
-        return -1;
-    }
-    int32_t rest = (int32_t)number + 1;
-    if (rest >= e->frame_room) {
-        int32_t room = e->frame_room ? e->frame_room : 64;
-        while (room <= rest) room *= 2;
-        PyObject **frames = realloc(e->frames, room * sizeof *frames);
-        if (frames) e->frames = frames;
-        Closure **closures = realloc(e->closures, room * sizeof *closures);
-        if (closures) e->closures = closures;
-        int32_t *near = realloc(e->near, room * sizeof *near);
-        if (near) e->near = near;
-        if (!frames || !closures || !near) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        memset(frames + e->frame_room, 0, (room - e->frame_room) * sizeof *frames);
-        memset(near + e->frame_room, 0, (room - e->frame_room) * sizeof *near);
-        memset(closures + e->frame_room, 0, (room - e->frame_room) * sizeof *closures);
-        e->frame_room = room;
-    }
-    if (!e->frames[rest]) {
-        e->frames[rest] = Py_NewRef(frame);
-    } else if (e->frames[rest] != frame) {
-        PyErr_Format(PyExc_ValueError, "two frames of number %ld", number);
-        return -1;
-    }
-    return rest;
 }
 
 static int32_t know_literal(Engine *e, PyObject *data) {
@@ -61,7 +21,7 @@ static int32_t know_literal(Engine *e, PyObject *data) {
     if (found) return (int32_t)PyLong_AsLong(found);
     if (PyErr_Occurred()) return -1;
     if (e->literal_count == e->literal_room) {
-        int32_t room = e->literal_room ? 2 * e->literal_room : 16;
+        int32_t room = e->literal_room ? 2 * e->literal_room : 4;
         Literal *literals = realloc(e->literals, room * sizeof *literals);
         if (!literals) {
             PyErr_NoMemory();
@@ -227,7 +187,11 @@ PyObject *position_of(Engine *e, const Config *c) {
     } else if (!(depth = PyLong_FromLong(c->depth))) {
         return NULL;
     }
-    PyObject *rest = c->rest ? e->frames[c->rest] : Py_None;
+    PyObject *rest = frame_object(e, c->rest);
+    if (!rest) {
+        Py_DECREF(depth);
+        return NULL;
+    }
     return PyObject_CallMethod(
         e->bridge, "position", "iOOiiNO", (int)c->kind, object, rest, (int)c->low, (int)c->high, depth, bind
     );

@@ -15,15 +15,25 @@ static int configs_of(Engine *e, PyObject *described, Vec *vec) {
     return 0;
 }
 
+/* A number from 0 to `most` that is an attribute; -1 on error. */
+static int32_t number_of(PyObject *object, const char *name, int32_t most) {
+    PyObject *attribute = PyObject_GetAttrString(object, name);
+    int32_t value = attribute ? int_between(attribute, 0, most, name) : -1;
+    Py_XDECREF(attribute);
+    return value;
+}
+
 static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     PyObject *bridge, *tokens, *start;
-    long long frames, positions, steps, bytes;
+    long long frames, positions, steps, bytes, closure, entered;
     if (kwargs || e->bridge ||
-        !PyArg_ParseTuple(args, "OO!OLLLL", &bridge, TokensType, &tokens, &start, &frames, &positions, &steps, &bytes)) {
+        !PyArg_ParseTuple(
+            args, "OO!OLLLLLL", &bridge, TokensType, &tokens, &start, &frames, &positions, &steps, &bytes, &closure, &entered
+        )) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an engine is made once, and without keywords");
         return -1;
     }
-    if (frames < 1 || positions < 1 || steps < 1 || bytes < 1 || !((Tokens *)tokens)->ready) {
+    if (frames < 1 || positions < 1 || steps < 1 || bytes < 1 || closure < 1 || entered < 1 || !((Tokens *)tokens)->ready) {
         PyErr_SetString(PyExc_ValueError, "a limit below 1, or a vocabulary that was not made");
         return -1;
     }
@@ -33,20 +43,18 @@ static int engine_init(Engine *e, PyObject *args, PyObject *kwargs) {
     e->max_positions = positions;
     e->max_work = steps;
     e->max_row_bytes = (size_t)bytes;
+    e->max_closure = closure;
+    e->max_entered = entered;
     e->literal_numbers = PyDict_New();
     e->choices_numbers = PyDict_New();
-    e->frame_room = 64;
-    e->frames = calloc(64, sizeof *e->frames);
-    e->closures = calloc(64, sizeof *e->closures);
-    e->near = calloc(64, sizeof *e->near);
-    if (!e->literal_numbers || !e->choices_numbers || !e->frames || !e->closures || !e->near) {
-        PyErr_NoMemory();
-        return -1;
-    }
     PyObject *bottom = PyObject_GetAttrString(bridge, "bottom");
-    e->bottom = bottom ? know_frame(e, bottom) : -1;
+    e->no_call = PyObject_GetAttrString(bridge, "no_call");
+    int known = bottom && e->no_call && e->literal_numbers && e->choices_numbers && (e->asks = number_of(bridge, "asks", 1)) >= 0 &&
+                (e->near = number_of(bridge, "near", MOST_NEAR)) >= 0 && (e->deep = number_of(bridge, "deep", INT32_MAX)) >= 0 &&
+                first_frames(e, bottom) == 0;
     Py_XDECREF(bottom);
-    if (e->bottom < 0) return -1;
+    if (!known && !PyErr_Occurred()) PyErr_NoMemory();
+    if (!known) return -1;
     PyObject *described = PySequence_Fast(start, "start is no sequence");
     if (!described) return -1;
     int failed = configs_of(e, described, &e->start) < 0;
@@ -65,7 +73,11 @@ int engine_ready(const Engine *e) {
 static int engine_traverse(Engine *e, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(e));
     Py_VISIT(e->bridge);
-    for (int32_t i = 0; i < e->frame_room && e->frames; i++) Py_VISIT(e->frames[i]);
+    for (int32_t i = 0; i < e->frame_index.count; i++) Py_VISIT(e->frames[i].python);
+    for (int32_t i = 0; i < e->construct_index.count; i++) {
+        Py_VISIT(e->constructs[i].node);
+        Py_VISIT(e->constructs[i].env);
+    }
     return 0;
 }
 
@@ -77,19 +89,24 @@ static int engine_clear(Engine *e) {
 static void engine_dealloc(Engine *e) {
     PyTypeObject *type = Py_TYPE(e);
     PyObject_GC_UnTrack(e);
-    for (int32_t i = 0; i < e->frame_room && e->closures; i++)
-        if (e->closures[i]) free(e->closures[i]->configs), free(e->closures[i]);
+    for (int32_t i = 0; i < e->frame_index.count; i++) {
+        Closure *closure = e->frames[i].closure;
+        if (closure) free(closure->configs), free(closure->below), free(closure);
+        Py_XDECREF(e->frames[i].python);
+    }
+    for (int32_t i = 0; i < e->construct_index.count; i++) Py_DECREF(e->constructs[i].node), Py_DECREF(e->constructs[i].env);
+    free(e->frames), free(e->frame_index.slots), free(e->by_number);
+    free(e->constructs), free(e->construct_index.slots), free(e->children);
     for (int32_t i = 0; i < e->literal_count; i++) Py_DECREF(e->literals[i].data);
     for (int32_t i = 0; i < e->choices_count; i++) {
         Py_DECREF(e->choices[i].values), Py_DECREF(e->choices[i].bind);
         free(e->choices[i].flat), free(e->choices[i].offsets);
     }
-    for (int32_t i = 0; i < e->frame_room && e->frames; i++) Py_XDECREF(e->frames[i]);
-    free(e->frames), free(e->closures), free(e->near), free(e->literals), free(e->choices), free(e->start.at);
+    free(e->literals), free(e->choices), free(e->start.at);
     map_clear(&e->finished, 0), map_clear(&e->joined, 0), map_clear(&e->stack_sensitive, 0), map_clear(&e->promote, 0), map_clear(&e->rows, 1), table_clear(&e->table);
     walk_free(e->spare);
     Py_XDECREF(e->literal_numbers), Py_XDECREF(e->choices_numbers);
-    Py_XDECREF(e->bridge), Py_XDECREF(e->tokens);
+    Py_XDECREF(e->bridge), Py_XDECREF(e->tokens), Py_XDECREF(e->no_call);
     type->tp_free((PyObject *)e);
     Py_DECREF(type);
 }
@@ -97,7 +114,8 @@ static void engine_dealloc(Engine *e) {
 static PyObject *engine_nbytes(Engine *e, void *Py_UNUSED(closure)) {
     size_t sum = sizeof *e + e->row_bytes + (e->rows.room + e->finished.room + e->joined.room + e->stack_sensitive.room + e->promote.room) * sizeof(Slot);
     sum += e->closure_bytes + e->choices_bytes;
-    sum += e->table.bytes + e->table.room * 8 + (size_t)e->frame_room * 20 + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
+    sum += e->construct_index.room * sizeof(Construct) + (e->children_room + e->frame_index.slot_room + e->construct_index.slot_room) * sizeof(int32_t);
+    sum += e->table.bytes + e->table.room * 8 + e->frame_index.room * sizeof(Frame) + e->by_number_room * sizeof(int32_t) + e->literal_room * sizeof(Literal) + e->choices_room * sizeof(Choices);
     return PyLong_FromSize_t(sum);
 }
 
@@ -132,7 +150,7 @@ static PyObject *engine_known(Engine *e, PyObject *Py_UNUSED(none)) {
     Vec keys = {NULL, 0, 0}; /* first: Python runs below */
     int failed = 0;
     for (size_t i = 0; i < e->rows.room && !failed; i++)
-        if (e->rows.slots[i].used) failed = vec_push(&keys, &e->rows.slots[i].key) < 0;
+        if (e->rows.slots[i].key.kind) failed = vec_push(&keys, &e->rows.slots[i].key) < 0;
     PyObject *out = failed ? NULL : PyList_New(0);
     for (int i = 0; out && i < keys.n; i++) {
         PyObject *position = position_of(e, &keys.at[i]);
@@ -180,7 +198,7 @@ static PyGetSetDef engine_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot engine_slots[] = {
-    {Py_tp_doc, "Engine(bridge, tokens, start, max_frames, max_positions, max_steps, max_row_bytes): a grammar's masks over a vocabulary."},
+    {Py_tp_doc, "Engine(bridge, tokens, start, max_frames, max_positions, max_steps, max_row_bytes, max_closure, max_entered): a grammar's masks over a vocabulary."},
     {Py_tp_new, PyType_GenericNew},
     {Py_tp_init, engine_init},
     {Py_tp_dealloc, engine_dealloc},

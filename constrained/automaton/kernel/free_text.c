@@ -161,20 +161,6 @@ int free_text(Walk *w, int32_t number, const Config *c) {
 
 /* which positions are alike ---------------------------------------------------------------------- */
 
-/* The frame with counts beyond one token's reach cut: rows are shared between far-off counts. */
-static int32_t capped(Engine *e, int32_t rest) {
-    Closure *closure = closure_of(e, rest);
-    if (!closure) return -1;
-    if (closure->capped < 0) {
-        PyObject *frame = PyObject_CallMethodOneArg(e->bridge, name_capped, rest ? e->frames[rest] : Py_None);
-        int32_t known = frame ? know_frame(e, frame) : -1;
-        Py_XDECREF(frame);
-        if (known < 0) return -1;
-        closure->capped = known;
-    }
-    return closure->capped;
-}
-
 /* Whether the rest can begin with a character of the set: then where the text ends is open. */
 int ambiguous(Engine *e, TextSet *set, int32_t rest) {
     Closure *closure = closure_of(e, rest);
@@ -189,7 +175,7 @@ int ambiguous(Engine *e, TextSet *set, int32_t rest) {
 int canonical(Engine *e, const Config *c, TextSet *set, int open, Config *key) {
     int32_t reach = e->tokens->longest + 1;
     *key = *c;
-    if ((key->rest = capped(e, c->rest)) < 0) return -1;
+    if ((key->rest = capped_frame(e, c->rest)) < 0) return -1;
     if (key->low < 1) key->low = 1; /* one character is read in any case */
     if (key->low > reach) key->low = reach;
     if (key->high > reach) key->high = reach;

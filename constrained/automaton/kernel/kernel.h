@@ -1,14 +1,16 @@
 /* The engine's hot loops in C: stepping through a grammar byte by byte, and masks over a vocabulary.
  *
- * What a grammar means stays in Python: the kernel asks the bridge (bridge.py) once for each frame, what
- * may be read there, and keeps the answer. It mirrors the `_step` methods of positions.py and the
- * walk of masks.py; with and without it, masks are the same (tests/automaton/test_kernel.py).
+ * What a grammar means stays in Python: the kernel asks the bridge (bridge.py) once for each construct, what it is made
+ * of, and keeps the answer. It mirrors closure.py, the `_step` methods of positions.py and the walk of masks.py; with
+ * and without it, masks are the same (tests/automaton/test_kernel.py).
  *
  *   tokens.c    the vocabulary: sorted tokens as a trie, their characters
  *   text.c      sets of characters: stepping through UTF-8, which tokens lie wholly inside
  *   positions.c vectors and maps of positions, which are plain structs here
  *   bridge.c    from Python's positions and back
- *   step.c      reading a byte; what follows a frame
+ *   frames.c    stacks of constructs
+ *   closure.c   what follows a frame without reading a byte
+ *   step.c      reading a byte
  *   engine.c    one grammar over one vocabulary
  *   stacks.c    positions whose stacks are joined
  *   table.c     sets of positions as numbered states
@@ -50,7 +52,7 @@ static inline int lowest_bit(uint64_t word) { /* of a word that isn't 0 */
 
 /* positions -------------------------------------------------------------------------------------- */
 
-enum { ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, FINISHED, JOINED };
+enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, FINISHED, JOINED };
 
 /* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
 typedef struct {
@@ -67,9 +69,8 @@ typedef struct {
 } Vec;
 
 typedef struct {
-    Config key;
+    Config key; /* kind 0: unused */
     void *value;
-    int used;
 } Slot;
 
 typedef struct {
@@ -146,22 +147,53 @@ int find_child(const Tokens *tokens, const Node *node, uint8_t byte, uint32_t *c
 
 #define MOST_NODES (1 << 23)
 #define MOST_FRAMES (1 << 28)
+#define MOST_NEAR 16
 #define CHILD_BYTE(child) ((uint8_t)(child))
 #define CHILD_IS_TOKEN(child) ((child) >> 8 & 1)
 #define CHILD_INDEX(child) ((int32_t)((child) >> 9))
 
 /* grammar --------------------------------------------------------------------------------------- */
 
+/* Numbers of items, by the key that each begins with. */
+typedef struct {
+    int32_t *slots;
+    int32_t count, room, slot_room;
+} Index;
+
+enum { UNREAD = -1, ASKED = 8, SEQ, ALT, REPEAT }; /* kinds of constructs, beside LITERAL, CHOICES, TEXT; as in bridge.py */
+
+/* A node of the grammar with its parameters' values. */
+typedef struct {
+    PyObject *node, *env;      /* its key */
+    int32_t kind;
+    int32_t object, low, high; /* as in Config */
+    int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, what comes after one */
+    int8_t empty;              /* LITERAL, CHOICES, TEXT: it may read nothing, too */
+    int8_t tied;               /* its environment has values */
+} Construct;
+
+/* The positions that come after a frame without reading a byte. */
 typedef struct {
     int n;
     int open_below;      /* it may read nothing, down to the engine's bottom frame */
     Config *configs;
-    int32_t capped;      /* the frame with far-off counts cut; -1: not asked yet */
+    int32_t *below;      /* until it is `done`: frames that come at once, whose closures are to be added */
+    int below_count, done;
     uint64_t first[4];   /* bytes that may come first, one bit each */
     int has_first;
     double shortest, farthest; /* bounds on bytes to the end */
     int has_bounds;
 } Closure;
+
+/* What comes after something: a construct, and a frame below it. */
+typedef struct {
+    int32_t construct, next; /* its key; forks, and the bottom: -1 and the number in Python */
+    PyObject *python;        /* the same in Python, once it was needed there */
+    Closure *closure;
+    int32_t near, capped;    /* the frame with what is far below left open, or with far-off counts cut; 0: not known yet */
+    int32_t depth;           /* frames from here to the end, or to a fork */
+    int32_t marks;           /* of the closure that is being made: closure.c */
+} Frame;
 
 typedef struct {
     PyObject *data;      /* bytes */
@@ -195,13 +227,22 @@ typedef struct {
     PyObject_HEAD
     PyObject *bridge;    /* constrained.automaton.bridge.Bridge */
     Tokens *tokens;
-    PyObject **frames;
-    Closure **closures;
-    int32_t *near;       /* the frame with what is far below left open; 0: not asked yet */
+    PyObject *no_call;   /* the environment of frames without a construct */
+    int32_t near, deep;  /* as in graph_stack.py */
+    int asks;            /* every closure is Python's: what can be finished depends on the bindings */
+    Construct *constructs;
+    Index construct_index;
+    int32_t *children;      /* constructs */
+    Frame *frames;
+    Index frame_index;
+    int32_t *by_number;     /* number of a frame in Python -> frame */
+    int32_t children_count, children_room, by_number_room;
+    int32_t stamp;          /* of the closure made last; below 1 << 28, as steps are counted */
+    int64_t entered, max_entered, max_closure;
     int32_t bottom;      /* the frame that stands for what is left open */
     int32_t ready;       /* it was made without an error */
     int64_t bottom_hits;     /* how often it has been reached */
-    int32_t frame_room, max_frames; /* a frame's number is below max_frames */
+    int32_t max_frames; /* numbers of frames are below max_frames, here and in Python */
     Literal *literals;
     int32_t literal_count, literal_room;
     PyObject *literal_numbers;
@@ -231,7 +272,18 @@ void *map_get(const Map *map, const Config *key);
 int map_put(Map *map, const Config *key, void *value);
 void map_clear(Map *map, int free_values);
 
+int32_t construct_of(Engine *engine, PyObject *node, PyObject *env);
+const Construct *construct_at(Engine *engine, int32_t number);
+int first_frames(Engine *engine, PyObject *bottom);
+int32_t frame_of(Engine *engine, int32_t construct, int32_t next);
+int32_t frame_next(const Engine *engine, int32_t frame);
+PyObject *frame_object(Engine *engine, int32_t frame);
+int32_t near_frame(Engine *engine, int32_t frame);
+int32_t capped_frame(Engine *engine, int32_t frame);
 Closure *closure_of(Engine *engine, int32_t rest);
+int know_closure(Engine *engine, int32_t frame, const Config *config);
+int refuse(Engine *engine, const char *limit);
+int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *what);
 const uint64_t *closure_first(Engine *engine, Closure *closure);
 int engine_ready(const Engine *engine);                /* else an error is set */
 int next_bytes(Engine *engine, const Vec *vec, uint64_t out[4]);
@@ -314,7 +366,8 @@ int restore_mask(Engine *engine, const Config *config, const int32_t *ids, Py_ss
 
 /* Python types ---------------------------------------------------------------------------------- */
 
-extern PyObject *name_enter, *name_capped, *name_number, *name_near;
+extern PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways;
+extern PyObject *name_zero; /* the number 0 */
 extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;
 extern PyTypeObject *TokensType, *EngineType, *CoreType;
 

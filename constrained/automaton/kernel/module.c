@@ -4,7 +4,9 @@
 #define AS_STRING(token) #token
 #define STRING(macro) AS_STRING(macro)
 
-PyObject *name_enter, *name_capped, *name_number, *name_near; /* what is asked of Python, by names made once */
+/* what is asked of Python, by names made once */
+PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways;
+PyObject *name_zero;
 
 static PyTypeObject *add(PyObject *module, const char *name, PyType_Spec *spec) {
     PyObject *type = PyType_FromSpec(spec);
@@ -17,11 +19,16 @@ static int execute(PyObject *module) {
         PyErr_SetString(PyExc_ImportError, "the kernel can be loaded only once in a process");
         return -1;
     }
-    name_enter = PyUnicode_InternFromString("enter");
-    name_capped = PyUnicode_InternFromString("capped");
-    name_near = PyUnicode_InternFromString("near");
-    name_number = PyUnicode_InternFromString("number");
-    if (!name_enter || !name_capped || !name_near || !name_number) return -1;
+    const struct {
+        PyObject **at;
+        const char *name;
+    } names[] = {
+        {&name_enter, "enter"}, {&name_capped, "capped"}, {&name_number, "number"}, {&name_construct, "construct"},
+        {&name_frame, "frame"}, {&name_node, "node"}, {&name_env, "env"}, {&name_next, "next"}, {&name_ways, "ways"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!(*names[i].at = PyUnicode_InternFromString(names[i].name))) return -1;
+    if (!(name_zero = PyLong_FromLong(0))) return -1;
     if (!(TokensType = add(module, "Tokens", &tokens_spec)) || !(EngineType = add(module, "Engine", &engine_spec)) ||
         !(CoreType = add(module, "Core", &core_spec)) || !add(module, "Rows", &rows_spec))
         return -1;

@@ -56,38 +56,39 @@ static size_t hash(const Config *key) {
 void *map_get(const Map *map, const Config *key) {
     if (!map->used) return NULL;
     for (size_t i = hash(key) & (map->room - 1);; i = (i + 1) & (map->room - 1)) {
-        if (!map->slots[i].used) return NULL;
+        if (!map->slots[i].key.kind) return NULL;
         if (!compare(&map->slots[i].key, key)) return map->slots[i].value;
     }
 }
 
 int map_put(Map *map, const Config *key, void *value) {
     if (2 * (map->used + 1) > map->room) {
-        Map larger = {NULL, map->room ? map->room * 2 : 64, map->used};
+        Map larger = {NULL, map->room ? map->room * 2 : 16, map->used};
         larger.slots = calloc(larger.room, sizeof(Slot));
         if (!larger.slots) {
             PyErr_NoMemory();
             return -1;
         }
         for (size_t k = 0; k < map->room; k++) {
-            if (!map->slots[k].used) continue;
+            if (!map->slots[k].key.kind) continue;
             size_t i = hash(&map->slots[k].key) & (larger.room - 1);
-            while (larger.slots[i].used) i = (i + 1) & (larger.room - 1);
+            while (larger.slots[i].key.kind) i = (i + 1) & (larger.room - 1);
             larger.slots[i] = map->slots[k];
         }
         free(map->slots);
         *map = larger;
     }
     size_t i = hash(key) & (map->room - 1);
-    while (map->slots[i].used && compare(&map->slots[i].key, key)) i = (i + 1) & (map->room - 1);
-    map->used += !map->slots[i].used;
-    map->slots[i] = (Slot){*key, value, 1};
+    while (map->slots[i].key.kind && compare(&map->slots[i].key, key)) i = (i + 1) & (map->room - 1);
+    assert(key->kind);
+    map->used += !map->slots[i].key.kind;
+    map->slots[i] = (Slot){*key, value};
     return 0;
 }
 
 void map_clear(Map *map, int free_values) {
     for (size_t i = 0; free_values && i < map->room; i++)
-        if (map->slots[i].used) free(map->slots[i].value);
+        if (map->slots[i].key.kind) free(map->slots[i].value);
     free(map->slots);
     *map = (Map){NULL, 0, 0};
 }

@@ -22,9 +22,8 @@ static int32_t join(Engine *e, int32_t first, int32_t second) {
     Config key = {JOINED, 0, first, second, 0, 0};
     intptr_t known = (intptr_t)map_get(&e->joined, &key);
     if (known) return (int32_t)known - 2;
-    PyObject *frame = PyObject_CallMethod(
-        e->bridge, "join", "OO", first ? e->frames[first] : Py_None, second ? e->frames[second] : Py_None
-    );
+    PyObject *one = frame_object(e, first), *other = one ? frame_object(e, second) : NULL;
+    PyObject *frame = other ? PyObject_CallMethod(e->bridge, "join", "OO", one, other) : NULL;
     if (!frame) return -2;
     int32_t rest = frame == Py_False ? -1 : know_frame(e, frame);
     if (frame != Py_False && rest < 0) rest = -2;

@@ -1,63 +1,11 @@
-/* Reading a byte, and what follows a frame: asked of Python once, then kept. */
+/* Reading a byte. */
 #include "kernel.h"
-
-Closure *closure_of(Engine *e, int32_t rest) {
-    assert(rest >= 0 && rest < e->frame_room);
-    if (e->closures[rest]) {
-        e->bottom_hits += e->closures[rest]->open_below;
-        return e->closures[rest];
-    }
-    PyObject *found = rest ? PyObject_CallMethodOneArg(e->bridge, name_enter, e->frames[rest])
-                           : Py_BuildValue("[(iOOiiiO)]", ACCEPT, Py_None, Py_None, 0, 0, 0, Py_None);
-    if (!found) return NULL;
-    Closure *closure = NULL;
-    if (PyList_Check(found)) {
-        int n = (int)PyList_GET_SIZE(found);
-        closure = calloc(1, sizeof *closure);
-        Config *configs = malloc(n * sizeof(Config) + 1);
-        if (!closure || !configs) PyErr_NoMemory();
-        int failed = !closure || !configs;
-        for (int i = 0; i < n && !failed; i++) {
-            /* Python may run, and hold the list, too */
-            PyObject *described = i < PyList_GET_SIZE(found) ? Py_NewRef(PyList_GET_ITEM(found, i)) : NULL;
-            failed = !described || config_of(e, described, &configs[i]) < 0;
-            Py_XDECREF(described);
-        }
-        if (failed) {
-            if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "Bridge.enter's list has changed");
-            free(closure), free(configs);
-            closure = NULL;
-        } else {
-            *closure = (Closure){.n = n, .configs = configs, .capped = -1};
-            for (int i = 0; i < n; i++) closure->open_below |= configs[i].kind == ACCEPT && configs[i].rest == e->bottom;
-        }
-    } else {
-        PyErr_SetString(PyExc_TypeError, "Bridge.enter gave no list");
-    }
-    Py_DECREF(found);
-    if (!closure) return NULL;
-    if (e->closures[rest]) { /* another thread was faster, while Python ran */
-        free(closure->configs), free(closure);
-    } else {
-        e->closures[rest] = closure;
-        e->closure_bytes += sizeof *closure + closure->n * sizeof(Config);
-    }
-    e->bottom_hits += e->closures[rest]->open_below;
-    return e->closures[rest];
-}
 
 /* `near`: the position with what is far below left open. 1: it is another, and its mask may be that of `c`. */
 int near_config(Engine *e, const Config *c, Config *near) {
     *near = *c;
     if (!c->rest) return 0;
-    if (!e->near[c->rest]) {
-        PyObject *frame = PyObject_CallMethodOneArg(e->bridge, name_near, e->frames[c->rest]);
-        int32_t number = frame ? know_frame(e, frame) : -1;
-        Py_XDECREF(frame);
-        if (number < 0) return -1;
-        e->near[c->rest] = number;
-    }
-    near->rest = e->near[c->rest];
+    if ((near->rest = near_frame(e, c->rest)) < 0) return -1;
     return near->rest != c->rest && !(e->stack_sensitive.used && map_get(&e->stack_sensitive, near));
 }
 
@@ -74,9 +22,11 @@ static int32_t after_choice(Engine *e, const Config *c, int32_t i) {
     Config key = {FINISHED, c->object, c->rest, i, 0, 0};
     intptr_t known = (intptr_t)map_get(&e->finished, &key);
     if (known) return (int32_t)known - 1;
+    PyObject *rest_object = frame_object(e, c->rest);
+    if (!rest_object) return -1;
+    choices = &e->choices[c->object]; /* Python ran */
     PyObject *frame = PyObject_CallMethod(
-        e->bridge, "after_choice", "OOO", PyTuple_GET_ITEM(choices->values, i), choices->bind,
-        c->rest ? e->frames[c->rest] : Py_None
+        e->bridge, "after_choice", "OOO", PyTuple_GET_ITEM(choices->values, i), choices->bind, rest_object
     );
     if (!frame) return -1;
     int32_t rest = know_frame(e, frame);
@@ -138,9 +88,9 @@ int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
     return 0;
 }
 
-/* `why`: "positions" of one state, or "steps" of one mask. */
-static int refuse(Engine *e, const char *why) {
-    PyObject *none = PyObject_CallMethod(e->bridge, "refuse", "s", why);
+/* Raise LimitError; `limit` is the name of a field of Limits. */
+int refuse(Engine *e, const char *limit) {
+    PyObject *none = PyObject_CallMethod(e->bridge, "refuse", "s", limit);
     if (none) PyErr_SetString(PyExc_RuntimeError, "a limit was passed");
     Py_XDECREF(none);
     return -1;
@@ -148,13 +98,13 @@ static int refuse(Engine *e, const char *why) {
 
 int step_vec(Engine *e, const Vec *from, uint8_t byte, Vec *to) {
     to->n = 0;
-    if ((e->work += from->n) > e->max_work) return refuse(e, "steps");
+    if ((e->work += from->n) > e->max_work) return refuse(e, "mask_steps");
     for (int i = 0; i < from->n; i++)
         if (step_config(e, &from->at[i], byte, to) < 0) return -1;
     e->work += 8 * (int64_t)to->n; /* sorting them is the larger part */
     if (to->n > 1) vec_distinct(to);
     if (vec_join(e, to) < 0) return -1;
-    if (to->n > e->max_positions) return refuse(e, "positions");
+    if (to->n > e->max_positions) return refuse(e, "state_positions");
     return 0;
 }
 
@@ -182,13 +132,6 @@ int next_bytes(Engine *e, const Vec *vec, uint64_t out[4]) {
     return 0;
 }
 
-const uint64_t *closure_first(Engine *e, Closure *closure) {
-    Vec vec = {closure->configs, closure->n, closure->n};
-    if (!closure->has_first && next_bytes(e, &vec, closure->first) < 0) return NULL;
-    closure->has_first = 1;
-    return closure->first;
-}
-
 /* A bound on the bytes to the end from here and from everywhere after it: distance.py. */
 double horizon(Engine *e, const Vec *vec) {
     double most = 0;
@@ -198,7 +141,8 @@ double horizon(Engine *e, const Vec *vec) {
         Closure *closure = closure_of(e, c->rest);
         if (!closure) return -1;
         if (!closure->has_bounds) {
-            PyObject *bounds = PyObject_CallMethod(e->bridge, "bounds", "(O)", c->rest ? e->frames[c->rest] : Py_None);
+            PyObject *frame = frame_object(e, c->rest);
+            PyObject *bounds = frame ? PyObject_CallMethod(e->bridge, "bounds", "(O)", frame) : NULL;
             if (bounds && !PyTuple_Check(bounds)) PyErr_SetString(PyExc_TypeError, "Bridge.bounds gave no pair");
             int fine = bounds && PyTuple_Check(bounds) &&
                        PyArg_ParseTuple(bounds, "dd", &closure->shortest, &closure->farthest);

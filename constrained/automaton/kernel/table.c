@@ -13,7 +13,7 @@ struct State {
     uint64_t first[4]; /* bytes that may come next */
     int has_first;
     uint64_t hits_bottom[4]; /* bytes that lead to the engine's bottom frame */
-    int32_t next[256];
+    int16_t next[256]; /* UNKNOWN, too, for states beyond its numbers */
 };
 
 static int compare(const void *a, const void *b) {
@@ -114,6 +114,6 @@ int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
     else after = vec.n ? table_state(&e->table, &vec, 0) : DEAD;
     free(vec.at);
     if (e->bottom_hits != bottom_hits) state->hits_bottom[byte >> 6] |= 1ull << (byte & 63);
-    if (after >= DEAD) state->next[byte] = after; /* states stay where they are while anybody walks */
+    if (after >= DEAD && after <= INT16_MAX) state->next[byte] = (int16_t)after; /* states stay where they are while anybody walks */
     return after;
 }
