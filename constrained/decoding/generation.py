@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -45,7 +46,7 @@ class LanguageModel(Protocol):
     @property
     def max_context(self) -> int | None: ...
     def side_by_side(self, tokens: int, most: int) -> int: ...
-    def reader(self, texts: Sequence[Row], cache: PrefixCache) -> NextLogits: ...
+    def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits: ...
 
 
 def generate(
@@ -58,7 +59,7 @@ def generate(
     top_k: int | None = None,
     top_p: float | None = None,
     generator: torch.Generator | None = None,
-    stop: str | None = None,
+    stop: str | Sequence[str] | None = None,
     cache: PrefixCache | None = None,
     begun: str = "",
 ) -> Generation:
@@ -129,40 +130,114 @@ def generate_batch(
             "give each its own: torch.Generator().manual_seed(…)",
         )
     began = time.perf_counter()
-    texts = [_start(loaded, request) for request in requests]
-    samplers = {t: Sampler(temperature, top_k, top_p, r.generator, r.show_forbidden) for t, r in zip(texts, requests)}
+    writings = [Writing(loaded, request, temperature, top_k, top_p) for request in requests]
+    side_by_side = loaded.side_by_side(max((one.longest for one in writings), default=1), rows)
+    cache = PrefixCache() if cache is None else cache
+    for first in range(0, len(writings), side_by_side):
+        batch = writings[first : first + side_by_side]
+        _write(loaded, {one.text: one for one in batch}, loaded.reader([one.text for one in batch], cache))
+    seconds = (time.perf_counter() - began) / max(1, len(writings))
+    return [one.generation(seconds) for one in writings]
+
+
+def generate_joining(
+    loaded: LanguageModel,
+    arrive: Callable[[int], Iterable[Writing]],
+    ended: Callable[[Writing], object],
+    rows: int = MAX_ROWS,
+) -> None:
+    """Write texts side by side, which others join at every token, until none is left.
+
+    Parameters
+    ----------
+    loaded : LoadedModel
+    arrive : callable
+        Gets how many more may be taken in, and returns texts that are to be written.
+    ended : callable
+        Gets each text as soon as it is over; where it failed, its ``text.error`` says why, and the others go on.
+    rows : int
+        At most so many at a time.
+    """
+    writing: dict[Text, Writing] = {}
+    held: deque[Writing] = deque()
+
+    def join(waiting: Sequence[Text]) -> list[Text]:
+        for text in writing.keys() - set(waiting):
+            ended(writing.pop(text))
+        held.extend(arrive(rows - len(writing) - len(held)))
+        joined = []
+        while held:
+            longest = max(one.longest for one in (held[0], *writing.values()))
+            if len(writing) >= loaded.side_by_side(longest, rows):
+                break
+            one = held.popleft()
+            writing[one.text] = one
+            joined.append(one.text)
+        return joined
+
+    if first := join([]):
+        _write(loaded, writing, loaded.reader(first, None), join)
+
+
+class Writing:
+    """A request whose text is being written.
+
+    Raises
+    ------
+    ConstrainedError
+        As `generate`.
+    """
+
+    def __init__(
+        self,
+        loaded: LanguageModel,
+        request: Request,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+    ):
+        self.loaded, self.request, self.text = loaded, request, _start(loaded, request)
+        self.sampler = Sampler(temperature, top_k, top_p, request.generator, request.show_forbidden)
+        self.stream = _Stream(request.on_text, request.stops) if request.on_text else None
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the prompt and of what may be written."""
+        return self.text.prompt_tokens + self.request.max_new_tokens
+
+    def generation(self, seconds: float = 0.0) -> Generation:
+        """What was written, once it is done."""
+        return _generation(self.text, self.request, self.loaded, seconds)
+
+
+def _write(
+    loaded: LanguageModel,
+    known: Mapping[Text, Writing],
+    forward: NextLogits,
+    join: Callable[[Sequence[Text]], Sequence[Text]] | None = None,
+) -> None:
+    """Write texts to their ends; `join` adds those that it returns to `known` (see `decode`)."""
 
     def choose(asked: Sequence[Text], logits: torch.Tensor, _: np.ndarray | None) -> list[Token]:
-        chosen = [samplers[text] for text in asked]
+        chosen = [known[text].sampler for text in asked]
         if logits.device.type != "cpu" and len(asked) > 1 and all(sampler.plain for sampler in chosen):
             return choose_together(chosen, logits, [text.mask for text in asked])
         return [sampler.choose(row, text.mask) for sampler, row, text in zip(chosen, logits, asked)]
 
-    streams = {
-        text: _Stream(request.on_text, request.stop) for text, request in zip(texts, requests) if request.on_text
-    }
-
     def stream(grown: Sequence[Text]) -> None:
         for text in grown:
-            if text in streams:
-                streams[text].send(text)
+            if (streamed := known[text].stream) is not None:
+                streamed.send(text)
 
-    longest = max((len(text.ids) + request.max_new_tokens for text, request in zip(texts, requests)), default=1)
-    side_by_side = loaded.side_by_side(longest, rows)
-    cache = PrefixCache() if cache is None else cache
     with _threads(loaded), torch.no_grad():
-        for first in range(0, len(texts), side_by_side):
-            batch = texts[first : first + side_by_side]
-            decode(batch, loaded.reader(batch, cache), choose, stream if streams else None)
-    seconds = (time.perf_counter() - began) / max(1, len(texts))
-    return [_generation(text, request, loaded, seconds) for text, request in zip(texts, requests)]
+        decode(list(known), forward, choose, stream, join)
 
 
 class _Stream:
     """Sends a text on as it grows: whole characters, and nothing that a stop string may take back."""
 
-    def __init__(self, send: Callable[[str], bool | None], stop: str | None):
-        self._send, self._held_back = send, len(stop.encode()) - 1 if stop else 0
+    def __init__(self, send: Callable[[str], bool | None], stops: Sequence[str]):
+        self._send, self._held_back = send, max((len(one.encode()) - 1 for one in stops), default=0)
         self._decoder, self._sent = getincrementaldecoder("utf-8")("replace"), 0
 
     def send(self, text: Text) -> None:
@@ -176,13 +251,13 @@ class _Stream:
 
 def _start(loaded: LanguageModel, request: Request) -> Text:
     """The request's text, nothing written yet."""
-    grammar, stop = request.grammar, request.stop
-    if stop is not None and (grammar is not None or not stop):
+    grammar, stops = request.grammar, request.stops
+    if request.stop is not None and (grammar is not None or not all(stops)):
         raise ConstrainedError("stop is for text without a grammar, and not empty", "let the grammar end the text")
     ids = prompt_ids(loaded, request.prompt)
     limit = _token_limit(loaded, len(ids), request.max_new_tokens)
     if grammar is None:
-        return FreeText(loaded.vocabulary, ids, limit, stop.encode() if stop else b"")
+        return FreeText(loaded.vocabulary, ids, limit, [one.encode() for one in stops])
     matcher = _compiled(loaded, grammar).matcher(request.begun)
     matcher.set_budget(limit)
     return GuidedText(matcher, ids, loaded.tokenizer)

@@ -39,6 +39,7 @@ class Text(ABC):
         self.end: Token | None = None  # the end-of-text token, if the model was asked and chose one
         self.done = False  # nothing more will be written
         self.complete = True  # once done: it ended by itself, not at its limit
+        self.error: Exception | None = None  # why it could not be written to its end
 
     @abstractmethod
     def prepare(self) -> None:
@@ -63,21 +64,20 @@ class Text(ABC):
 
 
 class FreeText(Text):
-    """A text in which everything is allowed, up to an end-of-text token, a stop string (if not empty) or a limit."""
+    """A text in which everything is allowed, up to an end-of-text token, a stop string or a limit."""
 
-    def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int], limit: int, stop: bytes = b""):
+    def __init__(self, vocabulary: Vocabulary, prompt: Sequence[int], limit: int, stops: Sequence[bytes] = ()):
         super().__init__(vocabulary, prompt)
-        self.limit, self.stop = limit, stop
+        self.limit, self.stops = limit, stops
         self.mask = vocabulary.pack(np.concatenate((vocabulary.sorted_ids, vocabulary.special_ids)))
         self._searched = self.start
 
     def prepare(self) -> None:
-        if self.stop:
-            found = self.data.find(self.stop, max(self.start, self._searched - len(self.stop) + 1))
-            self._searched = len(self.data)
-            if found >= 0:
-                self.stop_at, self.done = found, True
-                return
+        found = [self.data.find(one, max(self.start, self._searched - len(one) + 1)) for one in self.stops]
+        self._searched = len(self.data)
+        if any(at >= 0 for at in found):
+            self.stop_at, self.done = min(at for at in found if at >= 0), True
+            return
         if len(self.tokens) == self.limit:
             self.complete, self.done = False, True
 
@@ -131,7 +131,7 @@ class NextLogits(Protocol):
     """Runs a model over texts."""
 
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
-        """Read on in each text: (asked, logits, columns).
+        """Read on in each text, which may be one that joins the others: (asked, logits, columns).
 
         `asked` are those of `texts` that have been read to their end, at least one; the logits of what follows them
         are float32 ``[len(asked), C]``; `columns` are the ids they are of, int64 ``[C]``, ascending; None: all.
@@ -158,22 +158,37 @@ def decode(
     forward: NextLogits,
     choose: Callable[[Sequence[AnyText], torch.Tensor, np.ndarray | None], Sequence[Token]],
     after: Callable[[Sequence[AnyText]], None] | None = None,
+    join: Callable[[Sequence[AnyText]], Sequence[AnyText]] | None = None,
 ) -> None:
     """Write all texts to their ends.
 
     `choose` gets the texts asked, their logits and columns, as `NextLogits` returns them, and returns one token each.
-    `after` is called after each round with the texts that have grown, and may set their ``done``.
+    `after` is called after each round with the texts that have grown, and may set their ``done``. `join` gets the texts
+    that are not done before each round, and returns those that are to be written beside them from now on. With it, an
+    error in one text is kept as its ``error``, and ends that text alone.
     """
-    asked = texts
+    waiting, asked = list(texts), list(texts)
+
+    def each(grown: Sequence[AnyText], do: Callable[[int, AnyText], None]) -> None:
+        for i, text in enumerate(grown):
+            try:
+                do(i, text)
+            except Exception as error:
+                if join is None:
+                    raise
+                text.error, text.done = error, True
+
     while True:
-        for text in asked:
-            if not text.done:
-                text.prepare()
+        each([text for text in asked if not text.done], lambda _, text: text.prepare())
         if after is not None:
             after(asked)
-        waiting = [text for text in texts if not text.done]
+        waiting = [text for text in waiting if not text.done]
+        if join is not None and (asked := list(join(waiting))):
+            waiting += asked
+            continue
         if not waiting:
             return
         asked, logits, columns = forward.next_logits(waiting)
-        for text, token in zip(asked, choose(asked, logits, columns), strict=True):
-            text.accept(token)
+        chosen = choose(asked, logits, columns)
+        assert len(chosen) == len(asked)
+        each(asked, lambda i, text: text.accept(chosen[i]))  # noqa: B023

@@ -84,6 +84,7 @@ class RaggedForward:
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
         """See `constrained.decoding.loop.NextLogits`."""
         self._read_shared_prompts()
+        self._take_in(texts)
         self._drop_finished(texts)
         waiting = {id(text): text for text in texts}
         unread = [len(t.ids) - n if id(t) in waiting else 0 for t, n in zip(self.texts, self.read)]
@@ -140,6 +141,16 @@ class RaggedForward:
             self.reorder(texts, [i // copies for i in range(len(texts))])
         else:
             self.texts, self.read = texts, [0] * len(texts)
+
+    def _take_in(self, texts: Sequence[Row]) -> None:
+        """Give texts that join a row each, and drop finished ones; what a row held before is never looked at."""
+        if not (new := set(map(id, texts)).difference(map(id, self.texts))):
+            return
+        unfinished = set(map(id, texts))
+        rows = [row for row, text in enumerate(self.texts) if id(text) in unfinished]
+        joined = [text for text in texts if id(text) in new]
+        self.reorder([*(self.texts[row] for row in rows), *joined], rows + [0] * len(joined))
+        self.read[len(rows) :] = [0] * len(joined)
 
     def _drop_finished(self, texts: Sequence[Row]) -> None:
         """Drop finished rows once they are half of all; until then they cost less than copying the cache."""

@@ -215,7 +215,7 @@ class RemoteModel:
         if grammar is not None and not isinstance(grammar, Grammar):
             raise not_a_grammar(grammar)
         messages, listed = list(request.messages), None if grammar is None else _listed(grammar)
-        stop = {"stop": [request.stop]} if grammar is None and request.stop else {}
+        stop = {"stop": list(request.stops)} if grammar is None and request.stop else {}
         options = {"max_tokens": request.max_new_tokens, **stop, **options}
         body = {} if grammar is None else self._body(grammar, listed)
         answer, used = "", (0, 0)

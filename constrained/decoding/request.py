@@ -28,8 +28,8 @@ class Request:
         Every token keeps the text inside it, and the text ends whole within `max_new_tokens`. None: free text.
     max_new_tokens : int
         Most tokens to generate, the end-of-text token not counted; less if the model's context leaves less.
-    stop : str, optional
-        Without a grammar: end before the first occurrence of this text.
+    stop : str or sequence of str, optional
+        Without a grammar: end before the first occurrence of this text, or of one of these.
     begun : str
         Beginning of the grammar's text that the prompt ends with; generation continues after it.
     generator : torch.Generator, optional
@@ -49,13 +49,18 @@ class Request:
     prompt: str | Sequence[int]
     grammar: Grammar | CompiledGrammar | None = None
     max_new_tokens: int = 256
-    stop: str | None = None
+    stop: str | Sequence[str] | None = None
     begun: str = ""
     generator: torch.Generator | None = None
     show_forbidden: bool = False
     role: str = "policy"
     on_text: Callable[[str], bool | None] | None = None
     messages: Sequence[Message] = ()
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The texts of `stop`."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
 class Forbidden(NamedTuple):

@@ -90,7 +90,7 @@ class LlamaCppModel(LoadedModel):
         """As many rows as have room together, if each grows to `tokens`."""
         return max(1, min(most, ROWS, self.model.context_tokens // tokens))
 
-    def reader(self, texts: Sequence[Row], cache: PrefixCache) -> NextLogits:
+    def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
         return self.model.read(texts)
 
 
@@ -194,4 +194,7 @@ class _Reader:
         self.engine, self.sequences = engine, {id(text): row for row, text in enumerate(texts)}
 
     def next_logits(self, texts: Sequence[AnyRow]) -> tuple[list[AnyRow], torch.Tensor, np.ndarray | None]:
+        kept = {id(text): self.sequences[id(text)] for text in texts if id(text) in self.sequences}
+        free = (sequence for sequence in range(ROWS) if sequence not in kept.values())
+        self.sequences = {id(text): kept[id(text)] if id(text) in kept else next(free) for text in texts}
         return list(texts), self.engine.run([(self.sequences[id(text)], text.ids) for text in texts]), None

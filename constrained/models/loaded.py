@@ -87,10 +87,10 @@ class LoadedModel:
         """How many texts of up to `tokens` tokens are read side by side, at most `most`."""
         return most if supports_ragged(self.model) else 1
 
-    def reader(self, texts: Sequence[Row], cache: PrefixCache) -> NextLogits:
-        """Reads these texts; `cache` is used for a single one."""
-        if len(texts) == 1:
-            return PrefixForward(self.model, cache)
+    def reader(self, texts: Sequence[Row], cache: PrefixCache | None) -> NextLogits:
+        """Reads these texts; `cache` is used for a single one. Without it others may join, where they can be read."""
+        if (len(texts) == 1 and cache is not None) or not supports_ragged(self.model):
+            return PrefixForward(self.model, cache or PrefixCache())
         return RaggedForward(self.model, texts, max(len(text.ids) for text in texts) + BLOCK)
 
 

@@ -142,9 +142,9 @@ async def _error(_: Request, error: Exception) -> Response:
 
 
 def _completion(answer: Answer, model: str) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.said or None if answer.call else answer.said}
-    if answer.call:
-        message["tool_calls"] = [_tool_call(answer.call)]
+    message: dict[str, Any] = {"role": "assistant", "content": answer.said or None if answer.calls else answer.said}
+    if answer.calls:
+        message["tool_calls"] = [*map(_tool_call, answer.calls)]
     choice = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
     return {**_head(model, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
 
@@ -167,8 +167,8 @@ async def _events(first: str | Answer, told: asyncio.Queue, job: Job, model: str
             wrong = now if isinstance(now, RequestError) else RequestError(now.message, now.hint, status=500)
             yield f"data: {json.dumps(wrong.body())}\n\n"
             return
-        if now.call:
-            yield event({"tool_calls": [{"index": 0, **_tool_call(now.call)}]})
+        for i, call in enumerate(now.calls):
+            yield event({"tool_calls": [{"index": i, **_tool_call(call)}]})
         yield event({}, now.finish)
         if job.request.stream_usage:
             yield f"data: {json.dumps({**head, 'choices': [], 'usage': _usage(now)})}\n\n"

@@ -1,7 +1,7 @@
-"""One thread that writes all answers: requests that wait are written side by side.
+"""One thread that writes all answers, side by side.
 
-Requests that arrive while answers are being written wait for the end of the longest. Whatever needs the knowledge is
-done in this thread, too.
+A request joins those that are being written at their next token, and leaves as soon as its answer is whole. Whatever
+needs the knowledge is done in this thread, too.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from queue import Queue
 from typing import Any
 
 import torch
 
-from constrained.decoding import Generation, Request, generate_batch
-from constrained.decoding.generation import MAX_ROWS
+from constrained.decoding import Request
+from constrained.decoding.generation import Writing, generate_joining
 from constrained.errors import ConstrainedError
 from constrained.grammar.source import Source
 from constrained.knowledge.tool_calls import CallForm
@@ -39,15 +39,15 @@ class Answer:
     Attributes
     ----------
     said : str
-    call : tuple of (str, str) or None
-        A tool, and its arguments as JSON.
+    calls : tuple of (str, str)
+        Tools, and their arguments as JSON.
     finish : str
         "stop", "length" or "tool_calls".
     prompt_tokens, completion_tokens : int
     """
 
     said: str
-    call: tuple[str, str] | None
+    calls: tuple[tuple[str, str], ...]
     finish: str
     prompt_tokens: int
     completion_tokens: int
@@ -113,16 +113,31 @@ class Batches:
 
     def _work(self) -> None:
         while True:
-            jobs = [self._jobs.get()]
-            while len(jobs) < MAX_ROWS and not self._jobs.empty():
-                jobs.append(self._jobs.get())
-            groups: dict[tuple[float, float], list[tuple[Job, Request]]] = {}  # those that are sampled alike
-            for job in jobs:
-                if (prepared := self._guarded(job, self._prepared)) is not None:
-                    key = job.request.temperature, job.request.top_p
-                    groups.setdefault(key, []).append((job, prepared))
-            for group in groups.values():
-                self._write(group)
+            self._write_from([self._jobs.get()])
+
+    def _write_from(self, first: list[Job]) -> None:
+        """Answer requests, `first` and those that join, until none is left."""
+        writing: dict[Writing, Job] = {}
+
+        def arrive(room: int) -> Iterator[Writing]:
+            while room > 0 and (first or not self._jobs.empty()):
+                job = first.pop() if first else self._jobs.get()
+                if (begun := self._guarded(job, self._begun)) is not None:
+                    writing[begun] = job
+                    room -= 1
+                    yield begun
+
+        def ended(one: Writing) -> None:
+            job = writing.pop(one)
+            if (answer := self._guarded(job, lambda job: self._answer(job, one))) is not None:
+                self._end(job, answer)
+
+        try:
+            generate_joining(self.loaded, arrive, ended)
+        except Exception as error:
+            log.exception("the model failed")
+            for job in writing.values():
+                self._end(job, _failed(error))
 
     def _guarded(self, job: Job, do: Callable[[Job], Any]) -> Any:
         """What `do` returns; None after an error, which is told."""
@@ -134,7 +149,7 @@ class Batches:
             self._end(job, error)
         except Exception as error:  # the thread must go on: others wait
             log.exception("a request could not be answered")
-            self._end(job, RequestError(f"the server failed: {type(error).__name__}", status=500))
+            self._end(job, _failed(error))
         return None
 
     def _end(self, job: Job, told: Answer | ConstrainedError) -> None:
@@ -142,42 +157,21 @@ class Batches:
             self._open -= 1
         job.tell(told)
 
-    def _prepared(self, job: Job) -> Request:
+    def _begun(self, job: Job) -> Writing:
         request = job.request
         job.writable = self.conversations.writable(request)
         knowledge = self.conversations.knowledge(request.tools) if request.tools else None
         explain = self.conversations.policy is not None
         seed = request.seed if request.seed is not None else int.from_bytes(os.urandom(7), "big")
-        return Request(
+        asked = Request(
             prompt(self.loaded, request, knowledge, explain),
             job.writable.grammar,
             request.max_tokens,
-            request.stop if job.writable.grammar is None else None,
+            request.stop or None,
             generator=torch.Generator().manual_seed(seed % 2**63),
             on_text=lambda piece: self._grown(job, piece),
         )
-
-    def _write(self, group: Sequence[tuple[Job, Request]]) -> None:
-        sampling = group[0][0].request
-
-        def write(pairs: Sequence[tuple[Job, Request]]) -> list[Generation]:
-            requests = [request for _, request in pairs]
-            return generate_batch(self.loaded, requests, temperature=sampling.temperature, top_p=sampling.top_p or None)
-
-        def alone(job: Job, request: Request) -> Generation:
-            if job.text:
-                raise RequestError("the server failed while it wrote", status=500)
-            return write([(job, request)])[0]
-
-        try:
-            written: list[Generation | None] = list(write(group))
-        except Exception:  # one by one, as the error doesn't say whose request it was
-            written = [self._guarded(job, partial(alone, request=request)) for job, request in group]
-        for (job, _), generation in zip(group, written, strict=True):
-            if generation is not None:
-                answer = self._guarded(job, partial(self._answer, written=generation))
-                if answer is not None:
-                    self._end(job, answer)
+        return Writing(self.loaded, asked, request.temperature, top_p=request.top_p or None)
 
     def _grown(self, job: Job, piece: str) -> bool:
         job.text += piece
@@ -188,13 +182,14 @@ class Batches:
         return not job.late
 
     def _parts(self, job: Job, final: bool) -> tuple[str, str]:
-        """(what is said, a call) of the text so far; what may be the beginning of a call is held back."""
+        """(what is said, calls) of the text so far; what may be the beginning of a call is held back."""
         assert job.writable is not None
         text, marker, form = job.text, self.conversations.marker, job.writable.form
         if form is None:
             return text, ""
         if job.request.schema is not None:  # JSON, too: only the whole tells
-            return ("", "") if not final else ("", text) if form.read(text) else (text, "")
+            called = text.startswith(marker) and (marker != "{" or form.read(text))
+            return ("", "") if not final else ("", text) if called else (text, "")
         if marker == "{":
             return ("", text) if text.lstrip().startswith(marker) else (text if text.strip() else "", "")
         said, found, call = text.partition(marker)
@@ -203,28 +198,33 @@ class Batches:
             said = text[: len(text) - held]
         return said, found + call
 
-    def _answer(self, job: Job, written: Generation) -> Answer:
+    def _answer(self, job: Job, writing: Writing) -> Answer:
         assert job.writable is not None
-        if job.late:
-            raise RequestError(f"it took longer than {bounds.SECONDS:.0f} s", status=504)
+        if writing.text.error is not None:
+            raise writing.text.error
+        written = writing.generation()
         job.text = written.text
         said, text = self._parts(job, final=True)
         if len(said) > job.sent:
             job.tell(said[job.sent :])
         grammar, form = job.writable.grammar, job.writable.form
-        call = _call(form, text) if text and form is not None else None
+        calls = () if form is None else tuple(_calls(form, text, self.conversations.marker))
         # the masks end a text within its limit: what did not end by itself ended there
         ended = written.complete if grammar is None else job.request.schema is not None or written.end is not None
-        finish = "tool_calls" if call else "stop" if ended else "length"
-        return Answer(said, call, finish, written.prompt_tokens, written.completion_tokens)
+        finish = "tool_calls" if calls else "stop" if ended else "length"
+        return Answer(said, calls, finish, written.prompt_tokens, written.completion_tokens)
 
 
-def _call(form: CallForm, text: str) -> tuple[str, str]:
-    """The tool, and its arguments as they are written."""
-    call = form.read(text)
-    assert call is not None, "the masks wrote it"
-    before, _, after = form.template.partition("ARGUMENTS")
-    head = before.replace("NAME", json.dumps(call[0], ensure_ascii=False)[1:-1])
-    if text.startswith(head) and text.endswith(after):
-        return call[0], text[len(head) : len(text) - len(after)]
-    return call[0], json.dumps(call[1], ensure_ascii=False)
+def _calls(form: CallForm, text: str, marker: str) -> Iterator[tuple[str, str]]:
+    """Each call in a text: its tool, and its arguments as they are written."""
+    for one in re.split(rf"\n(?={re.escape(marker)})", text) if text else ():
+        call = form.read(one)
+        assert call is not None, "the masks wrote it"
+        before, _, after = form.template.partition("ARGUMENTS")
+        head = before.replace("NAME", json.dumps(call[0], ensure_ascii=False)[1:-1])
+        inside = one.startswith(head) and one.endswith(after)
+        yield call[0], one[len(head) : len(one) - len(after)] if inside else json.dumps(call[1], ensure_ascii=False)
+
+
+def _failed(error: Exception) -> RequestError:
+    return RequestError(f"the server failed: {type(error).__name__}", status=500)

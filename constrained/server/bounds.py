@@ -15,6 +15,8 @@ WAITING = 64
 """Requests that wait or are being answered; a further one is told to come later (status 429)."""
 TOKENS = 8_192
 """Tokens of an answer, at most; as many as the model's context leaves, if a request doesn't say."""
+CALLS = 16
+"""Calls of an answer, and stop texts of a request."""
 SECONDS = 300.0
 """From a request's arrival to the end of its answer."""
 

@@ -65,7 +65,9 @@ class ChatRequest:
     max_tokens : int
     temperature, top_p : float
     seed : int or None
-    stop : str or None
+    stop : list of str
+    parallel : bool
+        Several calls may be written in one answer.
     stream, stream_usage : bool
     """
 
@@ -78,7 +80,8 @@ class ChatRequest:
     temperature: float
     top_p: float
     seed: int | None
-    stop: str | None
+    stop: list[str]
+    parallel: bool
     stream: bool
     stream_usage: bool
 
@@ -111,7 +114,7 @@ def read_request(body: Any, model: str) -> ChatRequest:
     stream = _typed(body, "stream", bool, False)
     options = body.get("stream_options") or {}
     stop = _stop(body.get("stop"))
-    if stop is not None and (schema is not None or (tools and choice != "none")):
+    if stop and (schema is not None or (tools and choice != "none")):
         raise RequestError("stop is for free text", "leave it out with tools and response_format", param="stop")
     return ChatRequest(
         _messages(body),
@@ -124,6 +127,7 @@ def read_request(body: Any, model: str) -> ChatRequest:
         _number(body.get("top_p", 1.0), "top_p", 0, 1),
         _typed(body, "seed", int, None),
         stop,
+        _typed(body, "parallel_tool_calls", bool, True) and not named,
         stream,
         isinstance(options, Mapping) and options.get("include_usage") is True,
     )
@@ -216,11 +220,13 @@ def _schema(given: Any) -> Any:
     return described["schema"]
 
 
-def _stop(given: Any) -> str | None:
-    stops = [given] if isinstance(given, str) else given or []
-    if not isinstance(stops, list) or len(stops) > 1 or not all(isinstance(one, str) and one for one in stops):
-        raise RequestError("stop is one text", "a list of several is not served", param="stop")
-    return stops[0] if stops else None
+def _stop(given: Any) -> list[str]:
+    stops = [given] if isinstance(given, str) else [] if given is None else given
+    if not isinstance(stops, list) or not all(isinstance(one, str) and one for one in stops):
+        raise RequestError("stop is a text that is not empty, or a list of such texts", param="stop")
+    if len(stops) > bounds.CALLS:
+        raise RequestError(f"stop has {len(stops)} texts", f"give at most {bounds.CALLS}", param="stop")
+    return stops
 
 
 def _list(body: Mapping[str, Any], field: str, most: int) -> list[Any]:

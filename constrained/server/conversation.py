@@ -43,6 +43,9 @@ _BESIDE = {
 }
 """A call, or what is said, of which neither can be taken for the other."""
 
+_SEVERAL = Grammar.from_lark(f'%declare CALL\nstart: CALL ("\\n" CALL)~0..{bounds.CALLS - 1}\n')
+"""Calls in Hermes's form, one below the other."""
+
 
 class Writable(NamedTuple):
     """What the model may write, and how it is read.
@@ -70,8 +73,8 @@ class Conversations:
         self._knowledge = _Kept[ActionKnowledge](bounds.TOOL_LISTS)
         self._points = _Kept[_Point](bounds.CONVERSATIONS)
 
-    def knowledge(self, tools: list[dict[str, Any]]) -> ActionKnowledge:
-        """The tools of a request, under the policy.
+    def knowledge(self, tools: list[dict[str, Any]], follow: dict[str, list[str]] | None = None) -> ActionKnowledge:
+        """The tools of a request, under the policy; without one, `follow` is as in `ActionKnowledge.from_tools`.
 
         Raises
         ------
@@ -85,13 +88,14 @@ class Conversations:
                     tools,
                     call_format=self.call_format,
                     whitespace="dumps",
+                    follow=follow,
                     name="the request's tools",
                     policy=None if self.policy is None else read_policy(self.policy),
                 )
             except ConstrainedError as error:
                 raise RequestError(error.message, error.hint, param="tools") from None
 
-        return self._knowledge.get(_digest(tools), read)
+        return self._knowledge.get(_digest([tools, follow]), read)
 
     def writable(self, request: ChatRequest) -> Writable:
         """What the model may write next.
@@ -116,6 +120,10 @@ class Conversations:
             calls = knowledge.next_action()
         except KnowledgeError:
             calls = None
+        else:  # with a policy, a call's result decides what may follow
+            if request.parallel and knowledge.tools is None and self.call_format == "hermes":
+                one = self.knowledge(request.tools, {name: [] for name in knowledge.actions})
+                calls = _SEVERAL.bind(CALL=one.grammar.bind(_STEP=""))
         if request.choice == "auto" and may_say:
             return Writable(said if calls is None else self._either(calls, said), knowledge.calls)
         if calls is None:

@@ -97,7 +97,7 @@ def join_texts(written: Iterable[tuple[Request, Generation, str]], *, bounded: b
         if spans and prompt.startswith(text):
             between = prompt[len(text) :]
             # The stop string that ends a text without masks must be learned, too.
-            stop = request.stop if request.stop and between.startswith(request.stop) else ""
+            stop = next(filter(between.startswith, request.stops), "")
             spans += [Span(stop, True), Span(between[len(stop) :], False)]
         else:
             if spans:

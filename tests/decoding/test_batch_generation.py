@@ -10,6 +10,7 @@ from transformers import BloomConfig, BloomForCausalLM
 
 from constrained import ConstrainedError, compile_grammar
 from constrained.decoding import Request, generate_batch
+from constrained.decoding.generation import Writing, generate_joining
 from constrained.decoding.ragged_forward import RaggedForward
 from constrained.environments.household import load_games, make_game
 from constrained.errors import ModelError
@@ -56,6 +57,46 @@ def check_alike(loaded, requests, seed=None, rows=32, **options):
 def test_free_and_guided_rows_of_all_kinds(rows):
     check_alike(TINY, MIXED, rows=rows)
     check_alike(TINY, MIXED, seed=3, rows=rows, temperature=1.2, top_k=20, top_p=0.9)
+
+
+def joining(loaded, requests, rows=3, each=2):
+    """What is written of requests that join one after another, `each` rounds apart; and the order in which they end."""
+    writings, found, rounds = [Writing(loaded, request) for request in requests], [], iter(range(10**6))
+    waiting = list(writings)
+
+    def arrive(room):
+        if next(rounds) % each == 0 and waiting and room:
+            return [waiting.pop(0)]
+        return []
+
+    while waiting:
+        generate_joining(loaded, arrive, found.append, rows)
+    return [one.generation() for one in writings], [writings.index(one) for one in found]
+
+
+@pytest.mark.parametrize(("rows", "each"), [(1, 1), (2, 3), (9, 1), (9, 4)])
+def test_texts_join_those_that_are_being_written(rows, each):
+    found, order = joining(TINY, MIXED, rows, each)
+    expected = [alone(TINY, request) for request in MIXED]
+    assert [(one.text, one.token_ids, one.complete) for one in found] == [
+        (one.text, one.token_ids, one.complete) for one in expected
+    ]
+    assert sorted(order) == list(range(len(MIXED))) and (rows == 1) == (order == sorted(order))
+
+
+def test_texts_join_a_model_that_reads_one_at_a_time(monkeypatch):
+    monkeypatch.setattr("constrained.models.loaded.supports_ragged", lambda model: False)
+    found, order = joining(TINY, MIXED[:4], 9, 1)
+    assert [one.text for one in found] == [alone(TINY, request).text for request in MIXED[:4]] and order == [0, 1, 2, 3]
+
+
+def test_an_error_ends_one_text_alone(monkeypatch):
+    texts = [Writing(TINY, MIXED[0]), Writing(TINY, MIXED[2])]
+    given, ended = [list(texts)], []
+    monkeypatch.setattr(texts[0].text.matcher, "advance", lambda token: False)
+    generate_joining(TINY, lambda room: given.pop() if given else [], ended.append)
+    assert ended == texts and "doesn't allow" in str(texts[0].text.error) and texts[1].text.error is None
+    assert texts[1].generation().text == alone(TINY, MIXED[2]).text
 
 
 @settings(max_examples=15)

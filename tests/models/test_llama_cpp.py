@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from constrained import Grammar, generate_plan
-from constrained.decoding.generation import generate, generate_batch
+from constrained.decoding.generation import Writing, generate, generate_batch, generate_joining
 from constrained.decoding.request import Request
 from constrained.errors import ModelError
 from constrained.models import load
@@ -43,6 +43,10 @@ def test_rows_side_by_side_are_those_alone(model, same):
     expected = [one.text for one in generate_batch(same, requests)]
     for rows in (7, 2):
         assert [one.text for one in generate_batch(model, requests, rows=rows)] == expected
+    waiting, ended = [Writing(model, one) for one in requests], []
+    writings = list(waiting)
+    generate_joining(model, lambda room: [waiting.pop(0)] if waiting and room else [], ended.append, 3)
+    assert [one.generation().text for one in writings] == expected and len(ended) == 7
 
 
 def test_what_a_prompt_shares_with_the_last_one_is_not_read_again(model):

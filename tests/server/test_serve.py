@@ -11,8 +11,10 @@ import pytest
 
 from constrained import Grammar
 from constrained.cli import main
+from constrained.decoding.loop import GuidedText
 from constrained.decoding.remote import RemoteModel
 from constrained.decoding.request import Request
+from constrained.errors import LimitError
 from constrained.grammar import read_source
 from constrained.models import load
 from tests.decoding.tiny import tiny_llama, tiny_tokenizer
@@ -22,7 +24,7 @@ pytest.importorskip("starlette", reason="needs the extra serve")
 uvicorn = pytest.importorskip("uvicorn", reason="needs the extra serve")
 http = pytest.importorskip("httpx2", reason="comes with openai 3")
 
-from constrained.server import batches, bounds  # noqa: E402
+from constrained.server import bounds  # noqa: E402
 from constrained.server.app import make_app  # noqa: E402
 
 ORDER = {"type": "string"}
@@ -151,7 +153,13 @@ def test_free_text_and_what_it_cost(client):
     assert ask(client, max_tokens=10).choices[0].message.content == choice.message.content  # the same seed
     assert ask(client, max_tokens=10, seed=2).choices[0].message.content != choice.message.content
     stop = choice.message.content[2]
-    assert ask(client, max_tokens=10, stop=stop).choices[0].message.content == choice.message.content.partition(stop)[0]
+    said = choice.message.content
+    assert ask(client, max_tokens=10, stop=stop).choices[0].message.content == said.partition(stop)[0]
+    stops = ["no such text", said[4:], said[3]]  # the one that comes first ends it
+    stopped = said[: min(map(said.find, stops[1:]))]
+    assert ask(client, max_tokens=10, stop=stops).choices[0].message.content == stopped
+    chunks = ask(client, max_tokens=10, stop=stops, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == stopped
 
 
 @pytest.mark.parametrize("kind", ["client", "plain"])
@@ -246,21 +254,51 @@ def test_a_conversation_that_breaks_the_knowledge_is_told(shop):
         ask(shop, tools=TOOLS[:1])
 
 
-def test_many_requests_are_written_side_by_side(client, monkeypatch):
-    sizes = []
-
-    def counted(loaded, requests, **options):
-        sizes.append(len(requests))
-        return generate_batch(loaded, requests, **options)
-
-    generate_batch = batches.generate_batch
-    monkeypatch.setattr(batches, "generate_batch", counted)
+def test_requests_join_those_that_are_being_written(client):
+    """A long answer is begun; others join it, each written as it is alone, and end before it does."""
+    options = {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False}
+    long = ask(client, max_tokens=3900, stream=True)
+    next(iter(long))
     with ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda i: ask(client, tools=TOOLS, tool_choice="required", seed=i), range(12)))
+        answers = list(pool.map(lambda i: ask(client, seed=i, **options), range(12)))
+    assert next(iter(long)).choices[0].finish_reason is None  # still being written
+    long.close()
     assert all(fits(answer.choices[0].message.tool_calls[0]) for answer in answers)
-    assert sum(sizes) == 12 and max(sizes) > 1
-    alone = ask(client, tools=TOOLS, tool_choice="required", seed=7).choices[0].message.tool_calls[0].function
+    alone = ask(client, seed=7, **options).choices[0].message.tool_calls[0].function
     assert alone == answers[7].choices[0].message.tool_calls[0].function
+
+
+def test_several_calls_in_an_answer(client, plain, shop):
+    """Where the model's form of calls has several, and no knowledge says that a result decides what may follow."""
+    counts = {}
+    for name, one, more in [
+        ("client", client, {}),
+        ("off", client, {"parallel_tool_calls": False}),
+        ("plain", plain, {}),
+    ]:
+        found = [ask(one, tools=TOOLS, tool_choice="required", seed=i, max_tokens=400, **more) for i in range(4)]
+        calls = [answer.choices[0].message.tool_calls for answer in found]
+        assert all(fits(call) for listed in calls for call in listed)
+        counts[name] = max(map(len, calls))
+        assert len({call.id for listed in calls for call in listed}) == sum(map(len, calls))
+    assert counts["client"] > 1 == counts["off"] == counts["plain"]
+    [_] = ask(shop, tools=TOOLS, tool_choice="required", max_tokens=400).choices[0].message.tool_calls
+    talk = [*ASK, {"role": "assistant", "content": None, "tool_calls": [call.model_dump() for call in calls[0]]}]
+    talk += [{"role": "tool", "tool_call_id": call.id, "content": "{}"} for call in calls[0]]
+    assert ask(client, talk, tools=TOOLS).choices[0].finish_reason
+
+
+def test_an_error_while_an_answer_is_written_ends_it_alone(client, monkeypatch):
+    def fails(text, token):
+        raise LimitError("states", 1, "too many states")
+
+    long = ask(client, max_tokens=3900, stream=True)
+    next(iter(long))
+    monkeypatch.setattr(GuidedText, "accept", fails)
+    with pytest.raises(openai.BadRequestError, match="too many states"):
+        ask(client, tools=TOOLS, tool_choice="required")
+    assert next(iter(long)).choices[0].finish_reason is None
+    long.close()
 
 
 def test_a_bad_request_fails_alone(client):
@@ -292,7 +330,9 @@ def test_a_bad_request_fails_alone(client):
         ({"max_tokens": 0}, 400, "max_tokens is 0"),
         ({"max_tokens": True}, 400, "max_tokens is True"),
         ({"temperature": float("nan")}, 400, "temperature is nan"),
-        ({"stop": ["a", "b"]}, 400, "stop is one text"),
+        ({"stop": ["a", ""]}, 400, "stop is a text that is not empty, or a list"),
+        ({"stop": [str(i) for i in range(17)]}, 400, "stop has 17 texts"),
+        ({"parallel_tool_calls": "no"}, 400, "parallel_tool_calls is 'no'"),
         ({"tools": {}}, 400, "tools is a list"),
         ({"tools": [{"x": 1}]}, 400, "tool 0 has no name"),
         ({"tools": [TOOLS[0]] * 2}, 400, "2 tools named"),
