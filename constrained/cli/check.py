@@ -21,6 +21,8 @@ from constrained.grammar import shipped_names
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.lint import CODES, ERROR, NOTE, WARNING, Checked, Finding, Tokens, check_file
 from constrained.knowledge.report import counted
+from constrained.knowledge.tools import Tool, read_tools
+from constrained.limits import DEFAULT
 
 _COLOURS = {ERROR: "1;31", WARNING: "1;33", NOTE: "1;36", "bold": "1", "faint": "2"}
 
@@ -57,6 +59,8 @@ def add_parser(commands) -> None:
     words = """also report what this tokenizer can't write: a tokenizer.json, the folder it is in, 'embedded', or a Hub
         name"""
     add("--tokenizer", metavar="NAME", help=words)
+    words = "the tools (JSON) that FILE is a policy of: check what it says of their arguments, too"
+    add("--tools", metavar="FILE", help=words)
     add("--file", metavar="FILE", help="read the actions from FILE, one a line ('-': standard input)")
     add_bindings(parser)
     add("--runs", action="append", default=[], metavar="FILE", help="a .jsonl(.gz) file of runs; repeatable")
@@ -92,12 +96,13 @@ def _check_files(arguments, names: list[str]) -> int:
     try:
         values = bindings(arguments)
         tokens = Tokens(open_vocabulary(arguments.tokenizer)) if arguments.tokenizer else None
+        tools = read_tools(Path(arguments.tools), DEFAULT) if arguments.tools else None
     except ConstrainedError as error:  # the command is wrong, not a file
         print(f"error: {error}", file=sys.stderr)
         return 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of `re`, about syntax that may change
-        checked = [_check_file(arguments, name, values, tokens) for name in names]
+        checked = [_check_file(arguments, name, values, tokens, tools) for name in names]
     paint = Paint.for_stream()
     failed = [one for one in checked if one.count(ERROR) or arguments.strict and one.count(WARNING)]
     data = {"ok": not failed, **_counts(checked), "files": [_data(one) for one in checked]}
@@ -122,8 +127,12 @@ def _check_schemas(arguments, names: list[str]) -> int:
     return 1 if failed else 0
 
 
-def _check_file(arguments, name: str, values: dict[str, Any], tokens: Tokens | None) -> Checked:
-    one = check_file(name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or "")
+def _check_file(
+    arguments, name: str, values: dict[str, Any], tokens: Tokens | None, tools: list[Tool] | None
+) -> Checked:
+    one = check_file(
+        name, start=arguments.start, values=values, tokens=tokens, tokenizer=arguments.tokenizer or "", tools=tools
+    )
     one.name = name
     one.findings = [finding for finding in one.findings if finding.code not in arguments.ignore]
     return one

@@ -27,7 +27,7 @@ from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Rep
 from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
-from constrained.knowledge.tool_policy.toolbox import slot_of
+from constrained.knowledge.tool_policy.faults import check_policy
 from constrained.knowledge.tools import call_form, read_tools, tool_comments, tool_rules, toolbox
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world_state import Described, KnownFacts, WorldState
@@ -193,7 +193,7 @@ class ActionKnowledge:
             knowledge = cls.from_lark(read.source)
             knowledge.tools = toolbox(found, read, call_format, options)
             knowledge.calls = knowledge.tools.form
-            _check_policy(knowledge)
+            check_policy(read, knowledge.slots, knowledge.tools.schemas)
             described = tool_comments(found, call_format)
             told = {a: " ".join(filter(None, [described.get(a), c])) for a, c in knowledge.actions.items()}
             overview = " ".join(filter(None, [knowledge.comments.get(START), described[START]]))
@@ -580,18 +580,3 @@ class ActionKnowledge:
         ]
         picture = html.picture(self.to_svg(), f"Action graph of {self.name}")
         return html.output(*map(html.paragraph, facts), picture, html.table(["action", "definition", "then"], rows))
-
-
-def _check_policy(knowledge: ActionKnowledge) -> None:
-    """Raise KnowledgeError if a policy's rules and lines name tools that there aren't."""
-    assert knowledge.tools is not None
-    tools, policy = knowledge.tools.calls, knowledge.tools.policy
-    told = {name for telling in policy.tells for name in telling.tools}
-    for name in sorted({*policy.needs, *policy.makes, *policy.order, *told, *filter(None, [policy.message])}):
-        if name not in tools:
-            known = ", ".join(tools)
-            raise KnowledgeError(f"{knowledge.name}: the policy names {name!r}, which is no tool with a rule", known)
-    policy.check_names({name: calls.order for name, calls in tools.items()})
-    if missing := knowledge.slots - set(map(slot_of, tools)):
-        hint = "a tool's slot is its name in capitals"
-        raise KnowledgeError(f"{knowledge.name}: the slot {sorted(missing)[0]} is no tool's", hint)

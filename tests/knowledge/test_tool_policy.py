@@ -1,11 +1,13 @@
 """Tool policies: calls admitted by what results told and what was said, in masks and verdicts alike."""
 
 import json
+import re
 
 import pytest
 
 from constrained import ActionKnowledge
 from constrained.automaton import Vocabulary, compile_grammar
+from constrained.cli import main
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.expression import Scope, Unknown
@@ -169,13 +171,17 @@ def test_descriptions_of_parameters_reach_the_prompt():
         ("//: init x = y", "nothing is known yet of 'y'"),
         ('//: fails by "{"', "a hole is written"),
         ("//: type order", "a policy of tools has no `type`"),
+        ("//: let two(a, b) = a == b\n//: needs two(1)", "`two` takes 2 arguments, not 1"),
+        ("//: needs len([], [])", "`len` takes 1 argument, not 2"),
+        ("//: needs range(1, 2, 3, 4)", "`range` takes 1 to 3 arguments, not 4"),
+        ('//: needs search("(", "x")', "is no regular expression"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_one_clear_error(line, told):
     policy = f"%declare _STEP LIST\nstart: list\n{line}\nlist: LIST _STEP [start]\n"
     with pytest.raises(GrammarError, match=told) as error:
         ActionKnowledge.from_tools([{"name": "list"}], policy=policy)
-    assert error.value.line == 3
+    assert error.value.line == 3 + line.count("\n")
 
 
 def test_json_paths():
@@ -191,7 +197,7 @@ def test_json_paths():
 def test_expressions_know_nothing_of_python_itself():
     scope = Scope({}, {})
     assert read_condition("sum(x.n * 2 for x in xs if x.n > 1)").value({"xs": [{"n": 1}, {"n": 2}]}, scope) == 4
-    for text in ('"a" * 1000000000', "xs.__class__", "missing", "1 / 0", 'search("(", "x")'):
+    for text in ('"a" * 1000000000', "xs.__class__", "missing", "1 / 0"):
         with pytest.raises(Unknown):
             read_condition(text).value({"xs": [1]}, scope)
     assert not read_condition("missing == 1").holds({}, scope)
@@ -254,3 +260,37 @@ def test_what_nothing_tells_is_told_by_name():
     with pytest.raises(KnowledgeError, match="'ordr', which nothing tells") as error:
         ActionKnowledge.from_tools(TOOLS, policy=POLICY.replace("keys(order)", "keys(ordr)"))
     assert "did you mean order?" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "told"),
+    [
+        ("//: init said", "//: fact done\n//: init said", "fact-without-use", "nothing asks for it"),
+        ("by get_order", "by get_ordr", "unknown-tool", "'get_ordr', which is no tool with a rule"),
+        ("keys(order)", "keys(arguments)", "unknown-name", "looks at 'arguments', which nothing tells"),
+        ("refunded + [order_id]", "refunded + [order]", "", ""),
+        ("refunded + [order_id]", "refunded + [ordr]", "unknown-name", "`makes` of refund looks at 'ordr'"),
+        ("items[i] in", "items[i].nam in", "unknown-name", "items.[i] has no member 'nam'"),
+    ],
+)
+def test_faults_of_a_policy_name_their_place(old, new, code, told, tmp_path, capsys):
+    """In a check, and where the policy is read with tools."""
+    items = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    schema = TOOLS[1]["inputSchema"]
+    tools = [TOOLS[0], {**TOOLS[1], "inputSchema": {**schema, "properties": {**schema["properties"], "items": items}}}]
+    policy = POLICY.replace(old, new, 1)
+    files = [tmp_path / "shop.lark", tmp_path / "tools.json"]
+    for file, text in zip(files, (policy, json.dumps(tools)), strict=True):
+        file.write_text(text)
+    words = ["check", str(files[0]), "--tools", str(files[1]), "--json", "--ignore", "no-definition-comment"]
+    assert main(words) == (code not in ("", "fact-without-use"))
+    [report] = json.loads(capsys.readouterr().out)["files"]
+    found = [(one["code"], one["line"]) for one in report["findings"]]
+    line = next(i for i, text in enumerate(policy.split("\n"), 1) if new.split("\n")[0] in text)
+    assert found == ([(code, line)] if code else [])
+    assert all(told in one["message"] for one in report["findings"])
+    if code in ("unknown-tool", "unknown-name"):
+        with pytest.raises(KnowledgeError, match=f":{line}:.*{re.escape(told)}"):
+            ActionKnowledge.from_tools(tools, policy=policy)
+    else:
+        ActionKnowledge.from_tools(tools, policy=policy)

@@ -21,6 +21,7 @@ from constrained.knowledge.lint import world as worlds
 from constrained.knowledge.lint.ambiguity import ambiguous
 from constrained.knowledge.lint.finding import ERROR, SEVERITIES, Finding
 from constrained.knowledge.report import counted
+from constrained.knowledge.tools import Tool
 from constrained.limits import DEFAULT, Limits
 
 
@@ -93,6 +94,7 @@ def check_file(
     values: Mapping[str, Any] | None = None,
     tokens: unwritable.Tokens | None = None,
     tokenizer: str = "the tokenizer",
+    tools: list[Tool] | None = None,
     limits: Limits = DEFAULT,
 ) -> Checked:
     """Find everything that is, or may be, wrong with a `.lark` file; nothing in it raises an error.
@@ -106,6 +108,8 @@ def check_file(
         Slot -> values, as `Grammar.bind` takes them.
     tokens : Tokens, optional
         What the model's tokenizer can write; `tokenizer` is its name in messages.
+    tools : list of Tool, optional
+        The tools of which the file is a policy.
     limits : Limits
     """
     try:
@@ -113,7 +117,7 @@ def check_file(
     except GrammarError as error:
         finding = Finding("unreadable", error.message, error.hint or "save it as UTF-8 text")
         return Checked(str(text_or_path), [finding])
-    check = _Check(source, start, values or {}, limits)
+    check = _Check(source, start, values or {}, limits, tools)
     check.run(tokens, tokenizer)
     check.checked.findings.sort(key=_order)
     return check.checked
@@ -122,8 +126,8 @@ def check_file(
 class _Check:
     """The check of one file: its text first, then its rules, then its actions, each as far as those before allow."""
 
-    def __init__(self, source: Source, start: str, values: Mapping[str, Any], limits: Limits):
-        self.source, self.start, self.values, self.limits = source, start, values, limits
+    def __init__(self, source: Source, start: str, values: Mapping[str, Any], limits: Limits, tools: list[Tool] | None):
+        self.source, self.start, self.values, self.limits, self.tools = source, start, values, limits, tools
         self.checked = Checked(source.name, text=source.text)
 
     def run(self, tokens: unwritable.Tokens | None, tokenizer: str) -> None:
@@ -139,7 +143,7 @@ class _Check:
             fault = error
         outline = read_outline(self.source, self.limits)
         self.add_all(lambda: self.as_written(outline))
-        self.add_all(lambda: worlds.world(self.source))
+        self.add_all(lambda: worlds.world(self.source, self.tools))
         if fault is not None:
             self.add_all(lambda: refused.literals(outline))
             if not refused.reported(fault, self.checked.findings):

@@ -82,6 +82,8 @@ KINDS: dict[str, Kind] = {
     "empty-slot": Kind(NOTE, "what needs one of its values can't be written with these bindings"),
     # worlds
     "world": Kind(ERROR, "what actions need and change can't be read, so the file can't be used"),
+    "unknown-tool": Kind(ERROR, "what it says of that tool has no effect, and the tools can't be used with it"),
+    "unknown-name": Kind(ERROR, "a condition that looks at what is never known fails for every call"),
     "never-true": Kind(ERROR, "what needs it can never be done or reached"),
     "fact-without-use": Kind(WARNING, "it has no effect; often a name is misspelled where it should be used"),
     "never-told": Kind(WARNING, "it stays unknown, so what depends on it may fail whenever it is tried"),

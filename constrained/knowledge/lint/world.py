@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from constrained.errors import GrammarError
+from constrained.grammar import STEP
+from constrained.grammar.json_schema import Options
+from constrained.grammar.lark_outline import read_outline
 from constrained.grammar.source import Source
 from constrained.knowledge.lint.finding import Finding
 from constrained.knowledge.tool_policy import read_policy
+from constrained.knowledge.tool_policy.faults import faults
+from constrained.knowledge.tools import Tool, toolbox
 from constrained.knowledge.world import World, read_world
+from constrained.limits import DEFAULT
 from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, literals_in
 
 
-def world(source: Source) -> Iterator[Finding]:
-    """Findings on the world of a file; none if it has none."""
+def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
+    """Findings on the world of a file, or on its policy of `tools`; none if it has neither."""
     try:
         found = read_world(source)
         if found is None:
-            read_policy(source)
+            yield from _policy(source, tools)
     except GrammarError as error:
         if error.line is not None:
             span = source.span(0) if error.column is None else _span(source, error.line, error.column)
@@ -30,6 +36,14 @@ def world(source: Source) -> Iterator[Finding]:
         yield from uses.without_use()
         yield from uses.never_told()
         yield from uses.not_written()
+
+
+def _policy(source: Source, tools: list[Tool] | None) -> Iterator[Finding]:
+    policy, slots = read_policy(source), read_outline(source).declared.keys()
+    schemas = None if tools is None else toolbox(list(tools), policy, "json", Options(DEFAULT)).schemas
+    for fault in faults(policy, slots - {STEP}, schemas):
+        span = _span(source, *fault.at) if fault.at is not None else None
+        yield Finding(fault.code, fault.message, fault.hint, span)
 
 
 def _span(source: Source, line: int, column: int):

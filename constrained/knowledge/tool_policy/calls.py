@@ -154,7 +154,7 @@ def _domain(condition: Expression, used: list[str], order: list[str]) -> tuple[t
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
         return None
     op = type(tree.ops[0])
-    path = _path_of(tree.left)
+    path = path_of(tree.left)
     if path is None or path[0] not in order or op not in (ast.In, ast.Eq, ast.LtE, ast.GtE):
         return None
     right = {n.id for n in ast.walk(tree.comparators[0]) if isinstance(n, ast.Name)}
@@ -172,14 +172,15 @@ def _pattern_for(tree: ast.expr, order: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def _path_of(node: ast.expr) -> tuple[str, ...] | None:
+def path_of(node: ast.expr) -> tuple[str, ...] | None:
+    """The path that an expression such as ``x[i].m`` names: ``("x", "[i]", "m")``; None if it names none."""
     if isinstance(node, ast.Name):
         return (node.id,)
     if isinstance(node, ast.Attribute):
-        below = _path_of(node.value)
+        below = path_of(node.value)
         return None if below is None else (*below, node.attr)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id == "i":
-        below = _path_of(node.value)
+        below = path_of(node.value)
         return None if below is None else (*below, "[i]")
     return None
 

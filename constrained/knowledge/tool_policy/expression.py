@@ -12,6 +12,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -67,6 +68,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 """What an expression may call. `search(pattern, text)` and `find_all(pattern, text)` take regular expressions."""
 
+ARGUMENTS = {
+    "min": (1, 99), "max": (1, 99), "range": (1, 3), "round": (1, 2), "zip": (2, 99), "search": (2, 2),
+    "find_all": (2, 2), "count": (2, 2),
+}  # fmt: skip
+"""How many arguments they take, at least and at most; those that aren't named here take one."""
+
 
 class Expression:
     """One expression.
@@ -75,14 +82,16 @@ class Expression:
     ----------
     text : str
         As it is written, in one line.
+    at : tuple of (int, int) or None
+        The line and the column where it begins.
     words : str
         Why a condition fails, where it does.
     names : frozenset of str
         The names in it that it doesn't bind itself, functions aside.
     """
 
-    def __init__(self, tree: ast.expr, text: str = "", words: str = ""):
-        self.tree, self.text, self.words = tree, text, words
+    def __init__(self, tree: ast.expr, text: str = "", words: str = "", at: tuple[int, int] | None = None):
+        self.tree, self.text, self.words, self.at = tree, text, words, at
         bound: set[str] = set()
         used: set[str] = set()
         for node in ast.walk(self.tree):
@@ -93,8 +102,9 @@ class Expression:
 
     def part(self, tree: ast.expr) -> Expression:
         """A part of it, as an expression of its own."""
-        part = Expression.__new__(Expression)
-        part.text, part.words, part.tree, part.names, part.calls = self.text, self.words, tree, self.names, self.calls
+        part = copy(self)
+        part.tree = tree
+        part.__dict__.pop("_run", None)
         return part
 
     @cached_property

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
 from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown, json_key
 from constrained.knowledge.tool_policy.json_path import found_at
@@ -66,6 +65,8 @@ class Policy:
     fails : list of Pattern
     facts : dict of str to int
         Fact -> how many things it is about. The memory holds those that are true, as a list.
+    places : dict of str to (int, int)
+        Fact or tool -> the line and the column where it is named first.
     """
 
     source: Source
@@ -78,6 +79,7 @@ class Policy:
     order: dict[str, list[str]] = field(default_factory=dict)
     fails: list[Pattern] = field(default_factory=list)
     facts: dict[str, int] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def failed(self, result: str) -> bool:
         """Whether a result begins like one that says that nothing was done."""
@@ -143,19 +145,6 @@ class Policy:
         key = Expression(target.slice).value(names, scope)
         return [*self.place_of(target.value, names, scope), json_key(key) if isinstance(key, tuple) else key]
 
-    def check_names(self, arguments: Mapping[str, Sequence[str]]) -> None:
-        """Raise KnowledgeError if a condition or a function names what nothing tells; tool -> its arguments."""
-        known = {*self.initial, *(telling.name for telling in self.tells), "i"}
-        known |= {n.id for made in self.makes.values() for one in made for n in _roots(one.target)}
-        named = [(f"the function {name}", one.looks_at, known) for name, one in self.functions.items()]
-        for tool, conditions in self.needs.items():
-            named += [(f"`needs {one.text}`", one.names, known.union(arguments[tool])) for one in conditions]
-        for where, names, there in named:
-            for name in sorted(names - there):
-                raise KnowledgeError(
-                    f"{self.source.name}: {where} looks at {name!r}, which nothing tells", near(name, there)
-                )
-
     def unmet(self, memory: Memory, tool: str, arguments: Mapping[str, Any]) -> list[str]:
         """The conditions of a call that don't hold: in the words behind them, else as they are written."""
         names = {**memory, **arguments}
@@ -164,12 +153,6 @@ class Policy:
             for one in self.needs.get(tool, ())
             if not _holds(one, names, memory.scope(self.functions))
         ]
-
-
-def _roots(target: ast.expr) -> Iterator[ast.Name]:
-    while not isinstance(target, ast.Name):
-        target = target.value  # type: ignore[attr-defined]
-    yield target
 
 
 def _holds(condition: Expression, names: Mapping[str, Any], scope: Scope) -> bool:

@@ -30,7 +30,7 @@ from lark import Token
 from constrained.errors import GrammarError
 from constrained.grammar.lark_outline import RULE, read_outline
 from constrained.grammar.source import Source, read_source
-from constrained.knowledge.tool_policy.expression import FUNCTIONS, Definition, Expression, Scope, Unknown
+from constrained.knowledge.tool_policy.expression import ARGUMENTS, FUNCTIONS, Definition, Expression, Scope, Unknown
 from constrained.knowledge.tool_policy.json_path import read_path
 from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells, near
 from constrained.knowledge.world.pattern import Pattern, PatternError
@@ -67,12 +67,14 @@ class _Reader:
         for statement, _ in statements:
             if statement.data == "fact":
                 for predicate in statement.children:
+                    self.named(predicate.children[0])
                     self.policy.facts[str(predicate.children[0])] = len([c for c in predicate.children[1:] if c])
             elif statement.data == "let":
-                name, *_ = statement.children
+                name, *params, _ = (child for child in statement.children if child is not None)
                 if str(name) in FUNCTIONS:
                     raise self.error(name, f"`{name}` is a function that every policy has", "take another name")
-                self.policy.functions[str(name)] = Definition((), Expression(ast.Constant(None)))
+                known = Definition(tuple(map(str, params)), Expression(ast.Constant(None)))
+                self.policy.functions[str(name)] = known
         self.policy.initial = self.policy.initial.with_values(**{name: [] for name in self.policy.facts})
         for statement, rule in statements:
             read = getattr(self, statement.data, None)
@@ -89,7 +91,13 @@ class _Reader:
         if rule is None:
             hint = "put it in the comment directly above the tool's rule"
             raise self.error(statement, f"`{statement.data}` stands above no rule", hint)
+        self.named(next(statement.tokens()), rule)
         return rule
+
+    def named(self, token: Token, name: str | None = None) -> str:
+        """The name of a fact or a tool; where it stands is kept."""
+        self.policy.places.setdefault(name or str(token), (token.line or 0, token.column or 0))
+        return str(token)
 
     # statements
 
@@ -126,7 +134,7 @@ class _Reader:
         for one in (*keys, path):
             read_path(str(one))
         only_if = None if condition is None else self.expression(condition)
-        named = frozenset(map(str, tools))
+        named = frozenset(map(self.named, tools))
         self.policy.tells.append(Tells(str(name), tuple(map(str, keys)), str(path), named, only_if, str(member or "")))
 
     def tells(self, statement: ParseTree, rule: str | None) -> None:
@@ -154,11 +162,11 @@ class _Reader:
         self.policy.fails += self.patterns(statement.children[0])
 
     def message(self, statement: ParseTree, rule: str | None) -> None:
-        self.policy.message = str(statement.children[0])
+        self.policy.message = self.named(statement.children[0])
 
     def write(self, statement: ParseTree, rule: str | None) -> None:
-        tool, *names = map(str, statement.children)
-        self.policy.order[tool] = names
+        tool, *names = statement.children
+        self.policy.order[self.named(tool)] = [*map(str, names)]
 
     def patterns(self, tree: ParseTree) -> list[Pattern]:
         found = []
@@ -209,7 +217,9 @@ class _Reader:
             min((t.start_pos or 0 for t in tokens), default=0),
             max((t.end_pos or 0 for t in tokens), default=0),
         )
-        return Expression(self.value(tree), " ".join(self.source.text[first:last].split()))
+        begins = min(tokens, key=lambda token: token.start_pos or 0, default=None)
+        at = None if begins is None else (begins.line or 0, begins.column or 0)
+        return Expression(self.value(tree), " ".join(self.source.text[first:last].split()), at=at)
 
     def terms(self, atom: ParseTree) -> ast.expr:
         """The one term of a fact, a list of several, or true for none."""
@@ -283,7 +293,18 @@ class _Reader:
         if name not in self.policy.functions and name not in FUNCTIONS:
             known = (*self.policy.facts, *self.policy.functions, *FUNCTIONS)
             raise self.error(tree, f"no fact or function `{name}`", near(name, known))
-        return _call(name, *map(self.value, parts))
+        own = self.policy.functions.get(name)
+        least, most = ARGUMENTS.get(name, (1, 1)) if own is None else (len(own.params),) * 2
+        if not least <= len(parts) <= most:
+            takes = f"{least}{f' to {most}' if most != least else ''} argument{'s' * (most != 1)}"
+            raise self.error(tree, f"`{name}` takes {takes}, not {len(parts)}", "see its `let`, or docs/tool_agents.md")
+        given = [self.value(one) for one in parts]
+        if name in ("search", "find_all") and isinstance(given[0], ast.Constant):
+            try:
+                re.compile(str(given[0].value))
+            except re.error as error:
+                raise self.error(tree, f"{given[0].value!r} is no regular expression: {error}") from None
+        return _call(name, *given)
 
     def signed(self, parts: Sequence[Any]) -> ast.expr:
         sign, value = parts

@@ -22,10 +22,12 @@ class Toolbox:
     calls : dict of str to Calls
         Tool -> what may be written as a call of it.
     form : CallForm
+    schemas : mapping of str to dict
+        Tool -> the JSON Schema of its arguments.
     """
 
     def __init__(self, policy: Policy, schemas: Mapping[str, dict], template: str, options: Options):
-        self.policy = policy
+        self.policy, self.schemas = policy, schemas
         self.calls = {
             name: Calls(
                 name, schema, policy.needs.get(name, []), policy.functions, policy.order.get(name, ()), template,

@@ -37,6 +37,20 @@ def world(lines: str) -> str:
     return f'%declare _STEP\n//: fact lit\n// Do it.\nstart: | go\n// go: walk on.\n{lines}\ngo: "go" _STEP start\n'
 
 
+def policy(line: str) -> str:
+    """A policy of two tools, with one more line, the third."""
+    return f"""%declare _STEP LIST SAY
+//: tells seen = $ by list
+{line}
+// Help.
+start: list | say
+// list: look.
+list: LIST _STEP start
+// say: answer.
+say: SAY _STEP [start]
+"""
+
+
 MOVES = """%declare _STEP PLACE
 //: type place
 //: fact at(one place)
@@ -674,6 +688,22 @@ CASES = [
         "no fact `light`",
         "did you mean lit?",
         world("//: needs lit\n//: init lit"),
+    ),
+    Case(
+        "unknown-tool",
+        policy("//: message speak"),
+        (3, 13, 14),
+        "the policy names 'speak', which is no tool with a rule",
+        "there are: list, say",
+        policy("//: message say"),
+    ),
+    Case(
+        "unknown-name",
+        policy("//: let known() = seem != []"),
+        (3, 19, 20),
+        "the function known looks at 'seem', which nothing tells",
+        "did you mean seen?",
+        policy("//: let known() = seen != []"),
     ),
     Case(
         "never-true",

@@ -1,0 +1,127 @@
+"""What is wrong with a policy: it names tools, arguments, members or values that there aren't, or facts without use."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from constrained.errors import KnowledgeError
+from constrained.knowledge.tool_policy.calls import path_of
+from constrained.knowledge.tool_policy.expression import Expression
+from constrained.knowledge.tool_policy.policy import Makes, Policy, near
+from constrained.knowledge.tool_policy.toolbox import slot_of
+
+UNKNOWN_TOOL, UNKNOWN_NAME, NEVER_TRUE, WITHOUT_USE = "unknown-tool", "unknown-name", "never-true", "fact-without-use"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: its code among the linter's, what is wrong, what to do, and (line, column) where that is known."""
+
+    code: str
+    message: str
+    hint: str
+    at: tuple[int, int] | None
+
+
+def check_policy(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict]) -> None:
+    """Raise KnowledgeError with the first fault that keeps a policy from being used with these tools."""
+    for fault in faults(policy, slots, schemas):
+        if fault.code != WITHOUT_USE:
+            place = ":".join(map(str, (policy.source.name, *(fault.at or ()))))
+            raise KnowledgeError(f"{place}: {fault.message}", fault.hint)
+
+
+def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] | None = None) -> Iterator[Fault]:
+    """Every fault of a policy.
+
+    Parameters
+    ----------
+    policy : Policy
+    slots : collection of str
+        That its file declares.
+    schemas : mapping of str to dict, optional
+        Tool -> the JSON Schema of its arguments. Without it, only what the file alone shows is told.
+    """
+    named = {*policy.needs, *policy.makes, *policy.order, *filter(None, [policy.message])}
+    for tool in sorted(named.union(*(telling.tools for telling in policy.tells))):
+        if slot_of(tool) not in slots if schemas is None else tool not in schemas:
+            hint = near(tool, [one.lower() for one in slots] if schemas is None else schemas)
+            yield Fault(
+                UNKNOWN_TOOL, f"the policy names {tool!r}, which is no tool with a rule", hint, policy.places.get(tool)
+            )
+    if schemas is not None:
+        for slot in sorted(set(slots) - set(map(slot_of, schemas))):
+            yield Fault(UNKNOWN_TOOL, f"the slot {slot} is no tool's", "a tool's slot is its name in capitals", None)
+    yield from _names(policy, schemas)
+    yield from _facts(policy)
+
+
+def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[Fault]:
+    """Names that nothing tells, and members that no argument has."""
+    known = {*policy.initial, *(telling.name for telling in policy.tells), "i"}
+    known |= {root(one.target).id for made in policy.makes.values() for one in made}
+    for name, function in policy.functions.items():
+        yield from _unknown(f"the function {name}", function.body, function.looks_at, known)
+    for tool, schema in (schemas or {}).items():
+        arguments = schema.get("properties", {})
+        there = known.union(arguments)
+        for condition in policy.needs.get(tool, ()):
+            yield from _unknown(f"`needs {condition.text}`", condition, condition.names, there)
+            yield from _members(condition, arguments)
+        for change in policy.makes.get(tool, ()):
+            names = {"result", "arguments", change.variable, *there}
+            for one in _parts(change):
+                yield from _unknown(f"`makes` of {tool}", one, one.names, names)
+
+
+def _unknown(where: str, one: Expression, names: Collection[str], there: Collection[str]) -> Iterator[Fault]:
+    for name in sorted(set(names) - set(there)):
+        yield Fault(UNKNOWN_NAME, f"{where} looks at {name!r}, which nothing tells", near(name, there), one.at)
+
+
+def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[Fault]:
+    for node in ast.walk(condition.tree):
+        path = path_of(node.value) if isinstance(node, ast.Attribute) else None
+        if path is None or path[0] not in arguments:
+            continue
+        schema = arguments[path[0]]
+        for step in path[1:]:
+            inner = schema.get("items") if step == "[i]" else schema.get("properties", {}).get(step)
+            schema = inner if isinstance(inner, dict) else {}
+        members = schema.get("properties")
+        if members and node.attr not in members:  # type: ignore[attr-defined]
+            message = f"`needs {condition.text}`: {'.'.join(path)} has no member {node.attr!r}"  # type: ignore[attr-defined]
+            yield Fault(UNKNOWN_NAME, message, near(node.attr, members), condition.at)  # type: ignore[attr-defined]
+
+
+def _facts(policy: Policy) -> Iterator[Fault]:
+    """Facts that are needed and never made true, and facts that nothing asks for."""
+    changes = [one for made in policy.makes.values() for one in made]
+    true = {root(one.target).id for one in changes if isinstance(one.value.tree, ast.Call)}
+    true |= {name for name in policy.facts if policy.initial[name]}
+    conditions = [one for needs in policy.needs.values() for one in needs]
+    for condition in conditions:
+        match condition.tree:
+            case ast.Compare(_, [ast.In()], [ast.Name(name)]) if name in policy.facts and name not in true:
+                message = f"`needs {condition.text}` can never hold: nothing makes {name} true"
+                yield Fault(NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at)
+    asked = [*conditions, *(one.body for one in policy.functions.values())]
+    asked += filter(None, (*(one.condition for one in changes), *(one.condition for one in policy.tells)))
+    for name in sorted(set(policy.facts).difference(*(one.names for one in asked))):
+        message = f"{name} is declared, but nothing asks for it"
+        yield Fault(WITHOUT_USE, message, "leave it out, or name it in a `needs`", policy.places.get(name))
+
+
+def _parts(change: Makes) -> Iterator[Expression]:
+    """Everything that a change looks at."""
+    yield Expression(change.target, at=change.value.at)
+    yield from filter(None, (change.value, change.each, change.condition))
+
+
+def root(target: ast.expr) -> ast.Name:
+    """The name that a place begins with."""
+    while not isinstance(target, ast.Name):
+        target = target.value  # type: ignore[attr-defined]
+    return target
