@@ -11,7 +11,7 @@ planning tasks", 2009), once for a task; where a state has a fact that was never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -22,13 +22,17 @@ from constrained.planning.facts import Fact, State, Table
 from constrained.planning.model import Action, Condition, Junction, Literal, Quantified, literals_in, renamed
 from constrained.planning.normal_form import Disjunct, disjuncts_of
 from constrained.planning.query import Query
-from constrained.planning.task import GroundAction, Task, ground
+from constrained.planning.task import GroundAction, Task
 
 MAX_OPERATORS = 1_000_000
 """Operators and axioms of one task; PlanBench's have some thousands."""
 
 TRUE, FALSE = 0, 1
 """The facts that always and never hold."""
+
+
+_Form = tuple[str, tuple[int | str, ...]]
+"""A fact to be filled in: its predicate, and places of variables or objects."""
 
 
 @dataclass
@@ -42,11 +46,12 @@ class _Rule:
         The positive literals and equalities, asked of all variables; the action's parameters stand first.
     names : tuple of str
         The variables.
-    positive : tuple of Literal
-        The query's positive literals.
-    rest : tuple of Condition
-        Negative literals, and what is no literal.
-    effects : tuple of Literal
+    needs, denies : list of (str, tuple)
+        The facts of changing predicates that must hold, and those of any predicate that must not.
+    rest : list of Condition
+        What is no literal.
+    adds, deletes : list of (str, tuple)
+        The effects that conditions ask for.
     seen : set of tuple of str
         The values that operators were made for.
     """
@@ -54,10 +59,16 @@ class _Rule:
     action: Action
     query: Query
     names: tuple[str, ...]
-    positive: tuple[Literal, ...]
-    rest: tuple[Condition, ...]
-    effects: tuple[Literal, ...]
+    needs: list[_Form]
+    denies: list[_Form]
+    rest: list[Condition]
+    adds: list[_Form]
+    deletes: list[_Form]
     seen: set[tuple[str, ...]] = field(default_factory=set)
+
+
+def _filled(forms: Iterable[_Form], values: Sequence[str]) -> list[Fact]:
+    return [(name, *[values[term] if isinstance(term, int) else term for term in terms]) for name, terms in forms]
 
 
 @dataclass(frozen=True)
@@ -132,9 +143,19 @@ class Grounding:
 
     def __init__(self, task: Task):
         self.task = task
+        actions = task.domain.actions
+        conditions = [a.precondition for a in actions] + [e.condition for a in actions for e in a.effects]
+        literals = [
+            lit for c in (*conditions, task.goal) if c is not None for lit in literals_in(c) if lit.predicate != "="
+        ]
+        self._asked = {lit.predicate for lit in literals}
+        self._denied = {lit.predicate for lit in literals if not lit.positive}
+        self._static = set(task.static)  # less those of which states have other facts than the task's first
+        self._build()
+
+    def _build(self) -> None:
         self.numbers: dict[object, int] = {True: TRUE, None: FALSE}
         self.names: list[object] = [True, None]
-        self.goal: list[int] = []
         self.actions: list[GroundAction] = []
         self.needs: list[tuple[int, ...]] = []
         self.changes: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
@@ -146,17 +167,10 @@ class Grounding:
         self._numbered: dict[Fact, int] = {}  # those reached
         self._tables: dict[str, tuple[Table, np.ndarray]] = {}
         self._blocks: tuple[Block, Block] | None = None
-        actions = task.domain.actions
-        conditions = [a.precondition for a in actions] + [e.condition for a in actions for e in a.effects]
-        literals = [
-            lit for c in (*conditions, task.goal) if c is not None for lit in literals_in(c) if lit.predicate != "="
-        ]
-        self._asked = {lit.predicate for lit in literals}
-        self._denied = {lit.predicate for lit in literals if not lit.positive}
-        self._rules = [rule for action in actions for rule in self._rules_of(action)]
-        if task.goal is not None:
-            self.goal = [self.number(part) for part in task.parts(task.goal)]
-        self._extend(task.initial, first=True)
+        self._rules = [rule for action in self.task.domain.actions for rule in self._rules_of(action)]
+        goal = self.task.goal
+        self.goal = [] if goal is None else [self.number(part) for part in self.task.parts(goal)]
+        self._extend(self.task.initial, first=True)
 
     # what is derived
 
@@ -174,15 +188,25 @@ class Grounding:
 
     def _rule(self, action: Action, disjunct: Disjunct, effects: tuple[Literal, ...]) -> _Rule:
         joined = [lit for lit in disjunct.literals if lit.positive or lit.predicate == "="]
-        rest = (*(lit for lit in disjunct.literals if lit not in joined), *disjunct.whole)
         variables = (*action.parameters, *disjunct.variables)
+        places = {v.name: place for place, v in enumerate(variables)}
+
+        def forms(literals: Iterable[Literal], positive: bool, among: Container[str]) -> list[_Form]:
+            return [
+                (lit.predicate, tuple(places.get(term, term) for term in lit.terms))
+                for lit in dict.fromkeys(literals)
+                if lit.positive == positive and lit.predicate in among
+            ]
+
         return _Rule(
             action,
             Query(self.task._objects, variables, Junction("and", tuple(joined))),
-            tuple(v.name for v in variables),
-            tuple(lit for lit in joined if lit.predicate != "="),
-            rest,
-            effects,
+            tuple(places),
+            forms(joined, True, self._asked - self._static),
+            forms(disjunct.literals, False, self._asked),
+            list(disjunct.whole),
+            forms(effects, True, self._asked),
+            forms(effects, False, self._asked),
         )
 
     def _extend(self, facts: Iterable[Fact], first: bool = False) -> None:
@@ -206,23 +230,21 @@ class Grounding:
 
     def _operator(self, rule: _Rule, values: tuple[str, ...]) -> set[Fact]:
         """Make an operator; returns what it adds that was not reached before."""
-        names = dict(zip(rule.names, values))
-        needs = {self._positive(ground(lit, names)) for lit in rule.positive}
-        needs.update(self.number(renamed(part, names)) for part in rule.rest)
+        needs = [self._number(fact) for fact in _filled(rule.needs, values)]
+        needs += [self._opposite(fact) for fact in _filled(rule.denies, values)]
+        if rule.rest:
+            names = dict(zip(rule.names, values))
+            needs += [self.number(renamed(part, names)) for part in rule.rest]
         if FALSE in needs:
             return set()
-        added = {ground(lit, names) for lit in rule.effects if lit.positive}
-        deleted = {ground(lit, names) for lit in rule.effects if not lit.positive}
         self._check_size()
-        self.changes.append((self._asked_numbers(added), self._asked_numbers(deleted)))
-        self.needs.append(tuple(needs - {TRUE}) or (TRUE,))
-        opposites = [self._opposite(fact) for fact in sorted(deleted) if fact[0] in self._denied]
+        added, deleted = _filled(rule.adds, values), _filled(rule.deletes, values)
+        self.changes.append((tuple(map(self._number, added)), tuple(map(self._number, deleted))))
+        self.needs.append(tuple({*needs} - {TRUE}) or (TRUE,))
+        opposites = [self._opposite(fact) for fact in deleted if fact[0] in self._denied]
         self._adds.append((*self.changes[-1][0], *opposites))
         self.actions.append(GroundAction(rule.action.name, values[: len(rule.action.parameters)]))
         return {fact for fact in added if fact not in self._numbered}
-
-    def _asked_numbers(self, facts: Iterable[Fact]) -> tuple[int, ...]:
-        return tuple(self._number(fact) for fact in sorted(facts) if fact[0] in self._asked)
 
     def _check_size(self) -> None:
         if len(self.needs) + len(self.axioms) > MAX_OPERATORS:
@@ -270,10 +292,13 @@ class Grounding:
         return number
 
     def _positive(self, fact: Fact) -> int:
-        always = fact[0] in self.task.static and fact in self.task.initial
-        return TRUE if always else self._number(fact)
+        if fact[0] in self._static:
+            return TRUE if fact in self.task.initial else FALSE
+        return self._number(fact)
 
     def _opposite(self, fact: Fact) -> int:
+        if fact[0] in self._static:
+            return FALSE if fact in self.task.initial else TRUE
         number = len(self.names)
         found = self._number((False, fact))
         if found == number:
@@ -310,7 +335,12 @@ class Grounding:
                     known = self._tables[predicate] = table, np.array(numbers, dtype=np.intp)
                 parts.append(known[1])
         if unmet:
-            self._extend(unmet)
+            other = self._static.intersection(fact[0] for fact in unmet)
+            self._static -= other
+            if other:
+                self._build()
+            else:
+                self._extend(unmet)
             return self.true_in(state, possible)
         blocks = self.blocks
         assert blocks

@@ -254,6 +254,8 @@ class _Extraction:
                 break
             effort = cheapest
         self.costs = [_costs(block, effort) for block in (self.operators, self.axioms)]
+        of = layers.facts[self.axioms.needs]
+        self.derived_in = np.maximum.reduceat(of, self.axioms.starts) if len(of) else of  # axiom -> its layer
 
     def run(self, *, every: bool) -> tuple[set[int], set[int], set[int]]:
         """The operators of a plan, the facts of layer 1 that it brings about, and the facts of layer 0 that it needs.
@@ -271,7 +273,7 @@ class _Extraction:
             layer = int(layers.facts[fact])
             if fact in self.grounding.derived:
                 block, costs, among = self.axioms, self.costs[1], self.axioms.supporters[fact]
-                among = among[[self._layer_of_axiom(int(one)) <= layer for one in among]]
+                among = among[self.derived_in[among] <= layer]
             elif layers.assumed[fact]:
                 base.add(fact)
                 continue
@@ -289,11 +291,6 @@ class _Extraction:
                 end = block.starts[number + 1] if number + 1 < len(block.starts) else len(block.needs)
                 work += block.needs[start:end].tolist()
         return chosen, first, base
-
-    def _layer_of_axiom(self, number: int) -> int:
-        start = self.axioms.starts[number]
-        end = self.axioms.starts[number + 1] if number + 1 < len(self.axioms.starts) else len(self.axioms.needs)
-        return int(self.layers.facts[self.axioms.needs[start:end]].max())
 
 
 def _costs(block: Block, effort: np.ndarray) -> np.ndarray:

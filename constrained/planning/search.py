@@ -31,14 +31,14 @@ class _Node(NamedTuple):
     action: int
     ready: list[int]
     """The operators whose needs hold; filled in when the node's turn comes."""
-    left: int = 0
-    """Parts of the goal that are still to be reached."""
+    counted: int = 0
+    """The parts of the goal that count as reached, a bit each."""
+    void: int = 0
+    """Those that hold, but must be undone to reach others."""
     hoped: int = 0
-    """The facts of a relaxed plan, made where `left` last became smaller."""
+    """The facts of a relaxed plan, made when last more parts counted."""
     had: int = 0
     """Those of them that were true since."""
-    void: int = 0
-    """Parts of the goal that hold, but must be undone to reach another."""
 
 
 def find_plan(task: Task, state: State, limit: int = MAX_STATES) -> tuple[list[GroundAction], bool | None]:
@@ -97,15 +97,15 @@ class _WidthSearch:
             np.array([bool(added & flip | deleted & mask & ~flip) for added, deleted in changes], dtype=bool)
             for mask, flip in self.packed.goal
         ]  # part of the goal -> the operators that undo it
-        self.facts: dict[tuple[int, int], int] = {}  # parts left and number of facts had -> the facts true so far
+        self.facts: dict[tuple[int, int], int] = {}  # parts that count and number of facts had -> the facts true so far
         self.pairs: dict[tuple[int, int], dict[int, int]] = {}  # the same -> fact -> those that were true with it
 
     def run(self, limit: int) -> tuple[list[GroundAction], bool | None]:
         packed, best, seen = self.packed, 0, {self.packed.start}
-        hoped = self._hoped(packed.start, 0)
-        if hoped is None or packed.reached(packed.start):
-            return [], hoped is not None
-        nodes, queue = [_Node(packed.start, -1, -1, [], len(packed.goal) + 1)], [(0, 0, 0)]
+        start = self._node(packed.start, _Node(packed.start, -1, -1, []), -1, -1)
+        if start is None or packed.reached(packed.start):
+            return [], start is not None
+        nodes, queue = [start], [(0, 0, 0)]
         while queue and len(nodes) < limit:
             *_, place = heappop(queue)
             here = nodes[place]
@@ -119,24 +119,30 @@ class _WidthSearch:
                 nodes.append(node)
                 if packed.reached(after):
                     return _way(packed, nodes, len(nodes) - 1), True
-                if node.left < nodes[best].left:
+                left = len(packed.goal) - node.counted.bit_count()
+                if node.counted.bit_count() > nodes[best].counted.bit_count():
                     best = len(nodes) - 1
-                heappush(queue, (self._novelty(node, here.state), node.left, len(nodes) - 1))
+                heappush(queue, (self._novelty(node, here.state), left, len(nodes) - 1))
         return _way(packed, nodes, best), None if queue else False
 
     def _node(self, state: int, before: _Node, place: int, action: int) -> _Node | None:
         """The node of a state that comes after another; None if the goal is out of reach from there."""
         reached = self._reached(state)
-        void = before.void if before.void and reached & before.void == before.void else 0
-        left = before.left if void else len(self.undoing) - reached.bit_count()
-        if left < before.left:
-            hoped = self._hoped(state, reached)
-            if hoped is not None:
-                return _Node(state, place, action, [], left, hoped)
-            if self._hoped(state, 0) is None:
-                return None
-            left, void = before.left, reached
-        return _Node(state, place, action, [], left, before.hoped, before.had | state & before.hoped, void)
+        void = before.void & reached
+        counted = reached & ~void
+        hoped, had = before.hoped, before.had | state & before.hoped
+        new = counted & ~before.counted
+        if new or place < 0:
+            plan = self._hoped(state, counted)
+            if plan is None:
+                plan = self._hoped(state, 0)
+                if plan is None:
+                    return None
+                void |= sum(1 << part for part in places(new) if self._hoped(state, 1 << part) is None) or new
+                counted &= ~void
+            if counted.bit_count() > before.counted.bit_count() or place < 0:
+                hoped, had = plan, 0
+        return _Node(state, place, action, [], counted, void, hoped, had)
 
     def _reached(self, state: int) -> int:
         """The parts of the goal that hold in a state, a bit each."""
@@ -156,7 +162,7 @@ class _WidthSearch:
 
     def _novelty(self, node: _Node, before: int) -> int:
         """1: with a fact that no such state had before; 2: with such a pair of facts; 3: neither."""
-        key = node.left, node.had.bit_count()
+        key = node.counted.bit_count(), node.had.bit_count()
         state, known = node.state & self.packed.changing, self.facts.get(key, 0)
         new = state & ~before
         width = 1 if state & ~known else 3
