@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from constrained.grammar import nodes
 from constrained.grammar.charset import CharSet, charset, matching
 from constrained.grammar.nodes import Chars, Literal, Node, Repeat
+from constrained.grammar.traverse import rebuild
 
 ANY = charset([]).complement()
 NEWLINE = charset([(10, 10)])
@@ -40,7 +41,33 @@ class Atomic(Node):
 
 @dataclass(frozen=True, eq=False)
 class Lazy(Repeat):
-    """A lazy repeat, which `re` ends as soon as it can; the order of ways matters in atomic groups only."""
+    """A lazy repeat, which `re` ends as soon as it can: this matters in atomic groups and in terminals."""
+
+
+def end_early(node: Node) -> Node:
+    """Return what `re.match` reads with a terminal: its lazy repeats end as soon as the rest of it can be read.
+
+    ``X*?R`` is ``(?:(?!R)X)*R``. A lazy repeat inside a group that is repeated, or that more follows, is left greedy.
+    """
+    if not any(isinstance(part, Lazy) for part in nodes.walk(node)):
+        return node
+    if isinstance(node, nodes.Alt):
+        return nodes.alt(map(end_early, node.items))
+    rest = nodes.EMPTY
+    for item in reversed(node.items if isinstance(node, nodes.Seq) else (node,)):
+        if isinstance(item, Lazy):
+            once, more = greedy(item.item), None if item.high is None else item.high - item.low
+            guarded = nodes.seq(narrowed([ahead(rest, holds=False), once]))
+            item = nodes.seq([nodes.repeat(once, item.low, item.low), nodes.repeat(guarded, 0, more)])
+        elif rest is nodes.EMPTY and isinstance(item, nodes.Alt):
+            item = end_early(item)
+        rest = nodes.seq([greedy(item), rest])
+    return rest
+
+
+def greedy(node: Node) -> Node:
+    """Return `node` with its lazy repeats as greedy ones, which read the same texts."""
+    return rebuild(node, lambda leaf: leaf)
 
 
 def looks(node: Node) -> bool:

@@ -24,12 +24,6 @@ _CONTROL = {"n": "\n", "t": "\t", "f": "\f", "r": "\r"}
 _ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\\"|[\s\S]))')
 
 
-# a string as lark's libraries write it: a quote, anything, an even number of backslashes, the same quote
-_UNTIL_QUOTE = re.compile(
-    r"""(?P<quote>"{3}|'{3}|["'])(?:\(\?!(?:""|'')\))?\.\*\?\(\?<!\\\\\)\(\\\\\\\\\)\*\?(?P=quote)"""
-)
-
-
 class Fault(Exception):
     """A faulty literal: what is wrong, and at which character of its source text."""
 
@@ -130,7 +124,7 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
             )
         number |= _FLAGS[letter]
     try:
-        return regex_node(_unescaped_quotes_end(text, "s" in flags), number, limits, whole=False)
+        return regex_node(text, number, limits, whole=False)
     except GrammarError as error:
         message = error.message.split("\n")[0]
         offset = 0
@@ -140,31 +134,6 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
             offset = sum(map(len, text.splitlines(True)[: line - 1])) + error.column - 1
             offset = written_offset(literal, first + offset) if literal.text[0] == "/" else 0
         raise Fault(message, offset, error.hint) from None
-
-
-def _unescaped_quotes_end(pattern: str, dotall: bool) -> str:
-    """Rewrite lark's string patterns as what they mean in lark: no unescaped quote inside.
-
-    As regular languages, `python.STRING` and `python.LONG_STRING` admit quotes inside (a lazy repeat is a greedy
-    one), but lark's lexers stop at the first quote that ends them.
-    """
-
-    def instead(found: re.Match) -> str:
-        quote = found["quote"]
-        other = rf"(?:[^{quote[0]}\\]|\\[\s\S])" if dotall else rf"(?:[^{quote[0]}\\\n]|\\.)"
-        inside = f"(?:{quote[0]}{{0,2}}{other})*" if len(quote) == 3 else f"{other}*"
-        return f"{quote}{inside}{quote}"
-
-    return _UNTIL_QUOTE.sub(instead, pattern) if "(?<!" in pattern else pattern
-
-
-def string_text(quote: Quoted) -> str | None:
-    """Return the regular expression, as it is written, of a string in these quotes without an unescaped one inside."""
-    text, flags = parts(quote)
-    if quote.text[0] != '"' or flags or len(text) != 1 or text == "\\":
-        return None
-    written = re.escape(text).replace("/", "\\/")
-    return rf"/{written}(?:[^{written}\\\n]|\\.)*{written}/"
 
 
 def branches(literal: Quoted, limits: Limits) -> list[Node]:

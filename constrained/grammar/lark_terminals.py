@@ -9,20 +9,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from constrained.grammar import nodes
-from constrained.grammar.assertions import looks
+from constrained.grammar.assertions import Lazy, end_early, greedy, looks
 from constrained.grammar.first_follow import Token
 from constrained.grammar.lark_definitions import Body, Definition, undefined, walk
-from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node, string_text
+from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
-from constrained.grammar.nodes import Call, Node, Rule, Slot
+from constrained.grammar.nodes import Call, Node, Rule, Slot, find
 from constrained.limits import Limits
 
 _SHARED, _NESTED = 2_000, 20
 """A terminal of more pieces, or of parts nested deeper, becomes a rule: terminals that double each other stay
 small, and long chains of them flat."""
-
-_INSIDE = ["/.*?/", r"/(?<!\\)(\\\\)*?/"]
-"""The parts of `common._STRING_ESC_INNER`."""
 
 
 class Terminals:
@@ -56,7 +53,7 @@ class Terminals:
                 self._read(part)
         node = self._nodes.get(definition)
         if node is None:
-            node = self._nodes[definition] = nodes.alt(self._branches[definition])
+            node = self._nodes[definition] = _end_early(nodes.alt(self._branches[definition]))
         if definition in self._looks and looks(node):
             return Token(node, definition.name, self._looks[definition])
         return node
@@ -67,7 +64,7 @@ class Terminals:
 
     def literal(self, item, definition: Definition, body: Body) -> Node:
         """Return the texts of a string, regular expression or range, with its span."""
-        (node,) = self._literal(item, definition, body, literal_node)
+        (node,) = map(_end_early, self._literal(item, definition, body, literal_node))
         if item.text[0] == "/" and looks(node):
             return Token(node, definition.name, partial(body.scope.error, at=item.at))
         return node
@@ -124,7 +121,7 @@ class Terminals:
         """Concatenate items; what stands beside a `|` that is in no group belongs to one side of it."""
         done: list[Node] = []
         run: list[Node] = []
-        for item in _strings_joined(items, body):
+        for item in items:
             first, *more = self._item(item, definition, body)
             run.append(first)
             if more:
@@ -137,7 +134,7 @@ class Terminals:
             return self._branches[body.scope.known(item.text)]
         if isinstance(item, (Quoted, Range)):
             found = self._literal(item, definition, body, branches)
-            if definition not in self._looks and any(map(looks, found)):
+            if definition not in self._looks and any(looks(node) or find(node, Lazy) for node in found):
                 self._looks[definition] = partial(body.scope.error, at=item.at)
             return found
         if isinstance(item, Group):
@@ -193,37 +190,6 @@ def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
             yield part, item, body
 
 
-def _strings_joined(items: list, body: Body) -> list:
-    """Replace a string as lark's `common` writes it, from quote to quote, by one regular expression.
-
-    ``"\\"" _STRING_ESC_INNER "\\""`` by itself admits quotes inside, but lark's lexers stop at the first quote
-    that ends it.
-    """
-    out: list = []
-    for item in items:
-        out.append(item)
-        for count in (2, 3) if isinstance(item, Quoted) else ():
-            first = out[-1 - count] if len(out) > count else None
-            if isinstance(first, Quoted) and first.text == item.text and _spelt(out[-count:-1], body) == _INSIDE:
-                text = string_text(item)
-                if text is not None:
-                    out[-1 - count :] = [Quoted(text, first.at)]
-                    break
-    return out
-
-
-def _spelt(items: list, body: Body) -> list[str] | None:
-    """Return the literals that `items`, or the terminals they name, consist of; None if of anything else."""
-    out: list[str] = []
-    for item in items:
-        if isinstance(item, Name):
-            inner = body.scope.known(item.text).bodies
-            if len(inner) != 1 or len(inner[0].options.items) != 1:
-                return None
-            found = _spelt(inner[0].options.items[0], inner[0])
-        else:
-            found = [item.text] if isinstance(item, Quoted) else None
-        if found is None or len(out) + len(found) > 2:
-            return None
-        out += found
-    return out
+def _end_early(node: Node) -> Node:
+    """Return a terminal whose lazy repeats end as soon as they can, if all its texts are known here."""
+    return end_early(node) if not find(node, Slot) and not find(node, Call) else greedy(node)

@@ -15,7 +15,8 @@ from constrained.grammar.alternating_automaton import AlternatingAutomaton, Stat
 from constrained.grammar.assertions import ANY, looks, parts
 from constrained.grammar.bdd import FALSE, TRUE
 from constrained.grammar.charset import CharSet, charset
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule
+from constrained.grammar.nodes import EMPTY, NEVER, Call, Node, Rule
+from constrained.grammar.state_elimination import expression, merge_equivalent, one_of
 
 
 @dataclass(frozen=True)
@@ -203,9 +204,16 @@ class _Determinization:
         return f"{text!r} is read after {_shown(yes, 'the start')}, not after {_shown(no, 'the start')}"
 
     def rules(self, name: str) -> tuple[Node, dict[str, Rule]]:
-        """Return the automaton as a node and rules: one for every state but those in the middle of a single path."""
+        """Return the automaton as a node, and rules for its states if it is too large to be one expression."""
         if not any(self.accepts) and all(node is None for node in self.plain):
             return NEVER, {}
+        ends = [EMPTY if accepts else node for accepts, node in zip(self.accepts, self.plain)]
+        class_of, edges = merge_equivalent(ends, self.edges)
+        whole = expression(class_of[self.start], [ends[class_of.index(c)] for c in range(len(edges))], edges)
+        return self.row_of_rules(name) if whole is None else (whole, {})
+
+    def row_of_rules(self, name: str) -> tuple[Node, dict[str, Rule]]:
+        """Return the automaton as a node and rules: one for every state but those in the middle of a single path."""
         users = [0] * len(self.sets)
         for edges in self.edges:
             for target in edges:
@@ -221,7 +229,7 @@ class _Determinization:
             items: list[Node] = []
             while inline(state) and self.plain[state] is None and self.edges[state]:
                 ((target, chars),) = self.edges[state].items()
-                items.append(_one_of(chars))
+                items.append(one_of(chars))
                 state = target
             plain = self.plain[state]
             if plain is not None:
@@ -235,9 +243,9 @@ class _Determinization:
         def body(state: int) -> Node:
             loop = self.edges[state].get(state)
             edges = [(target, chars) for target, chars in self.edges[state].items() if target != state]
-            ways = [nodes.seq([_one_of(chars), path(target)]) for target, chars in edges]
+            ways = [nodes.seq([one_of(chars), path(target)]) for target, chars in edges]
             after = nodes.alt([*ways, EMPTY] if self.accepts[state] else ways)
-            return nodes.seq([nodes.repeat(_one_of(loop), 0, None), after]) if loop else after
+            return nodes.seq([nodes.repeat(one_of(loop), 0, None), after]) if loop else after
 
         def rule_name(state: int) -> str:
             return f"{name}${state}"
@@ -250,11 +258,6 @@ class _Determinization:
             return body(self.start), rules
         rules[rule_name(self.start)] = Rule(rule_name(self.start), body(self.start))
         return Call(rule_name(self.start)), rules
-
-
-def _one_of(chars: CharSet) -> Node:
-    low, high = chars.ranges[0]
-    return nodes.literal(chr(low)) if len(chars.ranges) == 1 and low == high else Chars(chars)
 
 
 def _shown(text: str, none: str) -> str:

@@ -58,7 +58,8 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     Parameters
     ----------
     whole : bool
-        Whether it is matched against a whole text, so that ``^`` before and ``$`` behind it say nothing.
+        Whether it is matched against a whole text, so that ``^`` before and ``$`` behind it say nothing. Otherwise its
+        lazy repeats are `Lazy` nodes, for `assertions.end_early`.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     try:
         tree = parser.parse(pattern, int(flags))
         refers = bool(_MAY_REFER.search(pattern)) and bool(_references(tree))
-        return _Reader(pattern, limits, refers).sequence(tree, tree.state.flags, first=whole, last=whole)
+        return _Reader(pattern, limits, refers, whole).sequence(tree, tree.state.flags, first=whole, last=whole)
     except re.error as error:
         raise GrammarError(
             f"regular expression does not parse: {error.msg}",
@@ -173,10 +174,11 @@ def _few(found: Iterable[str]) -> list[str] | None:
 class _Reader:
     """Reads one parse tree; `first` and `last` say whether a piece stands at the start and the end of the text."""
 
-    def __init__(self, pattern: str, limits: Limits, refers: bool):
+    def __init__(self, pattern: str, limits: Limits, refers: bool, whole: bool):
         self.pattern = pattern
         self.limits = limits
         self.refers = refers  # whether anything refers to a group
+        self.whole = whole  # whether it is matched against a whole text
         self.depth = 0
         self.atomic = 0  # open atomic groups, in which order counts
         self.loops = 0  # open repeats of more than one round
@@ -282,9 +284,9 @@ class _Reader:
             self.loops += high != 1
             node = self.sequence(body, flags)
             self.loops -= high != 1
-            if not self.atomic:
-                return repeat(node, low, high)
-            return (assertions.Lazy if op is C.MIN_REPEAT else Repeat)(node, low, high)
+            if op is C.MIN_REPEAT and low != high and (self.atomic or not self.whole):
+                return assertions.Lazy(node, low, high)
+            return Repeat(node, low, high) if self.atomic else repeat(node, low, high)
         if op is _ATOMIC:
             return self.first_way(value, flags)
         if op is _POSSESSIVE:  # `re` does not go back into a finished round either

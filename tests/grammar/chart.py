@@ -1,9 +1,9 @@
 """A second opinion beside lark's parser: Earley over characters, with every terminal its full regular language.
 
 lark reads the file (imports, templates, counts become plain rules), and nothing of the engine is used. Where lark's
-parser takes only the first alternative of a regular expression that fits (`50` in `/[1-9]|[1-4][0-9]|50/`), only the
-shortest text of a lazy repeat, and only the longest stretch of what is ignored, the chart tries every end that
-``re.fullmatch`` admits.
+parser takes only the first alternative of a regular expression that fits (`50` in `/[1-9]|[1-4][0-9]|50/`), and only
+the longest stretch of what is ignored, the chart tries every end that ``re.fullmatch`` admits. (Grammars with lazy
+repeats other than `common.ESCAPED_STRING`'s aren't for it.)
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ WHOLE = [
     "/b*c/",
 ]
 """Tokens whose texts `re` reads wholly, whatever follows."""
-CUT = ["/a|ab/", "/a+?/", "/(a|b)*?c?/", "/(b|ba|a){1,2}/", "/a?/", "/(?:ab|a)(?:c|bc)?/", "/(?i:A)b??/", "/[a-c]{,2}/"]
-"""Tokens of which `re` takes only the first that fits, or that may be empty."""
+CUT = ["/a|ab/", "/(a|b)*c?/", "/(b|ba|a){1,2}/", "/a?/", "/(?:ab|a)(?:c|bc)?/", "/(?i:A)b?/", "/[a-c]{,2}/"]
+"""Tokens of which `re` takes only the first that fits, or that may be empty; lazy repeats have tests of their own."""
 COUNTS = ["?", "*", "+", "~0..2", "~1..3", "~2"]
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 
+import lark
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -328,12 +329,81 @@ def test_a_terminal_of_too_many_pieces_to_look_around_is_refused():
         Grammar.from_lark(f'start: A\n\nA: T19? /(?<=b)c/\nT0: "b"\n{doubled}')
 
 
+# lazy repeats of terminals
+
+
 @pytest.mark.parametrize("name", ["ESCAPED_STRING", "ESCAPED_STRING -> S"])
 def test_an_escaped_string_has_no_bare_quote_inside(name):
-    """lark's lazy repeat stops at the first quote that is not escaped; the wider regex is not what it reads."""
     grammar = Grammar.from_lark(f"%import common.{name}\nstart: {name.split()[-1]}\n")
     compiled = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
     assert_same_language(grammar, lambda t: compiled.fullmatch(t) is not None, '"\\a\n', 5)
+
+
+def ends_early(before: str, item: str, low: int, high: int | None, rest: str, text: str) -> bool:
+    """Whether `text` is ``before item{low,high}? rest``, and `rest` can be read nowhere before that."""
+    for first in range(len(text) + 1):
+        if not re.fullmatch(before, text[:first]):
+            continue
+        for last in range(first + low, len(text) + 1):
+            rounds = re.fullmatch(f"(?:{item}){{{low},{'' if high is None else high}}}", text[first:last])
+            sooner = any(re.compile(rest).match(text, early) for early in range(first + low, last))
+            if rounds and re.compile(rest).fullmatch(text, last) and not sooner:
+                return True
+    return False
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["", "a", "[ab]?"]),
+    st.sampled_from(["[ab]", "[abc]", "c", "(?!b)[abc]"]),
+    st.integers(0, 2),
+    st.sampled_from([None, 2, 3]),
+    st.sampled_from(["", "c", "cc?", "ab", "(?<!b)c", "(?:bc|c)", "c+", "b?", "(?<!a)(?:bb)*c"]),
+    st.booleans(),
+)
+def test_a_lazy_repeat_of_a_terminal_ends_as_soon_as_it_can(before, item, low, high, rest, pasted):
+    lazy = f"(?:{item}){{{low},{'' if high is None else high}}}?"
+    pieces = [f"/{piece}/" for piece in (before, lazy, rest) if piece]
+    text = f"start: T\nT: A\nA: {' '.join(pieces)}\n" if pasted else f"start: /{before}{lazy}{rest}/\n"
+    assume(low + bool(before) + bool(rest))
+    try:
+        grammar = Grammar.from_lark(text)
+    except GrammarError as error:
+        assume("beyond its token" not in error.message)
+        raise
+    assert_same_language(grammar, lambda t: ends_early(before, item, low, high, rest, t), "abc", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        ('start: "<" /.*?>/ | /[a>]/', ["<a>", "<>", "a"], ["<a>a>", "<>>"]),
+        ('start: C*\nC: "/*" /(.|\\n)*?/ "*/"\n', ["/*a*/", "/***/", "/**//**/"], ["/**/*/", "/*a*/a*/"]),
+        ("start: S\n%import python.STRING -> S\n", ["'a'", "r'\\''", '"a"'], ["'a'a'", '"""', "'\\'"]),
+        ("start: S\n%import python.LONG_STRING -> S\n", ['"""a"b"""', "'''\n'''"], ['"""a""""""', '""""']),
+        ("start: /(a+?b)+/", ["ab", "aabab"], ["a"]),  # inside a repeat it reads what a greedy one does
+    ],
+)
+def test_lazy_repeats_as_lark_files_write_them(text, good, bad):
+    grammar = Grammar.from_lark(text)
+    assert all(map(grammar.matches, good)) and not any(map(grammar.matches, bad))
+
+
+def test_a_lazy_repeat_beside_a_slot_reads_what_a_greedy_one_does():
+    grammar = Grammar.from_lark('%declare X\nstart: T\nT: X /.*?/ "b"\n').bind(X=["x", "xb"])
+    assert grammar.matches("xb") and grammar.matches("xbab")
+
+
+def test_lark_refuses_what_a_lazy_repeat_does_not_read():
+    text = 'start: S "," S\nS: "\\"" _INNER "\\""\n_INNER: /(.|[\\t\\n])*?/\n'
+    grammar = Grammar.from_lark(text)
+    for parser in (lark.Lark(text), lark.Lark(text, parser="lalr"), lark.Lark(text, lexer="dynamic_complete")):
+        for word in ('"a","b"', '"","\n"', '"a"b","c"', '"a",""c"'):
+            try:
+                accepted = bool(parser.parse(word))
+            except lark.exceptions.LarkError:
+                accepted = False
+            assert accepted == grammar.matches(word)
 
 
 # what it is made into

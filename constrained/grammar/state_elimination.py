@@ -1,0 +1,93 @@
+"""A deterministic automaton over characters as one regular expression, where that stays small.
+
+The automaton reads a repeat of characters many times faster than rules that call each other.
+(Brzozowski and McCluskey, "Signal flow graph techniques for sequential circuit state diagrams", 1963.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from constrained.grammar import nodes
+from constrained.grammar.charset import CharSet, charset
+from constrained.grammar.nodes import NEVER, Chars, Node
+
+_GROWTH = 4
+"""An expression has at most so many nodes for each state and edge of its automaton."""
+
+_END = -1
+
+Edges = Mapping[int, CharSet]
+"""State that follows -> the characters that lead there."""
+
+
+def merge_equivalent(ends: Sequence[Node | None], edges: Sequence[Edges]) -> tuple[list[int], list[dict[int, CharSet]]]:
+    """Merge the states that read the same texts, by refinement (Moore, 1956).
+
+    Parameters
+    ----------
+    ends : sequence of Node or None
+        What may still be read at the end, for each state; None: it can't end there.
+    edges : sequence of mapping
+
+    Returns
+    -------
+    class_of : list of int
+        The class of each state.
+    edges : list of dict
+        Those of each class.
+    """
+    class_of, count = _numbered(ends)
+    while True:
+        merged = [_by_class(row, class_of) for row in edges]
+        refined, more = _numbered([(own, frozenset(row.items())) for own, row in zip(class_of, merged)])
+        if more == count:
+            break
+        class_of, count = refined, more
+    return class_of, [merged[class_of.index(number)] for number in range(count)]
+
+
+def _numbered(values: Sequence[object]) -> tuple[list[int], int]:
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(value, len(numbers)) for value in values], len(numbers)
+
+
+def _by_class(row: Edges, class_of: Sequence[int]) -> dict[int, CharSet]:
+    out: dict[int, CharSet] = {}
+    for target, chars in row.items():
+        out[class_of[target]] = out.get(class_of[target], charset([])) | chars
+    return out
+
+
+def expression(start: int, ends: Sequence[Node | None], edges: Sequence[Edges]) -> Node | None:
+    """Return the texts from state `start` to an end as one node, by eliminating the states; None if that grows large.
+
+    `ends` and `edges` are those of `merge_equivalent`.
+    """
+    most = _GROWTH * (len(edges) + sum(map(len, edges)))
+    ways: dict[int, dict[int, Node]] = {
+        s: {t: one_of(chars) for t, chars in row.items()} for s, row in enumerate(edges)
+    }
+    for state, end in enumerate(ends):
+        if end is not None:
+            ways[state][_END] = end
+    while len(ways) > 1:
+        before = {s: [p for p in ways if p != s and s in ways[p]] for s in ways if s != start}
+        state = min(before, key=lambda s: (len(before[s]) * len(ways[s]), s))
+        onward = ways.pop(state)
+        loop = nodes.repeat(onward.pop(state, NEVER), 0, None)
+        for source in before[state]:
+            first = ways[source].pop(state)
+            for target, rest in onward.items():
+                way = nodes.seq([first, loop, rest])
+                ways[source][target] = nodes.alt([ways[source].get(target, NEVER), way])
+        if sum(len(nodes.walk(node)) for row in ways.values() for node in row.values()) > most:
+            return None
+    row = ways[start]
+    return nodes.seq([nodes.repeat(row.get(start, NEVER), 0, None), row.get(_END, NEVER)])
+
+
+def one_of(chars: CharSet) -> Node:
+    """Return the node of one character of a set."""
+    low, high = chars.ranges[0]
+    return nodes.literal(chr(low)) if len(chars.ranges) == 1 and low == high else Chars(chars)
