@@ -53,7 +53,7 @@ def end_early(node: Node) -> Node:
         return node
     if isinstance(node, nodes.Alt):
         return nodes.alt(map(end_early, node.items))
-    rest = nodes.EMPTY
+    rest: Node = nodes.EMPTY
     for item in reversed(node.items if isinstance(node, nodes.Seq) else (node,)):
         if isinstance(item, Lazy):
             once, more = greedy(item.item), None if item.high is None else item.high - item.low
