@@ -19,13 +19,17 @@ from tqdm import tqdm
 from benchmarks import plot_style
 from benchmarks.engine import engines, exact, report
 from benchmarks.engine.comparison import Kept, Settings, SideBySide
+from benchmarks.engine.measure import time_threads
 from benchmarks.engine.plot import draw
-from benchmarks.engine.vocabularies import BY_SIZE
-from benchmarks.engine.workloads import WORKLOADS
+from benchmarks.engine.vocabularies import BY_SIZE, load
+from benchmarks.engine.workloads import WORKLOADS, batch
 from benchmarks.reporting import add_json, describe_machine
 from constrained import __version__
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
+
+SIZES = (64, 512)
+"""Rows of the batches that are filled on several threads."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--fresh", action="store_true", help="measure again what is finished")
     add_json(parser)
     add("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
+    add(
+        "--threads", type=int, metavar="N", help="no peers: our masks of 64 and 512 rows in one call, on 1 to N threads"
+    )
     add("--exact", action="store_true", help="no times: compare the counts that don't depend on the machine with the "
         "recorded ones")  # fmt: skip
     add("--update", action="store_true", help="with --exact: record the counts")
@@ -53,6 +60,8 @@ def run_command(options: argparse.Namespace) -> int:
     workloads = [name for name in WORKLOADS if not options.workload or name in options.workload]
     if options.exact:
         return exact.run_command(vocabularies, workloads, options.update)
+    if options.threads:
+        return _run_threads(vocabularies, options)
     names = [name for name in engines.NAMES if not options.engine or name in options.engine]
     settings = Settings(options.repeats, options.seconds, options.limit)
     digest = hashlib.sha256(repr((__version__, settings)).encode()).hexdigest()[:10]
@@ -81,10 +90,30 @@ def run_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _run_threads(vocabularies: list[str], options: argparse.Namespace) -> int:
+    """Time batches on several threads, print a table, and write the figures if asked to."""
+    measured = []
+    for name in tqdm(vocabularies, unit="vocabulary"):
+        measured += [{"vocabulary": name, **row} for row in time_threads(load(name), batch(), SIZES, options.threads)]
+    alone = {(m["vocabulary"], m["rows"]): m for m in measured if m["threads"] == 1}
+    heads = ("vocabulary", "rows", "threads", "new texts", "speed-up", "known texts", "speed-up")
+    print(f"| {' | '.join(heads)} |\n|---|{6 * '---:|'}")
+    for m in measured:
+        one = alone[m["vocabulary"], m["rows"]]
+        cells = [f"{1e6 * m[kind]:.0f} µs | {one[kind] / m[kind]:.2f}" for kind in ("new", "known")]
+        print(f"| {m['vocabulary']} | {m['rows']} | {m['threads']} | {' | '.join(cells)} |")
+    if options.json:
+        figures = {"command": f"constrained bench engine --threads {options.threads}", "machine": describe_machine()}
+        write_whole(options.json, to_json({**figures, "measurements": measured}))
+    return 0
+
+
 def _check(options: argparse.Namespace) -> None:
     """Check the options before anything slow begins."""
     if options.update and not options.exact:
         raise ConstrainedError("--update records exact counts only", "use --exact --update")
+    if options.threads is not None and not 1 <= options.threads <= 64:
+        raise ConstrainedError("--threads is a number from 1 to 64")
     if options.repeats < 1 or options.seconds <= 0 or options.limit <= 0:
         raise ConstrainedError("--repeats, --seconds and --limit are positive numbers")
     if options.plot:

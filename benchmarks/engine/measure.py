@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -21,8 +22,9 @@ import numpy as np
 
 from benchmarks.engine.engines import BaseAdapter, Batch, Session, engine, source
 from benchmarks.engine.language import Chars, Choice, Node, Repeat, Seq
-from benchmarks.engine.vocabularies import Tokens, tokenizer
+from benchmarks.engine.vocabularies import Tokens, spell, tokenizer
 from benchmarks.engine.workloads import Case, Workload
+from constrained import BatchMatcher
 
 Ids = "list[list[list[int]]]"
 BATCH_CALLS = 24
@@ -180,6 +182,43 @@ def time_ahead(adapter: BaseAdapter, vocabulary, workload: Workload, repeats: in
                 return []
             found.append(perf_counter() - start)
     return found
+
+
+def time_threads(tokens: Tokens, workload: Workload, sizes: Sequence[int], most: int) -> list[dict]:
+    """Our masks of whole batches, filled on 1 to `most` threads by turns; of a call, the median of its seconds.
+
+    Returns
+    -------
+    list of dict
+        For each of `sizes` and each number of threads: "rows"; "threads"; "new", where a text reaches everything for
+        the first time; "known", where the same texts are followed again.
+    """
+    adapter = engine("ours")
+    vocabulary = adapter.prepare(tokens)
+    ids = [spell(tokens, case.texts[0]) for case in workload.cases]
+    texts = [source(adapter, workload.name, case) for case in workload.cases]
+    took: dict[tuple[int, int, str], list[float]] = {}
+    for _, rows, threads in product(range(5), sizes, range(1, most + 1)):
+        compileds = [adapter.compile(vocabulary, text) for text in texts]
+        batch = BatchMatcher((compileds[row % len(texts)].matcher() for row in range(rows)), threads=threads)
+        for kind in ("new", "known", "known"):
+            places = [row * 5 % len(ids[row % len(ids)]) for row in range(rows)]
+            for row, place in enumerate(places):
+                batch[row].reset()
+                assert all(map(batch[row].advance, ids[row % len(ids)][:place])), "the texts are those of the grammars"
+            with _no_collector():
+                for _ in range(BATCH_CALLS):
+                    took.setdefault((rows, threads, kind), []).append(_timed(batch.fill_bitmask))
+                    for row, text in enumerate(ids[row % len(ids)] for row in range(rows)):
+                        if places[row] == len(text):
+                            batch[row].reset()
+                            places[row] = 0
+                        batch[row].advance(text[places[row]])
+                        places[row] += 1
+    return [
+        {"rows": rows, "threads": threads, **{kind: median(took[rows, threads, kind]) for kind in ("new", "known")}}
+        for rows, threads in product(sizes, range(1, most + 1))
+    ]
 
 
 def time_preparation(adapter: BaseAdapter, tokens: Tokens) -> tuple[object, list[float]]:

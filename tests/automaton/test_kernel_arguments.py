@@ -329,7 +329,10 @@ def test_a_batchs_rows_are_checked(engine):
     narrow = Vocabulary([b"a", b"b", b""], [2])
     with pytest.raises(TypeError, match="over the batch's vocabulary"):
         rows.fill([compile_grammar(Grammar.from_choices(["ab"]), narrow).matcher()])
-    assert rows.fill([matcher, matcher]) == []
+    for threads in (0, -1, 65, 2**40, "x", None):
+        with pytest.raises((TypeError, ValueError, OverflowError)):
+            rows.fill([matcher], threads)
+    assert rows.fill([matcher, matcher]) == [] and rows.fill([matcher], 2) == []
     blank = KERNEL.Rows.__new__(KERNEL.Rows)
     with pytest.raises(ValueError):
         blank.fill([matcher])

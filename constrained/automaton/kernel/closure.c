@@ -249,7 +249,7 @@ Closure *closure_of(Engine *e, int32_t frame) {
     assert(frame >= 0 && frame < e->frame_index.count);
     Closure *closure = e->frames[frame].closure;
     if (!closure || !closure->done) {
-        if (fill_closure(e, frame) < 0) return NULL;
+        if (read_only || fill_closure(e, frame) < 0) return NULL;
         closure = e->frames[frame].closure;
     }
     e->bottom_hits += closure->open_below;
@@ -257,8 +257,9 @@ Closure *closure_of(Engine *e, int32_t frame) {
 }
 
 const uint64_t *closure_first(Engine *e, Closure *closure) {
+    if (closure->has_first) return closure->first;
     Vec vec = {closure->configs, closure->n, closure->n};
-    if (!closure->has_first && next_bytes(e, &vec, closure->first) < 0) return NULL;
+    if (read_only || next_bytes(e, &vec, closure->first) < 0) return NULL;
     closure->has_first = 1;
     return closure->first;
 }

@@ -71,10 +71,10 @@ static int remember(Core *c) {
 }
 
 /* 1 if the budget, or a vocabulary without some bytes, may rule out tokens; -1 on error. */
-static int filtered(Core *c) {
+static int filtered(const Core *c, Engine *e) {
     if (c->checked) return 1;
     if (c->left < 0) return 0;
-    double bound = horizon(c->engine, &c->now);
+    double bound = horizon(e, &c->now);
     return bound < 0 ? -1 : (double)c->left <= bound;
 }
 
@@ -113,7 +113,7 @@ static PyObject *core_advance(Core *c, PyObject *token) {
     if (read_bytes(c->engine, &c->now, t->flat + t->offsets[rank], t->lengths[rank], &c->one, &c->two) < 0) return NULL;
     if (!c->one.n) Py_RETURN_FALSE;
     int64_t left = c->left < 0 ? -1 : c->left - 1;
-    int check = filtered(c);
+    int check = filtered(c, c->engine);
     if (check < 0) return NULL;
     if (check) {
         if (c->left == 0) Py_RETURN_FALSE;
@@ -185,12 +185,12 @@ static PyObject *core_copy(Core *c, PyObject *Py_UNUSED(none)) {
 }
 
 /* The mask into `target`: 1 written, 0 the budget has a say (Python's turn), -1 error. */
-int core_fill(Core *c, Target *target) {
-    int check = c->ended ? 0 : filtered(c);
+int core_fill(const Core *c, Engine *e, Target *target) {
+    int check = c->ended ? 0 : filtered(c, e);
     if (check) return check < 0 ? -1 : 0;
     if (c->ended) {
         if (target->touched_count < 0) memset(target->row, 0, target->words * sizeof(uint32_t));
-    } else if (fill_row(c->engine, &c->now, target) < 0) {
+    } else if (fill_row(e, &c->now, target) < 0) {
         return -1;
     }
     if (!c->ended && !accepting(&c->now)) return 1;
@@ -221,7 +221,7 @@ static PyObject *core_fill_bitmask(Core *c, PyObject *const *args, Py_ssize_t na
                 view.shape[1] >= words && view.strides[1] == 4 && row >= 0 && row < view.shape[0]) {
                 uint32_t *at = (uint32_t *)((char *)view.buf + row * view.strides[0]);
                 Target target = {.row = at, .words = words, .touched_count = -1};
-                done = core_fill(c, &target);
+                done = core_fill(c, c->engine, &target);
                 if (done > 0 && view.shape[1] > words) memset(at + words, 0, (view.shape[1] - words) * 4);
             }
             PyBuffer_Release(&view);
@@ -296,20 +296,31 @@ static int core_set_left(Core *c, PyObject *value, void *Py_UNUSED(closure)) {
         PyErr_SetString(PyExc_ValueError, "a budget below 0");
         return -1;
     }
+    kernel_enter();
     c->left = left;
+    kernel_leave();
     return 0;
 }
 
+GUARDED(core_begin, (Core *c, PyObject *args), (c, args))
+GUARDED(core_advance, (Core *c, PyObject *token), (c, token))
+GUARDED(core_rollback, (Core *c, PyObject *const *args, Py_ssize_t nargs), (c, args, nargs))
+GUARDED(core_reset, (Core *c, PyObject *none), (c, none))
+GUARDED(core_copy, (Core *c, PyObject *none), (c, none))
+GUARDED(core_fill_bitmask, (Core *c, PyObject *const *args, Py_ssize_t nargs, PyObject *names), (c, args, nargs, names))
+GUARDED(core_forced, (Core *c, PyObject *limit), (c, limit))
+GUARDED(core_positions, (Core *c, PyObject *none), (c, none))
+
 static PyMethodDef core_methods[] = {
-    {"_begin", (PyCFunction)core_begin, METH_VARARGS, NULL},
-    {"advance", (PyCFunction)core_advance, METH_O, "Read a token; False, and nothing changed, if it is not allowed."},
-    {"rollback", (PyCFunction)(void (*)(void))core_rollback, METH_FASTCALL, "Take back the last tokens, by default one."},
-    {"reset", (PyCFunction)core_reset, METH_NOARGS, "Back to the beginning, without a budget."},
-    {"copy", (PyCFunction)core_copy, METH_NOARGS, "An independent matcher at the same place."},
-    {"fill_bitmask", (PyCFunction)(void (*)(void))core_fill_bitmask, METH_FASTCALL | METH_KEYWORDS,
+    {"_begin", (PyCFunction)core_begin_guarded, METH_VARARGS, NULL},
+    {"advance", (PyCFunction)core_advance_guarded, METH_O, "Read a token; False, and nothing changed, if it is not allowed."},
+    {"rollback", (PyCFunction)(void (*)(void))core_rollback_guarded, METH_FASTCALL, "Take back the last tokens, by default one."},
+    {"reset", (PyCFunction)core_reset_guarded, METH_NOARGS, "Back to the beginning, without a budget."},
+    {"copy", (PyCFunction)core_copy_guarded, METH_NOARGS, "An independent matcher at the same place."},
+    {"fill_bitmask", (PyCFunction)(void (*)(void))core_fill_bitmask_guarded, METH_FASTCALL | METH_KEYWORDS,
      "Write the allowed tokens into ``mask[row]``, int32 [rows, words]; row 0 by default."},
-    {"_forced", (PyCFunction)core_forced, METH_O, NULL},
-    {"_positions", (PyCFunction)core_positions, METH_NOARGS, NULL},
+    {"_forced", (PyCFunction)core_forced_guarded, METH_O, NULL},
+    {"_positions", (PyCFunction)core_positions_guarded, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef core_getset[] = {

@@ -27,6 +27,6 @@ typedef struct {
 } Core;
 
 int core_begun(Core *core);                 /* else an error is set */
-int core_fill(Core *core, Target *target);  /* 1 written, 0 the budget has a say (Python's turn), -1 error */
+int core_fill(const Core *core, Engine *engine, Target *target);  /* 1 written, 0 the budget has a say (Python's turn), -1 error */
 
 #endif

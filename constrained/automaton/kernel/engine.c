@@ -184,11 +184,23 @@ static PyObject *engine_restore(Engine *e, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+GUARDED(engine_known, (Engine *e, PyObject *none), (e, none))
+GUARDED(engine_restore, (Engine *e, PyObject *args), (e, args))
+GUARDED(engine_row, (Engine *e, PyObject *positions), (e, positions))
+GUARDED(engine_precompute, (Engine *e, PyObject *most), (e, most))
+
+static int engine_init_guarded(Engine *e, PyObject *args, PyObject *kwargs) {
+    kernel_enter();
+    int result = engine_init(e, args, kwargs);
+    kernel_leave();
+    return result;
+}
+
 static PyMethodDef engine_methods[] = {
-    {"known", (PyCFunction)engine_known, METH_NOARGS, "The positions whose masks are kept."},
-    {"restore", (PyCFunction)engine_restore, METH_VARARGS, "Take the mask of a described position for known."},
-    {"row", (PyCFunction)engine_row, METH_O, "The packed mask of some positions, as bytearray."},
-    {"precompute", (PyCFunction)engine_precompute, METH_O,
+    {"known", (PyCFunction)engine_known_guarded, METH_NOARGS, "The positions whose masks are kept."},
+    {"restore", (PyCFunction)engine_restore_guarded, METH_VARARGS, "Take the mask of a described position for known."},
+    {"row", (PyCFunction)engine_row_guarded, METH_O, "The packed mask of some positions, as bytearray."},
+    {"precompute", (PyCFunction)engine_precompute_guarded, METH_O,
      "Visit every position, at most so many; how many there are, -1 if more."},
     {NULL, NULL, 0, NULL},
 };
@@ -200,7 +212,7 @@ static PyGetSetDef engine_getset[] = {
 static PyType_Slot engine_slots[] = {
     {Py_tp_doc, "Engine(bridge, tokens, start, max_frames, max_positions, max_steps, max_row_bytes, max_closure, max_entered): a grammar's masks over a vocabulary."},
     {Py_tp_new, PyType_GenericNew},
-    {Py_tp_init, engine_init},
+    {Py_tp_init, engine_init_guarded},
     {Py_tp_dealloc, engine_dealloc},
     {Py_tp_traverse, engine_traverse},
     {Py_tp_clear, engine_clear},

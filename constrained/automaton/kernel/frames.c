@@ -50,6 +50,7 @@ static int32_t index_number(Index *index, void **items, size_t size, const void 
     size_t at = hash(key, length) & (index->slot_room - 1);
     for (; index->slots[at] >= 0; at = (at + 1) & (index->slot_room - 1))
         if (!memcmp((char *)*items + index->slots[at] * size, key, length)) return index->slots[at];
+    assert(!read_only);
     if (index->count >= most) return -2;
     if (grow(items, &index->room, index->count + 1, size) < 0) return -1;
     memcpy((char *)*items + index->count * size, key, length);
@@ -248,6 +249,7 @@ PyObject *frame_object(Engine *e, int32_t frame) {
 int32_t near_frame(Engine *e, int32_t frame) {
     if (!frame || e->frames[frame].depth <= e->deep || e->asks) return frame;
     if (e->frames[frame].near) return e->frames[frame].near;
+    if (read_only) return -1;
     int32_t top[MOST_NEAR], below = frame, near = e->bottom;
     for (int i = 0; i < e->near && near; i++, below = frame_next(e, below)) {
         int32_t construct = below ? e->frames[below].construct : -1;
@@ -284,6 +286,7 @@ static int32_t cut(Engine *e, int32_t frame, int32_t next) {
 /* The frame with counts beyond one token's reach cut: masks are shared between far-off counts. -1 on error. */
 int32_t capped_frame(Engine *e, int32_t frame) {
     while (frame && !e->frames[frame].capped) {
+        if (read_only) return -1;
         int32_t lowest = frame, next; /* of those not known yet */
         while ((next = frame_next(e, lowest)) && !e->frames[next].capped) lowest = next;
         int32_t found = lowest;

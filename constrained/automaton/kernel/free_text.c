@@ -55,10 +55,10 @@ static void write_base(const Tokens *t, const TextSet *set, const Node *node, in
 static const uint32_t *base_row(Tokens *t, int32_t number, int32_t set, int32_t most) {
     Config key = {TEXT, set, number, most, 0, 0};
     uint32_t *row = map_get(&t->bases, &key);
-    if (row) return row;
+    if (row || read_only) return row;
     if (t->bases.used >= MOST_BASES) map_clear(&t->bases, 1);
     if (!(row = calloc(t->words, sizeof *row))) {
-        PyErr_NoMemory();
+        no_memory();
         return NULL;
     }
     if (number == 0 && most < 0) {

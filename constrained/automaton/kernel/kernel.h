@@ -19,6 +19,7 @@
  *   masks.c     which tokens may come next
  *   core.c      one text being written
  *   rows.c      the rows of a batch
+ *   threads.c   rows filled on several cores
  *   module.c    what Python sees
  */
 #ifndef CONSTRAINED_KERNEL_H
@@ -49,6 +50,29 @@ static inline int lowest_bit(uint64_t word) { /* of a word that isn't 0 */
 }
 #define prefetch_write(address) ((void)0)
 #endif
+
+#ifdef _MSC_VER
+#define THREAD_LOCAL __declspec(thread)
+#else
+#define THREAD_LOCAL _Thread_local
+#endif
+
+/* threads --------------------------------------------------------------------------------------- */
+
+extern THREAD_LOCAL int read_only; /* without the GIL: what isn't in the tables yet fails, with no error set */
+
+void kernel_enter(void); /* around each call from Python that touches tables or matchers */
+void kernel_leave(void);
+int run_apart(int threads, void (*job)(void *), void *argument);
+void *no_memory(void);
+
+#define GUARDED(name, parameters, arguments) \
+    static PyObject *name##_guarded parameters { \
+        kernel_enter(); \
+        PyObject *result = name arguments; \
+        kernel_leave(); \
+        return result; \
+    }
 
 /* positions -------------------------------------------------------------------------------------- */
 

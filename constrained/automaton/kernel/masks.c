@@ -13,10 +13,13 @@ typedef struct {
     uint32_t data[];
 } CachedMask;
 
+static char wanted, tried; /* positions to keep when they come again; those that were tried, whether kept or not */
+
 /* Take `kept` for known; what is known already, if another was quicker; NULL on error. */
 static CachedMask *store(Engine *e, const Config *key, CachedMask *kept, size_t bytes) {
+    assert(!read_only);
     if (e->row_bytes + bytes > e->max_row_bytes) { /* begin anew: what is needed again is soon back */
-        map_clear(&e->rows, 1);
+        map_clear(&e->rows, 1), map_clear(&e->promote, 0);
         e->row_bytes = 0;
     }
     CachedMask *before = map_get(&e->rows, key); /* another thread's, while Python ran */
@@ -36,7 +39,7 @@ static CachedMask *keep(Engine *e, const Config *key, const Target *found, int32
     size_t bytes = sizeof(CachedMask) + (as_row ? words : found->listed) * sizeof(uint32_t);
     CachedMask *kept = calloc(1, bytes);
     if (!kept) {
-        PyErr_NoMemory();
+        no_memory();
         return NULL;
     }
     kept->count = as_row ? -1 : found->listed;
@@ -71,7 +74,7 @@ static void add_kept(Target *target, const CachedMask *kept, int *empty) {
  * come to the engine's bottom frame. */
 static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
     const CachedMask *kept = map_get(&e->rows, key);
-    if (kept) return kept;
+    if (kept || read_only) return kept;
     int64_t bottom_hits = e->bottom_hits;
     Target found = {.touched_count = -1};
     Walk *w = walk_take(e, &found);
@@ -102,7 +105,7 @@ static int keep_walked(Engine *e, const Config *c) {
     int64_t bottom_hits = e->bottom_hits;
     CachedMask *kept = calloc(1, bytes);
     if (!kept) {
-        PyErr_NoMemory();
+        no_memory();
         return -1;
     }
     Target row = {.row = kept->data, .words = words, .touched_count = -1};
@@ -135,7 +138,7 @@ static int fill_text(Engine *e, const Config *c, int crowded, Target *target, in
     /* many texts that may end anywhere are walked together: they come to the same few sets of positions */
     if (!set->permissive || (open && crowded && !map_get(&e->rows, key))) return 0;
     const CachedMask *kept = text_kept(e, key, open);
-    if (!kept) return e->bottom_hits != bottom_hits && !PyErr_Occurred() ? -2 : -1;
+    if (!kept) return !read_only && e->bottom_hits != bottom_hits && !PyErr_Occurred() ? -2 : -1;
     const uint32_t *base = kept->count < 0 ? kept->data : text_base(e->tokens, key);
     if (!base) return -1;
     add_row(target, base, empty);
@@ -185,8 +188,8 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
             c = &key;
         }
         const CachedMask *kept = texts <= CROWD && e->rows.used ? map_get(&e->rows, c) : NULL;
-        if (!kept && e->promote.used && map_get(&e->promote, c)) {
-            if (map_put(&e->promote, c, NULL) < 0 || keep_walked(e, c) < 0) goto error;
+        if (!kept && e->promote.used && map_get(&e->promote, c) == &wanted) {
+            if (map_put(&e->promote, c, &tried) < 0 || keep_walked(e, c) < 0) goto error;
             kept = map_get(&e->rows, c);
         }
         if (kept) {
@@ -211,7 +214,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     }
     /* to keep their rows takes another walk: next time, so that no mask takes two */
     for (int i = 0; i < walked.n && emitted > PROMOTE && texts <= CROWD && result == 0; i++)
-        result = map_put(&e->promote, &walked.at[i], e);
+        if (!map_get(&e->promote, &walked.at[i])) result = map_put(&e->promote, &walked.at[i], &wanted);
     goto done;
 error:
     result = -1;
@@ -296,6 +299,6 @@ Py_ssize_t precompute(Engine *e, Py_ssize_t most) {
     Py_ssize_t count = (Py_ssize_t)seen.used;
     map_clear(&seen, 0);
     free(work.at), free(next.at), free(target.row);
-    if (failed && !PyErr_Occurred()) PyErr_NoMemory();
+    if (failed && !PyErr_Occurred()) no_memory();
     return failed ? -2 : count > most ? -1 : count;
 }

@@ -8,7 +8,7 @@ int vec_append(Vec *vec, const Config *configs, int n) {
         while (room < vec->n + n) room *= 2;
         Config *at = realloc(vec->at, room * sizeof(Config));
         if (!at) {
-            PyErr_NoMemory();
+            no_memory();
             return -1;
         }
         vec->at = at;
@@ -62,11 +62,12 @@ void *map_get(const Map *map, const Config *key) {
 }
 
 int map_put(Map *map, const Config *key, void *value) {
+    if (read_only) return -1;
     if (2 * (map->used + 1) > map->room) {
         Map larger = {NULL, map->room ? map->room * 2 : 16, map->used};
         larger.slots = calloc(larger.room, sizeof(Slot));
         if (!larger.slots) {
-            PyErr_NoMemory();
+            no_memory();
             return -1;
         }
         for (size_t k = 0; k < map->room; k++) {

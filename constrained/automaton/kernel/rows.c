@@ -2,6 +2,8 @@
 #include "core.h"
 
 #define TOUCHED 64
+#define SHARE 8 /* rows that a thread takes at a time */
+#define MOST_THREADS 64
 
 /* A mask buffer that knows what it holds: a row of a few tokens is cleared by those, not whole. */
 typedef struct {
@@ -60,54 +62,121 @@ static int rows_buffer(Rows *r, Py_buffer *view, int flags) {
     return 0;
 }
 
-/* fill(cores) -> list of the rows that Python must fill (the budget has a say there) */
-static PyObject *rows_fill(Rows *r, PyObject *cores) {
-    if (!PyList_Check(cores) || PyList_GET_SIZE(cores) > r->rows)
-        return PyErr_Format(PyExc_ValueError, "a list of at most %d matchers", (int)r->rows);
-    PyObject *left = PyList_New(0);
-    PyObject *item = NULL;
-    /* Python may run in between, and change the list */
-    for (Py_ssize_t i = 0; left && i < PyList_GET_SIZE(cores) && i < r->rows; i++) {
-        Py_XSETREF(item, Py_NewRef(PyList_GET_ITEM(cores, i)));
-        Core *c = (Core *)item;
-        if (!PyObject_TypeCheck(item, CoreType) || !core_begun(c) || c->engine->tokens->words != r->words) {
-            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a row that is no matcher over the batch's vocabulary");
-            Py_CLEAR(left);
-            break;
-        }
-        int known = r->engines[i] == c->engine && !c->ended && c->left < 0 && !c->checked;
-        if (known && core_same(&r->written[i], &c->now)) continue;
-        uint32_t *row = r->mask + (size_t)i * r->words;
-        Target target = {.row = row, .words = r->words, .touched = r->touched[i], .touched_room = TOUCHED};
-        if (r->touched_count[i] < 0 && has_text(&c->now)) {
-            target.touched_count = -1; /* written whole, as before */
-        } else if (r->touched_count[i] < 0) {
-            memset(row, 0, r->words * sizeof(uint32_t));
-        } else {
-            for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
-        }
-        for (int k = 0; i + 1 < r->rows && k < r->touched_count[i + 1]; k++) /* the next row's, while this one is made */
-            prefetch_write(row + r->words + r->touched[i + 1][k]);
-        Py_CLEAR(r->engines[i]);
-        r->touched_count[i] = -1;
-        int done = core_fill(c, &target);
-        if (done < 0) {
-            Py_CLEAR(left);
-        } else if (done == 0) {
-            PyObject *number = PyLong_FromSsize_t(i);
-            if (!number || PyList_Append(left, number) < 0) Py_CLEAR(left);
-            Py_XDECREF(number);
-        } else {
-            r->touched_count[i] = target.touched_count;
-            if (!c->ended && vec_copy(&r->written[i], &c->now) == 0) r->engines[i] = (Engine *)Py_NewRef(c->engine);
+/* Write row `i` as `c` has it now, its engine's counters at `e`: as core_fill, and -1 with nothing known of the row. */
+static int write_row(Rows *r, int32_t i, const Core *c, Engine *e) {
+    uint32_t *row = r->mask + (size_t)i * r->words;
+    Target target = {.row = row, .words = r->words, .touched = r->touched[i], .touched_room = TOUCHED};
+    if (r->touched_count[i] < 0 && has_text(&c->now)) {
+        target.touched_count = -1; /* written whole, as before */
+    } else if (r->touched_count[i] < 0) {
+        memset(row, 0, r->words * sizeof(uint32_t));
+    } else {
+        for (int k = 0; k < r->touched_count[i]; k++) row[r->touched[i][k]] = 0;
+    }
+    for (int k = 0; !read_only && i + 1 < r->rows && k < r->touched_count[i + 1]; k++) /* the next row's, while this one is made */
+        prefetch_write(row + r->words + r->touched[i + 1][k]);
+    r->touched_count[i] = -1;
+    int done = core_fill(c, e, &target);
+    if (done > 0) r->touched_count[i] = target.touched_count;
+    return done;
+}
+
+/* Whether the row holds the mask of `c` already. */
+static int is_written(const Rows *r, int32_t i, const Core *c) {
+    return r->engines[i] == c->engine && !c->ended && c->left < 0 && !c->checked && core_same(&r->written[i], &c->now);
+}
+
+/* Rows shared out among threads, a few at a time. */
+typedef struct {
+    Rows *rows;
+    Core **cores;
+    int8_t *states; /* of each row */
+    int32_t count, next;
+} Sharing;
+
+enum { LEFT, KNOWN, WRITTEN, SPOILT };
+
+#ifdef _WIN32
+#define take_next(next) (((next) += SHARE) - SHARE)
+#else
+#define take_next(next) __atomic_fetch_add(&(next), SHARE, __ATOMIC_RELAXED)
+#endif
+
+static void write_rows(void *argument) {
+    Sharing *s = argument;
+    Walk *spare = NULL;
+    read_only = 1;
+    for (int32_t at; (at = take_next(s->next)) < s->count;) {
+        for (int32_t i = at; i < at + SHARE && i < s->count; i++) {
+            const Core *c = s->cores[i];
+            if (is_written(s->rows, i, c)) {
+                s->states[i] = KNOWN;
+                continue;
+            }
+            Engine e = *c->engine; /* its counters; the tables are shared */
+            if (spare && spare->levels != e.tokens->longest + 2) walk_free(spare), spare = NULL;
+            e.spare = spare;
+            s->states[i] = write_row(s->rows, i, c, &e) > 0 ? WRITTEN : SPOILT;
+            spare = e.spare;
         }
     }
-    Py_XDECREF(item);
+    walk_free(spare);
+    read_only = 0;
+}
+
+/* Let row `i` be known to hold the mask of `c`, or (NULL) nothing that is known. */
+static void know_row(Rows *r, int32_t i, Core *c) {
+    Py_CLEAR(r->engines[i]);
+    if (c && !c->ended && vec_copy(&r->written[i], &c->now) == 0) r->engines[i] = (Engine *)Py_NewRef(c->engine);
+}
+
+/* fill(cores, threads=1) -> list of the rows that Python must fill (the budget has a say there) */
+static PyObject *rows_fill(Rows *r, PyObject *args) {
+    PyObject *cores, *left = NULL;
+    int threads = 1;
+    if (!PyArg_ParseTuple(args, "O|i", &cores, &threads)) return NULL;
+    if (!PyList_Check(cores) || PyList_GET_SIZE(cores) > r->rows || threads < 1 || threads > MOST_THREADS)
+        return PyErr_Format(PyExc_ValueError, "a list of at most %d matchers, and 1 to %d threads", (int)r->rows, MOST_THREADS);
+    /* held, as Python may run in between, and change the list */
+    PyObject *held = PyList_AsTuple(cores);
+    Sharing sharing = {.rows = r, .count = held ? (int32_t)PyTuple_GET_SIZE(held) : 0};
+    sharing.cores = calloc(sharing.count + 1, sizeof *sharing.cores);
+    sharing.states = calloc(sharing.count + 1, 1);
+    int failed = !held || !sharing.cores || !sharing.states || !(left = PyList_New(0));
+    if (failed && !PyErr_Occurred()) PyErr_NoMemory();
+    for (int32_t i = 0; i < sharing.count && !failed; i++) {
+        Core *c = sharing.cores[i] = (Core *)PyTuple_GET_ITEM(held, i);
+        failed = !PyObject_TypeCheck((PyObject *)c, CoreType) || !core_begun(c) || c->engine->tokens->words != r->words;
+        if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a row that is no matcher over the batch's vocabulary");
+    }
+    if (!failed && threads > 1 && sharing.count > SHARE) run_apart(threads, write_rows, &sharing);
+    for (int32_t i = 0; i < sharing.count && !failed; i++) {
+        if (sharing.states[i] == WRITTEN) know_row(r, i, sharing.cores[i]);
+        if (sharing.states[i] == SPOILT) know_row(r, i, NULL);
+    }
+    for (int32_t i = 0; i < sharing.count && !failed; i++) {
+        Core *c = sharing.cores[i];
+        if (sharing.states[i] == WRITTEN || is_written(r, i, c)) continue;
+        know_row(r, i, NULL);
+        int done = write_row(r, i, c, c->engine);
+        failed = done < 0;
+        if (done > 0) know_row(r, i, c);
+        if (done == 0) {
+            PyObject *number = PyLong_FromLong(i);
+            failed = !number || PyList_Append(left, number) < 0;
+            Py_XDECREF(number);
+        }
+    }
+    free(sharing.cores), free(sharing.states);
+    Py_XDECREF(held);
+    if (failed) Py_CLEAR(left);
     return left;
 }
 
+GUARDED(rows_fill, (Rows *r, PyObject *args), (r, args))
+
 static PyMethodDef rows_methods[] = {
-    {"fill", (PyCFunction)rows_fill, METH_O, "Write the matchers' masks; the rows left to Python."},
+    {"fill", (PyCFunction)rows_fill_guarded, METH_VARARGS, "Write the matchers' masks on so many threads; the rows left to Python."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot rows_slots[] = {

@@ -21,7 +21,7 @@ static int alike(Config a, Config b) {
 static int32_t join(Engine *e, int32_t first, int32_t second) {
     Config key = {JOINED, 0, first, second, 0, 0};
     intptr_t known = (intptr_t)map_get(&e->joined, &key);
-    if (known) return (int32_t)known - 2;
+    if (known || read_only) return (int32_t)known - 2;
     PyObject *one = frame_object(e, first), *other = one ? frame_object(e, second) : NULL;
     PyObject *frame = other ? PyObject_CallMethod(e->bridge, "join", "OO", one, other) : NULL;
     if (!frame) return -2;

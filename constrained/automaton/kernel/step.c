@@ -21,7 +21,7 @@ static int32_t after_choice(Engine *e, const Config *c, int32_t i) {
     if (choices->bind == Py_None) return c->rest;
     Config key = {FINISHED, c->object, c->rest, i, 0, 0};
     intptr_t known = (intptr_t)map_get(&e->finished, &key);
-    if (known) return (int32_t)known - 1;
+    if (known || read_only) return (int32_t)known - 1;
     PyObject *rest_object = frame_object(e, c->rest);
     if (!rest_object) return -1;
     choices = &e->choices[c->object]; /* Python ran */
@@ -90,6 +90,7 @@ int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
 
 /* Raise LimitError; `limit` is the name of a field of Limits. */
 int refuse(Engine *e, const char *limit) {
+    if (read_only) return -1;
     PyObject *none = PyObject_CallMethod(e->bridge, "refuse", "s", limit);
     if (none) PyErr_SetString(PyExc_RuntimeError, "a limit was passed");
     Py_XDECREF(none);
@@ -140,6 +141,7 @@ double horizon(Engine *e, const Vec *vec) {
         if (c->kind <= STEP_END) continue;
         Closure *closure = closure_of(e, c->rest);
         if (!closure) return -1;
+        if (!closure->has_bounds && read_only) return -1;
         if (!closure->has_bounds) {
             PyObject *frame = frame_object(e, c->rest);
             PyObject *bounds = frame ? PyObject_CallMethod(e->bridge, "bounds", "(O)", frame) : NULL;

@@ -27,7 +27,7 @@ static int grow(Table *t) {
     int32_t *slots = malloc(room * sizeof *slots);
     if (!states || !slots) {
         free(slots);
-        PyErr_NoMemory();
+        no_memory();
         return -1;
     }
     memset(slots, 0xFF, room * sizeof *slots);
@@ -50,7 +50,7 @@ void table_clear(Table *t) {
 
 /* The number of a set of positions: NO_ROOM where the table is full and it isn't `wanted`, FAILED with an error set. */
 int32_t table_state(Table *t, const Vec *vec, int wanted) {
-    if (2 * (size_t)(t->count + 1) > t->room && grow(t) < 0) return FAILED;
+    if (2 * (size_t)(t->count + 1) > t->room && (read_only || grow(t) < 0)) return FAILED;
     if (!t->count && vec->n) { /* state 0 is the empty set */
         Vec empty = {NULL, 0, 0};
         if (table_state(t, &empty, 1) < 0) return FAILED;
@@ -58,7 +58,7 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
     State *state = malloc(sizeof *state);
     if (!state || (state->vec = (Vec){NULL, 0, 0}, vec_copy(&state->vec, vec) < 0)) {
         free(state);
-        PyErr_NoMemory();
+        no_memory();
         return FAILED;
     }
     if (vec->n > 1) qsort(state->vec.at, vec->n, sizeof(Config), compare);
@@ -74,9 +74,9 @@ int32_t table_state(Table *t, const Vec *vec, int wanted) {
             (!vec->n || !memcmp(other->vec.at, state->vec.at, vec->n * sizeof(Config))))
             break;
     }
-    if (t->slots[at] >= 0 || (t->count >= MOST_STATES && !wanted)) {
+    if (t->slots[at] >= 0 || read_only || (t->count >= MOST_STATES && !wanted)) {
         free(state->vec.at), free(state);
-        return t->slots[at] >= 0 ? t->slots[at] : NO_ROOM;
+        return t->slots[at] >= 0 ? t->slots[at] : read_only ? FAILED : NO_ROOM;
     }
     state->has_first = 0;
     memset(state->hits_bottom, 0, sizeof state->hits_bottom);
@@ -94,7 +94,8 @@ const Vec *table_vec(const Table *t, int32_t state) {
 
 const uint64_t *table_first(Engine *e, int32_t number) {
     State *state = e->table.states[number];
-    if (!state->has_first && next_bytes(e, &state->vec, state->first) < 0) return NULL;
+    if (state->has_first) return state->first; /* and nothing written: other threads may read it */
+    if (read_only || next_bytes(e, &state->vec, state->first) < 0) return NULL;
     state->has_first = 1;
     return state->first;
 }
@@ -108,6 +109,7 @@ int32_t table_step(Engine *e, int32_t from, uint8_t byte) {
         if (state->hits_bottom[byte >> 6] >> (byte & 63) & 1) e->bottom_hits++;
         return after;
     }
+    if (read_only) return FAILED;
     Vec vec = {NULL, 0, 0};
     int64_t bottom_hits = e->bottom_hits;
     if (step_vec(e, &state->vec, byte, &vec) < 0) after = FAILED;

@@ -26,7 +26,7 @@ static int state_number(TextSet *set, PyObject *key) {
         uint8_t *known = realloc(set->known, room);
         if (known) set->known = known;
         if (!next || !first || !known) {
-            PyErr_NoMemory();
+            no_memory();
             return -1;
         }
         set->room = room;
@@ -50,7 +50,7 @@ int text_set(Tokens *t, PyObject *charset) {
     if (sets) t->sets = sets;
     if (!sets || !set) {
         free(set);
-        PyErr_NoMemory();
+        no_memory();
         return -1;
     }
     set->charset = Py_NewRef(charset);
@@ -71,6 +71,7 @@ int text_set(Tokens *t, PyObject *charset) {
 /* `CharSet.edges(state)`: byte -> state, where (0, 0, 0) says that the character is whole. */
 int text_expand(TextSet *set, int state) {
     if (set->known[state]) return 0;
+    if (read_only) return -1;
     PyObject *edges = PyObject_CallMethod(set->charset, "edges", "(O)", PyList_GET_ITEM(set->keys, state));
     if (!edges) return -1;
     int16_t next[256];
@@ -123,6 +124,7 @@ static int by_byte(const void *a, const void *b) {
 
 int text_index(Tokens *t, TextSet *set) {
     if (set->indexed) return 0;
+    if (read_only) return -1;
     if (tokens_text(t) < 0 || text_expand(set, 0) < 0) return -1;
     uint64_t outside[2] = {0, 0};
     for (int b = 0; b < 128; b++)
@@ -177,7 +179,7 @@ int text_index(Tokens *t, TextSet *set) {
     set->indexed = 1;
     return 0;
 memory:
-    PyErr_NoMemory();
+    no_memory();
 error:
     free(row), free(inside), free(counts), free(outliers);
     return -1;

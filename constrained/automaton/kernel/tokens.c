@@ -208,8 +208,10 @@ static PyObject *tokens_prepare_text(Tokens *t, PyObject *Py_UNUSED(none)) {
     Py_RETURN_NONE;
 }
 
+GUARDED(tokens_prepare_text, (Tokens *t, PyObject *none), (t, none))
+
 static PyMethodDef tokens_methods[] = {
-    {"prepare_text", (PyCFunction)tokens_prepare_text, METH_NOARGS, "Look at the tokens' characters now."},
+    {"prepare_text", (PyCFunction)tokens_prepare_text_guarded, METH_NOARGS, "Look at the tokens' characters now."},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef tokens_getset[] = {

@@ -20,11 +20,11 @@ Walk *walk_take(Engine *e, Target *target) {
         if (!(w->level = calloc(w->levels, sizeof *w->level))) free(w), w = NULL;
     }
     if (!w) {
-        PyErr_NoMemory();
+        no_memory();
         return NULL;
     }
     w->engine = e, w->target = target, w->emitted = 0;
-    if (!e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table);
+    if (!read_only && !e->table.users && e->table.count > TABLE_FULL) table_clear(&e->table);
     e->table.users++;
     return w;
 }
@@ -41,7 +41,7 @@ int list_id(Target *t, int32_t id) {
         int32_t room = t->list_room ? 2 * t->list_room : 64;
         int32_t *list = realloc(t->list, room * sizeof *list);
         if (!list) {
-            PyErr_NoMemory();
+            no_memory();
             return -1;
         }
         t->list = list;

@@ -6,18 +6,19 @@ import importlib.util
 import json
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.engine import correctness, engines, measure, report
+from benchmarks.engine import command, correctness, engines, measure, report
 from benchmarks.engine.comparison import Kept, record
 from benchmarks.engine.correctness import Verdict
 from benchmarks.engine.language import Chars, Choice, Seq
 from benchmarks.engine.measure import PROBES, Times, probe
 from benchmarks.engine.vocabularies import Tokens, load, spell, tokenizer
 from benchmarks.engine.worker import OverTime, Worker
-from benchmarks.engine.workloads import Case, Workload
+from benchmarks.engine.workloads import WORKLOADS, Case, Workload
 from constrained.cli import main
 from constrained.errors import ConstrainedError
 from tests.data import shared
@@ -255,11 +256,29 @@ def test_a_run_measures_draws_and_keeps_what_is_finished(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [(["--update"], "use --exact --update"), (["--repeats", "0"], "positive"), (["--plot", "x.gif"], "ends in .svg")],
+    [
+        (["--update"], "use --exact --update"),
+        (["--repeats", "0"], "positive"),
+        (["--plot", "x.gif"], "ends in .svg"),
+        (["--threads", "0"], "from 1 to 64"),
+    ],
 )
 def test_wrong_options_are_told_before_anything_is_measured(given, words, capsys, tmp_path):
     assert main(["bench", "engine", "--output", str(tmp_path / "runs"), *given]) == 1
     assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_batches_are_timed_on_several_threads(tmp_path, capsys, monkeypatch):
+    shared("tokenizers/phi3-mini")
+    few = WORKLOADS["batch"]()
+    monkeypatch.setattr(command, "batch", lambda: replace(few, cases=few.cases[:2]))
+    monkeypatch.setattr(command, "SIZES", (3,))
+    path = tmp_path / "threads.json"
+    assert main(["bench", "engine", "--threads", "2", "--vocabulary", "phi3-mini", "--json", str(path)]) == 0
+    measured = json.loads(path.read_text())["measurements"]
+    assert [(m["rows"], m["threads"]) for m in measured] == [(3, 1), (3, 2)]
+    assert all(m["new"] > 0 and m["known"] > 0 for m in measured)
+    assert "| phi3-mini | 3 | 2 |" in capsys.readouterr().out
 
 
 def test_without_data_the_error_says_what_to_set(capsys, tmp_path, monkeypatch):
