@@ -135,9 +135,9 @@ class World:
 
     def situation(self) -> Hashable:
         """What is known now: where it is the same again, nothing has changed. None: nothing is remembered."""
-        if self.memory is not None:
+        if self.memory is not None and self.supposed is None:
             return self.memory.situation()
-        facts = self.known_facts()
+        facts = self.known_facts() if self.supposed is None else self.supposed
         return None if facts is None else facts.state
 
     def without_dead_ends(self, actions: Sequence[str], facts: Facts | None) -> list[str]:

@@ -7,7 +7,7 @@ implements only what it has; there is nothing to inherit from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from constrained.knowledge import ActionKnowledge
@@ -145,8 +145,8 @@ class Memory(Protocol):
         """Return the facts as lines, for a prompt."""
         ...
 
-    def situation(self) -> str:
-        """Return the facts without the last action: equal texts mean that nothing has changed."""
+    def situation(self) -> Hashable:
+        """Return the facts without the last action, as a text or otherwise: where they are equal, nothing has changed."""
         ...
 
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from constrained.environments.base import Binding
+from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import Fact, State
-from constrained.planning.model import ROOT
 from constrained.planning.relaxed import require_reachable
 from constrained.planning.task import Task
-from constrained.planning.wording import NO_TEXTS, condition_words
+from constrained.planning.wording import NO_TEXTS, condition_words, fact_lines
 
 MAX_BYTES = 8_000_000
 """Bytes of a PDDL file: those of 4,000,000 characters at most."""
 
 
-class PddlEnvironment:
+class PddlEnvironment(FactsEnvironment):
     """A planning problem that is played: actions change the facts as the domain says.
 
     Parameters
@@ -77,21 +77,12 @@ class PddlEnvironment:
         """Start at the problem's initial facts; the answer names objects, facts and goal."""
         self.facts = self._initial
         self.had_effect, self.done = False, self._reached_goal()
+        return self.first_observation()
+
+    def lines(self) -> Iterator[str]:
+        """The problem's objects, and the facts that hold."""
         task = self.facts.task
-        objects = [
-            f"{kind if kind != ROOT else 'object'}: {', '.join(task.spell(name) for name in names)}"
-            for kind in (ROOT, *task.domain.types)
-            if (names := [name for name, own in task.objects.items() if own == kind])
-        ]
-        return "\n".join(
-            [
-                "There are these objects.",
-                *objects,
-                f"It is true: {', '.join(fact_words(task, self.facts.state))}.",
-                "",
-                f"Your task is to: {self.task}",
-            ]
-        )
+        return fact_lines(task.domain, task.objects, sorted(self.facts.state), task.spell)
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do an action; what is not possible changes nothing, and the answer says which condition is missing."""
@@ -105,10 +96,6 @@ class PddlEnvironment:
         self.done = self._reached_goal()
         answer = f"Now: {', '.join(changes)}." if changes else "Nothing changes."
         return answer, float(self.done), self.done
-
-    def outcome(self) -> dict[str, float]:
-        """Whether the goal holds."""
-        return {"success": float(self._reached_goal())}
 
     def applicable(self) -> list[str]:
         """The actions that are possible now, as they are written."""

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from constrained.environments.base import Binding
+from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
 from constrained.knowledge.world import World
 from constrained.knowledge.world.known import Known, Outlook
+from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world.world import Tells, join
 from constrained.planning.model import ROOT, Condition, Parameter, free_variables
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import condition_words, squeezed
+from constrained.planning.wording import condition_words, fact_lines, squeezed
 
 NOTHING_HAPPENS = "Nothing happens."
 DONE = "Done."
 """The answer to an action of which the file says no answer."""
 
 
-class WorldEnvironment:
+class WorldEnvironment(FactsEnvironment):
     """Play the problem of a world.
 
     The true facts are those of the file's `init` lines. The player knows them, too, except those under `maybe`: these
@@ -61,12 +63,7 @@ class WorldEnvironment:
         self._state = self._truth.initial
         self.known = Known(self.world)
         self.had_effect, self.done = True, self._truth.reached_goal(self._state)
-        objects: dict[str, list[str]] = {}
-        for name, kind in self.known.objects.items():
-            objects.setdefault(kind if kind != ROOT else "object", []).append(self.known.spell(name))
-        there = "; ".join(f"{self.world.domain.spell(kind)}: {', '.join(names)}" for kind, names in objects.items())
-        facts = self.known.lines()
-        return "\n".join(filter(None, [f"There is: {there}.", facts, "", f"Your task is to: {self.task}"]))
+        return self.first_observation()
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do an action; what is not possible changes nothing."""
@@ -82,9 +79,12 @@ class WorldEnvironment:
         self.done = self._truth.reached_goal(self._state)
         return answer, float(self.done), self.done
 
-    def outcome(self) -> dict[str, float]:
-        """Whether the goal holds."""
-        return {"success": float(self.done)}
+    def lines(self) -> Iterator[str]:
+        """What is known, as the file's `shows` lines say it, or else all of it."""
+        known = self.known
+        if self.world.wording.shows:
+            return Shown(known).lines()
+        return fact_lines(self.world.domain, known.objects, known.facts, known.spell)
 
     def view(self) -> dict[str, Binding]:
         """The things known of each type, for the slots named after types."""

@@ -7,11 +7,12 @@ GotoLocation { template :: "go to {r}"; ...``), or lines ``GotoLocation = go to 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from constrained.errors import PddlError
+from constrained.planning.facts import Fact
 from constrained.planning.model import Action, Condition, Domain, Effect, Junction, Literal, Quantified
 from constrained.planning.task import Task
 
@@ -189,6 +190,24 @@ def _effect(effect: Effect, domain: Domain) -> str:
 def plain(term: str, domain: Domain | Task) -> str:
     """A variable or constant as the file spells it, without its question mark."""
     return domain.spell(term).lstrip("?")
+
+
+def fact_lines(
+    domain: Domain, objects: Mapping[str, str], facts: Iterable[Fact], spell: Callable[[str], str]
+) -> Iterator[str]:
+    """What there is, by type, and a line for each predicate: "in: mug 1, shelf 2; pen 3, desk 1"."""
+    things: dict[str, list[str]] = {}
+    for name, kind in objects.items():
+        things.setdefault(kind, []).append(spell(name))
+    listed = "; ".join(f"{domain.spell(kind)}: {', '.join(names)}" for kind, names in things.items())
+    yield f"There is: {listed}."
+    by: dict[str, list[str]] = {}
+    for predicate, *terms in facts:
+        by.setdefault(predicate, []).append(", ".join(map(spell, terms)))
+    for predicate in domain.predicates:
+        if predicate in by:
+            found = by[predicate]
+            yield f"{domain.spell(predicate)}: {'; '.join(found)}" if found != [""] else domain.spell(predicate)
 
 
 def squeezed(name: str) -> str:

@@ -13,7 +13,6 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.suite_runner import header, label, play
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.memory import Memory
 from constrained.environments.household.observations import NAME
 from constrained.environments.suite import open_suite
 from constrained.models import load
@@ -64,10 +63,10 @@ def test_who_judges_as_the_masks_do_changes_nothing():
 @given(seed=st.integers(0, 10_000))
 def test_form_only_admits_all_that_is_possible_with_what_was_shown(seed):
     env, rng = HouseholdEnv(make_game(seed)), random.Random(seed)
-    memory, place = Memory(env.reset()), FORM
+    memory, place = env.memory(env.reset()), FORM
     for _ in range(12):
         place = place.bind_view(memory.slots())
-        shown = {*memory.receptacles, *memory.first_seen}
+        shown = set().union(*(memory.slots()[slot] for slot in ("ROOM", "SHOWN")))
         possible = [
             action for action in env.admissible() if shown.issuperset(re.findall(NAME, action.partition(" ")[2]))
         ]

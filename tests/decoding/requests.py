@@ -8,7 +8,6 @@ from constrained import compile_grammar
 from constrained.agents.step_formats import step_grammar, step_prompt
 from constrained.decoding import Request, generate
 from constrained.environments.household import HouseholdEnv
-from constrained.environments.household.memory import Memory
 from constrained.knowledge import ActionKnowledge
 
 
@@ -32,7 +31,7 @@ def household_requests(loaded, games, strategy):
     knowledge = ActionKnowledge.from_lark("household")
     for game in games:
         env = HouseholdEnv(game)
-        memory = Memory(env.reset())
+        memory = env.memory(env.reset())
         known, path = knowledge.bind_view(env.view()), []
         for n, go in enumerate([None, *[a for a in env.admissible() if a.startswith("go to ")][:2]], 1):
             if go is not None:

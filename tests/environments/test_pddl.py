@@ -30,7 +30,11 @@ def test_it_has_the_abilities_of_an_environment():
 def test_an_action_changes_the_facts_and_an_impossible_one_says_what_is_missing():
     env = ferry()
     first = env.reset()
-    assert "shore: north, south\ncar: van, bus" in first and first.endswith("Your task is to: at van south")
+    assert (
+        "shore: north, south; car: van, bus.\n" in first
+        and "at: bus, south; van, north\n" in first
+        and first.endswith("Your task is to: at van south")
+    )
     assert env.step("board bus north") == ("Nothing happens: it needs at bus north.", 0.0, False)
     assert not env.had_effect
     assert env.step("jump") == ("Nothing happens: there is no such action.", 0.0, False)

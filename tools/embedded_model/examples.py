@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from constrained.agents.step_formats import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
 from constrained.environments.household.goal import compile_goal
-from constrained.environments.household.memory import Memory
 from constrained.environments.household.observations import kind_of
 from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, TaskSpec
 from constrained.environments.household.world import World
-from tools.embedded_model.expert import Prior, decide
+from constrained.environments.memory import WorldMemory
+from tools.embedded_model.expert import Prior, Seen, decide
 
 STEP_LIMIT = 50  # ALFWorld's, and KnowAgent's
 BLUNDERS = 0.25  # share of the random actions that are mostly impossible
@@ -95,7 +95,7 @@ def play(
     `noise` is the probability that a step is a random action instead of the expert's; if `informed`, the memory begins
     with the result of an exploration of random length.
     """
-    memory = _explored(env, rng) if informed else Memory(env.reset())
+    memory = _explored(env, rng) if informed else env.memory(env.reset())
     examples: list[Example] = []
     path: list[str] = []
     for n in range(1, limit + 1):
@@ -111,10 +111,10 @@ def play(
     return examples, False
 
 
-def _explored(env: HouseholdEnv, rng: random.Random) -> Memory:
+def _explored(env: HouseholdEnv, rng: random.Random) -> WorldMemory:
     """The memory of a restarted game after some exploration, in Reflexion's form or in WESE's."""
     first = env.reset()
-    memory = Memory(first)
+    memory = env.memory(first)
     for _ in range(rng.randint(1, STEP_LIMIT)):
         actions = memory.filter_exploration(env.admissible())
         if not actions:
@@ -123,26 +123,28 @@ def _explored(env: HouseholdEnv, rng: random.Random) -> Memory:
         memory.update(action, env.step(action)[0])
     anew = memory.restart(env.reset())
     if rng.random() < 0.5:  # WESE's triples don't say what is closed
-        anew = Memory(first)
-        anew.learn(memory.first_seen.items(), memory.searched)
+        anew = env.memory(first)
+        known = memory.known
+        anew.learn([fact[1:] for fact in known.of("first")], [place for _, place in known.of("searched")])
     return anew
 
 
-def _random_action(env: HouseholdEnv, memory: Memory, rng: random.Random) -> str:
+def _random_action(env: HouseholdEnv, memory: WorldMemory, rng: random.Random) -> str:
     if rng.random() >= BLUNDERS:
         return rng.choice(env.admissible())
     # Typical mistakes of an unconstrained model: the right words, the wrong names.
-    receptacle = rng.choice(memory.receptacles)
-    thing = memory.held or f"{memory.spec.object_kind} {rng.randint(1, 3)}"
+    seen = Seen(memory)
+    receptacle = rng.choice(seen.receptacles)
+    thing = seen.held or f"{seen.spec.object_kind} {rng.randint(1, 3)}"
     return rng.choice(
         [
             f"go to {kind_of(receptacle)} {rng.randint(1, 12)}",
-            f"go to {memory.standing_at or receptacle}",
+            f"go to {seen.standing_at or receptacle}",
             f"open {receptacle}",
             f"take {thing} from {receptacle}",
             f"put {thing} in/on {receptacle}",
             f"{rng.choice(['clean', 'heat', 'cool'])} {thing} with {receptacle}",
-            f"use {memory.spec.lamp or 'desklamp'} 1",
+            f"use {seen.spec.lamp or 'desklamp'} 1",
         ]
     )
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from constrained.environments.household.memory import Memory
 from constrained.environments.household.observations import kind_of
+from constrained.environments.household.task_parser import parse_task
+from constrained.environments.memory import WorldMemory
 
 OPENABLE = {"cabinet", "drawer", "fridge", "microwave", "safe", "box", "laundryhamper"}
 """Usually closed: looking into one takes two steps instead of one."""
@@ -46,52 +47,91 @@ class Prior:
         return (self.objects[pair] + 0.02) / (self.receptacles[pair] + 1.0)
 
 
-def decide(memory: Memory, prior: Prior) -> Move:
+class Seen:
+    """What a memory knows of a house, as the expert asks for it."""
+
+    def __init__(self, memory: WorldMemory):
+        self.shown, self.known, self.last = memory.shown, memory.known, memory.last
+        self.spec = parse_task(memory.task)
+        self.held, self.standing_at = self.known.value("held"), self.known.value("stands")
+        self.taken_from = self.known.value("from", self.held) if self.held else None
+        self.receptacles = self.shown.things("receptacle")
+        self.contents: dict[str, list[str]] = {where: [] for _, where in self.known.of("searched")}
+        for _, name, where in self.known.of("in"):
+            self.contents[where].append(name)
+
+    def here(self) -> list[str]:
+        """Receptacles within reach."""
+        return [where for _, where in self.shown.of("here")]
+
+    def closed(self, receptacle: str) -> bool | None:
+        """Whether it is closed; None if it isn't known to have a door."""
+        return self.known.holds("closed", receptacle) if self.known.holds("door", receptacle) else None
+
+    def unseen(self) -> list[str]:
+        """Receptacles that were never looked into."""
+        return [name for name in self.receptacles if name not in self.contents]
+
+    def find(self, kind: str) -> dict[str, str]:
+        """Objects of a kind, and where they were last seen."""
+        return {name: where for where, names in self.contents.items() for name in names if kind_of(name) == kind}
+
+    def delivered(self) -> set[str]:
+        """Wanted objects that are where they belong."""
+        return {name for _, name, _ in self.shown.of("done")}
+
+
+def decide(memory: WorldMemory, prior: Prior) -> Move:
     """The expert's next action for a memory, with its reason."""
+    return _decide(Seen(memory), prior)
+
+
+def _decide(memory: Seen, prior: Prior) -> Move:
     spec = memory.spec
     if memory.held and kind_of(memory.held) != spec.object_kind:
         return _return_held(memory)
     if memory.held and spec.lamp:
         return _light(memory, prior)
-    if memory.held and not memory.ready(memory.held):
+    if memory.held and ("ready", memory.held) not in memory.shown.of("ready"):
         return _change(memory, prior)
     if memory.held:
         return _deliver(memory, prior)
     return _fetch(memory, prior)
 
 
-def _reach(memory: Memory, receptacle: str, thought: str) -> Move | None:
+def _reach(memory: Seen, receptacle: str, thought: str) -> Move | None:
     """The action that brings an open receptacle within reach; None if it is."""
     if receptacle not in memory.here():
         return Move(f"{thought} I go to {receptacle}.", f"go to {receptacle}")
-    if memory.closed.get(receptacle):
+    if memory.closed(receptacle):
         return Move(f"{thought} {receptacle} is closed: I open it.", f"open {receptacle}")
     return None
 
 
-def _fetch(memory: Memory, prior: Prior) -> Move:
+def _fetch(memory: Seen, prior: Prior) -> Move:
     kind, done, here = memory.spec.object_kind, memory.delivered(), memory.here()
     found = {name: at for name, at in memory.find(kind).items() if name not in done}
     if not found:
         return _search(memory, prior, kind)
-    name, receptacle = min(found.items(), key=lambda pair: (pair[1] not in here, bool(memory.closed.get(pair[1]))))
+    name, receptacle = min(found.items(), key=lambda pair: (pair[1] not in here, bool(memory.closed(pair[1]))))
     return _reach(memory, receptacle, f"{name} is at {receptacle}.") or Move(
         f"I see {name}. I take it.", f"take {name} from {receptacle}"
     )
 
 
-def _search(memory: Memory, prior: Prior, kind: str) -> Move:
+def _search(memory: Seen, prior: Prior, kind: str) -> Move:
     unseen, here = memory.unseen(), memory.here()
     for receptacle in here:
         if receptacle in unseen:
-            closed = memory.closed.get(receptacle, kind_of(receptacle) in OPENABLE)
+            closed = memory.closed(receptacle)
+            closed = kind_of(receptacle) in OPENABLE if closed is None else closed
             verb = "open" if closed and memory.last != f"open {receptacle}" else "examine"
             return Move(f"I need a {kind}. I look into {receptacle}.", f"{verb} {receptacle}")
     if not unseen:
         return _again(memory, kind)
 
     def worth(receptacle: str) -> float:
-        steps = 1 if memory.closed.get(receptacle) is None and kind_of(receptacle) not in OPENABLE else 2
+        steps = 1 if memory.closed(receptacle) is None and kind_of(receptacle) not in OPENABLE else 2
         return prior(kind, receptacle) / steps
 
     # max keeps the first of equals: the lowest number of a type.
@@ -99,15 +139,15 @@ def _search(memory: Memory, prior: Prior, kind: str) -> Move:
     return Move(f"I need a {kind}. I look at {best}.", f"go to {best}")
 
 
-def _again(memory: Memory, kind: str) -> Move:
+def _again(memory: Seen, kind: str) -> Move:
     """Everything was searched: walk on, as objects may have been moved."""
     others = [name for name in memory.receptacles if name not in memory.here()]
     following = [name for name in others if name > (memory.standing_at or "")] or others
     return Move(f"I need a {kind}. I look again.", f"go to {following[0]}" if following else "look")
 
 
-def _change(memory: Memory, prior: Prior) -> Move:
-    name, state, tool = memory.held, memory.spec.state, memory.appliance()
+def _change(memory: Seen, prior: Prior) -> Move:
+    name, state, tool = memory.held, memory.spec.state, memory.shown.value("tool")
     if tool is None:
         return _deliver(memory, prior)
     if tool not in memory.here():
@@ -117,8 +157,8 @@ def _change(memory: Memory, prior: Prior) -> Move:
     return Move(f"{name} must be {state}. I {verb} it.", f"{verb} {name} with {tool}")
 
 
-def _deliver(memory: Memory, prior: Prior) -> Move:
-    name, receptacle = memory.held, memory.destination()
+def _deliver(memory: Seen, prior: Prior) -> Move:
+    name, receptacle = memory.held, memory.shown.value("target")
     if receptacle is None:
         return _search(memory, prior, memory.spec.object_kind)
     return _reach(memory, receptacle, f"{name} is ready.") or Move(
@@ -126,17 +166,17 @@ def _deliver(memory: Memory, prior: Prior) -> Move:
     )
 
 
-def _light(memory: Memory, prior: Prior) -> Move:
-    found = memory.lamp()
-    if found is None:
+def _light(memory: Seen, prior: Prior) -> Move:
+    found = memory.shown.of("lamp")
+    if not found:
         return _search(memory, prior, memory.spec.lamp)
-    lamp, receptacle = found
+    [(_, lamp, receptacle)] = found
     return _reach(memory, receptacle, f"I have {memory.held}. {lamp} is at {receptacle}.") or Move(
         f"I have {memory.held}. I use {lamp}.", f"use {lamp}"
     )
 
 
-def _return_held(memory: Memory) -> Move:
+def _return_held(memory: Seen) -> Move:
     name = memory.held
     receptacle = memory.taken_from or memory.standing_at
     return _reach(memory, receptacle, f"I don't need {name}.") or Move(

@@ -10,11 +10,11 @@ from constrained.environments.base import Binding
 from constrained.environments.household import observations, rules
 from constrained.environments.household.game import Game
 from constrained.environments.household.generate import prior_game
-from constrained.environments.household.memory import Memory
 from constrained.environments.household.observations import GO, kind_of
 from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import UNKNOWN
+from constrained.environments.household.task_spec import UNKNOWN, household
 from constrained.environments.household.world import World
+from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
 
@@ -54,9 +54,9 @@ class HouseholdTexts:
         """Return the household's actions at any time, with any receptacle of the room and any object shown so far."""
         return ActionKnowledge.from_lark(f"{KNOWLEDGE}_form") if is_household(knowledge) else knowledge
 
-    def memory(self, first_observation: str) -> Memory:
+    def memory(self, first_observation: str) -> WorldMemory:
         """Return a memory that begins with the first observation."""
-        return Memory(first_observation)
+        return WorldMemory(household(), first_observation)
 
     def prior(self, first_observation: str) -> HouseholdEnv:
         """Return the room of the first observation with what the task needs wherever such things are kept."""

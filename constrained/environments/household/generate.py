@@ -13,11 +13,11 @@ from collections.abc import Collection, Mapping, Sequence
 from constrained.environments.household import commonsense
 from constrained.environments.household.commonsense import HOLDS, LAMP_STANDS, LAMPS, OBJECTS, ROOMS, TREATABLE, Room
 from constrained.environments.household.game import Game
-from constrained.environments.household.memory import Memory
 from constrained.environments.household.observations import kind_of
-from constrained.environments.household.task_parser import resolve_task
-from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, UNKNOWN, TaskSpec
+from constrained.environments.household.task_parser import parse_task, resolve_task
+from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, UNKNOWN, TaskSpec, household
 from constrained.environments.household.world import TREATMENTS
+from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
 from constrained.planning.model import Problem
 
@@ -91,11 +91,12 @@ def prior_game(first_observation: str) -> Game:
     GameError
         The text names no receptacle, or no task that is understood.
     """
-    seen = Memory(first_observation)
-    if seen.spec == UNKNOWN:
+    seen = WorldMemory(household(), first_observation)
+    wanted = parse_task(seen.task)
+    if wanted == UNKNOWN:
         raise GameError(f"the task {seen.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
-    spec = TaskSpec(seen.spec.task_type, _pddl_kind(seen.spec.object_kind), _pddl_kind(seen.spec.destination))
-    kinds = [_pddl_kind(kind_of(name)) for name in seen.receptacles]
+    spec = TaskSpec(wanted.task_type, _pddl_kind(wanted.object_kind), _pddl_kind(wanted.destination))
+    kinds = [_pddl_kind(kind_of(name)) for name in seen.shown.things("receptacle")]
     furniture = {f"{kind}_bar_{number:05}": kind for number, kind in enumerate(kinds)}
     locations = {f"{spec.object_kind}_bar_{number}": _likely(spec, set(kinds)) for number in range(spec.count)}
     if spec.task_type == LIGHT:

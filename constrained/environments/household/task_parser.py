@@ -10,14 +10,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection
-from functools import cache
 
 from constrained.environments.household import commonsense
-from constrained.environments.household.task_spec import LIGHT, SIMPLE, TREATED, TWO, UNKNOWN, TaskSpec
+from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec, household, type_of
 from constrained.errors import GameError
-from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world.world import Asked
-from constrained.planning.model import literals_in
 
 MAX_CHARACTERS = 500
 """Characters of a sentence that are read."""
@@ -41,14 +37,6 @@ _SYNONYMS = {
     "lamp": "DeskLamp", "loaf": "Bread", "sculpture": "Statue",
 }  # fmt: skip
 _PLURALS = (("ves", "fe"), ("ves", "f"), ("es", ""), ("s", ""))
-
-
-@cache
-def household() -> World:
-    """What ``grammars/household.lark`` says of things, actions, answers and tasks."""
-    world = read_world("household")
-    assert world is not None  # the file that ships has `//:` lines
-    return world
 
 
 def parse_task(task: str) -> TaskSpec:
@@ -84,17 +72,10 @@ def resolve_task(task: str) -> tuple[TaskSpec, int]:
 def _parse(task: str) -> tuple[TaskSpec, int]:
     """Return a spec with the sentence's own words for kinds, and which of the two wordings it is."""
     asked = household().goal_of(task[:MAX_CHARACTERS].lower().removeprefix("your task is to:"))
-    return (UNKNOWN, 0) if asked is None else (spec_of(asked), int(asked.pattern == 1))
-
-
-def spec_of(asked: Asked) -> TaskSpec:
-    """Return a task spec for one of the goals of ``grammars/household.lark``, with kinds as the sentence has them."""
-    wanted = [literal.predicate for literal in literals_in(asked.goal.condition)]
-    treated = {treatment.state: task_type for task_type, treatment in TREATED.items()}
-    task_type = next((treated[predicate] for predicate in wanted if predicate in treated), SIMPLE)
-    if "lit" in wanted:
-        return TaskSpec(LIGHT, asked.words["k"], asked.words["l"])
-    return TaskSpec(TWO if wanted.count("in") == 2 else task_type, asked.words["k"], asked.words["p"])
+    if asked is None:
+        return UNKNOWN, 0
+    words = asked.words
+    return TaskSpec(type_of(asked.goal), words["k"], words.get("p") or words["l"]), asked.pattern % 2
 
 
 def _known_kind(words: str, known: Collection[str], role: str, task: str) -> str:

@@ -6,9 +6,12 @@ The types, wordings and goals are ALFWorld's (Shridhar et al., 2021, table 1; ``
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from constrained.environments.household.world import TREATMENTS, Treatment
-from constrained.planning.model import Formula
+from constrained.knowledge.world import World, read_world
+from constrained.knowledge.world.world import TaskGoal
+from constrained.planning.model import Formula, literals_in
 
 SIMPLE = "pick_and_place_simple"
 LIGHT = "look_at_obj_in_light"
@@ -64,14 +67,11 @@ class TaskSpec:
 
     def sentences(self) -> tuple[str, str]:
         """Return the two wordings of the task."""
+        goal = next(goal for goal in household().goals if type_of(goal) == self.task_type)
         kind, end = self.object_kind.lower(), self.destination.lower()
-        if self.task_type == LIGHT:
-            return f"look at {kind} under the {end}.", f"examine the {kind} with the {end}."
-        if self.task_type == TWO:
-            return f"put two {kind} in {end}.", f"find two {kind} and put them in {end}."
-        if self.treatment is None:
-            return f"put a {kind} in {end}.", f"put some {kind} on {end}."
-        return f"put a {self.state} {kind} in {end}.", f"{self.treatment.verb} some {kind} and put it in {end}."
+        words = {"K": [kind], "P": [end], "L": [end]}
+        first, second = (f"{pattern.write(words)}." for pattern in goal.patterns[:2])
+        return first, second
 
     def goal(self) -> Formula:
         """Return the task's goal in PDDL."""
@@ -100,6 +100,23 @@ class TaskSpec:
 
 UNKNOWN = TaskSpec("", "", "")
 """The spec of a task that isn't understood."""
+
+
+@cache
+def household() -> World:
+    """What ``grammars/household.lark`` says of things, actions, answers and tasks."""
+    world = read_world("household")
+    assert world is not None  # the file that ships has `//:` lines
+    return world
+
+
+def type_of(goal: TaskGoal) -> str:
+    """Return the task type that a goal of ``grammars/household.lark`` is of."""
+    wanted = [literal.predicate for literal in literals_in(goal.condition)]
+    if "lit" in wanted:
+        return LIGHT
+    treated = (kind for kind, treatment in TREATED.items() if treatment.state in wanted)
+    return TWO if wanted.count("in") == 2 else next(treated, SIMPLE)
 
 
 def _exists(variables: str, *conditions: Formula) -> Formula:

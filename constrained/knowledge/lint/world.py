@@ -68,6 +68,7 @@ class _Uses:
         if world.problem and world.problem.condition is not None:
             goals.append(world.problem.condition)
         conditions: list[Condition] = [*goals, *(t.condition for t in world.tells), *(m.condition for m in world.maybe)]
+        conditions += self.world.wording.conditions()
         for action in self.domain.actions:
             conditions += [action.precondition, *(effect.condition for effect in action.effects)]
         self.asked = {literal.predicate for one in conditions for literal in literals_in(one)}

@@ -12,6 +12,7 @@ from lark import Token
 from constrained.errors import GrammarError
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.world.syntax import ParseTree
+from constrained.knowledge.world.wording import ASKS
 from constrained.knowledge.world.world import World, join
 from constrained.planning.model import (
     ROOT,
@@ -22,6 +23,7 @@ from constrained.planning.model import (
     Literal,
     Parameter,
     Quantified,
+    literals_in,
     negated,
 )
 
@@ -40,6 +42,8 @@ class Scope:
         Other names are variables, too.
     captured : frozenset of str
         Names of types that a task's sentence gives.
+    worded : bool
+        The statement says how to tell what is known: it may name facts that follow, and what the goal asks for.
     """
 
     types: dict[str, str | None] = field(default_factory=dict)
@@ -47,12 +51,13 @@ class Scope:
     free: bool = False
     captured: frozenset[str] = frozenset()
     what: str = "here"
+    worded: bool = False
 
     def inner(self, declared: Mapping[str, str]) -> Scope:
         """A scope within this one, with some more variables; what is used of the outer ones is noted there."""
         types = {**self.types, **declared}
         uses = {name: used for name, used in self.uses.items() if name not in declared}
-        inner = Scope(types, uses, self.free, self.captured, self.what)
+        inner = Scope(types, uses, self.free, self.captured, self.what, self.worded)
         for name in self.types:
             if name not in declared:
                 inner.uses[name] = self.uses.setdefault(name, [])
@@ -74,6 +79,10 @@ class Conditions:
         Object -> type.
     kinds : set of str
         The types that conditions use as predicates.
+    derived : dict of str to list of str
+        Facts that follow from others -> the types of their arguments.
+    captured : frozenset of str
+        The holes of all task sentences.
     """
 
     def __init__(self, source: Source):
@@ -82,6 +91,8 @@ class Conditions:
         self.world = World(source, self.domain)
         self.objects: dict[str, str] = {}
         self.kinds: set[str] = set()
+        self.derived: dict[str, list[str]] = {}
+        self.captured: frozenset[str] = frozenset()
 
     # places and errors
 
@@ -143,6 +154,12 @@ class Conditions:
                 declared = self.variables(variables, scope)
                 inner = scope.inner({v.name[1:]: v.type for v in declared})
                 return Quantified(str(quantifier), declared, self.conditions(part, inner))
+            case "asks":
+                [atom] = tree.children
+                if not scope.worded:
+                    raise self.span_of(atom).error("`asks` stands in `means` and `shows` lines only")
+                [literal] = literals_in(self.atom(atom, scope))
+                return Literal(ASKS + literal.predicate, literal.terms)
             case "equality":
                 left, sign, right = tree.children
                 if str(sign) not in ("=", "!="):
@@ -166,9 +183,12 @@ class Conditions:
         name = token.lower()
         if name in self.domain.predicates and name not in self.kinds:
             kinds = [p.type for p in self.domain.predicates[name]]
+        elif scope.worded and name in self.derived:
+            kinds = self.derived[name]
         elif name in self.domain.types or name in scope.captured:
             kinds = [ROOT]
-            self.kinds |= {name} & self.domain.types.keys()
+            if not scope.worded:
+                self.kinds |= {name} & self.domain.types.keys()
         else:
             raise self.unknown(token, "fact", (*self.domain.predicates, *self.domain.types))
         if len(terms) != len(kinds):
@@ -260,3 +280,14 @@ class Conditions:
 def plain(token: Token) -> str:
     """A name without the quotes around it and the escapes in it."""
     return re.sub(r"\\([\"\\])", r"\1", token[1:-1]) if token.type == "STRING" else str(token)
+
+
+def bound_by(condition: Condition) -> set[str]:
+    """Variables that the facts of a condition bind."""
+    match condition:
+        case Literal(predicate, terms, True) if predicate != "=":
+            return {term for term in terms if term.startswith("?")}
+        case Junction("and", parts):
+            return set().union(*map(bound_by, parts))
+        case _:
+            return set()

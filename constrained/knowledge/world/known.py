@@ -6,19 +6,13 @@ is taken to be false. A thing that a task names, and that nobody has seen yet, i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
 
-from constrained.knowledge.world.world import (
-    TaskGoal,
-    Tells,
-    World,
-    filled,
-    join,
-    kind_of,
-)
+from constrained.knowledge.world.store import FactStore
+from constrained.knowledge.world.world import TaskGoal, Tells, World, filled, join
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import (
     ALWAYS,
@@ -32,13 +26,6 @@ from constrained.planning.model import (
     literals_in,
 )
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import squeezed
-
-MAX_THINGS = 2_000
-"""Objects that answers may name; further ones are not noted."""
-
-Pattern = tuple[str | None, ...]
-"""A fact in which None stands for anything."""
 
 
 @dataclass
@@ -72,7 +59,7 @@ class Outlook:
         return Outlook(self.world, self.task, state, frozenset())
 
 
-class Known:
+class Known(FactStore):
     """What is known of a world.
 
     Parameters
@@ -83,10 +70,6 @@ class Known:
 
     Attributes
     ----------
-    objects : dict of str to str
-        Object, in lower case -> type; imagined ones are not among them.
-    types : dict of str to str
-        Type -> the type it belongs to; kinds of things that were read are added to the world's own.
     goal : Condition or None
         What is wanted.
     asked : Asked or None
@@ -96,15 +79,9 @@ class Known:
     """
 
     def __init__(self, world: World, task: str = ""):
-        self.world = world
-        self.objects: dict[str, str] = {}
-        self.types = dict(world.domain.types)
-        self._facts: dict[str, dict[Fact, None]] = {}
+        super().__init__(world)
         self.goal: Condition | None = None
         self.words: dict[str, str] = {}
-        self._denied: set[Pattern] = set()
-        self._complete: set[str] = set()
-        self._spelling: dict[str, str] = {}
         self._task: Task | None = None
         self._state: State | None = None
         self._outlook_task: Task | None = None
@@ -114,7 +91,7 @@ class Known:
                 self.add_object(name, kind)
             for fact in world.problem.init:
                 if fact[0] not in unknown and fact[0] not in world.kinds:
-                    self._hold(fact)
+                    self.hold(*fact)
             self.goal = world.problem.condition
         self.asked = world.goal_of(task) if task else None
         if self.asked is not None:
@@ -123,90 +100,21 @@ class Known:
     def _want(self, asked: TaskGoal, holes: Mapping[str, str]) -> None:
         """Put the words of a sentence into its goal: objects where they name one, and kinds of things otherwise."""
         objects = {name: words.lower() for name, words in holes.items() if words.lower() in self.objects}
-        types = {name: self._kind(words, asked.wider[name]) for name, words in holes.items() if name not in objects}
+        types = {
+            name: self.kind_named(words, asked.wider[name]) for name, words in holes.items() if name not in objects
+        }
         self.words = {**types, **objects}
         self.goal = filled(asked.condition, types, objects)
-        self._forget_task()
+        self.changed(things=True)
 
-    # what there is
-
-    def _kind(self, words: str, wider: str) -> str:
-        """The type that words name; a new one, of the wider type, if there is none."""
-        named = squeezed(words)
-        kind = next((kind for kind in self.types if squeezed(kind) == named), None)
-        if kind is None:
-            kind = named or wider
-            self.types[kind] = wider
-        return kind
-
-    def add_object(self, name: str, wider: str) -> str:
-        """Note that there is a thing, of the type that its name says or else of the wider one; returns its key.
-
-        Where an answer named all things of the wider type, there are no others.
-        """
-        key = name.lower()
-        complete = any(self._is(wider, whole) for whole in self._complete)
-        if key not in self.objects and not complete and len(self.objects) < MAX_THINGS:
-            kind = kind_of(name)
-            kind = self._kind(kind, wider) if kind != key or squeezed(kind) in map(squeezed, self.types) else wider
-            related = self._is(kind, wider) or self._is(wider, kind)
-            self.objects[key] = kind if related else wider
-            self._spelling[key] = name
-            self._forget_task()
-        return key
-
-    def _is(self, kind: str, wider: str) -> bool:
-        while kind != wider and kind in self.types:
-            kind = self.types[kind]
-        return kind == wider or wider == ROOT
-
-    def of_kind(self, kind: str) -> list[str]:
-        """The objects of a type, in the order in which they became known."""
-        return [name for name, own in self.objects.items() if self._is(own, kind)]
-
-    def spell(self, name: str) -> str:
-        """An object's name as it was read."""
-        return self._spelling.get(name, name)
-
-    # facts
-
-    def of(self, predicate: str, *terms: str | None) -> list[Fact]:
-        """The facts of a predicate that are known to hold, the oldest first; None stands for anything."""
-        return [
-            fact
-            for fact in self._facts.get(predicate, ())
-            if all(term in (None, own) for term, own in zip(terms, fact[1:]))
-        ]
-
-    def value(self, predicate: str, *terms: str) -> str | None:
-        """The last argument of the first fact that begins with these terms."""
-        return next((fact[-1] for fact in self.of(predicate, *terms)), None)
-
-    def holds(self, predicate: str, *terms: str) -> bool:
-        """Whether a fact is known to hold."""
-        return (predicate, *terms) in self._facts.get(predicate, ())
-
-    def hold(self, predicate: str, *terms: str) -> None:
-        """Note a fact."""
-        self._hold((predicate, *terms))
-
-    def _hold(self, fact: Fact) -> None:
-        for pattern in self._one_of(fact):
-            for other in self.of(fact[0], *pattern[1:]):
-                if other != fact:
-                    self._drop(other)
-        self._facts.setdefault(fact[0], {}).setdefault(fact)
-        self._denied.discard(fact)
-        self._state = None
-
-    def _drop(self, fact: Fact) -> None:
-        self._facts.get(fact[0], {}).pop(fact, None)
-        self._denied.add(fact)
-        self._state = None
-
-    def all_told(self, predicate: str, *terms: str | None) -> bool:
-        """Whether all facts of a form are known, as an answer named `all` of them; None stands for what it named."""
-        return (predicate, *terms) in self._denied
+    @property
+    def sentence(self) -> str:
+        """What is asked for, in the first wording of its goal; "" if no goal is worded so."""
+        if self.asked is None:
+            return ""
+        return self.asked.goal.patterns[0].write(
+            {hole: [self.words[hole.lower()]] for hole in self.asked.goal.patterns[0].holes}
+        )
 
     # what happens
 
@@ -219,9 +127,9 @@ class Known:
             if ground is not None:
                 deleted, added = self.task.changes(self.state, ground)
                 for fact in sorted(deleted - added):
-                    self._drop(fact)
+                    self.drop(*fact)
                 for fact in sorted(added):
-                    self._hold(fact)
+                    self.hold(*fact)
         self.read(answer, name, values)
         return not failed
 
@@ -287,14 +195,9 @@ class Known:
                 given = dict(zip(variables, chosen))
                 for answer in self._answers(tells, given):
                     terms = tuple({**given, **answer}.get(term, term) for term in told.literal.terms)
-                    if self._fits(told.literal.predicate, terms):
+                    if self.fits(told.literal.predicate, terms):
                         fact = (told.literal.predicate, *terms)
-                        (self._hold if told.literal.positive else self._drop)(fact)
-
-    def _fits(self, predicate: str, terms: tuple[str, ...]) -> bool:
-        """Whether a fact is about known objects of its types."""
-        declared = self.world.domain.predicates[predicate]
-        return all(term in self.objects and self._is(self.objects[term], p.type) for term, p in zip(terms, declared))
+                        (self.hold if told.literal.positive else self.drop)(*fact)
 
     def _close(
         self, predicate: str, terms: tuple[str, ...], lists: Mapping[str, list[str]], listed: Collection[str]
@@ -302,14 +205,11 @@ class Known:
         """Note that an answer names all things of which a fact holds: what it doesn't name is ruled out."""
         if predicate in self.types:
             self._complete.add(predicate)
-            self._forget_task()
+            self.changed(things=True)
             return
         choices = ([None] if term in listed else lists.get(term, [term]) for term in terms)
         for pattern in product(*choices):
-            for fact in self.of(predicate, *pattern):
-                self._facts[predicate].pop(fact)
-            self._denied.add((predicate, *pattern))
-        self._state = None
+            self.rule_out((predicate, *pattern))
 
     def _answers(self, tells: Tells, given: Mapping[str, str]) -> Iterator[dict[str, str]]:
         """The values of the variables of the condition under which something is told."""
@@ -324,8 +224,10 @@ class Known:
 
     # as a planning task
 
-    def _forget_task(self) -> None:
-        self._task = self._state = None
+    def changed(self, things: bool = False) -> None:
+        self._state = None
+        if things:
+            self._task = None
 
     @property
     def task(self) -> Task:
@@ -338,7 +240,7 @@ class Known:
     def state(self) -> State:
         """The facts that are known to hold."""
         if self._state is None:
-            self._state = State(chain(*self._facts.values(), self.task.initial))
+            self._state = State(chain(self.facts, self.task.initial))
         return self._state
 
     def _task_with(self, objects: Mapping[str, str]) -> Task:
@@ -349,7 +251,7 @@ class Known:
     def _kinds(self, objects: Mapping[str, str]) -> Iterator[Fact]:
         for name, kind in objects.items():
             for wider in self.world.kinds:
-                if self._is(kind, wider):
+                if self.is_kind(kind, wider):
                     yield wider, name
 
     def imagined(self) -> dict[str, str]:
@@ -368,7 +270,8 @@ class Known:
         return {
             f"{kind} ?{number}": kind
             for kind, count in wanted.items()
-            if any(self._is(kind, wide) for wide in unseen) and not any(self._is(kind, wide) for wide in self._complete)
+            if any(self.is_kind(kind, wide) for wide in unseen)
+            and not any(self.is_kind(kind, wide) for wide in self._complete)
             for number in range(1, count + 1)
         }
 
@@ -384,66 +287,59 @@ class Known:
             objects = {
                 name: kind
                 for name, kind in objects.items()
-                if not any(self._is(kind, wide) for wide in open_types)
-                or any(self._is(kind, asked) for asked in self.words.values())
+                if not any(self.is_kind(kind, wide) for wide in open_types)
+                or any(self.is_kind(kind, asked) for asked in self.words.values())
                 or name in {*in_hand, *self.words.values()}
             }
         if self._outlook_task is None or self._outlook_task.objects != objects:
             self._outlook_task = self._task_with(objects)
         task = self._outlook_task
-        facts = (fact for fact in chain(*self._facts.values()) if all(term in objects for term in fact[1:]))
+        facts = (fact for fact in self.facts if all(term in objects for term in fact[1:]))
         state = State(chain(facts, task.initial))
         possible = frozenset(self._possible(task, state))
         if task.reached_goal(state.changed(added=possible)):  # it isn't reached, so not all of that can hold
-            possible = frozenset(fact for fact in possible if not self._is_wanted(fact, task))
+            possible = frozenset(fact for fact in possible if not self.asks(fact[0], fact[1:], objects))
         return Outlook(self.world, task, state, possible)
 
-    def _is_wanted(self, fact: Fact, task: Task) -> bool:
-        """Whether the goal asks for a fact, of these things or of others of their types."""
-        assert self.goal is not None
-        types = {v.name: v.type for variables in _variables(self.goal) for v in variables}
+    def asks(self, predicate: str, terms: Sequence[str | None], kinds: Mapping[str, str] | None = None) -> bool:
+        """Whether the goal asks for a fact, of these things or of others of their types; None stands for anything.
+
+        `kinds` are the things' types, if they aren't those of `objects`.
+        """
+        kinds = self.objects if kinds is None else kinds
         return any(
-            literal.positive
-            and literal.predicate == fact[0]
+            predicate == wanted
             and all(
-                own == term or own in task.of_type(types.get(term, "")) for term, own in zip(literal.terms, fact[1:])
+                term in (None, own) or (term in kinds and own in (ROOT, *self.types) and self.is_kind(kinds[term], own))
+                for own, term in zip(asked, terms)
             )
-            for literal in literals_in(self.goal)
+            for wanted, *asked in self._wanted
         )
+
+    @cached_property
+    def _wanted(self) -> list[Fact]:
+        """The facts that the goal asks for, with types for its variables."""
+        if self.goal is None:
+            return []
+        types = {v.name: v.type for variables in _variables(self.goal) for v in variables}
+        return [
+            (literal.predicate, *(types.get(term, term) for term in literal.terms))
+            for literal in literals_in(self.goal)
+            if literal.positive
+        ]
 
     def _possible(self, task: Task, state: State) -> Iterator[Fact]:
         """The facts that may hold: those under `maybe` that nothing speaks against."""
         for maybe in self.world.maybe:
             literal = maybe.literal
             variables = tuple(Parameter(name, kind) for name, kind in maybe.types.items())
-            known = {pattern for fact in self.of(literal.predicate) for pattern in self._one_of(fact)}
+            known = {pattern for fact in self.of(literal.predicate) for pattern in self.one_of(fact)}
             query = task.query(variables, join((maybe.condition, literal.negated)))
             for answer in query.answers(state):
                 values = dict(zip(maybe.types, answer))
                 fact = (literal.predicate, *(values.get(term, term) for term in literal.terms))
-                if not self._denied_by(fact) and not any(pattern in known for pattern in self._one_of(fact)):
+                if not self.ruled_out(fact) and not any(pattern in known for pattern in self.one_of(fact)):
                     yield fact
-
-    def _one_of(self, fact: Fact) -> Iterator[Pattern]:
-        """The fact with None for each argument that has one value at a time."""
-        for number in self.world.single.get(fact[0], ()):
-            yield *fact[: number + 1], None, *fact[number + 2 :]
-
-    def _denied_by(self, fact: Fact) -> bool:
-        return any((fact[0], *pattern) in self._denied for pattern in product(*((term, None) for term in fact[1:])))
-
-    def lines(self) -> str:
-        """What is known, a line a predicate: "in: mug 1 shelf 2; pen 3 desk 1"."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterable[str]:
-        by: dict[str, list[str]] = {}
-        for predicate, *terms in chain(*self._facts.values()):
-            by.setdefault(predicate, []).append(", ".join(map(self.spell, terms)))
-        for predicate in self.world.domain.predicates:
-            if predicate in by:
-                found = by[predicate]
-                yield f"{self.world.domain.spell(predicate)}: {'; '.join(found)}" if found != [""] else predicate
 
 
 def _variables(condition: Condition) -> Iterator[tuple[Parameter, ...]]:

@@ -12,16 +12,16 @@ from constrained.grammar.lark_outline import RULE, SLOT, Outline, OutlineEntry, 
 from constrained.grammar.lark_syntax import Name, Quoted
 from constrained.grammar.nodes import STEP
 from constrained.grammar.source import Source, read_source
-from constrained.knowledge.world.conditions import Conditions, Scope, plain
+from constrained.knowledge.world.conditions import Scope, bound_by, plain
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import MARK, VALUES, ParseTree, parse_world, rules_below
+from constrained.knowledge.world.wording_reader import WordingReader
 from constrained.knowledge.world.world import Command, Maybe, TaskGoal, Tells, Told, World, join
 from constrained.planning.model import (
     ALWAYS,
     ROOT,
     Action,
     Condition,
-    Junction,
     Literal,
     Parameter,
     Problem,
@@ -59,7 +59,7 @@ def read_world(text_or_path: str | Path | Source) -> World | None:
     return _Reader(source).read(statements) if statements else None
 
 
-class _Reader(Conditions):
+class _Reader(WordingReader):
     def __init__(self, source: Source):
         super().__init__(source)
         self.outline: Outline = read_outline(source)
@@ -87,6 +87,8 @@ class _Reader(Conditions):
         for statement in of.get("fails", ()):
             self.world.fails += self.patterns(statement.children[0])
         self.problem(of.get("init", ()), of.get("goal", ()))
+        holes = frozenset(name for goal in self.world.goals for name in goal.wider)
+        self.world.wording = self.wording(statements, holes)
         for kind in self.kinds:
             self.domain.predicates[kind] = (Parameter("?x", ROOT),)
         self.world.kinds = frozenset(self.kinds)
@@ -276,7 +278,7 @@ class _Reader(Conditions):
         where = ALWAYS if condition is None else self.conditions(condition, scope)
         span = self.span_of(statement)
         types = {f"?{name}": self.type_of(name, scope, span) for name in {*scope.types, *scope.uses}}
-        bound = given | {v[1:] for v in _positive(where)}
+        bound = given | {v[1:] for v in bound_by(where)}
         for pattern in found:
             for fact in facts:
                 loose = [t[1:] for t in fact.literal.terms if t.startswith("?") and t[1:] not in bound]
@@ -363,14 +365,3 @@ def _literals_of(action: Action) -> Iterator[Literal]:
     for effect in action.effects:
         yield effect.literal
         yield from literals_in(effect.condition)
-
-
-def _positive(condition: Condition) -> set[str]:
-    """Variables that the facts of a condition bind."""
-    match condition:
-        case Literal(predicate, terms, True) if predicate != "=":
-            return {term for term in terms if term.startswith("?")}
-        case Junction("and", parts_):
-            return set().union(*map(_positive, parts_))
-        case _:
-            return set()

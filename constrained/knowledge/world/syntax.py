@@ -59,7 +59,7 @@ MARK = "//:"
 _GRAMMAR = r"""
 start: _statement*
 _statement: action | type | fact | object | init | goal | needs | makes | tells | maybe | fails
-          | keeps | let | message | write
+          | means | shows | again | explores | keeps | let | message | write
 
 action: "action" NAME
 type: "type" kinds (";" kinds)*
@@ -77,6 +77,11 @@ makes: "makes" effects
 tells: "tells" told ("," told)* ["if" conditions] "by" patterns
 maybe: "maybe" atom ("," atom)* ["if" conditions]
 fails: "fails" "by" patterns
+means: "means" [MANY] atom "if" conditions ("else" conditions)*
+shows: "shows" STRING ["for" [NUMBER "of"] conditions] ":" piece ("," piece)* ["else" STRING]
+again: "again" atom ("," atom)* ["if" conditions]
+explores: "explores" piece ("else" piece)*
+piece: STRING ["if" either]
 keeps: "tells" place "=" PATH ["with" NAME] ["if" conditions] "by" NAME ("," NAME)*
 place: NAME ["[" PATH ("," PATH)* "]"]
 let: "let" NAME "(" [NAME ("," NAME)*] ")" "=" _value
@@ -94,8 +99,9 @@ assignment: _place "=" _value
 conditions: either ("," either)*
 ?either: both ("or" both)*
 ?both: one ("and" one)*
-?one: negation | quantified | equality | contained | _sum
+?one: negation | quantified | equality | contained | asks | _sum
 negation: NOT one
+asks: "asks" atom
 quantified: QUANTIFIER variables "(" conditions ")"
 equality: _sum (EQUAL | SET) _sum
 contained: _sum [NOT] "in" _sum
@@ -166,7 +172,8 @@ _EXPECTED = {
     "SEMICOLON": "`;`",
     "$END": "the end",
 }
-_STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "makes", "tells", "maybe", "fails")
+_STATEMENTS = ("type", "fact", "object", "init", "goal", "action", "needs", "makes", "tells", "maybe", "fails",
+               "means", "shows", "again", "explores")  # fmt: skip
 _OF_TOOLS = ("let", "message", "write")  # statements of tools' policies alone
 
 _OF_VALUES = {"SIGN", "OVER", "EQUAL", "DOT", "LSQB", "LBRACE", "NUMBER", "EMPTY", "FOR", "IN", "PATH",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from constrained.grammar.source import Source, SourceSpan
 from constrained.knowledge.world.pattern import MAX_TEXT, Pattern
+from constrained.knowledge.world.wording import Wording
 from constrained.planning.model import (
     ALWAYS,
     Condition,
@@ -121,6 +122,8 @@ class World:
     kinds : frozenset of str
         Types that are used as predicates.
     tells, maybe, goals : list
+    wording : Wording
+        How what is known is told to a model.
     fails : list of Pattern
         Answers after which nothing has changed.
     problem : Problem or None
@@ -139,6 +142,7 @@ class World:
     maybe: list[Maybe] = field(default_factory=list)
     goals: list[TaskGoal] = field(default_factory=list)
     fails: list[Pattern] = field(default_factory=list)
+    wording: Wording = field(default_factory=Wording)
     problem: Problem | None = None
     spans: dict[str, SourceSpan] = field(default_factory=dict)
 

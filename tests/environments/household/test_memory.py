@@ -2,9 +2,9 @@
 
 import pytest
 
-from constrained.environments.household.memory import Memory
 from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import LIGHT, SIMPLE, TWO, UNKNOWN, TaskSpec
+from constrained.environments.household.task_spec import LIGHT, SIMPLE, TWO, UNKNOWN, TaskSpec, household
+from constrained.environments.memory import WorldMemory
 
 KITCHEN = (
     "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, "
@@ -18,7 +18,7 @@ def lines(memory):
 
 
 def after(*moves, start=KITCHEN):
-    memory = Memory(start)
+    memory = WorldMemory(household(), start)
     for action, answer in moves:
         memory.update(action, answer)
     return memory
@@ -115,7 +115,7 @@ def test_failed_move_tells_that_two_receptacles_share_a_place():
 
 def test_unknown_commands_change_nothing():
     memory = after(*LOOKED, ("go to narnia 1", "Nothing happens."))
-    assert memory.here() == ["cabinet 1"]
+    assert memory.shown.of("here") == [("here", "cabinet 1")]
 
 
 def test_arrival_sentence_makes_no_difference():
@@ -131,7 +131,7 @@ def test_desk_1_and_desk_10_are_different_places():
         start=f"You are in the middle of a room. Looking quickly around you, you see {desks}.\n\n"
         "Your task is to: put a pen in desk.",
     )
-    assert memory.contents == {"desk 10": ["pen 1"]}
+    assert memory.known.of("in") == [("in", "pen 1", "desk 10")]
     assert lines(memory)["Unseen"] == "desk 1 2 3 +6"
     assert lines(memory)["At"] == "desk 10: none"  # pen 1 is where it belongs
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from constrained.agents.goal import looking_useful
 from constrained.agents.world import World
 from constrained.environments.household import HouseholdEnv, load_games, make_game
-from constrained.environments.household.memory import Memory
+from constrained.environments.household.task_parser import parse_task
+from constrained.environments.household.task_spec import household
+from constrained.environments.memory import WorldMemory
 from tests.data import shared
 from tests.environments.household.small_house import small_house
 
@@ -20,7 +22,7 @@ OTHERS = ["look", "inventory", "examine cabinet 1"]
 def memory(*moves, task="clean some mug and put it in sinkbasin"):
     """Of the small house, after some actions and the answers to them."""
     room = HouseholdEnv(small_house()).reset().partition("Your task")[0]
-    found = Memory(f"{room}Your task is to: {task}.")
+    found = WorldMemory(household(), f"{room}Your task is to: {task}.")
     for action, answer in moves:
         found.update(action, answer)
     return found
@@ -28,7 +30,7 @@ def memory(*moves, task="clean some mug and put it in sinkbasin"):
 
 def left(found, *other):
     """Where one may go, and which of the others may be done."""
-    here = {f"go to {name}" for name in found.here()}
+    here = {f"go to {name}" for _, name in found.shown.of("here")}
     useful = looking_useful(found.facts_now(), [action for action in [*GO, *OTHERS, *other] if action not in here])
     return [action.removeprefix("go to ") for action in useful]
 
@@ -85,7 +87,7 @@ def test_the_second_of_two_is_looked_for_when_the_first_is_in_its_place():
 
 def test_of_several_tools_any_will_do():
     room = "Looking quickly around you, you see a desk 1, a sinkbasin 10, and a sinkbasin 1.\n\nYour task is to: "
-    found = Memory(f"{room}clean some mug and put it in desk.")
+    found = WorldMemory(household(), f"{room}clean some mug and put it in desk.")
     found.update("go to desk 1", "On the desk 1, you see a mug 1.")
     found.update("take mug 1 from desk 1", "You pick up the mug 1 from the desk 1.")
     basins = ["go to sinkbasin 1", "go to sinkbasin 10"]
@@ -103,7 +105,7 @@ def test_with_the_thing_in_hand_the_lamp_is_looked_for():
 @pytest.mark.parametrize("task", ["sing a song", "", "put a mug in cabinet and then one in the fridge " * 999])
 def test_of_a_task_not_understood_nothing_is_known_to_be_of_no_use(task):
     found = memory(TABLE, CLOSED, task=task)
-    if not found.spec.object_kind:
+    if not parse_task(task).object_kind:
         assert looking_useful(found.facts_now(), [*GO, "open fridge 1"]) == [*GO, "open fridge 1"]
 
 

@@ -1,0 +1,226 @@
+"""What is known as text, and what follows from it: written from the facts by the lines of the world's file.
+
+Conditions are answered from left to right, each fact in the order in which it became known, things of a type by kind
+and number; `or`, `not`, `some` and `every` are only asked, and name nothing new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+
+from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.wording import ASKS, Piece, Shows, Where
+from constrained.knowledge.world.world import every_part, join
+from constrained.planning.facts import Fact
+from constrained.planning.model import Condition, Literal, Parameter, Quantified, free_variables, negated
+
+MAX_NAMES = 4
+"""Names in a list."""
+MAX_NUMBERS = 3
+"""Numbers of one kind in a list by kind."""
+
+Values = Mapping[str, str]
+"""Variable -> object."""
+
+
+class Shown:
+    """What is known at one moment.
+
+    Parameters
+    ----------
+    known : Known
+        It must not change any more.
+    """
+
+    def __init__(self, known: Known):
+        self.known, self.wording = known, known.world.wording
+        self._facts = (known.world.domain.predicates.keys() - known.world.kinds) | self.wording.means.keys()
+        self._means: dict[str, list[Fact]] = {}
+        self._things: dict[str, list[str]] = {}
+
+    # what follows
+
+    def of(self, predicate: str) -> list[Fact]:
+        """The facts of a predicate that hold or follow."""
+        if predicate not in self.wording.means:
+            return self.known.of(predicate)
+        if predicate not in self._means:
+            found: dict[Fact, None] = {}
+            for means in self.wording.means[predicate]:
+                for where in means.conditions:
+                    answers = ((predicate, *(v.get(t, t) for t in means.literal.terms)) for v in self.answers(where))
+                    new = dict.fromkeys(islice(answers, 1 if means.once else None))
+                    found |= new
+                    if new:
+                        break
+            self._means[predicate] = list(found)
+        return self._means[predicate]
+
+    def value(self, predicate: str) -> str | None:
+        """The last argument of the first of these facts."""
+        return next((fact[-1] for fact in self.of(predicate)), None)
+
+    def answers(self, where: Where, given: Values = {}) -> Iterable[Values]:
+        """The values for which a condition holds; none if it names a hole that the task's sentence doesn't have."""
+        return self._answers(where.condition, given) if where.holes <= self.known.words.keys() else ()
+
+    def _answers(self, condition: Condition, given: Values) -> Iterable[Values]:
+        if isinstance(condition, Literal):
+            if condition.predicate == "=":
+                left, right = (given.get(term, term) for term in condition.terms)
+                holds = left == right
+            elif condition.positive:
+                return self._matching(condition, given)
+            else:
+                holds = any(True for _ in self._matching(condition, given))
+            return (given,) if holds == condition.positive else ()
+        if isinstance(condition, Quantified):
+            some = condition.quantifier == "some"
+            found = self._answers(condition.part if some else negated(condition.part), given)
+            return (given,) if any(self._of_types(condition.variables, one) for one in found) == some else ()
+        if condition.operator == "and":
+            return self._all(condition.parts, given)
+        return (given,) if any(True for part in condition.parts for _ in self._answers(part, given)) else ()
+
+    def _all(self, parts: Sequence[Condition], given: Values) -> Iterable[Values]:
+        """The values for which all of some conditions hold."""
+        found: Iterable[Values] = (given,)
+        for part in parts:
+            found = [answer for values in found for answer in self._answers(part, values)]
+        return found
+
+    def _of_types(self, variables: Sequence[Parameter], values: Values) -> bool:
+        return all(v.name not in values or self._is(values[v.name], v.type) for v in variables)
+
+    def _is(self, name: str, kind: str) -> bool:
+        known = self.known
+        kind = known.words.get(kind, kind)
+        return name == kind or (name in known.objects and known.is_kind(known.objects[name], kind))
+
+    def _matching(self, literal: Literal, given: Values) -> Iterable[Values]:
+        """The values for which a fact holds, with those given."""
+        predicate, known = literal.predicate, self.known
+        terms = [given.get(term, term) for term in literal.terms]
+        bound = not any(term[0] == "?" for term in terms)
+        if predicate not in self._facts:
+            if predicate.startswith(ASKS):
+                asked = [None if term[0] == "?" else term for term in terms]
+                return (given,) if known.asks(predicate[len(ASKS) :], asked) else ()
+            if bound:
+                return (given,) if self._is(terms[0], predicate) else ()
+            return [{**given, terms[0]: name} for name in self.things(predicate)]
+        if predicate not in self.wording.means:
+            if bound:
+                return (given,) if known.holds(predicate, *terms) else ()
+        found = []
+        for fact in self.of(predicate):
+            answer = dict(given)
+            for term, own in zip(terms, fact[1:]):
+                if term != own and (term[0] != "?" or answer.setdefault(term, own) != own):
+                    break
+            else:
+                found.append(answer)
+        return found
+
+    def things(self, kind: str) -> list[str]:
+        """The things of a type or of a hole of the task's sentence, by kind and number."""
+        if kind not in self._things:
+            self._things[kind] = sorted((name for name in self.known.objects if self._is(name, kind)), key=_number)
+        return self._things[kind]
+
+    def slots(self) -> dict[str, Sequence[str] | Mapping[str, Sequence[str]]]:
+        """The things of which each one-place fact follows, for the slot of its name; an empty mapping if there is none."""
+        return {
+            predicate.upper(): [self.known.spell(thing) for _, thing in self.of(predicate)] or {}
+            for predicate, rules in self.wording.means.items()
+            if len(rules[0].literal.terms) == 1
+        }
+
+    # texts
+
+    def lines(self) -> Iterator[str]:
+        """The lines that the file's `shows` lines write."""
+        of: dict[str, list[Shows]] = {}
+        for shows in self.wording.shows:
+            of.setdefault(shows.label, []).append(shows)
+        for label, parts in of.items():
+            entries = list(chain.from_iterable(map(self._entries, parts)))
+            otherwise = next((shows.otherwise for shows in parts if shows.otherwise is not None), None)
+            between = (
+                "; "
+                if any(hole[1] == "," for shows in parts for piece in shows.pieces for hole in piece.parts[1::2])
+                else ", "
+            )
+            if entries or otherwise is not None:
+                most = parts[0].most or len(entries)
+                yield label + (between.join(entries[:most]) or otherwise or "") + _more(len(entries) - most)
+
+    def _entries(self, shows: Shows) -> Iterator[str]:
+        for values in self.answers(shows.entries):
+            written = "".join(self._written(piece, values) for piece in shows.pieces)
+            if written:
+                yield written
+
+    def _written(self, piece: Piece, values: Values) -> str:
+        """A piece of text; "" where its condition doesn't hold."""
+        listed = next((f"?{name}" for name, how in piece.parts[1::2] if how), None)
+        if listed is None:
+            found = next(iter(self.answers(piece.where, values)), None)
+            return "" if found is None else "".join(self._part(part, found) for part in piece.parts)
+        parts = every_part(piece.where.condition)
+        about = [part for part in parts if listed in free_variables(part)]
+        test = Where(join(tuple(part for part in parts if part not in about)), piece.where.holes)
+        found = next(iter(self.answers(test, values)), None)
+        if found is None:
+            return ""
+        names = [answer[listed] for answer in self._all(about, found)]
+        return "".join(self._part(part, found, names) for part in piece.parts)
+
+    def _part(self, part: str | tuple[str, str], values: Values, names: Iterable[str] = ()) -> str:
+        if isinstance(part, str):
+            return part
+        name, how = part
+        if not how:
+            return self.known.spell(values[f"?{name}"]) if f"?{name}" in values else self.known.words[name]
+        return self._listed(list(names)) if how == "," else _by_kind(map(self.known.spell, names))
+
+    def _listed(self, names: list[str]) -> str:
+        """Those of the names that the task is about, at most `MAX_NAMES`; the rest is counted."""
+        words = self.known.words.keys()
+        named = [name for name in names if not words or any(self._is(name, word) for word in words)][:MAX_NAMES]
+        return (", ".join(map(self.known.spell, named)) or "none") + _more(len(names) - len(named))
+
+    def explores(self) -> list[str]:
+        """The actions that show something new."""
+        for piece in self.wording.explores:
+            found = ["".join(self._part(part, values) for part in piece.parts) for values in self.answers(piece.where)]
+            if found:
+                return found
+        return []
+
+    def again(self) -> Iterator[Fact]:
+        """The facts that still hold when the episode is started anew."""
+        for again in self.wording.again:
+            for values in self.answers(again.where):
+                yield again.literal.predicate, *(values.get(term, term) for term in again.literal.terms)
+
+
+def _by_kind(names: Iterable[str]) -> str:
+    """Names with each kind written once: "cabinet 1 2 3 +47, fridge 1"."""
+    numbers: dict[str, list[str]] = {}
+    for name in names:
+        kind, number = _number(name)
+        numbers.setdefault(kind, []).append(f" {number}" if number else "")
+    shown = (f"{kind}{''.join(n[:MAX_NUMBERS])}{_more(len(n) - MAX_NUMBERS)}" for kind, n in numbers.items())
+    return ", ".join(shown) or "none"
+
+
+def _number(name: str) -> tuple[str, int]:
+    """A name's kind and number: 0 if it has none."""
+    kind, _, number = name.rpartition(" ")
+    return (kind, int(number)) if number.isdecimal() and kind else (name, 0)
+
+
+def _more(number: int) -> str:
+    return f" +{number}" if number > 0 else ""

@@ -1,0 +1,60 @@
+"""A model reads what is known now in every environment that tells its facts."""
+
+from constrained import ActionKnowledge
+from constrained.agents.world import World
+from constrained.environments.base import Memory, WithMemory
+from constrained.environments.pddl import PddlEnvironment
+from constrained.environments.world import WorldEnvironment
+from constrained.knowledge.world import read_world
+from tests.environments.test_world import WALK
+
+DOMAIN = """(define (domain d) (:predicates (on ?x) (near ?x))
+(:action press :parameters (?x) :precondition (near ?x) :effect (on ?x)))"""
+PROBLEM = "(define (problem p) (:domain d) (:objects lamp fan) (:init (near lamp)) (:goal (on lamp)))"
+
+
+def test_a_model_reads_what_is_known_now_in_a_lark_world():
+    env = WorldEnvironment(read_world("world"))
+    world = World(env)
+    assert isinstance(env, WithMemory) and not world.facts() and world.reset()
+    assert isinstance(world.memory, Memory)
+    first = world.facts().splitlines()
+    assert first[:2] == ["Task: lies letter office", "There is: room: hall, office, cellar; thing: key, letter."]
+    assert "at: hall" in first and first[-1] == "Last: none"
+    before = world.situation()
+    world.step("go to office")
+    text = world.facts().splitlines()
+    assert "at: office" in text and "lies: key, office" in text and text[-1] == "Last: go to office"
+    world.step("take letter")
+    assert world.facts().splitlines()[-1] == "Last: take letter, no effect"
+    assert before != world.situation() and before in world.tried
+
+
+def test_shows_lines_say_it_in_other_words():
+    env = WorldEnvironment(read_world(f'{WALK}//: shows "Here: " for at(r): "{{r}}", " with a key" if key(r)\n'))
+    assert env.reset().splitlines()[0] == "Here: a"
+    env.step("go to e")
+    assert env.memory("").text().splitlines()[1:] == ["Here: e with a key", "Last: none"]
+
+
+def test_a_model_reads_the_facts_of_a_pddl_problem():
+    world = World(PddlEnvironment(DOMAIN, PROBLEM))
+    world.reset()
+    world.step("press lamp")
+    assert world.facts() == "Task: on lamp\nThere is: object: lamp, fan.\non: lamp\nnear: lamp\nLast: press lamp"
+
+
+def test_in_a_plan_written_ahead_the_situation_is_what_is_supposed():
+    env = PddlEnvironment(DOMAIN, PROBLEM)
+    world = World(env)
+    world.reset()
+    facts = env.facts_now()
+    world.suppose(facts)
+    before = world.situation()
+    world.suppose(facts.after("press lamp"), "press lamp")
+    assert world.situation() != before and world.tried[before] == {"press lamp": world.situation()}
+
+
+def test_the_knowledge_of_a_world_is_not_changed_by_how_it_is_told():
+    told = f'{WALK}//: means here(r) if at(r)\n//: shows "Here: " for here(r): "{{r}}"\n'
+    assert ActionKnowledge.from_lark(told).world.domain == ActionKnowledge.from_lark(WALK).world.domain
