@@ -146,7 +146,7 @@ class Memory(Protocol):
         ...
 
     def situation(self) -> Hashable:
-        """Return the facts without the last action, as a text or otherwise: where they are equal, nothing has changed."""
+        """Return the facts without the last action, as text or otherwise: equal ones mean that nothing has changed."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The memory of a world that only its answers tell of: what is known as facts, told to a model by the `shows` lines of the world's `.lark` file."""
+"""The memory of a world that only its answers tell of: its facts, as the `shows` lines of its `.lark` file tell them."""
 
 from __future__ import annotations
 

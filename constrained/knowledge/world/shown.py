@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from types import MappingProxyType
 
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.wording import ASKS, Piece, Shows, Where
@@ -22,6 +23,7 @@ MAX_NUMBERS = 3
 
 Values = Mapping[str, str]
 """Variable -> object."""
+NOTHING: Values = MappingProxyType({})
 
 
 class Shown:
@@ -46,6 +48,7 @@ class Shown:
         if predicate not in self.wording.means:
             return self.known.of(predicate)
         if predicate not in self._means:
+            self._means[predicate] = []  # what follows from itself isn't counted
             found: dict[Fact, None] = {}
             for means in self.wording.means[predicate]:
                 for where in means.conditions:
@@ -61,7 +64,7 @@ class Shown:
         """The last argument of the first of these facts."""
         return next((fact[-1] for fact in self.of(predicate)), None)
 
-    def answers(self, where: Where, given: Values = {}) -> Iterable[Values]:
+    def answers(self, where: Where, given: Values = NOTHING) -> Iterable[Values]:
         """The values for which a condition holds; none if it names a hole that the task's sentence doesn't have."""
         return self._answers(where.condition, given) if where.holes <= self.known.words.keys() else ()
 
@@ -110,9 +113,8 @@ class Shown:
             if bound:
                 return (given,) if self._is(terms[0], predicate) else ()
             return [{**given, terms[0]: name} for name in self.things(predicate)]
-        if predicate not in self.wording.means:
-            if bound:
-                return (given,) if known.holds(predicate, *terms) else ()
+        if predicate not in self.wording.means and bound:
+            return (given,) if known.holds(predicate, *terms) else ()
         found = []
         for fact in self.of(predicate):
             answer = dict(given)
@@ -130,7 +132,7 @@ class Shown:
         return self._things[kind]
 
     def slots(self) -> dict[str, Sequence[str] | Mapping[str, Sequence[str]]]:
-        """The things of which each one-place fact follows, for the slot of its name; an empty mapping if there is none."""
+        """The things of which each one-place fact follows, for the slot of its name; an empty mapping for none."""
         return {
             predicate.upper(): [self.known.spell(thing) for _, thing in self.of(predicate)] or {}
             for predicate, rules in self.wording.means.items()
@@ -147,11 +149,8 @@ class Shown:
         for label, parts in of.items():
             entries = list(chain.from_iterable(map(self._entries, parts)))
             otherwise = next((shows.otherwise for shows in parts if shows.otherwise is not None), None)
-            between = (
-                "; "
-                if any(hole[1] == "," for shows in parts for piece in shows.pieces for hole in piece.parts[1::2])
-                else ", "
-            )
+            holes = (hole for shows in parts for piece in shows.pieces for hole in piece.parts[1::2])
+            between = "; " if any(how == "," for _, how in holes) else ", "
             if entries or otherwise is not None:
                 most = parts[0].most or len(entries)
                 yield label + (between.join(entries[:most]) or otherwise or "") + _more(len(entries) - most)
@@ -219,7 +218,7 @@ def _by_kind(names: Iterable[str]) -> str:
 def _number(name: str) -> tuple[str, int]:
     """A name's kind and number: 0 if it has none."""
     kind, _, number = name.rpartition(" ")
-    return (kind, int(number)) if number.isdecimal() and kind else (name, 0)
+    return (kind, int(number)) if kind and number.isdecimal() and len(number) < 10 else (name, 0)
 
 
 def _more(number: int) -> str:

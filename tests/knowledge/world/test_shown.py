@@ -43,7 +43,7 @@ def test_each_line_is_written_from_the_facts_known_now():
         "Seen: egg 1 in shelf 10, cup 2 in shelf 10 +1",
         "Not seen: shelf 2",
     ]
-    assert list(shown("The shelf 2 is closed.").lines())[0] == "Here: shelf 2 shut"
+    assert next(iter(shown("The shelf 2 is closed.").lines())) == "Here: shelf 2 shut"
 
 
 def test_pieces_say_what_the_goal_asks_for():
