@@ -1,4 +1,4 @@
-"""The memory of a world that only its answers tell of: its facts, as the `shows` lines of its `.lark` file tell them."""
+"""The memory of a world that only its answers tell of: facts, told by the `shows` lines of the world's `.lark` file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from functools import cached_property
 
 from constrained.environments.base import IN_ON, Binding
 from constrained.knowledge.world import World
-from constrained.knowledge.world.known import Known, Outlook
+from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.shown import Shown
+from constrained.knowledge.world_state import WorldState
 
 TASK = re.compile(r"Your task is to: ([^\n]+)")
 """How a first observation says the task."""
@@ -54,7 +55,7 @@ class WorldMemory:
         for name in ("shown", "_situation"):
             self.__dict__.pop(name, None)
 
-    def facts_now(self) -> Outlook:
+    def facts_now(self) -> WorldState:
         """Return what is known, and what may be, as a planning task."""
         return self.known.facts_now()
 

@@ -8,9 +8,10 @@ from constrained.environments.base import Binding
 from constrained.environments.facts import FactsEnvironment
 from constrained.errors import DataError
 from constrained.knowledge.world import World
-from constrained.knowledge.world.known import Known, Outlook
+from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.shown import Shown
 from constrained.knowledge.world.world import Tells, join
+from constrained.knowledge.world_state import WorldState
 from constrained.planning.model import ROOT, Condition, Parameter, free_variables
 from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import condition_words, fact_lines, squeezed
@@ -91,7 +92,7 @@ class WorldEnvironment(FactsEnvironment):
         kinds = [*self.world.domain.types, ROOT]
         return {squeezed(kind).upper(): list(map(self.known.spell, self.known.of_kind(kind))) for kind in kinds}
 
-    def facts_now(self) -> Outlook:
+    def facts_now(self) -> WorldState:
         """What the player knows, and what may be."""
         return self.known.facts_now()
 

@@ -7,12 +7,13 @@ is taken to be false. A thing that a task names, and that nobody has seen yet, i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, product
 
 from constrained.knowledge.world.store import FactStore
 from constrained.knowledge.world.world import TaskGoal, Tells, World, filled, join
+from constrained.knowledge.world_state import WorldState
 from constrained.planning.facts import Fact, State
 from constrained.planning.model import (
     ALWAYS,
@@ -26,37 +27,6 @@ from constrained.planning.model import (
     literals_in,
 )
 from constrained.planning.task import GroundAction, Task
-
-
-@dataclass
-class Outlook:
-    """What is known at one moment, and what may be.
-
-    Attributes
-    ----------
-    task : Task
-    state : State
-        The facts that are known to hold.
-    optimistic : frozenset of tuple of str
-        Facts that may hold.
-    """
-
-    world: World
-    task: Task
-    state: State
-    optimistic: frozenset[Fact]
-
-    @cached_property
-    def actions(self) -> dict[str, list[GroundAction]]:
-        """The text of each action that is possible, or may be -> what it stands for."""
-        found: dict[str, list[GroundAction]] = {}
-        for action in self.task.applicable(self.state.changed(added=self.optimistic)):
-            found.setdefault(self.world.write(action, self.task.spell), []).append(action)
-        return found
-
-    def told(self, state: State) -> Outlook:
-        """The same task in another state, with nothing unknown."""
-        return Outlook(self.world, self.task, state, frozenset())
 
 
 class Known(FactStore):
@@ -84,7 +54,7 @@ class Known(FactStore):
         self.words: dict[str, str] = {}
         self._task: Task | None = None
         self._state: State | None = None
-        self._outlook_task: Task | None = None
+        self._now: WorldState | None = None
         unknown = {maybe.literal.predicate for maybe in world.maybe}
         if world.problem is not None:
             for name, kind in world.problem.objects.items():
@@ -275,7 +245,7 @@ class Known(FactStore):
             for number in range(1, count + 1)
         }
 
-    def facts_now(self) -> Outlook:
+    def facts_now(self) -> WorldState:
         """What is known and what may be, as a planning task with a state.
 
         Things that the task doesn't ask for are left out, where more may turn up at any time: there may be hundreds.
@@ -291,15 +261,16 @@ class Known(FactStore):
                 or any(self.is_kind(kind, asked) for asked in self.words.values())
                 or name in {*in_hand, *self.words.values()}
             }
-        if self._outlook_task is None or self._outlook_task.objects != objects:
-            self._outlook_task = self._task_with(objects)
-        task = self._outlook_task
+        if self._now is None or self._now.task.objects != objects:
+            self._now = WorldState(self.world, self._task_with(objects), State())
+        task = self._now.task
         facts = (fact for fact in self.facts if all(term in objects for term in fact[1:]))
         state = State(chain(facts, task.initial))
         possible = frozenset(self._possible(task, state))
         if task.reached_goal(state.changed(added=possible)):  # it isn't reached, so not all of that can hold
             possible = frozenset(fact for fact in possible if not self.asks(fact[0], fact[1:], objects))
-        return Outlook(self.world, task, state, possible)
+        self._now = self._now.told(state, possible)
+        return self._now
 
     def asks(self, predicate: str, terms: Sequence[str | None], kinds: Mapping[str, str] | None = None) -> bool:
         """Whether the goal asks for a fact, of these things or of others of their types; None stands for anything.

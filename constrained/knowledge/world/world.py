@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from constrained.planning.model import (
     Quantified,
     renamed,
 )
-from constrained.planning.task import GroundAction
 from constrained.planning.wording import squeezed
 
 Command = tuple[str, ...]
@@ -145,12 +144,6 @@ class World:
     wording: Wording = field(default_factory=Wording)
     problem: Problem | None = None
     spans: dict[str, SourceSpan] = field(default_factory=dict)
-
-    def write(self, action: GroundAction, spell: Callable[[str], str] = str) -> str:
-        """How an action with its arguments is written; `spell` gives an object's name as it is shown."""
-        declared = next(a for a in self.domain.actions if a.name == action.action)
-        values = {p.name: spell(value) for p, value in zip(declared.parameters, action.arguments)}
-        return "".join(values.get(piece, piece) for piece in self.commands[action.action])
 
     def read(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
         """Each action that a text may be, with the names that stand for its parameters in the text, in lower case."""

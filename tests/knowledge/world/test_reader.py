@@ -6,6 +6,7 @@ import pytest
 from constrained import ActionKnowledge
 from constrained.errors import GrammarError
 from constrained.knowledge.world import read_world
+from constrained.knowledge.world_state import WorldState
 from constrained.planning import Task
 from constrained.planning.task import GroundAction
 from tests.knowledge.world.kitchen import KITCHEN
@@ -17,7 +18,7 @@ def world():
 
 
 def texts(world, task, state):
-    return sorted(world.write(action, task.spell) for action in task.applicable(state))
+    return sorted(WorldState(world, task, state).actions)
 
 
 def test_a_file_without_such_lines_has_no_world():
@@ -43,7 +44,7 @@ def test_the_meaning_is_that_of_a_planning_domain(world):
         "go to microwave 1",
         "heat cup with microwave 1",
     ):
-        (action,) = [a for a in task.applicable(state) if world.write(a, task.spell) == text]
+        (action,) = WorldState(world, task, state).actions[text]
         state = task.apply(state, action)
     assert not task.reached_goal(state) and ("at", "cupboard") not in state
     assert ("in", "cup", "shelf") not in state
