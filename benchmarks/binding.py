@@ -20,9 +20,10 @@ from itertools import islice, pairwise
 import numpy as np
 
 from benchmarks.engine import vocabularies
+from benchmarks.household_solver import solve
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
-from constrained.environments.household import HouseholdEnv, load_games, make_game, solve
+from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.scienceworld.scene import choices_of
 from constrained.environments.scienceworld.simulator import borrow, give_back
 from constrained.errors import ConstrainedError, GameError

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
+from benchmarks.household_solver import solve
 from constrained.cli import main
-from constrained.environments.household import load_games, solve
+from constrained.environments.household import load_games
 from tests.data import shared
 
 

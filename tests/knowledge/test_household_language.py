@@ -5,8 +5,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.household_solver import solve
 from constrained import ActionKnowledge
-from constrained.environments.household import HouseholdEnv, load_games, make_game, solve
+from constrained.environments.household import HouseholdEnv, load_games, make_game
 from tests.data import shared
 from tests.environments.household.small_house import small_house
 from tests.knowledge.enumerate import texts

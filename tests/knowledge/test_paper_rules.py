@@ -3,8 +3,9 @@
 import pytest
 
 from benchmarks import paper_rules
+from benchmarks.household_solver import solve
 from constrained import ActionKnowledge
-from constrained.environments.household import HouseholdEnv, make_game, solve
+from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.task_spec import TASK_TYPES
 from constrained.grammar import shipped_names
 from tests.data import shared

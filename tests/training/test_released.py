@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from benchmarks.household_solver import solve
 from constrained import ActionKnowledge
-from constrained.environments.household import make_game, solve
+from constrained.environments.household import make_game
 from constrained.errors import DataError
 from constrained.training.filter import filter_trajectories, merge, reason_to_drop
 from constrained.training.judging import judge_actions, judge_in_game

@@ -3,9 +3,7 @@
 from constrained.environments.household.env import HouseholdEnv, is_household
 from constrained.environments.household.game import Game, load_game, load_games, load_named
 from constrained.environments.household.generate import game_for_task, make_game
-from constrained.environments.household.solve import solve
 
 __all__ = [
     "Game", "HouseholdEnv", "game_for_task", "is_household", "load_game", "load_games", "load_named", "make_game",
-    "solve",
 ]  # fmt: skip

@@ -6,11 +6,12 @@ the player uses instead of the domain's identifiers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from constrained.environments.household.observations import name_things
 from constrained.errors import GameError
+from constrained.planning.facts import Fact
 from constrained.planning.model import Problem
 
 TRAITS = (
@@ -168,42 +169,32 @@ class World:
         """Return the receptacle's contents in listing order."""
         return sorted(self.contents[receptacle], key=self.house.order.__getitem__)
 
-    def holds_fact(self, predicate: str, arguments: Sequence[str]) -> bool:
-        """Whether a ground fact of the planning domain is true now.
-
-        Raises
-        ------
-        GameError
-            For a predicate that the domain doesn't have.
-        """
+    def fixed_facts(self, predicates: Container[str]) -> Iterator[Fact]:
+        """Those facts of the planning domain that no action changes."""
         house = self.house
-        first, *others = arguments
-        if predicate in self.states:
-            return first in self.states[predicate]
-        if predicate in house.traits:
-            return first in house.traits[predicate]
-        if predicate in ("objectType", "receptacleType"):
-            return house.kinds.get(first) == others[0]
-        if predicate == "inReceptacle":
-            return first in self.contents.get(others[0], ())
-        if predicate == "atLocation":
-            return self.location == others[0]
-        if predicate == "receptacleAtLocation":
-            return house.site.get(first) == others[0]
-        if predicate == "objectAtLocation":
-            return others[0] in self.spots.get(first, ())
-        if predicate == "holds":
-            return self.held == others[0]
-        if predicate == "holdsAny":
-            return self.held is not None
-        if predicate == "canContain":
-            return (first, others[0]) in house.fits
-        if predicate == "inReceptacleObject":
-            return first in house.inner.get(others[0], ())
-        raise GameError(
-            f"the goal asks for '{predicate}', which the household doesn't know",
-            hint="the household plays games of ALFWorld's domain alfred.pddl",
-        )
+        facts: dict[str, Iterable[tuple[str, ...]]] = {
+            "objectType": house.kinds.items(),
+            "receptacleType": house.kinds.items(),
+            "receptacleAtLocation": house.site.items(),
+            "canContain": house.fits,
+            "inReceptacleObject": ((name, outer) for outer, inside in house.inner.items() for name in inside),
+            **{trait: ((name,) for name in names) for trait, names in house.traits.items()},
+        }
+        return ((predicate, *terms) for predicate in facts if predicate in predicates for terms in facts[predicate])
+
+    def changing_facts(self, predicates: Container[str]) -> set[Fact]:
+        """Those that actions change."""
+        agents = self.house.things.get("agent", ())
+        held = [] if self.held is None else [self.held]
+        facts: dict[str, Iterable[tuple[str, ...]]] = {
+            "inReceptacle": ((name, where) for where, inside in self.contents.items() for name in inside),
+            "objectAtLocation": ((name, where) for name, spots in self.spots.items() for where in spots),
+            "atLocation": ((agent, self.location) for agent in agents),
+            "holds": ((agent, name) for agent in agents for name in held),
+            "holdsAny": ((agent,) for agent in agents for _ in held),
+            **{state: ((name,) for name in names) for state, names in self.states.items()},
+        }
+        return {(predicate, *terms) for predicate in facts if predicate in predicates for terms in facts[predicate]}
 
 
 def build_world(problem: Problem) -> World:

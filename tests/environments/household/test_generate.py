@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.environments.household import HouseholdEnv, game_for_task, load_games, make_game, solve
+from benchmarks.household_solver import solve
+from constrained.environments.household import HouseholdEnv, game_for_task, load_games, make_game
 from constrained.environments.household.commonsense import HOLDS, ROOMS, TREATABLE
 from constrained.environments.household.task_parser import resolve_task
 from constrained.environments.household.task_spec import TASK_TYPES, TaskSpec

@@ -2,7 +2,8 @@
 
 import pytest
 
-from constrained.environments.household import HouseholdEnv, make_game, solve
+from benchmarks.household_solver import solve
+from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.generate import prior_game
 from constrained.environments.household.task_spec import TASK_TYPES
 from constrained.errors import GameError

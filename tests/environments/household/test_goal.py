@@ -31,7 +31,8 @@ def brute_force(formula, world: World, names: dict) -> bool:
         found = (brute_force(parts[1], world, {**names, **dict(zip(dict(pairs), b))}) for b in bindings)
         return any(found) if head == "exists" else all(found)
     arguments = [names.get(a, a) for a in parts]
-    return arguments[0] == arguments[1] if head == "=" else world.holds_fact(head, tuple(arguments))
+    facts = {*world.fixed_facts([head]), *world.changing_facts([head])}
+    return arguments[0] == arguments[1] if head == "=" else (head, *arguments) in facts
 
 
 FACTS = st.sampled_from(
