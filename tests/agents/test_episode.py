@@ -38,7 +38,7 @@ def test_a_loop_is_a_search_at_level_goal(seed):
     for level in (GOAL, STATE):
         playing = rollout(HouseholdEnv(make_game(seed)), level=level, max_steps=50)
         playing.start()
-        while not playing.over and not playing.episode.world.memory.find(playing.episode.world.memory.spec.object_kind):
+        while not playing.over and not playing.episode.world.memory.shown.things("k"):
             answer_with(playing, back_and_forth(playing))
         gone = [action for action in playing.episode.path if action.startswith("go to ")]
         assert level == STATE or len(gone) == len(set(gone))
