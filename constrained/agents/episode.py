@@ -379,6 +379,7 @@ class Episode:
             self.world.facts(),
             self.knowledge,
             self.facts(),
+            self.world.tried,
         )
 
     def new_step(self, thought: str, action: str, *answers: Generation, subgoal: str = "") -> Step:

@@ -7,6 +7,7 @@ that no text model knows.
 from __future__ import annotations
 
 import random
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -39,6 +40,8 @@ class Choice:
         At the present position on the path.
     facts : object or None
         `constrained.environments.base.Facts`, where the facts are known.
+    been : collection
+        The situations in which an action was done; where the facts are known, they are states.
     random : random.Random
         The same for the same seed, task and step, after an interruption too.
     """
@@ -51,6 +54,7 @@ class Choice:
     remembered: str = ""
     knowledge: ActionKnowledge | None = None
     facts: Any = None
+    been: Collection[Hashable] = ()
     random: random.Random = field(default_factory=random.Random)
 
 

@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from constrained import ActionKnowledge, generate_plan
+from constrained.agents.episode import Episode, Settings
+from constrained.agents.plan import Plan
+from constrained.agents.scheduler import Rollout, schedule
 from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
 from constrained.errors import DataError
@@ -83,6 +86,28 @@ def test_a_network_chooses_in_a_world_and_remembers_where_it_has_been(lines):
     assert plan.steps and plan.invalid == 0
     if "maybe" not in lines:
         assert plan.success and len(plan.steps) <= 6, "in no room twice, while there is another"
+
+
+@pytest.mark.parametrize("lines", [WALK, f"{WALK}//: maybe key(r)\n"], ids=["all known", "not all known"])
+def test_a_run_that_is_continued_goes_where_it_would_have_gone(lines):
+    torch.manual_seed(3)
+    world = read_world(lines)
+    network = Network(Vocabulary(world.domain), width=16).eval()
+    settings = Settings("act", "act", True, 8, None)
+
+    def played(recorded=()):
+        models = {"policy": GraphChooser(network=network)}
+        plan = Plan("find the key", "walk", "act", "chooser", True, 0)
+        episode = Episode(models, ActionKnowledge.from_lark(lines), plan, settings, WorldEnvironment(world))
+        rollout = Rollout(episode, recorded=recorded)
+        assert all(not one.failure for one in schedule([rollout]))
+        return plan
+
+    whole = played()
+    assert len(whole.steps) > 2
+    for done in range(1, len(whole.answers)):
+        continued = played(whole.answers[:done])
+        assert [step.action for step in continued.steps] == [step.action for step in whole.steps]
 
 
 def test_what_a_task_asks_for_and_nobody_saw_is_imagined():

@@ -31,7 +31,7 @@ _KEPT = 64
 class GraphChooser:
     """Chooses the action with the highest score; it reads the facts that hold and the goal's facts, nothing else.
 
-    It remembers its path: an action that leads back to a state where it has been is taken only if all do.
+    An action that leads back to a state where an action was done before is taken only if all do.
 
     Parameters
     ----------
@@ -57,7 +57,6 @@ class GraphChooser:
         self.digest = self._digest()
         self._networks: OrderedDict[int, tuple[Domain, Network | None]] = OrderedDict()
         self._encoders: OrderedDict[int, tuple[Task, Encoder]] = OrderedDict()
-        self._paths: OrderedDict[int, _Path] = OrderedDict()
 
     def _digest(self) -> str:
         if self._network is None:
@@ -102,33 +101,13 @@ class GraphChooser:
             )
         if not texts:
             return choice.random.choice(choice.actions)
-        been = self._been(choice, facts)
-        new = [text for text in texts if facts.task.apply(facts.state, facts.actions[text][0]) not in been] or texts
+        after = {text: facts.task.apply(facts.state, facts.actions[text][0]) for text in texts}
+        new = [text for text in texts if after[text] != facts.state and after[text] not in choice.been] or texts
         scores = self.scores(facts.task, facts.state, [facts.actions[text][0] for text in new])
         if not self.temperature:
             return new[int(scores.argmax())]
         chances = (scores / self.temperature).softmax(0).tolist()
         return choice.random.choices(new, chances)[0]
-
-    def _been(self, choice: Choice, facts: Any) -> set[State]:
-        """The states on the path, found by following it from the start; if it doesn't lead here, as answers told of
-        more than actions change, those in which it was asked.
-        """
-        held = self._paths.get(id(facts.task))
-        if held is None or held.done != choice.path[: len(held.done)]:
-            held = self._paths[id(facts.task)] = _Path(facts.task, (), facts.task.initial, {facts.task.initial}, {})
-            _shorten(self._paths)
-        for text in choice.path[len(held.done) :]:
-            meant = facts.told(held.state).actions.get(text)
-            if meant is None:
-                break
-            held.state = facts.task.apply(held.state, meant[0])
-            held.states.add(held.state)
-            held.done = (*held.done, text)
-        if held.state == facts.state:
-            return held.states
-        held.asked[len(choice.path)] = facts.state
-        return {state for length, state in held.asked.items() if length <= len(choice.path)}
 
     def scores(self, task: Task, state: State, actions: Sequence[GroundAction]) -> torch.Tensor:
         """The scores (logits) of some actions, float32, shape (actions,)."""
@@ -154,19 +133,6 @@ class GraphChooser:
             held = self._networks[id(domain)] = domain, found
             _shorten(self._networks)
         return held[1]
-
-
-@dataclass
-class _Path:
-    """A path in a task: the actions followed so far, where they lead, the states on the way, and those in which an
-    action was asked for, by the length of the path there.
-    """
-
-    task: Task
-    done: tuple[str, ...]
-    state: State
-    states: set[State]
-    asked: dict[int, State]
 
 
 @dataclass

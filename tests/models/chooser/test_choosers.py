@@ -6,6 +6,7 @@ import random
 import pytest
 
 from constrained import generate_plan
+from constrained.agents.world import World
 from constrained.decoding.choosers import Choice
 from constrained.environments.pddl import PddlEnvironment
 from constrained.errors import DataError, ModelError
@@ -76,11 +77,12 @@ def test_a_path_that_was_recorded_is_remembered_as_one_that_was_chosen():
     actions = [step.action for step in plan.steps]
     for done in range(len(actions)):
         environment = PddlEnvironment(BLOCKS, tower(6, 1))
-        environment.reset()
+        world = World(environment)
+        world.reset()
         for action in actions[:done]:
-            environment.step(action)
+            world.step(action)
         facts = environment.facts_now()
-        choice = Choice("", tuple(facts.actions), path=tuple(actions[:done]), facts=facts)
+        choice = Choice("", tuple(facts.actions), path=tuple(actions[:done]), facts=facts, been=world.tried)
         assert GraphChooser().choose(choice) == actions[done]
 
 
