@@ -19,12 +19,6 @@ MAX_CHARACTERS = 500
 """Characters of a sentence that are read."""
 
 _ARTICLES = re.compile(r"^(?:an? |some |the |any |one )+")
-_UNDERSTOOD = (
-    'understood are "put a mug in desk.", "put some mug on desk.", "put two mugs in desk.", '
-    '"find two mugs and put them in desk.", "put a clean (hot, cool) mug in coffeemachine.", '
-    '"clean (heat, cool) some mug and put it in coffeemachine.", '
-    '"look at book under the desklamp." and "examine the book with the desklamp."'
-)
 _SYNONYMS = {
     "bin": "GarbageCan", "garbage": "GarbageCan", "trash": "GarbageCan", "trashcan": "GarbageCan",
     "couch": "Sofa", "counter": "CounterTop", "cupboard": "Cabinet", "refrigerator": "Fridge",
@@ -57,7 +51,11 @@ def resolve_task(task: str) -> tuple[TaskSpec, int]:
     """
     spec, wording = _parse(task)
     if spec == UNKNOWN:
-        raise GameError(f"no household game can be made for the task {task[:80]!r}", hint=_UNDERSTOOD)
+        words = {"K": ["mug"], "P": ["desk"], "L": ["desklamp"]}
+        understood = (f'"{pattern.write(words)}."' for goal in household().goals for pattern in goal.patterns[:2])
+        raise GameError(
+            f"no household game can be made for the task {task[:80]!r}", hint=f"understood are {', '.join(understood)}"
+        )
     kind = _known_kind(spec.object_kind, commonsense.OBJECTS, "thing", task)
     if spec.task_type == LIGHT:
         return TaskSpec(LIGHT, kind, _known_kind(spec.destination, commonsense.LAMPS, "lamp", task)), wording

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from constrained.planning.model import Condition, Literal
 
@@ -11,62 +12,35 @@ ASKS = "asks "
 """Before a predicate: whether the goal asks for such a fact."""
 
 
-@dataclass(frozen=True)
-class Where:
-    """A condition on what is known, with the names of the sentence's holes in it: without these it never holds."""
+class Where(NamedTuple):
+    """A condition on what is known; it never holds without the holes of the task's sentence that it names."""
 
     condition: Condition
     holes: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Means:
-    """A fact that follows from others: where the first of some conditions that holds anywhere does.
-
-    Attributes
-    ----------
-    literal : Literal
-    once : bool
-        Of one thing only: the first for which it holds.
-    conditions : tuple of Where
-    """
+class Means(NamedTuple):
+    """A fact that follows where the first of some conditions holds that holds at all; `once`: for one thing only."""
 
     literal: Literal
     once: bool
     conditions: tuple[Where, ...]
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece of text, written where its condition holds.
-
-    Attributes
-    ----------
-    parts : tuple of str or (str, str)
-        Texts, and holes: a name and "" for one thing, "," for a list, "..." for a list by kind.
-    where : Where
+class Piece(NamedTuple):
+    """A piece of text, written where its condition holds: in turns texts, and holes with "" for one thing, "," for a
+    list, "..." for a list by kind.
     """
 
     parts: tuple[str | tuple[str, str], ...]
     where: Where
 
 
-@dataclass(frozen=True)
-class Shows:
-    """A line, or a part of one, that tells a model what is known.
+class Shows(NamedTuple):
+    """A line of a text, or a part of one: lines of one label are joined.
 
-    Attributes
-    ----------
-    label : str
-        With which the line begins; lines of one label are joined.
-    most : int or None
-        Entries that are written; further ones are counted.
-    entries : Where
-        What there is an entry for.
-    pieces : tuple of Piece
-        Of an entry.
-    otherwise : str or None
-        What is written where there is no entry; None: then there is no line.
+    There is an entry, of some pieces, for each answer to `entries`; beyond `most` they are counted. Where there is
+    none, `otherwise` is written, and no line if it is None.
     """
 
     label: str
@@ -76,8 +50,7 @@ class Shows:
     otherwise: str | None
 
 
-@dataclass(frozen=True)
-class Again:
+class Again(NamedTuple):
     """Facts that still hold when the same episode is started anew."""
 
     literal: Literal
@@ -86,17 +59,7 @@ class Again:
 
 @dataclass
 class Wording:
-    """What a file says of how to tell what is known.
-
-    Attributes
-    ----------
-    means : dict of str to list of Means
-        Predicate -> what it follows from.
-    shows : list of Shows
-    again : list of Again
-    explores : list of Piece
-        Actions that show something new; the first of these that there are.
-    """
+    """What a file says of how to tell what is known; `explores` writes the actions that show something new."""
 
     means: dict[str, list[Means]] = field(default_factory=dict)
     shows: list[Shows] = field(default_factory=list)
@@ -105,10 +68,7 @@ class Wording:
 
     def conditions(self) -> Iterable[Condition]:
         """All conditions in it."""
-        for means in (one for rules in self.means.values() for one in rules):
-            yield from (where.condition for where in means.conditions)
-        for shows in self.shows:
-            yield shows.entries.condition
-            yield from (piece.where.condition for piece in shows.pieces)
-        yield from (again.where.condition for again in self.again)
-        yield from (piece.where.condition for piece in self.explores)
+        pieces = [*self.explores, *(piece for shows in self.shows for piece in shows.pieces)]
+        wheres = [*(one.where for one in (*pieces, *self.again)), *(shows.entries for shows in self.shows)]
+        wheres += [where for rules in self.means.values() for means in rules for where in means.conditions]
+        return [where.condition for where in wheres]
