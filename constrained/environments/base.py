@@ -193,22 +193,17 @@ class WithFacts(Protocol):
 
 
 @runtime_checkable
-class ExplorationMemory(Protocol):
-    """A memory for an explorer, and for an agent that profits from its findings (WESE)."""
+class LearningMemory(Protocol):
+    """A memory that takes in what was found before the episode began."""
 
     def filter_exploration(self, actions: Iterable[str]) -> list[str]:
-        """Return those of the actions that show something new."""
+        """Return those of the actions that show something new, for an explorer (WESE)."""
         ...
 
     def learn(self, locations: Iterable[tuple[str, str]] = (), searched: Iterable[str] = ()) -> None:
         """Take in what another agent found: (thing, where it is), and where it looked."""
         ...
 
-
-@runtime_checkable
-class RestartableMemory(Protocol):
-    """A memory that keeps what it learned when the same episode is started anew."""
-
     def restart(self, first_observation: str) -> Memory:
-        """Return a memory for the episode started anew."""
+        """Return a memory for the same episode started anew, which keeps what it learned (Reflexion)."""
         ...

@@ -14,7 +14,7 @@ from constrained.agents.messages import Requests, Strategy
 from constrained.agents.plan import step_lines
 from constrained.agents.prompts import KEPT_STEPS, first_that_fits, in_chat_form
 from constrained.automaton import Grammar
-from constrained.environments.base import RestartableMemory
+from constrained.environments.base import LearningMemory
 
 ROLE = "reflector"
 
@@ -35,7 +35,7 @@ def reflexion(episode: Episode) -> Strategy:
     for trial in range(1, trials + 1):
         memory, tried, admitted = episode.world.memory, episode.world.tried, episode.world.admitted
         first = episode.begin(f"trial {trial}")
-        if trial > 1 and embedded and isinstance(memory, RestartableMemory):
+        if trial > 1 and embedded and isinstance(memory, LearningMemory):
             episode.world.memory = memory.restart(first)
             episode.world.tried, episode.world.admitted = tried, admitted
         episode.hints = "\n".join(reflections[-KEPT:])
@@ -44,7 +44,7 @@ def reflexion(episode: Episode) -> Strategy:
         tokens = episode.writer.tokens_left()
         if episode.plan.success or trial == trials or (tokens is not None and tokens < LESSON_TOKENS):
             return
-        if not (embedded and isinstance(episode.world.memory, RestartableMemory)):
+        if not (embedded and isinstance(episode.world.memory, LearningMemory)):
             lesson = yield from _reflect(episode, reflections[-KEPT:])
             reflections.append(f"Trial {trial} failed. {lesson}")
 

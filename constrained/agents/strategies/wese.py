@@ -7,7 +7,7 @@ from dataclasses import replace
 from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Strategy
 from constrained.agents.strategies.knowledge_graph import Triple, extract, knowledge_graph, one_hop, task_entities
-from constrained.environments.base import IN_ON, ExplorationMemory, WithExploration
+from constrained.environments.base import IN_ON, LearningMemory, WithExploration
 from constrained.knowledge import ActionKnowledge
 
 OVERVIEW = "Find out whatever may help with the task, and nothing else: another agent does the task afterwards."
@@ -35,7 +35,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
         done = {step.action for before, step in zip(seen, episode.steps) if before == seen[-1]}
         return [action for action in actions if action not in done]
 
-    episode.choose = memory.filter_exploration if isinstance(memory, ExplorationMemory) else not_done
+    episode.choose = memory.filter_exploration if isinstance(memory, LearningMemory) else not_done
     known: list[Triple] = []
     read: set[str | None] = set()
     while not episode.over:
@@ -49,7 +49,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     episode.settings = settings
     episode.begin("exploit")
     episode.hints = "\n".join(map(str, retrieved))
-    if isinstance(episode.world.memory, ExplorationMemory):  # of the rest, only where one need not look again
+    if isinstance(episode.world.memory, LearningMemory):  # of the rest, only where one need not look again
         locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
         episode.world.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
     while not episode.over:

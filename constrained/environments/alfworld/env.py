@@ -10,8 +10,9 @@ from constrained.environments.alfworld.process import ANSWER_SECONDS, EngineProc
 from constrained.environments.base import Binding
 from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
 from constrained.environments.household.game import SPLITS, game_files, read_game_file
-from constrained.environments.household.observations import ARRIVAL, GO, NAME, NOTHING_HAPPENS, ROOM
+from constrained.environments.household.observations import ARRIVAL, GO, NAME, NOTHING_HAPPENS
 from constrained.environments.household.rules import slots
+from constrained.environments.household.task_spec import household
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError
 
@@ -89,8 +90,7 @@ class AlfworldEnv(HouseholdTexts):
         self._state = self._engine.ask(*request)
         self.standing_at, self.had_effect, self.done = None, True, self._state["won"]
         first_observation = self._state["text"]
-        room = ROOM.search(first_observation)
-        self._receptacles = re.findall(NAME, room.group(1)) if room else []
+        self._receptacles = [fact[1] for fact in household().told_in(first_observation) if fact[0] == "receptacle"]
         return first_observation
 
     def step(self, action: str) -> tuple[str, float, bool]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from constrained.environments.base import Binding
+from constrained.environments.base import IN_ON, Binding
 from constrained.environments.household import observations, rules
 from constrained.environments.household.game import Game
 from constrained.environments.household.generate import prior_game
@@ -63,8 +63,10 @@ class HouseholdTexts:
         return HouseholdEnv(prior_game(first_observation))
 
     def triples(self, observation: str) -> list[tuple[str, str, str]]:
-        """Return what an observation says of where things are."""
-        return observations.triples(observation)
+        """Return what an observation says: what is where ("nothing" too), and what can be opened."""
+        told = list(household().told_in(observation))
+        found = [(fact[1], IN_ON, fact[2]) for fact in told if fact[0] == "in"]
+        return found + [(fact[1], "can be", "opened") for fact in told if fact[0] == "closed"]
 
     def entities(self, names: Iterable[str]) -> list[str]:
         """Return the names that the task is about: first the objects wanted, then the lamp or receptacle for them.

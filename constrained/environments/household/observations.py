@@ -1,4 +1,4 @@
-"""The household's words: names of things, the sentences that answer actions, and the patterns that read them back.
+"""The household's words: names of things, the sentences that answer actions.
 
 The sentences are those of the text grammar in ALFWorld's game files (``alfred.twl2``; Shridhar et al., *ALFWorld*,
 2021), and the names are numbered as ALFWorld numbers them: a transcript of the original game and one of this game are
@@ -11,18 +11,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from constrained.environments.base import IN_ON
-
 NOTHING_HAPPENS = "Nothing happens."
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
 GO = "go to "
 NAME = r"[a-z]+ \d+"
 
 ARRIVAL = re.compile(r"You arrive at [^.]*\. ")
-CONTENTS = re.compile(rf"(?:On the ({NAME})|The ({NAME}) is open\. In it), you see ([^.]*)\.")
-CLOSED = re.compile(rf"(?:The ({NAME}) is closed|You close the ({NAME}))\.")
-ROOM = re.compile(r"Looking quickly around you, you see ([^.]*)\.")
-TASK = re.compile(r"Your task is to: ([^\n]+)")
 
 
 def kind_of(name: str) -> str:
@@ -114,10 +108,3 @@ def condition(name: str, *, clean: bool, hot: bool, cool: bool, sliced: bool, to
     if sliced:
         return f"This is a sliced {name}."
     return f"There's nothing special about {name}."
-
-
-def triples(observation: str) -> list[tuple[str, str, str]]:
-    """Return what an observation says as (head, relation, tail): what is where ("nothing" too), what can be opened."""
-    contents = [(flat or openable, names) for flat, openable, names in CONTENTS.findall(observation)]
-    found = [(name, IN_ON, where) for where, names in contents for name in re.findall(NAME, names) or ["nothing"]]
-    return found + [(name or closed, "can be", "opened") for name, closed in CLOSED.findall(observation)]

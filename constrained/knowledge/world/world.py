@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 from constrained.grammar.source import Source, SourceSpan
@@ -169,6 +170,17 @@ class World:
                     out.append("(.+?)")
             patterns[name] = re.compile("".join(out))
         return patterns
+
+    def told_in(self, answer: str) -> Iterator[tuple[str, ...]]:
+        """The facts that an answer tells whatever is known; "nothing" stands for what a list has none of."""
+        for tells in self.tells:
+            for pattern in tells.patterns if tells.rule is None and tells.condition == ALWAYS else ():
+                for found in pattern.find(answer):
+                    names = {f"?{hole.lower()}": own or ["nothing"] for hole, own in found.items()}
+                    for literal in (told.literal for told in tells.facts):
+                        if literal.positive and names.keys() >= set(literal.terms):
+                            for chosen in product(*(names[term] for term in literal.terms)):
+                                yield literal.predicate, *chosen
 
     def type_named(self, words: str) -> str | None:
         """The declared type that some words name, whatever their spaces, hyphens and case."""

@@ -3,7 +3,7 @@
 import pytest
 
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.environments.household.observations import triples
+from tests.environments.household.small_house import small_house
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,10 @@ from constrained.environments.household.observations import triples
         ("Nothing happens.", []),
         ("", []),
         ("Ünïcode " * 20_000, []),
-        ("On the \ud800, you see a mug 1.", []),
     ],
 )
 def test_what_is_seen_becomes_triples(observation, expected):
-    assert triples(observation) == expected
+    assert HouseholdEnv(small_house()).triples(observation) == expected
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -33,9 +32,9 @@ def test_who_looks_everywhere_knows_the_whole_room(seed):
     env.reset()
     known = set()
     for name in env.world.house.receptacles:
-        known.update(triples(env.step(f"go to {name}")[0]))
-        known.update(triples(env.step(f"open {name}")[0]))
-        known.update(triples(env.step(f"examine {name}")[0]))
+        known.update(env.triples(env.step(f"go to {name}")[0]))
+        known.update(env.triples(env.step(f"open {name}")[0]))
+        known.update(env.triples(env.step(f"examine {name}")[0]))
     env.reset()
     there = {(thing, "in/on", name) for name, inside in env.world.contents.items() for thing in inside}
     assert {t for t in known if t[1] == "in/on" and t[0] != "nothing"} == there
