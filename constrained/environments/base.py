@@ -7,11 +7,12 @@ implements only what it has; there is nothing to inherit from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from constrained.knowledge import ActionKnowledge
-from constrained.planning import Fact, GroundAction, State, Task
+from constrained.knowledge.world_state import KnownFacts
+from constrained.planning import GroundAction
 
 Binding: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
 """The values of one slot: a list, or for a slot that depends on another slot's value, a list for each such value."""
@@ -159,23 +160,8 @@ class MemoryWithSlots(Protocol):
         ...
 
 
-class Facts(Protocol):
+class Facts(KnownFacts, Protocol):
     """What is known of a planning world at one moment."""
-
-    @property
-    def task(self) -> Task:
-        """The objects, the actions and the goal."""
-        ...
-
-    @property
-    def state(self) -> State:
-        """The facts that are known to hold."""
-        ...
-
-    @property
-    def optimistic(self) -> Collection[Fact]:
-        """Facts that are unknown and may hold."""
-        ...
 
     @property
     def actions(self) -> Mapping[str, Sequence[GroundAction]]:

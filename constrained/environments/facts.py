@@ -1,4 +1,4 @@
-"""What all environments share that tell their facts: the first observation, and the memory that a model reads."""
+"""What all environments share that tell their facts: the memory that a model reads."""
 
 from __future__ import annotations
 
@@ -32,10 +32,6 @@ class FactsEnvironment:
     def lines(self) -> Iterator[str]:
         """What there is and what is known of it, in words."""
         raise NotImplementedError
-
-    def first_observation(self) -> str:
-        """What is known at the start, and the task."""
-        return "\n".join([*self.lines(), "", f"Your task is to: {self.task}"])
 
     def outcome(self) -> dict[str, float]:
         """Whether the goal holds."""

@@ -77,7 +77,7 @@ class PddlEnvironment(FactsEnvironment):
         """Start at the problem's initial facts; the answer names objects, facts and goal."""
         self.facts = self._initial
         self.had_effect, self.done = False, self._reached_goal()
-        return self.first_observation()
+        return "\n".join([*self.lines(), "", f"Your task is to: {self.task}"])
 
     def lines(self) -> Iterator[str]:
         """The problem's objects, and the facts that hold."""

@@ -64,7 +64,7 @@ class WorldEnvironment(FactsEnvironment):
         self._state = self._truth.initial
         self.known = Known(self.world)
         self.had_effect, self.done = True, self._truth.reached_goal(self._state)
-        return self.first_observation()
+        return "\n".join([*self.lines(), f"Your task is to: {self.task}"])
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do an action; what is not possible changes nothing."""

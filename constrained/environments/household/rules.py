@@ -7,6 +7,7 @@ same predicates, and the slots follow from it, so a command that the slots admit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from constrained.environments.base import Binding
@@ -294,35 +295,28 @@ def slots(
         LAMP, SLICEABLE, EXAMINABLE: what can be used, sliced, examined here;
         HELD: what is in the hand. A slot without values is an empty mapping or left out.
     """
-    arguments: dict[str, list[str]] = {}
-    for command in admissible:
-        verb, _, rest = command.partition(" ")
-        arguments.setdefault(verb, []).append(rest)
-    in_order = receptacles.index
-    examinable = sorted(arguments.get("examine", ()), key=lambda name: (name not in receptacles, name))
-    reach = sorted((name for name in examinable if name in receptacles), key=in_order)
-    held = [name for name in examinable if name not in receptacles]
+
+    def things(verb: str, last: bool = False) -> list[str]:
+        """The first or the last name in the commands with a verb, receptacles before objects."""
+        commands = (command.removeprefix(f"{verb} ") for command in admissible if command.startswith(f"{verb} "))
+        found = (re.split(" (?:in/on|with) ", command)[-1 if last else 0] for command in commands)
+        return sorted(found, key=lambda n: (0, order[n]) if n in order else (1, observations.listing_order(n)))
+
+    order = {name: number for number, name in enumerate(receptacles)}
+    examinable = things("examine")
     here = {
-        "REACH": reach,
-        "CLOSED": sorted(arguments.get("open", ()), key=in_order),
-        "OPENED": sorted(arguments.get("close", ()), key=in_order),
-        "EXAMINABLE": reach + held,
-        "LAMP": sorted(arguments.get("use", ()), key=observations.listing_order),
-        "FITS": sorted((rest.partition(" in/on ")[2] for rest in arguments.get("put", ())), key=in_order),
-        "SLICEABLE": sorted(
-            (rest.partition(" with ")[0] for rest in arguments.get("slice", ())), key=observations.listing_order
-        ),
+        "REACH": [name for name in examinable if name in order],
+        "CLOSED": things("open"),
+        "OPENED": things("close"),
+        "EXAMINABLE": examinable,
+        "LAMP": things("use"),
+        "FITS": things("put", last=True),
+        "SLICEABLE": things("slice"),
+        **{treatment.slot: things(verb, last=True) for verb, treatment in TREATMENTS.items()},
     }
-    for verb, treatment in TREATMENTS.items():
-        appliances = (rest.partition(" with ")[2] for rest in arguments.get(verb, ()))
-        here[treatment.slot] = sorted(appliances, key=in_order)
-    found: dict[str, Binding] = {
+    everywhere = {"RECEPTACLE": things("go to"), "HELD": [name for name in examinable if name not in order]}
+    return {
         "OBJECT": {r: sorted(takeable[r], key=observations.listing_order) for r in receptacles if takeable.get(r)},
         **{slot: {standing_at: names} if standing_at is not None and names else {} for slot, names in here.items()},
+        **{slot: names for slot, names in everywhere.items() if names},
     }
-    destinations = [rest.removeprefix("to ") for rest in arguments.get("go", ())]
-    if destinations:
-        found["RECEPTACLE"] = sorted(destinations, key=in_order)
-    if held:
-        found["HELD"] = held
-    return found
