@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from tqdm import tqdm
 
 from benchmarks.reporting import add_every, markdown, report
-from constrained.environments.data import data_file, fields, members, read_rows
+from constrained.environments.data import archive_files, data_file, fields, read_rows
 from constrained.environments.household import Game, HouseholdEnv, load_games
 from constrained.environments.household.observations import WELCOME
 from constrained.errors import DataError
@@ -85,8 +85,8 @@ def read_transcripts(name: str) -> Iterator[Transcript]:
 
 def read_expert() -> Iterator[Transcript]:
     """The expert's transcripts; each reaches the goal."""
-    for folder, content in members(data_file(SETS["expert"]), "gt_traj.json"):
-        name = "/".join(folder.split("/")[-2:])
+    for path, content in archive_files(data_file(SETS["expert"]), lambda name: name.endswith("/gt_traj.json")):
+        name = "/".join(path.split("/")[-3:-1])
         try:
             texts = [turn["value"] for turn in json.loads(content)]
             yield Transcript(name, texts[0], list(zip(texts[1::2], texts[2::2])), True)

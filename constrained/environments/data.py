@@ -47,18 +47,6 @@ def data_file(name: str) -> Path:
     return path
 
 
-def members(archive: Path, filename: str) -> Iterator[tuple[str, bytes]]:
-    """Yield (folder, content) of each file of that name in a .tar.xz, one at a time.
-
-    Raises
-    ------
-    DataError
-        When the archive is cut short or not an archive.
-    """
-    for name, content in archive_files(archive, lambda name: name.rpartition("/")[2] == filename):
-        yield name.rpartition("/")[0], content
-
-
 def archive_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """Yield (name, content) of each file of a .tar.xz whose name is wanted, one at a time.
 
@@ -76,6 +64,24 @@ def archive_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tupl
                         yield member.name, content.read()
     except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise DataError(f"{archive} can't be read to its end: {error}", hint="fetch it again") from error
+
+
+def folder_files(folder: Path, *patterns: str) -> Iterator[tuple[str, bytes]]:
+    """Yield (path in the folder, content) of each file that fits one of some patterns, sorted.
+
+    Raises
+    ------
+    DataError
+        There is none, or one can't be read.
+    """
+    found = {path.relative_to(folder).as_posix(): path for pattern in patterns for path in folder.glob(pattern)}
+    if not found:
+        raise DataError(f"no {' or '.join(patterns)} in {folder}", "the download may be incomplete: fetch it again")
+    for name in sorted(found):
+        try:
+            yield name, found[name].read_bytes()
+        except OSError as error:
+            raise DataError(f"can't read {found[name]}: {error.strerror}", hint="fetch it again") from error
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from constrained.environments.data import archive_files, data_file, fields, read_rows
+from constrained.environments.data import archive_files, data_file, fields, folder_files, read_rows
 from constrained.errors import DataError
 from constrained.planning import Domain, Task, read_domain, read_problem_of
 
@@ -71,8 +71,12 @@ def read_instances(folder: str | Path | None = None) -> list[Instance]:
     PddlError
         A domain can't be read.
     """
-    texts = dict(_texts(folder))
-    source = folder or data_file(INSTANCES)
+    source = Path(folder) if folder is not None else data_file(INSTANCES)
+    if folder is None:
+        files = archive_files(source, lambda name: name.endswith(".pddl"))
+    else:
+        files = folder_files(source, "*/domain.pddl", "*/*/instance-*.pddl")
+    texts = {name: content.decode("utf-8", "replace") for name, content in files}
     domains: dict[str, tuple[Domain, str]] = {}
     for path, text in texts.items():
         if match := _DOMAIN.fullmatch(path):
@@ -86,22 +90,6 @@ def read_instances(folder: str | Path | None = None) -> list[Instance]:
     if not found:
         raise DataError(f"{source} has no instances", "it holds DOMAIN/domain.pddl and DOMAIN/SET/instance-N.pddl")
     return sorted(found, key=lambda one: (one.domain_name, one.set_name, one.number))
-
-
-def _texts(folder: str | Path | None) -> Iterator[tuple[str, str]]:
-    """Path -> text of each PDDL file."""
-    if folder is None:
-        for name, content in archive_files(data_file(INSTANCES), lambda name: name.endswith(".pddl")):
-            yield name, content.decode("utf-8", "replace")
-        return
-    root = Path(folder)
-    if not root.is_dir():
-        raise DataError(f"there is no folder {root}", "it holds DOMAIN/domain.pddl and DOMAIN/SET/instance-N.pddl")
-    for path in sorted([*root.glob("*/domain.pddl"), *root.glob("*/*/instance-*.pddl")]):
-        try:
-            yield path.relative_to(root).as_posix(), path.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise DataError(f"can't read {path}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ def test_a_folder_laid_out_alike_is_read(tmp_path):
 
 
 def test_what_is_missing_is_said(tmp_path):
-    with pytest.raises(DataError, match="no folder"):
+    with pytest.raises(DataError, match="no .*domain.pddl or .* in"):
         read_instances(tmp_path / "none")
-    with pytest.raises(DataError, match="no instances"):
+    with pytest.raises(DataError, match="no .*domain.pddl or .* in"):
         read_instances(tmp_path)
     (tmp_path / "blocks" / "basic").mkdir(parents=True)
     (tmp_path / "blocks" / "basic" / "instance-1.pddl").write_text(SUSSMAN)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from constrained.environments.data import data_file, data_folder, members
+from constrained.environments.data import archive_files, data_file, data_folder, folder_files
 from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.world import World, build_world
 from constrained.errors import DataError, GameError
@@ -189,9 +189,9 @@ def game_files(split: str) -> Iterator[tuple[str, bytes]]:
     folder, archive = Path("json_2.1.1", split), f"alfworld/games_2.1.1_{split}.tar.xz"
     downloaded = os.environ.get("ALFWORLD_DATA")
     if downloaded and (Path(downloaded) / folder).is_dir():
-        found = _unpacked(Path(downloaded) / folder)
+        found = folder_files(Path(downloaded) / folder, f"*/*/{GAME_FILE}")
     elif (data_folder() / archive).is_file():
-        found = members(data_file(archive), GAME_FILE)
+        found = archive_files(data_file(archive), lambda name: name.endswith(f"/{GAME_FILE}"))
     else:
         raise DataError(
             f"no games of {split}: neither {archive} in {data_folder()}, nor "
@@ -200,16 +200,4 @@ def game_files(split: str) -> Iterator[tuple[str, bytes]]:
         )
     for path, content in found:
         if not _UNSOLVABLE.search(content) and "movable" not in path and "Sliced" not in path:
-            yield "/".join(path.split("/")[-2:]), content
-
-
-def _unpacked(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield "TASK/TRIAL" and the game file of each folder below that has one."""
-    files = {"/".join(path.parts[-3:-1]): path for path in folder.glob(f"*/*/{GAME_FILE}")}
-    if not files:
-        raise DataError(f"no TASK/TRIAL/{GAME_FILE} in {folder}", hint="the download may be incomplete: fetch it again")
-    for name in sorted(files):
-        try:
-            yield name, files[name].read_bytes()
-        except OSError as error:
-            raise DataError(f"can't read {files[name]}: {error.strerror}", hint="fetch it again") from error
+            yield "/".join(path.split("/")[-3:-1]), content

@@ -11,17 +11,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from constrained.knowledge.world.pattern import joined, listed
+from constrained.knowledge.world.world import kind_of
+
 NOTHING_HAPPENS = "Nothing happens."
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
 GO = "go to "
 NAME = r"[a-z]+ \d+"
 
 ARRIVAL = re.compile(r"You arrive at [^.]*\. ")
-
-
-def kind_of(name: str) -> str:
-    """The type in a name: ``"desk 10"`` -> ``"desk"``."""
-    return name.rpartition(" ")[0]
 
 
 def number_of(name: str) -> int:
@@ -59,16 +57,6 @@ def name_things(identifiers: Iterable[str]) -> dict[str, str]:
     return dict(reversed(names.items()))
 
 
-def listing(names: Sequence[str]) -> str:
-    """Return "a mug 2, a mug 1, and a pen 1"; the game says "a" before vowels too."""
-    return _joined([f"a {name}" for name in names]) or "nothing"
-
-
-def _joined(parts: Sequence[str]) -> str:
-    # The game puts a comma before "and" even between two.
-    return ", and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
-
-
 def introduction(receptacles: Sequence[str], task: str) -> str:
     """Return the first observation: the room, then the task."""
     return f"{WELCOME}\n\n{middle_of_room(receptacles)}\n\nYour task is to: {task}"
@@ -76,20 +64,20 @@ def introduction(receptacles: Sequence[str], task: str) -> str:
 
 def middle_of_room(receptacles: Sequence[str]) -> str:
     """Return how the middle of the room looks."""
-    return f"You are in the middle of a room. Looking quickly around you, you see {listing(receptacles)}."
+    return f"You are in the middle of a room. Looking quickly around you, you see {listed(receptacles)}."
 
 
 def facing(receptacles: Sequence[str], beside: Sequence[str]) -> str:
     """Return the answer to `look` in front of receptacles: their names, and what lies next to them."""
-    return f"You are facing the {_joined(receptacles)}. Next to it, you see {listing(beside)}."
+    return f"You are facing the {joined(receptacles)}. Next to it, you see {listed(beside)}."
 
 
 def receptacle(name: str, contents: Sequence[str], openable: bool, opened: bool) -> str:
     """Return how a receptacle is described: on arrival, when it is opened, when it is examined."""
     if not openable:
-        return f"On the {name}, you see {listing(contents)}."
+        return f"On the {name}, you see {listed(contents)}."
     if opened:
-        return f"The {name} is open. In it, you see {listing(contents)}."
+        return f"The {name} is open. In it, you see {listed(contents)}."
     return f"The {name} is closed."
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from constrained.environments.base import Binding
 from constrained.environments.household import observations
 from constrained.environments.household.world import TREATMENTS, World
+from constrained.knowledge.world.pattern import listed
 
 KNIVES = ("KnifeType", "ButterKnifeType")
 
@@ -157,7 +158,7 @@ def examine(world: World, name: str) -> str | None:
     if name != world.held:
         return None
     if name in world.house.traits["isReceptacleObject"]:
-        return f"This is a normal {name}. In it, you see {observations.listing(world.house.inner.get(name, ()))}."
+        return f"This is a normal {name}. In it, you see {listed(world.house.inner.get(name, ()))}."
     return observations.condition(
         name,
         clean=name in world.states["isClean"],
@@ -189,7 +190,7 @@ def inventory(world: World) -> str:
     """Say what the agent carries."""
     if world.held is None:
         return "You are not carrying anything."
-    return f"You are carrying: {observations.listing([world.held])}."
+    return f"You are carrying: {listed([world.held])}."
 
 
 _ONE_ARGUMENT: dict[str, Callable[[World, str], str | None]] = {

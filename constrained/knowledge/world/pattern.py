@@ -156,6 +156,10 @@ def names_in(written: str) -> list[str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as a list that `names_in` reads."""
-    written = [f"a {name}" for name in names]
-    return ", and ".join(filter(None, [", ".join(written[:-1]), *written[-1:]])) or "nothing"
+    """Names as a list that `names_in` reads: "a mug 2, and a pen 1", with "a" before vowels, too."""
+    return joined([f"a {name}" for name in names]) or "nothing"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts of a list, with a comma before "and" even between two, as ALFWorld's games write it."""
+    return ", and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

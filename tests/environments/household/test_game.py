@@ -165,7 +165,7 @@ def test_without_games_both_places_and_the_download_are_named(tmp_path, monkeypa
     assert "alfworld-download" in str(caught.value) and "ALFWORLD_DATA" in str(caught.value)
     (tmp_path / "json_2.1.1" / "valid_unseen").mkdir(parents=True)
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
-    with pytest.raises(DataError, match="no TASK/TRIAL/game.tw-pddl in"):
+    with pytest.raises(DataError, match="no .*/game.tw-pddl in"):
         next(load_games("valid_unseen"))
 
 
