@@ -20,21 +20,25 @@ from constrained.automaton.positions import (
     Env,
     Frame,
     InChoices,
+    InExcept,
     InLiteral,
+    InLoop,
     InText,
+    Loop,
     Position,
     Stack,
     Thunk,
 )
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
+from constrained.grammar.members import Members
 
-ACCEPT, STEP_END, LITERAL, CHOICES, TEXT = range(1, 6)
-ASKED, SEQ, ALT, REPEAT = range(8, 12)
-"""Kinds of constructs, beside the last three; what is `ASKED` is entered in Python."""
+ACCEPT, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP = range(1, 8)
+ASKED, SEQ, ALT, REPEAT, MEMBERS = range(8, 13)
+"""Kinds of constructs, beside the last five; what is `ASKED` is entered in Python."""
 
 Described = tuple
-"""(kind, what is read, rest, low, high, depth, parameter bound) of a position."""
+"""(kind, what is read, rest, low, high, depth, and a parameter that is bound, characters or a loop) of a position."""
 
 
 class Bridge:
@@ -88,10 +92,20 @@ class Bridge:
             if isinstance(node.item, n.Chars):
                 return _read(TEXT, env, node.item.chars, low, high, empty=not low)
             self._frames.know_repeat(node)
+            looped = self._closure.looped(node.item, env) if high > 1 else None
+            if looped:
+                return _read(LOOP, env, (looped[0].chars, looped[1]), low, high, empty=not low)
             after = () if high == 1 else (self.repeat(node, max(low - 1, 0), max(high - 1, -1)),)
             return _of(REPEAT, env, node.item, *after, low=low, high=high)
         elif isinstance(node, n.Choices):
             value = node.values
+        elif isinstance(node, n.Except):
+            empty = bool(node.values[0])
+            return _read(EXCEPT, env, (node.values, node.chars), 0, len(node.values), empty=empty)
+        elif isinstance(node, Members):
+            names, others = self._frames.text_list(node.names), () if node.free is n.NEVER else (node.free,)
+            read = _read(MEMBERS, env, (names, ""), 0, len(names)) if names else _of(ALT, env)
+            return *read[:-1], others
         elif isinstance(node, n.Lazy):
             return _of(ALT, env, node.node)
         elif isinstance(node, n.Slot):
@@ -121,8 +135,12 @@ class Bridge:
         return [describe(q) for q in self._closure.enter(frame)]
 
     def after_choice(self, value: bytes, parameter: str, rest: Frame) -> Stack:
-        """The frame after a choice that gives `parameter` its value."""
-        return self._templates.rebind(rest, rest.env, parameter, value)
+        """The frame after a choice that what follows depends on (see `Closure.after_choice`)."""
+        return self._closure.after_choice(rest, parameter, value)
+
+    def aside(self, loop: Loop, low: int, high: int, rest: Stack) -> Stack:
+        """The frame of what a loop reads in place of a character (see `Closure.aside`)."""
+        return self._closure.aside(loop, low, None if high < 0 else high, rest)
 
     def join(self, first: Stack, second: Stack) -> Frame | bool | None:
         """The frame after which comes what comes after either; False where parameters in one are still open."""
@@ -136,6 +154,10 @@ class Bridge:
             return self._positions.text(what, depth, low, None if high < 0 else high, rest)
         if kind == CHOICES:
             return self._positions.choices(what, low, high, depth, bind, rest)
+        if kind == LOOP:
+            return self._positions.loop(what, depth, low, None if high < 0 else high, rest, bind)
+        if kind == EXCEPT:
+            return self._positions.unlike(bind, what, low, high, depth, rest)
         return self._positions.accept if kind == ACCEPT else self._positions.step_end(rest)
 
     def refuse(self, limit: str) -> NoReturn:
@@ -153,6 +175,10 @@ def describe(q: Position) -> Described:
         return TEXT, q.chars, rest, q.low, -1 if q.high is None else q.high, q.inside, None
     if type(q) is InChoices:
         return CHOICES, q.values, rest, q.low, q.high, q.depth, q.bind
+    if type(q) is InLoop:
+        return LOOP, q.chars, rest, q.low, -1 if q.high is None else q.high, q.inside, q.loop
+    if type(q) is InExcept:
+        return EXCEPT, q.values, rest, q.low, q.high, q.depth, q.chars
     return ACCEPT if type(q) is Accept else STEP_END, None, rest, 0, 0, 0, None
 
 

@@ -21,6 +21,7 @@ from constrained.automaton.positions import Accept, InLiteral, InText, Position,
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, texts_in
+from constrained.grammar.members import Members
 
 EXACT_STEPS = 4_000
 """Token steps the exact search for the fewest tokens may take before a bound replaces it."""
@@ -126,7 +127,7 @@ class Budget:
     def _after(self, q: InText, count: int) -> State:
         low = max(q.low - count, 0)
         high = None if q.high is None else q.high - count
-        found = () if high == 0 else (self._automaton.positions.text(q.chars, None, low, high, q.rest),)
+        found = () if high == 0 else (self._automaton.positions.text_like(q, None, low, high),)
         return self._automaton.state(found if low else found + self._automaton.closure.enter(q.rest))
 
     def _from_position(self, position: Position) -> int | None:
@@ -226,11 +227,13 @@ def _bytes_of_rules(grammar: ContextFreeGrammar) -> set[int]:
                 out.update(node.data)
             elif isinstance(node, n.Choices):
                 out.update(b"".join(node.values))
-            elif isinstance(node, n.Chars):
+            elif isinstance(node, (n.Chars, n.Except)):
                 heads = node.chars.edges(None).keys()
                 out.update(heads)
                 if max(heads) >= 0x80:
                     out.update(range(0x80, 0xC0))
+            elif isinstance(node, Members):
+                out.update(b"".join(node.of.names))
             elif isinstance(node, n.Lazy):
                 out |= _UTF8  # whatever it turns out to be
             elif isinstance(node, n.Scoped):

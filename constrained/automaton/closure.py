@@ -21,6 +21,7 @@ from constrained.automaton.positions import (
     Fork,
     Frame,
     Frames,
+    Loop,
     Position,
     Positions,
     Reached,
@@ -31,6 +32,7 @@ from constrained.automaton.templates import Selected, Templates, ends_action, op
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.members import Members
 from constrained.limits import Limits
 
 REFUSALS = {
@@ -130,6 +132,7 @@ class Closure:
         self.asks = liveness is not None  # what may begin depends on all that is below
         self._bottom = positions.accept_over(frames.bottom)
         self._summaries: dict[tuple[int, int], Summary | None] = {}
+        self._loops: dict[tuple[int, int], tuple[n.Chars, Loop] | None] = {}
         self._entered = 0
 
     def enter(self, frame: Stack) -> Reached:
@@ -166,14 +169,19 @@ class Closure:
         """Positions `depth` bytes into `values[low:high]`, those after a finished one included."""
         out: Reached = ()
         if len(values[low]) == depth:
-            out = self.enter(self._after_choice(rest, bind, values[low]))
+            out = self.enter(self.after_choice(rest, bind, values[low]))
             low += 1
         if low == high:
             return out
         return (*out, self.positions.choices(values, low, high, depth, bind, rest))
 
-    def _after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
-        return rest if bind is None or rest is None else self._templates.rebind(rest, rest.env, bind, value)
+    def after_choice(self, rest: Stack, bind: str | None, value: bytes) -> Stack:
+        """The frame after a choice: its parameter bound if it binds one, or what follows that name of `Members`."""
+        if bind is None or rest is None:
+            return rest
+        if isinstance(rest.node, Members):
+            return self._frames.frame(rest.node.after(value), rest.env, rest.next)
+        return self._templates.rebind(rest, rest.env, bind, value)
 
     def summary(self, frame: Frame) -> Summary | None:
         """What `frame` begins with on any stack; None where that depends on the stack."""
@@ -229,6 +237,9 @@ class Closure:
                 onward = self._bodies(node, env, rest)
             elif isinstance(node, n.Choices):
                 found, onward = self._choose(node.values, None, rest)
+            elif isinstance(node, n.Except):
+                found = (positions.unlike(node.chars, node.values, 0, len(node.values), 0, rest),)
+                onward = (rest,) if node.values[0] else ()
             elif isinstance(frame, Bottom):
                 found = (self._bottom,)
             elif isinstance(frame, Fork):
@@ -237,6 +248,10 @@ class Closure:
                 onward = self._living([self._passing(item, env, rest) for item in node.items])
             elif isinstance(node, n.Repeat):
                 found, onward = self._enter_repeat(node, frame, again)
+            elif isinstance(node, Members):
+                names = frames.text_list(node.names)
+                found = self.into_choices(names, 0, len(names), 0, "", frame) if names else ()
+                onward = () if node.free is n.NEVER else (frames.frame(node.free, env, rest),)
             elif isinstance(node, n.Lazy):
                 onward = (frames.frame(node.node, env, rest),)
             elif isinstance(node, n.Scoped):
@@ -284,7 +299,7 @@ class Closure:
         """One of `values`, then `rest`."""
         if values[0]:
             return self.into_choices(values, 0, len(values), 0, bind, rest), ()
-        after = (self._after_choice(rest, bind, b""),)  # the empty text is among them
+        after = (self.after_choice(rest, bind, b""),)  # the empty text is among them
         return (self.into_choices(values, 1, len(values), 0, bind, rest) if len(values) > 1 else ()), after
 
     def _enter_repeat(self, node: n.Repeat, frame: Frame, again: set[int]) -> Expansion:
@@ -292,6 +307,10 @@ class Closure:
         self._frames.know_repeat(node)
         if isinstance(node.item, n.Chars):
             return (self.positions.text(node.item.chars, None, low, high, rest),), () if low else (rest,)
+        looped = self.looped(node.item, env) if high is not None and high > 1 else None
+        if looped:
+            chars, loop = looped
+            return (self.positions.loop(chars.chars, None, low, high, rest, loop),), () if low else (rest,)
         if frame.number in again and self.positions.accept in self.enter(self._frames.frame(node.item, env, None)):
             # an item was passed without reading anything, so all that are left can be, and a smaller
             # count adds nothing; where items can't be, joined stacks came to this count by themselves
@@ -303,6 +322,28 @@ class Closure:
             again.add(after.number)
         item = self._frames.frame(node.item, env, after)
         return (), [item] if low else self._living([item, rest])
+
+    def looped(self, item: n.Node, env: Env) -> tuple[n.Chars, Loop] | None:
+        """`item` as a loop's, if it is alternatives: a character of a set or something that begins with other bytes."""
+        key = id(item), id(env)
+        if isinstance(item, n.Alt) and key not in self._loops:
+            self._loops[key] = None
+            chars = [one for one in item.items if isinstance(one, n.Chars)]
+            others = n.Alt(tuple(one for one in item.items if not isinstance(one, n.Chars)))
+            if len(chars) == 1 and others.items and not env.values and self._liveness is None:
+                entered = self.enter(self._frames.frame(others, env, self._frames.bottom))
+                first = frozenset(byte for q in entered for byte in q.first())
+                apart = first.isdisjoint(chars[0].chars.edges(None)) and self._bottom not in entered
+                if apart and len(chars[0].chars.shortest()) == 1:
+                    self._loops[key] = chars[0], Loop(item, env, others, first)
+        return self._loops.get(key)
+
+    def aside(self, loop: Loop, low: int, high: int | None, rest: Stack) -> Stack:
+        """The frame of what a loop reads in place of a character, and then goes on, if it may."""
+        left = None if high is None else high - 1
+        if left != 0:
+            rest = self._frames.frame(self._frames.repeat(loop.item, max(low - 1, 0), left), loop.env, rest)
+        return self._frames.frame(loop.others, loop.env, rest)
 
     def _enter_var(self, name: str, env: Env, rest: Stack) -> Expansion:
         value = env.values[name]

@@ -12,10 +12,21 @@ from collections.abc import Callable, Iterable, Iterator
 from constrained.automaton.automaton import State
 from constrained.automaton.graph_stack import forks_below
 from constrained.automaton.liveness import has_gaps
-from constrained.automaton.positions import Accept, Fork, InChoices, InLiteral, InText, Position, Stack, StepEnd
+from constrained.automaton.positions import (
+    Accept,
+    Fork,
+    InChoices,
+    InExcept,
+    InLiteral,
+    InText,
+    Position,
+    Stack,
+    StepEnd,
+)
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
 from constrained.grammar.left_recursion import self_embedding_groups, tail_calls
+from constrained.grammar.members import Members
 from constrained.grammar.nodes import STEP
 
 UNBOUNDED = float("inf")
@@ -68,9 +79,14 @@ class Distance:
         short = self.of_rest(q.rest)[0]
         if isinstance(q, InLiteral):
             return len(q.data) - q.at + short
+        if isinstance(q, InChoices) and q.bind is not None and q.rest is not None and isinstance(q.rest.node, Members):
+            below = self.of_rest(q.rest.next)[0]
+            return below if self._lower else below + self._of_node(q.rest.node, q.rest.env.grammar)[1]
         if isinstance(q, InChoices):
             pick = min if self._lower else max
             return pick(map(len, q.values[q.low : q.high])) - q.depth + short
+        if isinstance(q, InExcept):
+            return (1 if self._lower else _beyond(q.values)) + short
         assert isinstance(q, InText)
         each = len(q.chars.shortest())
         begun = each if q.inside is None else q.inside[0]
@@ -207,6 +223,8 @@ class _Bounds:
                 return len(chars.shortest()), 4
             case n.Choices(values):
                 return min(map(len, values)), max(map(len, values))
+            case n.Except(_, values):
+                return (0 if self.lower else _beyond(values)), _beyond(values)
             case n.Seq():
                 short, far = 0.0, 0.0
                 for item in reversed(self._in_action(node)):
@@ -226,6 +244,8 @@ class _Bounds:
                 return short, short if id(node) in self.nests else far
             case n.Scoped(inner):
                 return self._of(inner)
+            case Members():
+                return self._of_members(node)
             case n.Lazy(_, longest):
                 return (1, 1) if self.lower else (longest, longest)
             case n.Var(name):
@@ -240,6 +260,32 @@ class _Bounds:
                     self._slots[name] = (0, 0) if value is None else _extent(self._of_values(value), self._pick_way)
                 return self._slots[name]
         raise TypeError(f"no kind of node: {node!r}")
+
+    def _of_members(self, node: Members) -> Bound:
+        of, written = node.of, node.written
+        apart = self._of(of.between)[0]
+        spelled = [0] * len(of.values)
+        for text, i in of.names.items():
+            spelled[i] = max(spelled[i], len(text)) if spelled[i] and not self.lower else len(text)
+        one = {
+            i: [self._of(value) for value, _ in variants]
+            for i, variants in enumerate(of.values)
+            if not written >> i & 1
+        }
+        shorts = {i: spelled[i] + min(short for short, _ in found) for i, found in one.items()}
+        must = [short for i, short in shorts.items() if of.required >> i & 1]
+        may = sorted(short for i, short in shorts.items() if not of.required >> i & 1)
+        others, last = self._of(of.others), self._of(of.last)
+        if of.others is not n.NEVER:
+            may = sorted([*may, others[0]])
+        fill = max(1 - len(must), of.low - written.bit_count() - (node.others > 0) - len(must), 0)
+        parts = must + may[:fill]
+        if of.shown & ~node.shown and not self.lower:
+            parts.append(last[0] if of.last is not n.NEVER else sum(may))
+        short = sum(parts) + apart * max(len(parts) - 1, 0)
+        begun = [spelled[i] + max(far, short) for i, found in one.items() for short, far in found]
+        begun += [max(bound) for node, bound in ((of.others, others), (of.last, last)) if node is not n.NEVER]
+        return short, max(begun, default=0) + short + apart + self._of(of.between)[1]
 
     def _of_parameter(self, name: str) -> Bound:
         found = []
@@ -261,6 +307,11 @@ class _Bounds:
         """The bounds of each text, and of each grammar, that a slot is bound to."""
         inner = [self.of_grammar(grammar).settled(grammar.start) for grammar in grammars_in(value)]
         return [*((len(text), len(text)) for text in texts_in(value)), *inner]
+
+
+def _beyond(values: tuple[bytes, ...]) -> int:
+    """Bytes within which any run of characters is none of `values`."""
+    return max(map(len, values)) + 4
 
 
 def _extent(bounds: list[Bound], pick) -> Bound:
@@ -390,7 +441,7 @@ def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n
             yield from _calls(item, before, tail and i == len(node.items) - 1)
             before = before | _always(item)
     elif not isinstance(node, n.Scoped):
-        tail = tail and not (isinstance(node, n.Repeat) and node.high != 1)
+        tail = tail and not isinstance(node, n.Inner) and not (isinstance(node, n.Repeat) and node.high != 1)
         for item in n.children(node):
             yield from _calls(item, before, tail)
 

@@ -8,7 +8,7 @@ come to it along this very text.
 from __future__ import annotations
 
 from constrained.automaton.automaton import Automaton, State
-from constrained.automaton.positions import InChoices, InLiteral, InText, Position, Stack
+from constrained.automaton.positions import InChoices, InExcept, InLiteral, InText, Position, Stack
 from constrained.grammar.charset import class_text
 
 SHOWN = 6
@@ -36,6 +36,8 @@ def expected_text(q: Position) -> str:
     if isinstance(q, InChoices):
         shown = q.values[q.low : min(q.high, q.low + SHOWN)]
         return few([_quoted(value[q.depth :]) for value in shown], q.high - q.low)
+    if isinstance(q, InExcept):
+        return f"/{class_text(q.chars)}*/"
     if isinstance(q, InText):
         inside = "the rest of a character, then " if q.inside is not None else ""
         return f"{inside}/{class_text(q.chars)}{_times(q)}/"
@@ -117,7 +119,7 @@ class Trace:
         """What comes after the text of `q`, whose last byte this is."""
         if isinstance(q, InChoices) and q.bind is not None and q.rest is not None:
             value = q.values[q.low][: q.depth] + bytes((byte,))
-            return self.automaton.templates.rebind(q.rest, q.rest.env, q.bind, value)
+            return self.automaton.closure.after_choice(q.rest, q.bind, value)
         return q.rest
 
 
@@ -129,6 +131,8 @@ def _continues(q: Position, after: Position) -> bool:
         return after.at == q.at + 1 and after.data == q.data
     if isinstance(q, InChoices) and isinstance(after, InChoices):
         return after.depth == q.depth + 1 and after.values is q.values
+    if isinstance(q, InExcept):
+        return isinstance(after, (InExcept, InText)) and after.chars is q.chars
     if not isinstance(q, InText) or not isinstance(after, InText) or after.chars is not q.chars:
         return False
     counts = max(q.low - 1, 0), None if q.high is None else q.high - 1

@@ -18,6 +18,7 @@ from constrained.grammar.analysis import Nullable, components, productive_rules,
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.left_recursion import self_embedding_rules, tail_calls
+from constrained.grammar.members import Members
 from constrained.grammar.traverse import reachable
 from constrained.limits import Limits
 
@@ -149,6 +150,10 @@ class _WriteOut:
                 whole, ended = self._body(item, env)
                 others = n.repeat(whole, max(low - 1, 0), None if high is None else high - 1)
                 return n.repeat(whole, low, high), n.seq([others, ended]) if high != 0 else n.NEVER
+            case n.Except():
+                return node.written_out, n.NEVER
+            case Members():
+                return self._call("members", node.written_out, env)
             case n.Call(rule=name):
                 instances = self._templates.instances(node, env, 0)
                 return _either([self._call(name, body, inner) for body, inner in instances])

@@ -18,6 +18,7 @@ from constrained.automaton.positions import (
     Frame,
     Frames,
     InChoices,
+    InLoop,
     InText,
     Position,
     Positions,
@@ -155,7 +156,7 @@ class GraphStack:
         texts: dict[tuple, list[InText]] = {}
         alike: dict[tuple, list[Position]] = {}
         for q in positions:
-            if isinstance(q, InText):
+            if isinstance(q, InText) and not isinstance(q, InLoop):
                 texts.setdefault((id(q.chars), q.inside, q.rest), []).append(q)
             else:
                 alike.setdefault(q.reads() if _is_joinable(q) else (q,), []).append(q)

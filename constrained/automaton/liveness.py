@@ -174,7 +174,7 @@ class Liveness:
             return 0 if value == {} else THROUGH  # a list of values is never empty
         elif isinstance(node, n.Var):
             return None if isinstance(env.values[node.name], Thunk) else THROUGH
-        elif not isinstance(node, (n.Literal, n.Chars, n.Choices, n.Lazy)):
+        elif not isinstance(node, (n.Literal, n.Chars, n.Choices, n.Except, n.Lazy, n.Inner)):
             return None
         return THROUGH
 

@@ -114,7 +114,7 @@ class Masks:
         rest = self.capped_frame(position.rest)
         if isinstance(position, InText):
             low, high = self._cut(position.low, position.high)
-            return self.automaton.positions.text(position.chars, position.inside, low, high, rest)
+            return self.automaton.positions.text_like(position, position.inside, low, high, rest)
         if rest is position.rest:
             return position
         if isinstance(position, InLiteral):

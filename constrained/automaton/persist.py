@@ -27,7 +27,9 @@ from constrained.automaton.positions import (
     Fork,
     Frame,
     InChoices,
+    InExcept,
     InLiteral,
+    InLoop,
     InText,
     Position,
     Stack,
@@ -39,6 +41,7 @@ from constrained.errors import DataError, GrammarError, LimitError, VocabularyEr
 from constrained.grammar import nodes as n
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.grammar import ContextFreeGrammar
+from constrained.grammar.members import Members, Names
 from constrained.grammar.nodes import related
 from constrained.grammar.traverse import uses_relations
 from constrained.limits import Limits
@@ -271,6 +274,8 @@ class GrammarWriter:
                 return ["chars", self.charset(chars)]
             case n.Choices(values):
                 return ["choices", self.values(values)]
+            case n.Except(chars, values):
+                return ["except", self.charset(chars), self.values(values)]
             case n.Seq(items):
                 return ["seq", [self.nodes[item] for item in items]]
             case n.Alt(items):
@@ -285,6 +290,11 @@ class GrammarWriter:
                 return ["slot", name]
             case n.Related(relation):
                 return ["related", relation, [self.nodes[part] for part in n.children(node)]]
+            case Members(of):
+                names = [[_text(text), i] for text, i in of.names.items()]
+                variants = [[[self.nodes[part], bits] for part, bits in given] for given in of.values]
+                parts = [-1 if part is n.NEVER else self.nodes[part] for part in (of.others, of.last, of.between)]
+                return ["members", names, variants, of.required, *parts, of.shown, of.low, of.high]
             case n.Scoped(inner, values):
                 return ["scoped", self.nodes[inner], [[name, *self._given(v)] for name, v in values.items()]]
         raise TypeError(f"no kind of node: {node!r}")
@@ -330,6 +340,12 @@ class _GrammarReader:
         return values
 
     @staticmethod
+    def _ascii(values: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        if not all(map(bytes.isascii, values)):
+            raise ValueError("texts beyond ASCII")
+        return values
+
+    @staticmethod
     def _charset(ranges) -> CharSet:
         for low, high in ranges:
             if type(low) is not int or type(high) is not int or not 0 <= low <= high <= MAX_CODE_POINT:
@@ -351,6 +367,8 @@ class _GrammarReader:
                 return n.Chars(_at(self.charsets, chars))
             case ["choices", values]:
                 return n.Choices(_at(self.values, values))
+            case ["except", chars, values]:
+                return n.Except(_at(self.charsets, chars), self._ascii(_at(self.values, values)))
             case ["seq", list(items)]:
                 return n.Seq(self._below(items))
             case ["alt", list(items)]:
@@ -366,9 +384,25 @@ class _GrammarReader:
                 return n.Slot(name)
             case ["related", str(relation), list(parts)]:
                 return related(relation, self._below(parts))
+            case ["members", list(names), list(values), *others]:
+                return self._members(names, values, *others)
             case ["scoped", inner, list(values)]:
                 return n.Scoped(_at(self.nodes, inner), dict(map(self._given, values)))
         raise ValueError(f"no node: {described!r}")
+
+    def _members(self, names: list, values: list, required, others, last, between, shown, low, high) -> n.Node:
+        self.check_counts(low, high)
+        found = tuple(tuple((_at(self.nodes, i), bits) for i, bits in variants) for variants in values)
+        indices = {_bytes(text): i for text, i in names}
+        numbers = [required, shown, low, *indices.values(), *(bits for variants in found for _, bits in variants)]
+        every = all(type(number) is int and number >= 0 for number in numbers) and low > 0 and all(found)
+        if not every or set(indices.values()) != set(range(len(found))) or required >> len(found) or b"" in indices:
+            raise ValueError("no members")
+        free, ending = (n.NEVER if i == -1 else _at(self.nodes, i) for i in (others, last))
+        made = Names(indices, found, required, free, ending, shown, _at(self.nodes, between), low, high).start()
+        if made is n.NEVER:
+            raise ValueError("members that never end")
+        return made
 
     def _below(self, indices: list) -> tuple[n.Node, ...]:
         return tuple(_at(self.nodes, index) for index in indices)
@@ -447,7 +481,10 @@ class _PositionWriter:
         self.derived: list[list] = []  # nodes that the automaton made: counted repeats, tails of sequences
         self.envs: list[list] = []
         self.frames: list[tuple[int, int, int]] = []
-        self._origins = automaton.frames.derived_nodes()
+        self._origins: dict[int, Any] = dict(automaton.frames.derived_nodes())
+        for node, index in tables.nodes.items():
+            if isinstance(node, Members):
+                self._origins |= {id(made): [*what, index] for made, what in node.of.made()}
         self._derived: dict[int, int] = {}
         self._envs: dict[int, int] = {}
         self._frames: dict[int, int] = {}
@@ -461,8 +498,19 @@ class _PositionWriter:
                     return ["literal", rest, _text(q.data), q.at]
                 case InChoices():
                     return ["choices", rest, self.tables.values(q.values), q.low, q.high, q.depth, q.bind]
+                case InExcept():
+                    return [
+                        "except",
+                        rest,
+                        self.tables.charset(q.chars),
+                        self.tables.values(q.values),
+                        q.low,
+                        q.high,
+                        q.depth,
+                    ]
                 case InText():
-                    return ["text", rest, self.tables.charset(q.chars), q.inside, q.low, q.high]
+                    loop = [self._node(q.loop.item), self._env(q.loop.env)] if isinstance(q, InLoop) else []
+                    return ["text", rest, self.tables.charset(q.chars), q.inside, q.low, q.high, *loop]
         except KeyError:
             pass
         return None
@@ -487,7 +535,9 @@ class _PositionWriter:
             return self.tables.nodes[node]
         if id(node) not in self._derived:
             origin = self._origins[id(node)]
-            if isinstance(origin, n.Repeat):
+            if isinstance(origin, list):
+                made = origin
+            elif isinstance(origin, n.Repeat):
                 made = ["repeat", self._node(origin.item), origin.low, origin.high]
             else:
                 made = ["tail", self._node(origin)]
@@ -514,7 +564,7 @@ class _PositionReader:
     """The same tables, turned into positions of a new automaton."""
 
     def __init__(self, facts: dict, arrays: dict[str, np.ndarray], tables: _GrammarReader, automaton: Automaton):
-        self.tables, self.positions = tables, automaton.positions
+        self.tables, self.positions, self.looped = tables, automaton.positions, automaton.closure.looped
         frames = automaton.frames
         for values in tables.values:
             frames.text_list(values)
@@ -523,6 +573,8 @@ class _PositionReader:
             match described:
                 case ["tail", index] if isinstance(origin := self._node(index), n.Seq) and origin.items:
                     self.derived.append(frames.tail(origin))
+                case ["members" | "rest" as what, *state, base] if isinstance(of := self._node(base), Members):
+                    self.derived.append(of.of.again(what, *state))
                 case ["repeat", item, low, high]:
                     self.tables.check_counts(low, high)
                     self.derived.append(frames.repeat(self._node(item), low, high))
@@ -566,11 +618,24 @@ class _PositionReader:
                 if low >= high or values[low][:depth] != values[high - 1][:depth]:
                     raise ValueError("choices that don't agree")
                 return self.positions.choices(values, low, high, depth, bind, self._frame(rest))
-            case ["text", rest, index, inside, low, high]:
+            case ["except", rest, index, texts, low, high, depth]:
+                values = self.tables._ascii(_at(self.tables.values, texts))
+                _at(values, low), _at(values, high - 1)
+                if low >= high or not len(values[low]) >= depth >= 0 or values[low][:depth] != values[high - 1][:depth]:
+                    raise ValueError("texts that don't agree")
+                chars = _at(self.tables.charsets, index)
+                return self.positions.unlike(chars, values, low, high, depth, self._frame(rest))
+            case ["text", rest, index, inside, low, high, *loop]:
                 chars = _at(self.tables.charsets, index)
                 inside = None if inside is None else _inside(chars, tuple(inside))
                 self.tables.check_counts(low, high)
-                return self.positions.text(chars, inside, low, high, self._frame(rest))
+                if not loop:
+                    return self.positions.text(chars, inside, low, high, self._frame(rest))
+                item, env = loop
+                found = self.looped(self._node(item), _at(self.envs, env))
+                if found is None or found[0].chars is not chars:
+                    raise ValueError("no loop")
+                return self.positions.loop(chars, inside, low, high, self._frame(rest), found[1])
         raise ValueError(f"no position: {described!r}")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from constrained.errors import LimitError
 from constrained.grammar import nodes as n
@@ -242,6 +242,8 @@ class Successors(Protocol):
 
     def enter(self, frame: Stack) -> Reached: ...
 
+    def aside(self, loop: Loop, low: int, high: int | None, rest: Stack) -> Stack: ...
+
     def into_choices(
         self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
     ) -> Reached: ...
@@ -387,11 +389,86 @@ class InText(Position):
         if state is None:
             return ()
         if state is not DONE and state != DONE:
-            return (closure.positions.text(self.chars, state, self.low, self.high, self.rest),)
+            return (closure.positions.text_like(self, state, self.low, self.high),)
         low = self.low - 1 if self.low else 0
         high = None if self.high is None else self.high - 1
-        more = () if high == 0 else (closure.positions.text(self.chars, None, low, high, self.rest),)
+        more = () if high == 0 else (closure.positions.text_like(self, None, low, high),)
         return more if low else more + closure.enter(self.rest)
+
+
+@dataclass(eq=False, slots=True)
+class InExcept(Position):
+    """Inside a run of characters of one set that is to be none of some texts.
+
+    What was read of it are the `depth` bytes that ``values[low:high]`` begin with.
+    """
+
+    chars: CharSet
+    values: tuple[bytes, ...]
+    low: int
+    high: int
+    depth: int
+
+    def reads(self) -> tuple:
+        return InExcept, id(self.chars), id(self.values), self.low, self.high, self.depth
+
+    @property
+    def may_end(self) -> bool:
+        """Whether what was read is none of the texts."""
+        return len(self.values[self.low]) > self.depth
+
+    def first(self) -> Iterable[int]:
+        return self.chars.edges(None).keys()
+
+    def _step(self, closure: Successors, byte: int) -> Reached:
+        low = self.low if self.may_end else self.low + 1
+        head = self.values[self.low][: self.depth] + bytes((byte,))
+        low = bisect_left(self.values, head, low, self.high)
+        high = bisect_left(self.values, head[:-1] + bytes((byte + 1,)), low, self.high) if byte < 255 else low
+        if low == high:
+            return closure.positions.text(self.chars, None, 0, None, self.rest).step(closure, byte)
+        after = closure.positions.unlike(self.chars, self.values, low, high, self.depth + 1, self.rest)
+        return (after, *closure.enter(self.rest)) if after.may_end else (after,)
+
+
+class Loop(NamedTuple):
+    """What a repeat reads each time: a character of a set, or something else that begins with other bytes.
+
+    Attributes
+    ----------
+    item : Alt
+        Either.
+    env : Env
+    others : Node
+        What else there is.
+    first : frozenset of int
+        The bytes that these begin with.
+    """
+
+    item: n.Alt
+    env: Env
+    others: n.Node
+    first: frozenset[int]
+
+
+@dataclass(eq=False, slots=True)
+class InLoop(InText):
+    """The same, where each character may also be something else: see `Loop`."""
+
+    loop: Loop
+
+    def reads(self) -> tuple:
+        return InLoop, id(self.chars), self.inside, self.low, self.high, id(self.loop)
+
+    def first(self) -> Iterable[int]:
+        heads = self.chars.edges(self.inside).keys()
+        return heads if self.inside is not None else {*heads, *self.loop.first}
+
+    def _step(self, closure: Successors, byte: int) -> Reached:
+        if self.inside is not None or byte not in self.loop.first:
+            return InText._step(self, closure, byte)  # slots make `super` another class
+        other = closure.aside(self.loop, self.low, self.high, self.rest)
+        return tuple(after for q in closure.enter(other) for after in q.step(closure, byte))
 
 
 class Positions:
@@ -433,6 +510,23 @@ class Positions:
         key = InText, id(chars), inside, low, high, rest.number if rest else -1
         return self._known.get(key) or self._add(key, InText(len(self._known) + 1, rest, chars, inside, low, high))
 
+    def text_like(
+        self, q: InText, inside: tuple | None, low: int, high: int | None, rest: Stack | bool = False
+    ) -> Position:
+        """The position of `q` with other counts, and another frame after it if that is given."""
+        after = q.rest if isinstance(rest, bool) else rest
+        if isinstance(q, InLoop):
+            return self.loop(q.chars, inside, low, high, after, q.loop)
+        return self.text(q.chars, inside, low, high, after)
+
+    def loop(
+        self, chars: CharSet, inside: tuple | None, low: int, high: int | None, rest: Stack, loop: Loop
+    ) -> Position:
+        key = InLoop, id(chars), inside, low, high, rest.number if rest else -1, id(loop)
+        return self._known.get(key) or self._add(
+            key, InLoop(len(self._known) + 1, rest, chars, inside, low, high, loop)
+        )
+
     def choices(
         self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
     ) -> Position:
@@ -441,12 +535,24 @@ class Positions:
             key, InChoices(len(self._known) + 1, rest, values, low, high, depth, bind)
         )
 
+    def unlike(
+        self, chars: CharSet, values: tuple[bytes, ...], low: int, high: int, depth: int, rest: Stack
+    ) -> InExcept:
+        key = InExcept, id(chars), id(values), low, high, depth, rest.number if rest else -1
+        found = self._known.get(key) or self._add(
+            key, InExcept(len(self._known) + 1, rest, chars, values, low, high, depth)
+        )
+        assert isinstance(found, InExcept), "the key begins with its type"
+        return found
+
     def with_rest(self, q: Position, rest: Stack) -> Position:
         """The position that reads what `q` reads, and then goes on with `rest`."""
         if isinstance(q, InLiteral):
             return self.literal(q.data, q.at, rest)
         if isinstance(q, InText):
-            return self.text(q.chars, q.inside, q.low, q.high, rest)
+            return self.text_like(q, q.inside, q.low, q.high, rest)
         if isinstance(q, InChoices):
             return self.choices(q.values, q.low, q.high, q.depth, q.bind, rest)
+        if isinstance(q, InExcept):
+            return self.unlike(q.chars, q.values, q.low, q.high, q.depth, rest)
         return self.step_end(rest)

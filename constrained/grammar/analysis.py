@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from math import isqrt
 
 from constrained.grammar import nodes
+from constrained.grammar.members import Members
 from constrained.grammar.nodes import NEVER, Node, Rule
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
@@ -66,6 +67,8 @@ class Nullable:
                 return node.slot.name in self._slots
             case nodes.Choices():
                 return not node.values[0]
+            case nodes.Except():
+                return bool(node.values[0])
         return False
 
 
@@ -82,6 +85,8 @@ def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
 
 def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
     def leaf(node: Node) -> bool:
+        if isinstance(node, Members):
+            return node.of.only(lambda part: part if _productive(part, rule_is) else NEVER) is not NEVER
         return (
             not isinstance(node, nodes.Call)
             or rule_is(node.rule)
@@ -106,6 +111,8 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
                 return kept[0] if len(kept) == 1 else nodes.Alt(tuple(kept)) if kept else NEVER
             case nodes.Repeat():
                 return nodes.repeat(prune(node.item), node.low, node.high)
+            case Members():
+                return node.of.only(prune)
         return node if _productive(node, productive.__contains__) else NEVER
 
     return {

@@ -156,7 +156,7 @@ class ContextFreeGrammar:
         schema: Mapping | bool | str | Path,
         *,
         whitespace: str = "flexible",
-        any_order: bool = False,
+        any_order: bool = True,
         closed: bool = False,
         lenient: bool = False,
         strict: bool = False,
@@ -173,8 +173,7 @@ class ContextFreeGrammar:
             Between the pieces: as people and models write it, line breaks and indents included;
             at most one space; exactly as `json.dumps` writes; none.
         any_order : bool
-            Named properties in any order, not only the schema's; the grammar has a rule for
-            each set of them.
+            Named properties in any order; else in the schema's.
         closed : bool
             Objects that list properties, and say nothing of others, admit no others.
         lenient : bool

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
-from constrained.grammar.nodes import EMPTY, Alt, Call, Node, Related, Repeat, Rule, Seq, Var, find
+from constrained.grammar.nodes import EMPTY, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var, find
 from constrained.limits import Limits
 
 
@@ -101,7 +101,7 @@ def tail_calls(
             for i, item in enumerate(node.items):
                 yield from tail_calls(item, rules, tail and i == len(node.items) - 1, ends)
         case _:
-            tail = tail and not (isinstance(node, Repeat) and node.high != 1)
+            tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
             for item in nodes.children(node):
                 yield from tail_calls(item, rules, tail, ends)
 

@@ -1,4 +1,4 @@
-"""The tree that a grammar is read into: eleven types of node, and functions that build them in a normal form.
+"""The tree that a grammar is read into: thirteen types of node, and functions that build them in a normal form.
 
 Nodes are compared by identity. The automaton walks them lazily, so a node costs
 nothing until generation reaches it; in particular a bounded repeat stays one node.
@@ -22,6 +22,21 @@ class Node:
     """Base of the node types."""
 
     __slots__ = ()
+
+
+class Inner(Node):
+    """Base of node types that are defined elsewhere and have nodes below them."""
+
+    __slots__ = ()
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The nodes directly below."""
+        raise NotImplementedError
+
+    def key(self) -> tuple:
+        """What is equal, beside the parts, for nodes that read the same."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +66,31 @@ class Choices(Node):
 
     values: tuple[bytes, ...]
     span: SourceSpan | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Except(Node):
+    """A run of characters of a set, or the empty text, but none of `values`: sorted and distinct texts of ASCII."""
+
+    chars: CharSet
+    values: tuple[bytes, ...]
+
+    @cached_property
+    def written_out(self) -> Node:
+        """The same in other nodes: each character that one of `values` goes on with, and the others of the set."""
+
+        def after(low: int, high: int, depth: int) -> Node:
+            ends = len(self.values[low]) == depth
+            out: list[Node] = [] if ends else [EMPTY]
+            heads: list[tuple[int, int]] = []
+            for byte, same in groupby(range(low + ends, high), lambda i: self.values[i][depth]):
+                group = list(same)
+                heads.append((byte, byte))
+                out.append(seq([Literal(bytes((byte,))), after(group[0], group[-1] + 1, depth + 1)]))
+            others = self.chars & charset(heads).complement() if heads else self.chars
+            return alt([*out, seq([Chars(others), repeat(Chars(self.chars), 0, None)])] if others else out)
+
+        return after(0, len(self.values), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,10 +434,10 @@ def children(node: Node) -> tuple[Node, ...]:
         return node.args
     if isinstance(node, Related):
         return (node.values,) if node.to is None else (node.values, node.to)
-    return ()
+    return node.parts if isinstance(node, Inner) else ()
 
 
-LEAVES: frozenset[type[Node]] = frozenset({Literal, Chars, Choices, Var, Slot})
+LEAVES: frozenset[type[Node]] = frozenset({Literal, Chars, Choices, Except, Var, Slot})
 """Types of node with nothing below: asked first, as most nodes are such."""
 
 
@@ -441,6 +481,10 @@ def shape(node: Node) -> tuple:
             return (Choices, node.values)
         case Chars():
             return (Chars, id(node.chars))  # character sets are interned
+        case Inner():
+            return (type(node), *node.key(), *below)
+        case Except():
+            return (Except, id(node.chars), node.values)
         case Repeat():
             return (type(node), node.low, node.high, *below)
         case Call():

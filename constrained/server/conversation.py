@@ -207,7 +207,7 @@ def _speaks(knowledge: ActionKnowledge) -> str:
 
 def _schema_grammar(schema: Any) -> Grammar:
     try:
-        return Grammar.from_json_schema(schema, whitespace="dumps", closed=True)
+        return Grammar.from_json_schema(schema, whitespace="dumps", any_order=False, closed=True)
     except ConstrainedError as error:
         raise RequestError(f"response_format: {error.message}", error.hint, param="response_format") from None
 

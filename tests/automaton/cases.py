@@ -116,6 +116,14 @@ CASES = {
         Grammar.from_regex("[a-z ]{8,12}(, [a-z ]{3,5}){0,2}[.]"),
         ("", "abcdefg", "abcdefghij", "abcdefghijkl, ab"),
     ),
+    "an open object": (
+        Grammar.from_json_schema({"properties": {"ab": True, "abc": {"type": "null"}, "name": {"type": "string"}}}),
+        ("{", '{"', '{"a', '{"ab', '{"abc', '{"abcd', '{"na', '{"nameé', '{"\\'),
+    ),
+    "a bounded string": (
+        Grammar.from_json_schema({"type": "string", "minLength": 2, "maxLength": 7}),
+        ("", '"', '"a', '"ab', '"ab\\', '"abcd\\n', '"abcdefg'),
+    ),
     "anything": (Grammar.from_regex("(?s).*"), ("", "a\n", b"\xe4\xb8")),
     "ASCII only": (Grammar.from_regex("[ -~]{0,30}"), ("", "a" * 28)),
     "words of any script": (Grammar.from_regex(r"\w+( \w+)*"), ("", "été", "a ")),

@@ -99,6 +99,30 @@ def test_small_vocabularies(name):
             walk_both(pair[0].matcher(), pair[1].matcher(), rnd, 12, budget)
 
 
+def test_keys_that_are_none_of_the_named_ones():
+    rnd = random.Random(1)
+    schema = {"properties": {"a": {"type": "null"}, "ab": False, "b": {"type": "string", "maxLength": 2}}}
+    pieces = [
+        b'{"',
+        b'{"a',
+        b'{"a"',
+        b'ab"',
+        b'b":',
+        b'":',
+        b'":1',
+        b'a":null',
+        b'":"',
+        b'x"}',
+        b"\\n",
+        b'a\\"',
+        b"aba",
+    ]
+    vocab = Vocabulary([*(bytes((b,)) for b in range(128)), *pieces, b""], [128 + len(pieces)])
+    pair = both(Grammar.from_json_schema(schema, whitespace="compact"), vocab)
+    for budget in (None, None, None, None, 20, 30):
+        walk_both(pair[0].matcher(), pair[1].matcher(), rnd, 25, budget)
+
+
 @settings(max_examples=60)
 @given(knowledge(), st.integers(0, 1000))
 def test_random_knowledge_with_bound_slots(case, seed):

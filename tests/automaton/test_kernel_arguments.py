@@ -10,7 +10,19 @@ import pytest
 
 from constrained import Grammar, LimitError, Limits, Vocabulary, compile_grammar
 from constrained.automaton import native
-from constrained.automaton.bridge import ALT, ASKED, CHOICES, LITERAL, REPEAT, SEQ, TEXT, Bridge, describe
+from constrained.automaton.bridge import (
+    ALT,
+    ASKED,
+    CHOICES,
+    EXCEPT,
+    LITERAL,
+    LOOP,
+    REPEAT,
+    SEQ,
+    TEXT,
+    Bridge,
+    describe,
+)
 from constrained.grammar.charset import charset
 
 if native.kernel is None:
@@ -20,6 +32,7 @@ KERNEL = native.kernel
 VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(256)), b"ab", b"abc", b"go", b""], [259])
 LETTERS = charset([(0x61, 0x7A), (0xE9, 0xE9)])
 VALUES = (b"ab", b"abc", b"b")
+LOOPS = Grammar.from_regex("([a-zé]|-[!]){1,9}").automaton
 ODD_NUMBERS = (-(2**70), -(2**31) - 1, -(2**31), -2, -1, 1, 2, 3, 4, 5, 100, 2**31 - 1, 2**31, 2**70)
 WRONG = (
     *ODD_NUMBERS,
@@ -50,6 +63,9 @@ def positions() -> list[tuple]:
         (CHOICES, VALUES, None, 0, 2, 1, "x"),
         (TEXT, LETTERS, None, 1, 5, None, None),
         (TEXT, LETTERS, None, 0, -1, next(s for s in LETTERS.edges(None).values() if s[0]), None),
+        (EXCEPT, VALUES, None, 0, 3, 0, LETTERS),
+        (EXCEPT, VALUES, None, 0, 2, 2, LETTERS),
+        (LOOP, LETTERS, None, 0, 9, None, LOOPS.start.positions[0].loop),
     ]
 
 
@@ -84,8 +100,12 @@ def test_right_positions_have_masks(engine):
         (TEXT, LETTERS, None, 0, -2, None, None),
         (TEXT, LETTERS, None, 0, 5, (9, 9, 9), None),
         (TEXT, object(), None, 0, 5, None, None),
-        (5, b"abc", None, 0, 0, 0, None),
-        (6, None, None, 0, 0, 0, None),
+        (EXCEPT, b"abc", None, 0, 0, 0, LETTERS),
+        (EXCEPT, VALUES, None, 0, 1, 0, None),
+        (EXCEPT, VALUES, None, 0, 1, 9, LETTERS),
+        (EXCEPT, VALUES, None, 0, 9, 0, LETTERS),
+        (LOOP, LETTERS, None, 0, 1, None, None),
+        (7, None, None, 0, 0, 0, None),
         (-1, None, None, 0, 0, 0, None),
         (LITERAL, b"abc", SimpleNamespace(number=2**30), 0, 0, 0, None),
         (LITERAL, b"abc", SimpleNamespace(number=-1), 0, 0, 0, None),

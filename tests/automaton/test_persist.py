@@ -50,6 +50,18 @@ GRAMMARS = {
     "choices": lambda: Grammar.from_choices([f"go to shelf {i}" for i in range(1, 40)]),
     "nested brackets": lambda: Grammar.from_lark('start: e\ne: e "+" t | t\nt: "(" e ")" | /[0-9a]{1,5}/\n'),
     "ignored space": lambda: Grammar.from_lark('start: list{"a", ","}\nlist{x, s}: x (s x)*\n%ignore " "\n'),
+    "members in any order": lambda: Grammar.from_json_schema(
+        {
+            "type": "object",
+            "properties": {"a": {"type": "null"}, "b": {"enum": ["u", True]}, "é": {"enum": [1, 2]}},
+            "patternProperties": {"^x$": {"type": "boolean"}},
+            "additionalProperties": False,
+            "required": ["b"],
+            "maxProperties": 3,
+        },
+        whitespace="single",
+    ),
+    "characters, or something else": lambda: Grammar.from_regex("([ab]|-[cé]){2,9}[.]"),
     "not ASCII": lambda: Grammar.from_regex("(日本|é)+[^a]?"),
     "arguments that grow": lambda: Grammar.from_lark('start: a{c}\nc: "c"\na{x}: x | "(" a{b{x}}\nb{y}: y ")"\n'),
     "a slot that is a grammar": lambda: Grammar.from_lark('%declare S T\nstart: S "-" T\n').bind(

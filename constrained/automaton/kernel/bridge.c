@@ -69,7 +69,20 @@ static int is_above(PyObject *value, PyObject *before) {
     return order > 0 || (order == 0 && length > shorter);
 }
 
-static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
+static int choices_room(Engine *e) {
+    if (e->choices_count < e->choices_room) return 0;
+    int32_t room = e->choices_room ? 2 * e->choices_room : 8;
+    Choices *choices = realloc(e->choices, room * sizeof *choices);
+    if (!choices) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    e->choices = choices;
+    e->choices_room = room;
+    return 0;
+}
+
+static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind, int32_t set) {
     PyObject *id = PyLong_FromVoidPtr(values);
     PyObject *key = id ? PyTuple_Pack(2, id, bind) : NULL;
     PyObject *found = key ? PyDict_GetItemWithError(e->choices_numbers, key) : NULL, *number = NULL;
@@ -77,20 +90,11 @@ static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
     Py_XDECREF(id);
     if (found) result = (int32_t)PyLong_AsLong(found);
     if (found || PyErr_Occurred()) goto done;
-    if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) >= INT32_MAX || !(bind == Py_None || PyUnicode_Check(bind))) {
+    if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) >= INT32_MAX || !(set >= 0 || bind == Py_None || PyUnicode_Check(bind))) {
         PyErr_SetString(PyExc_TypeError, "choices are no tuple, or are bound to no name");
         goto done;
     }
-    if (e->choices_count == e->choices_room) {
-        int32_t room = e->choices_room ? 2 * e->choices_room : 8;
-        Choices *choices = realloc(e->choices, room * sizeof *choices);
-        if (!choices) {
-            PyErr_NoMemory();
-            goto done;
-        }
-        e->choices = choices;
-        e->choices_room = room;
-    }
+    if (choices_room(e) < 0) goto done;
     int32_t longest = 0;
     Py_ssize_t total = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
@@ -109,7 +113,7 @@ static int32_t know_choices(Engine *e, PyObject *values, PyObject *bind) {
     number = PyLong_FromLong(e->choices_count);
     if (!number || PyDict_SetItem(e->choices_numbers, key, number) < 0) goto done;
     Choices *added = &e->choices[e->choices_count];
-    *added = (Choices){Py_NewRef(values), Py_NewRef(bind), longest, NULL, NULL};
+    *added = (Choices){Py_NewRef(values), Py_NewRef(bind), set, longest, NULL, NULL};
     result = e->choices_count++;
     if (total <= MOST_FLAT) flatten(e, added, (size_t)total);
 done:
@@ -117,11 +121,39 @@ done:
     return result;
 }
 
-/* Sorted choices agree on `depth` bytes from `low` to `high` - 1, and go on after them. */
+/* A loop is kept among the choices, its key told from theirs by its length. */
+static int32_t know_loop(Engine *e, PyObject *charset, PyObject *loop) {
+    int32_t set = text_set(e->tokens, charset), result = -1;
+    PyObject *key = set < 0 ? NULL : Py_BuildValue("(NOi)", PyLong_FromVoidPtr(loop), charset, 0), *first = NULL;
+    PyObject *found = key ? PyDict_GetItemWithError(e->choices_numbers, key) : NULL, *number = NULL;
+    if (found) result = (int32_t)PyLong_AsLong(found);
+    else if (key && !PyErr_Occurred() && choices_room(e) == 0) first = PyObject_GetAttrString(loop, "first");
+    PyObject *bytes = first ? PySequence_Tuple(first) : NULL;
+    uint64_t *begins = bytes ? calloc(4, sizeof *begins) : NULL;
+    int failed = !begins || !(number = PyLong_FromLong(e->choices_count));
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(bytes); i++) {
+        int32_t byte = int_between(PyTuple_GET_ITEM(bytes, i), 0, 255, "a byte");
+        if (!(failed = byte < 0)) begins[byte >> 6] |= 1ull << (byte & 63);
+    }
+    if (bytes && (failed || PyDict_SetItem(e->choices_numbers, key, number) < 0)) {
+        free(begins);
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+    } else if (bytes) {
+        e->choices[e->choices_count] = (Choices){Py_NewRef(loop), Py_NewRef(charset), set, 0, (uint8_t *)begins, NULL};
+        result = e->choices_count++;
+        e->choices_bytes += 32;
+    }
+    Py_XDECREF(key), Py_XDECREF(first), Py_XDECREF(bytes), Py_XDECREF(number);
+    return result;
+}
+
+/* Sorted choices agree on `depth` bytes from `low` to `high` - 1, and go on after them; of texts left out, the first
+ * may end there. */
 static int choices_agree(const Choices *choices, int32_t low, int32_t high, int32_t depth) {
     int32_t length, last;
     const uint8_t *first_value = choice(choices, low, &length), *last_value = choice(choices, high - 1, &last);
-    return length > depth && last > depth && !memcmp(first_value, last_value, depth);
+    int ends = choices->set >= 0 && length == depth && (high == low + 1 || last > depth);
+    return ends || (length > depth && last > depth) ? !memcmp(first_value, last_value, depth) : 0;
 }
 
 static int32_t inside_state(TextSet *set, PyObject *inside) {
@@ -142,15 +174,21 @@ int config_of(Engine *e, PyObject *described, Config *out) {
     PyObject *object = PyTuple_GET_ITEM(described, 1), *low = PyTuple_GET_ITEM(described, 3);
     PyObject *high = PyTuple_GET_ITEM(described, 4), *depth = PyTuple_GET_ITEM(described, 5);
     *out = (Config){0};
-    if ((out->kind = int_between(PyTuple_GET_ITEM(described, 0), ACCEPT, TEXT, "the kind")) < 0) return -1;
+    if ((out->kind = int_between(PyTuple_GET_ITEM(described, 0), ACCEPT, LOOP, "the kind")) < 0) return -1;
     if ((out->rest = know_frame(e, PyTuple_GET_ITEM(described, 2))) < 0) return -1;
     if (out->kind == LITERAL) {
         if ((out->object = know_literal(e, object)) < 0) return -1;
         out->low = int_between(low, 0, e->literals[out->object].length - 1, "the offset");
         return out->low < 0 ? -1 : 0;
     }
-    if (out->kind == CHOICES) {
-        if ((out->object = know_choices(e, object, PyTuple_GET_ITEM(described, 6))) < 0) return -1;
+    if (out->kind == CHOICES || out->kind == EXCEPT) {
+        PyObject *bind = PyTuple_GET_ITEM(described, 6);
+        if (out->kind == EXCEPT && (bind == Py_None || PyUnicode_Check(bind))) {
+            PyErr_SetString(PyExc_TypeError, "a run without its set of characters");
+            return -1;
+        }
+        int32_t set = out->kind == EXCEPT ? text_set(e->tokens, bind) : -1;
+        if (PyErr_Occurred() || (out->object = know_choices(e, object, bind, set)) < 0) return -1;
         const Choices *choices = &e->choices[out->object];
         int32_t count = (int32_t)PyTuple_GET_SIZE(choices->values);
         if ((out->low = int_between(low, 0, count - 1, "the first choice")) < 0) return -1;
@@ -160,8 +198,10 @@ int config_of(Engine *e, PyObject *described, Config *out) {
         PyErr_SetString(PyExc_ValueError, "choices that don't agree on what was read");
         return -1;
     }
-    if (out->kind == TEXT) {
-        if ((out->object = text_set(e->tokens, object)) < 0) return -1;
+    if (out->kind == TEXT || out->kind == LOOP) {
+        out->object =
+            out->kind == TEXT ? text_set(e->tokens, object) : know_loop(e, object, PyTuple_GET_ITEM(described, 6));
+        if (out->object < 0) return -1;
         if ((out->low = int_between(low, 0, INT32_MAX, "the fewest characters")) < 0) return -1;
         out->high = int_between(high, -1, INT32_MAX, "the most characters");
         if (PyErr_Occurred()) return -1;
@@ -169,7 +209,7 @@ int config_of(Engine *e, PyObject *described, Config *out) {
             PyErr_SetString(PyExc_ValueError, "fewer characters at most than at least");
             return -1;
         }
-        return (out->depth = inside_state(e->tokens->sets[out->object], depth)) < 0 ? -1 : 0;
+        return (out->depth = inside_state(e->tokens->sets[set_of(e, out)], depth)) < 0 ? -1 : 0;
     }
     return 0;
 }
@@ -177,13 +217,14 @@ int config_of(Engine *e, PyObject *described, Config *out) {
 PyObject *position_of(Engine *e, const Config *c) {
     PyObject *object = Py_None, *depth = NULL, *bind = Py_None;
     if (c->kind == LITERAL) object = e->literals[c->object].data;
-    if (c->kind == CHOICES) {
+    if (c->kind == CHOICES || c->kind == EXCEPT) {
         object = e->choices[c->object].values;
         bind = e->choices[c->object].bind;
     }
-    if (c->kind == TEXT) {
-        object = e->tokens->sets[c->object]->charset;
-        depth = Py_NewRef(PyList_GET_ITEM(e->tokens->sets[c->object]->keys, c->depth));
+    if (c->kind == LOOP) bind = e->choices[c->object].values;
+    if (c->kind == TEXT || c->kind == LOOP) {
+        object = e->tokens->sets[set_of(e, c)]->charset;
+        depth = Py_NewRef(PyList_GET_ITEM(e->tokens->sets[set_of(e, c)]->keys, c->depth));
     } else if (!(depth = PyLong_FromLong(c->depth))) {
         return NULL;
     }

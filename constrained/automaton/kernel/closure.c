@@ -107,7 +107,7 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
     const Construct *at = construct_at(e, construct);
     if (!at) return -1;
     Construct c = *at; /* it may move */
-    if (c.kind <= TEXT && c.kind >= LITERAL) {
+    if (c.kind <= LOOP && c.kind >= LITERAL) {
         Config config = {c.kind, c.object, rest, c.low, c.kind == LITERAL ? 0 : c.high, 0};
         return vec_push(&entry->found, &config) < 0 || (c.empty && pass(entry, rest) < 0) ? -1 : 0;
     }
@@ -128,6 +128,10 @@ static int enter_construct(Entry *entry, int32_t construct, int32_t rest) {
         return failed ? -1 : 0;
     }
     if (frame && marked(entry, frame, SEEN)) return 0;
+    if (c.kind == MEMBERS) { /* what follows a name depends on what is written, which is in this frame */
+        Config names = {CHOICES, c.object, frame, 0, c.high, 0};
+        if (vec_push(&entry->found, &names) < 0) return -1;
+    }
     if (c.kind == REPEAT) return enter_repeat(entry, frame, c, rest);
     for (int32_t i = c.count - 1; i >= 0; i--)
         if (wait(&entry->waiting, e->children[c.first + i], rest) < 0) return -1;

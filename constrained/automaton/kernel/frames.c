@@ -83,17 +83,19 @@ static int read_described(Engine *e, int32_t number, PyObject *described) {
     Construct found = e->constructs[number];
     found.kind = kind, found.low = low, found.high = high, found.empty = (int8_t)empty, found.tied = (int8_t)tied;
     found.count = (int32_t)PyTuple_GET_SIZE(nodes);
-    if (kind == LITERAL || kind == CHOICES || kind == TEXT) {
-        PyObject *position = PyTuple_Pack(
-            7, PyTuple_GET_ITEM(described, 0), what, Py_None, PyTuple_GET_ITEM(described, 2), PyTuple_GET_ITEM(described, 3),
-            kind == TEXT ? Py_None : name_zero, Py_None
+    if ((kind >= LITERAL && kind <= LOOP) || kind == MEMBERS) {
+        PyObject *bind = Py_None;
+        if (kind > TEXT && !PyArg_ParseTuple(what, "OO", &what, &bind)) return -1;
+        PyObject *position = Py_BuildValue(
+            "(iOOOOOO)", kind == MEMBERS ? CHOICES : kind, what, Py_None, PyTuple_GET_ITEM(described, 2),
+            PyTuple_GET_ITEM(described, 3), kind == TEXT || kind == LOOP ? Py_None : name_zero, bind
         );
         Config config;
         int failed = !position || config_of(e, position, &config) < 0;
         Py_XDECREF(position);
         if (failed) return -1;
         found.object = config.object;
-    } else if (kind < ASKED || kind > REPEAT || (kind == SEQ && found.count > 2) || (kind == REPEAT && (found.count < 1 || found.count > 2))) {
+    } else if (kind < ASKED || kind > MEMBERS || (kind == SEQ && found.count > 2) || (kind == REPEAT && (found.count < 1 || found.count > 2))) {
         PyErr_SetString(PyExc_ValueError, "a construct of no known kind, or of too many nodes");
         return -1;
     }
@@ -274,7 +276,7 @@ static int32_t cut(Engine *e, int32_t frame, int32_t next) {
     int32_t low = c->low < cap ? c->low : cap, high = c->high;
     if (high < 0 || high > cap) high = c->low <= cap ? -1 : cap + 1;
     if (high >= 0 && high < low) high = low;
-    if ((c->kind == REPEAT || c->kind == TEXT) && (low != c->low || high != c->high)) {
+    if ((c->kind == REPEAT || c->kind == TEXT || c->kind == LOOP) && (low != c->low || high != c->high)) {
         PyObject *node = PyObject_CallMethod(e->bridge, "repeat", "Oii", c->node, (int)low, (int)high);
         construct = node ? construct_of(e, node, e->constructs[construct].env) : -1;
         Py_XDECREF(node);

@@ -99,15 +99,50 @@ static int32_t most_characters(const Tokens *t, const Config *c, int32_t before)
     return c->high < 0 || c->high + before >= t->longest ? -1 : c->high + before;
 }
 
-const uint32_t *text_base(Tokens *t, const Config *c) {
-    return base_row(t, 0, c->object, most_characters(t, c, 0));
+const uint32_t *text_base(const Engine *e, const Config *c) {
+    return base_row(e->tokens, 0, set_of(e, c), most_characters(e->tokens, c, 0));
+}
+
+/* Try a token in which, after so many characters, something else stands that a loop reads. */
+static int try_aside(Walk *w, const Config *c, int32_t token, int32_t offset, int32_t taken) {
+    if (taken < 0 || (c->high >= 0 && taken >= c->high)) return 0;
+    Config at = *c;
+    at.low = taken < c->low ? c->low - taken : 0;
+    if (c->high >= 0) at.high = c->high - taken;
+    Closure *other = closure_aside(w->engine, &at);
+    Vec from = {other ? other->configs : NULL, other ? other->n : 0, 0};
+    int32_t state = other ? table_state(&w->engine->table, &from, 1) : FAILED;
+    return state < 0 ? -1 : try_from(w, token, offset, state);
+}
+
+/* Try the tokens below the node in which something else than characters stands, that a loop reads. */
+static int loop_others(Walk *w, const Node *node, const Config *c, int32_t before) {
+    const Tokens *t = w->engine->tokens;
+    const TextSet *set = t->sets[set_of(w->engine, c)];
+    for (int byte = 0; byte < 256; byte++) {
+        if (!begins_aside(w->engine, c, byte)) continue;
+        uint32_t child;
+        if (find_child(t, node, (uint8_t)byte, &child)) {
+            const Node *below = CHILD_IS_TOKEN(child) ? NULL : &t->nodes[CHILD_INDEX(child)];
+            int32_t token = below ? below->low : CHILD_INDEX(child), end = below ? below->high : token + 1;
+            for (; token < end; token++)
+                if (try_aside(w, c, token, node->depth, 0) < 0) return -1;
+        }
+        int32_t i, end = outlier_range(set, byte, node->low + node->ends, node->high, &i);
+        for (; i < end; i++) {
+            const Outlier outlier = set->outliers[i];
+            if (outlier.before > before && try_aside(w, c, outlier.token, outlier.offset, outlier.before - before) < 0)
+                return -1;
+        }
+    }
+    return 0;
 }
 
 /* Try the tokens below the node that leave the text, or may: its set isn't all they take. */
 int text_others(Walk *w, const Node *node, const Config *c, int open) {
     Engine *e = w->engine;
     Tokens *t = e->tokens;
-    TextSet *set = t->sets[c->object];
+    TextSet *set = t->sets[set_of(e, c)];
     Closure *rest = closure_of(e, c->rest);
     const uint64_t *first = rest ? closure_first(e, rest) : NULL;
     if (!first) return -1;
@@ -115,12 +150,14 @@ int text_others(Walk *w, const Node *node, const Config *c, int open) {
     Vec from = {open ? (Config *)c : rest->configs, open ? 1 : rest->n, 0};
     int32_t state = table_state(&e->table, &from, 1);
     if (state < 0) return -1;
+    if (open && c->kind == LOOP) return visit_from(w, node, state);
     if (open) { /* the text may end anywhere: read every token that isn't free */
         int32_t longer = node->depth || most < 0 ? 0 : t->chars_end[t->longest] - t->chars_end[most];
         if (longer + set->outlier_count > t->n / 8) return visit_from(w, node, state);
         for (int32_t token = low; most >= 0 && token < node->high; token++)
             if (set->free[token] && t->chars[token] > most && try_from(w, token, node->depth, state) < 0) return -1;
     }
+    if (!open && c->kind == LOOP && loop_others(w, node, c, before) < 0) return -1;
     for (int byte = 0; byte < 256; byte++) {
         if (!open && !(first[byte >> 6] >> (byte & 63) & 1)) continue;
         int32_t i, end = outlier_range(set, byte, low, node->high, &i);
@@ -142,12 +179,12 @@ int free_text(Walk *w, int32_t number, const Config *c) {
     Tokens *t = w->engine->tokens;
     const Node *node = &t->nodes[number];
     Target *target = w->target;
-    TextSet *set = t->sets[c->object];
+    TextSet *set = t->sets[set_of(w->engine, c)];
     int32_t most = most_characters(t, c, characters(t, node));
     int open = ambiguous(w->engine, set, c->rest);
     if (open < 0) return -1;
     if (node->high - node->low > SMALL) {
-        const uint32_t *base = base_row(t, number, c->object, most);
+        const uint32_t *base = base_row(t, number, set_of(w->engine, c), most);
         if (!base) return -1;
         for (int32_t i = 0; i < target->words; i++) target->row[i] |= base[i];
         w->emitted += ROW_COST;
@@ -180,7 +217,7 @@ int canonical(Engine *e, const Config *c, TextSet *set, int open, Config *key) {
     if (key->low > reach) key->low = reach;
     if (key->high > reach) key->high = reach;
     if (key->high >= 0 && key->high < key->low) key->high = key->low;
-    if (!open) /* only counts that some token takes can matter */
+    if (!open && c->kind == TEXT) /* only counts that some token takes can matter */
         while (key->high > 0 && !set->counts[key->high]) key->high--;
     return 0;
 }

@@ -76,15 +76,16 @@ void *no_memory(void);
 
 /* positions -------------------------------------------------------------------------------------- */
 
-enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, FINISHED, JOINED };
+enum { ACCEPT = 1, STEP_END, LITERAL, CHOICES, TEXT, EXCEPT, LOOP, FINISHED, JOINED, ASIDE };
 
+/* LOOP is TEXT in which something else may stand for each character (positions.py: InLoop). */
 /* A position: what to read next, and the frame after it (0: none). All fields always set: compared as bytes. */
 typedef struct {
     int32_t kind;
-    int32_t object;    /* index of the literal, choices or character set */
+    int32_t object;    /* index of the literal, choices (EXCEPT: texts left out; LOOP: what is read) or character set */
     int32_t rest;
-    int32_t low, high; /* LITERAL: at, 0; CHOICES: range of values; TEXT: characters left, high -1: no bound */
-    int32_t depth;     /* CHOICES: bytes read; TEXT: state inside a character */
+    int32_t low, high; /* LITERAL: at, 0; CHOICES, EXCEPT: range of values; TEXT: characters left, high -1: no bound */
+    int32_t depth;     /* CHOICES, EXCEPT: bytes read; TEXT: state inside a character */
 } Config;
 
 typedef struct {
@@ -184,15 +185,15 @@ typedef struct {
     int32_t count, room, slot_room;
 } Index;
 
-enum { UNREAD = -1, ASKED = 8, SEQ, ALT, REPEAT }; /* kinds of constructs, beside LITERAL, CHOICES, TEXT; as in bridge.py */
+enum { UNREAD = -1, ASKED = 8, SEQ, ALT, REPEAT, MEMBERS }; /* kinds of constructs, beside LITERAL … LOOP; as in bridge.py */
 
 /* A node of the grammar with its parameters' values. */
 typedef struct {
     PyObject *node, *env;      /* its key */
     int32_t kind;
     int32_t object, low, high; /* as in Config */
-    int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, what comes after one */
-    int8_t empty;              /* LITERAL, CHOICES, TEXT: it may read nothing, too */
+    int32_t first, count;      /* in `children`; SEQ: its first item, the rest; REPEAT: its item, what comes after one; MEMBERS: others */
+    int8_t empty;              /* LITERAL … LOOP: it may read nothing, too */
     int8_t tied;               /* its environment has values */
 } Construct;
 
@@ -226,10 +227,12 @@ typedef struct {
 } Literal;
 
 typedef struct {
-    PyObject *values;    /* sorted tuple of bytes */
-    PyObject *bind;      /* parameter's name or None */
+    PyObject *values;    /* sorted tuple of bytes; LOOP: constrained.automaton.positions.Loop */
+    PyObject *bind;      /* parameter's name or None; EXCEPT, LOOP: the set of characters */
+    int32_t set;         /* EXCEPT, LOOP: its number */
     int32_t longest;
-    uint8_t *flat;       /* the values side by side, as a walk wants them; NULL where they are too many */
+    uint8_t *flat;       /* the values side by side, as a walk wants them; NULL where they are too many; LOOP: as
+                          * uint64_t[4], the bytes that what stands for a character begins with, none in the set */
     int32_t *offsets;
 } Choices;
 
@@ -273,7 +276,7 @@ typedef struct {
     Choices *choices;
     int32_t choices_count, choices_room;
     PyObject *choices_numbers;
-    Map finished;        /* (choices, value, rest) -> frame + 1 */
+    Map finished;        /* (choices, value, rest), or (loop, counts, rest), -> frame + 1 */
     Map joined;          /* (frame, frame) -> frame + 2: stacks.c */
     Map rows;            /* config -> packed row */
     Map promote;           /* configs of walks that allowed many tokens: next time, these are kept */
@@ -286,6 +289,16 @@ typedef struct {
     Walk *spare;         /* a walk's scratch memory, while no walk uses it */
     size_t closure_bytes, choices_bytes;
 } Engine;
+
+/* The number of a TEXT's or LOOP's set of characters. */
+static inline int32_t set_of(const Engine *e, const Config *c) {
+    return c->kind == LOOP ? e->choices[c->object].set : c->object;
+}
+
+/* Whether what stands for a character of a LOOP begins with the byte. */
+static inline int begins_aside(const Engine *e, const Config *c, int byte) {
+    return ((const uint64_t *)e->choices[c->object].flat)[byte >> 6] >> (byte & 63) & 1;
+}
 
 int vec_push(Vec *vec, const Config *config);
 int vec_append(Vec *vec, const Config *configs, int n);
@@ -316,6 +329,8 @@ int32_t know_frame(Engine *engine, PyObject *frame);
 int config_of(Engine *engine, PyObject *described, Config *out);
 PyObject *position_of(Engine *engine, const Config *config);
 int step_config(Engine *engine, const Config *config, uint8_t byte, Vec *out);
+Config except_text(const Engine *engine, const Config *config);
+Closure *closure_aside(Engine *engine, const Config *loop);
 int vec_join(Engine *engine, Vec *vec);
 int step_vec(Engine *engine, const Vec *from, uint8_t byte, Vec *to);
 int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t depth, int byte);
@@ -375,7 +390,7 @@ int try_from(Walk *walk, int32_t token, int32_t depth, int32_t state);
 int visit(Walk *walk, int32_t node);
 int visit_from(Walk *walk, const Node *node, int32_t state);
 
-const uint32_t *text_base(Tokens *tokens, const Config *config);
+const uint32_t *text_base(const Engine *engine, const Config *config);
 int text_others(Walk *walk, const Node *node, const Config *config, int open);
 int free_text(Walk *walk, int32_t node, const Config *config);
 int ambiguous(Engine *engine, TextSet *set, int32_t rest);

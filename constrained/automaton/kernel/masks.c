@@ -79,7 +79,7 @@ static const CachedMask *text_kept(Engine *e, const Config *key, int open) {
     Target found = {.touched_count = -1};
     Walk *w = walk_take(e, &found);
     if (w && text_others(w, &e->tokens->nodes[0], key, open) == 0) {
-        const uint32_t *base = text_base(e->tokens, key);
+        const uint32_t *base = text_base(e, key);
         if (base && e->bottom_hits == bottom_hits) kept = keep(e, key, &found, LISTED, base);
     }
     if (w) walk_leave(w);
@@ -129,7 +129,7 @@ static int keep_walked(Engine *e, const Config *c) {
 /* Free text as the next thing: its row, written to `target`. 1: done. 0: to be walked with others, as `key`. -2: `c`
  * has what is far below left open, and that was reached. */
 static int fill_text(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
-    TextSet *set = e->tokens->sets[c->object];
+    TextSet *set = e->tokens->sets[set_of(e, c)];
     int64_t bottom_hits = e->bottom_hits;
     if (text_index(e->tokens, set) < 0) return -1;
     int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
@@ -139,11 +139,60 @@ static int fill_text(Engine *e, const Config *c, int crowded, Target *target, in
     if (!set->permissive || (open && crowded && !map_get(&e->rows, key))) return 0;
     const CachedMask *kept = text_kept(e, key, open);
     if (!kept) return !read_only && e->bottom_hits != bottom_hits && !PyErr_Occurred() ? -2 : -1;
-    const uint32_t *base = kept->count < 0 ? kept->data : text_base(e->tokens, key);
+    const uint32_t *base = kept->count < 0 ? kept->data : text_base(e, key);
     if (!base) return -1;
     add_row(target, base, empty);
     if (kept->count > 0) add_kept(target, kept, empty);
     return 1;
+}
+
+/* The tokens that read one of the texts left out whole, and then something else than a character of the set. */
+static int list_left_out(Engine *e, const Config *c, Target *found) {
+    const Tokens *t = e->tokens;
+    const TextSet *set = t->sets[e->choices[c->object].set];
+    for (int32_t i = c->low; i < c->high; i++) {
+        int32_t length;
+        const uint8_t *value = choice(&e->choices[c->object], i, &length) + c->depth;
+        const Node *node = &t->nodes[0];
+        uint32_t child = 0;
+        length -= c->depth;
+        if (!length) continue; /* that ends here: what comes after it is not read from here at all */
+        int32_t at = 0;
+        for (; at < length && node; at++) {
+            if (!find_child(t, node, value[at], &child)) break;
+            node = CHILD_IS_TOKEN(child) ? NULL : &t->nodes[CHILD_INDEX(child)];
+        }
+        if (at < length && node) continue;
+        int32_t low = node ? node->low + node->ends : CHILD_INDEX(child), high = node ? node->high : low + 1;
+        for (; low < high; low++) {
+            const uint8_t *token = t->flat + t->offsets[low];
+            if (t->lengths[low] <= length || memcmp(token, value, length)) continue;
+            if (set->first[0][token[length] >> 6] >> (token[length] & 63) & 1) continue;
+            if (list_id(found, t->ids[low]) < 0) return -1;
+        }
+    }
+    return 0;
+}
+
+/* As fill_text, for a run that is none of some texts: free text but for a few tokens. */
+static int fill_except(Engine *e, const Config *c, int crowded, Target *target, int *empty, Config *key) {
+    Config text = except_text(e, c);
+    Target out = {.touched_count = -1};
+    TextSet *set = e->tokens->sets[text.object];
+    *key = *c; /* if it is to be walked */
+    text.low = 1; /* what ends the run at once stands beside it, if it may */
+    if (text_index(e->tokens, set) < 0) return -1;
+    int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
+    if (open) return open < 0 ? -1 : 0;
+    if (list_left_out(e, c, &out) < 0) return -1;
+    for (int32_t i = 0; i < out.listed; i++) /* those that others allow */
+        if (!*empty && target->row[out.list[i] >> 5] >> (out.list[i] & 31) & 1) out.list[i] = -1;
+    Config ignored;
+    int done = fill_text(e, &text, crowded, target, empty, &ignored);
+    for (int32_t i = 0; i < out.listed && done == 1; i++)
+        if (out.list[i] >= 0) target->row[out.list[i] >> 5] &= ~(1u << (out.list[i] & 31));
+    free(out.list);
+    return done;
 }
 
 /* Push to a vector that begins on the stack, at `few`. */
@@ -167,7 +216,7 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
     int empty = target->touched_count < 0, result = 0; /* what is empty needs no clearing before a row */
     int32_t emitted = 0, texts = 0, left_open = 0;
     e->work = 0;
-    for (int i = 0; i < vec->n; i++) texts += vec->at[i].kind == TEXT;
+    for (int i = 0; i < vec->n; i++) texts += vec->at[i].kind >= TEXT;
     for (int i = 0; i < vec->n; i++) {
         const Config *c = &vec->at[i];
         Config near, key;
@@ -175,13 +224,14 @@ int fill_row(Engine *e, const Vec *vec, Target *target) {
         int open_below = near_config(e, c, &near);
         if (open_below < 0) goto error;
         if (open_below) c = &near;
-        if (c->kind == TEXT && c->depth == 0) {
-            int done = fill_text(e, c, texts > CROWD, target, &empty, &key);
+        if (c->kind == EXCEPT || (c->kind > CHOICES && c->depth == 0)) {
+            int (*fill)(Engine *, const Config *, int, Target *, int *, Config *) = c->kind == EXCEPT ? fill_except : fill_text;
+            int done = fill(e, c, texts > CROWD, target, &empty, &key);
             if (done == -2) {
                 if (map_put(&e->stack_sensitive, &near, e) < 0) goto error;
                 c = &vec->at[i];
                 open_below = 0;
-                done = fill_text(e, c, texts > CROWD, target, &empty, &key);
+                done = fill(e, c, texts > CROWD, target, &empty, &key);
             }
             if (done < 0) goto error;
             if (done) continue;
@@ -231,13 +281,13 @@ int restore_mask(Engine *e, const Config *c, const int32_t *ids, Py_ssize_t coun
     Config key = *c;
     const uint32_t *base = NULL;
     int32_t most = HEAVY;
-    if (c->kind == TEXT && c->depth == 0) {
-        TextSet *set = t->sets[c->object];
+    if ((c->kind == TEXT || c->kind == LOOP) && c->depth == 0) {
+        TextSet *set = t->sets[set_of(e, c)];
         if (text_index(t, set) < 0) return -1;
         int open = set->permissive ? ambiguous(e, set, c->rest) : 1;
         if (open < 0 || canonical(e, c, set, open, &key) < 0) return -1;
         if (set->permissive) {
-            if (!(base = text_base(t, &key))) return -1;
+            if (!(base = text_base(e, &key))) return -1;
             most = LISTED;
         }
     }
@@ -291,6 +341,10 @@ Py_ssize_t precompute(Engine *e, Py_ssize_t most) {
                 if (!known) bytes[n++] = (uint8_t)b;
             }
         }
+        uint64_t wanted[4];
+        if (c.kind > TEXT && !failed) failed = next_bytes(e, &one, wanted) < 0;
+        for (int b = 0; b < 256 && c.kind > TEXT && !failed; b++)
+            if (wanted[b >> 6] >> (b & 63) & 1) bytes[n++] = (uint8_t)b;
         for (int i = 0; i < n && !failed; i++) {
             next.n = 0;
             failed = step_config(e, &c, bytes[i], &next) < 0 || discover(&work, &seen, next.at, next.n) < 0;

@@ -23,7 +23,7 @@ static int core_same(const Vec *a, const Vec *b) {
 
 static int has_text(const Vec *vec) {
     for (int i = 0; i < vec->n; i++)
-        if (vec->at[i].kind == TEXT) return 1;
+        if (vec->at[i].kind >= TEXT) return 1;
     return 0;
 }
 

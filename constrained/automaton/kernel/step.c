@@ -50,7 +50,57 @@ int choices_from(const Choices *choices, int32_t low, int32_t high, int32_t dept
     return low;
 }
 
+/* Whether a run that is none of some texts is one of them so far. */
+static int is_left_out(const Engine *e, const Config *c) {
+    int32_t length;
+    choice(&e->choices[c->object], c->low, &length);
+    return length == c->depth;
+}
+
+/* Free text of the same characters: what such a run is once it differs from all the texts. */
+Config except_text(const Engine *e, const Config *c) {
+    return (Config){TEXT, e->choices[c->object].set, c->rest, 0, -1, 0};
+}
+
+static int step_except(Engine *e, const Config *c, uint8_t byte, Vec *out) {
+    const Choices *choices = &e->choices[c->object];
+    Config next = *c, text = except_text(e, c);
+    next.low = choices_from(choices, c->low + is_left_out(e, c), c->high, c->depth, byte);
+    next.high = choices_from(choices, next.low, c->high, c->depth, byte + 1);
+    if (next.low == next.high) return step_config(e, &text, byte, out);
+    next.depth++;
+    if (vec_push(out, &next) < 0) return -1;
+    return is_left_out(e, &next) ? 0 : append_closure(e, c->rest, out);
+}
+
+/* What a loop reads in place of a character: its frame is asked of Python once for each pair of counts. */
+Closure *closure_aside(Engine *e, const Config *c) {
+    Config key = {ASIDE, c->object, c->rest, c->low, c->high, 0};
+    intptr_t known = (intptr_t)map_get(&e->finished, &key);
+    if (!known && read_only) return NULL;
+    if (!known) {
+        PyObject *rest = frame_object(e, c->rest);
+        if (!rest) return NULL;
+        PyObject *loop = e->choices[c->object].values;
+        PyObject *frame = PyObject_CallMethod(e->bridge, "aside", "OiiO", loop, (int)c->low, (int)c->high, rest);
+        int32_t number = frame ? know_frame(e, frame) : -1;
+        Py_XDECREF(frame);
+        if (number < 0 || map_put(&e->finished, &key, (void *)(intptr_t)(number + 1)) < 0) return NULL;
+        known = number + 1;
+    }
+    return closure_of(e, (int32_t)known - 1);
+}
+
+static int step_aside(Engine *e, const Config *c, uint8_t byte, Vec *out) {
+    Closure *other = closure_aside(e, c);
+    if (!other) return -1;
+    for (int i = 0; i < other->n; i++)
+        if (step_config(e, &other->configs[i], byte, out) < 0) return -1;
+    return 0;
+}
+
 int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
+    if (c->kind == EXCEPT) return step_except(e, c, byte, out);
     Config next = *c;
     if (c->kind == LITERAL) {
         const Literal *literal = &e->literals[c->object];
@@ -58,8 +108,10 @@ int step_config(Engine *e, const Config *c, uint8_t byte, Vec *out) {
         if (++next.low == literal->length) return append_closure(e, c->rest, out);
         return vec_push(out, &next);
     }
-    if (c->kind == TEXT) {
-        TextSet *set = e->tokens->sets[c->object];
+    if (c->kind == TEXT || c->kind == LOOP) {
+        if (c->kind == LOOP && c->depth == 0 && begins_aside(e, c, byte))
+            return step_aside(e, c, byte, out);
+        TextSet *set = e->tokens->sets[set_of(e, c)];
         if (!set->known[c->depth] && text_expand(set, c->depth) < 0) return -1;
         int state = set->next[c->depth][byte];
         if (state < 0) return 0;
@@ -124,10 +176,13 @@ int next_bytes(Engine *e, const Vec *vec, uint64_t out[4]) {
                 out[byte >> 6] |= 1ull << (byte & 63);
                 at = choices_from(choices, at, c->high, c->depth, byte + 1);
             }
-        } else if (c->kind == TEXT) {
-            TextSet *set = e->tokens->sets[c->object];
-            if (!set->known[c->depth] && text_expand(set, c->depth) < 0) return -1;
-            for (int k = 0; k < 4; k++) out[k] |= set->first[c->depth][k];
+        } else if (c->kind >= TEXT) {
+            TextSet *set = e->tokens->sets[c->kind == EXCEPT ? e->choices[c->object].set : set_of(e, c)];
+            int32_t state = c->kind == EXCEPT ? 0 : c->depth;
+            if (!set->known[state] && text_expand(set, state) < 0) return -1;
+            for (int k = 0; k < 4; k++) out[k] |= set->first[state][k];
+            const uint64_t *aside = c->kind == LOOP && !state ? (const uint64_t *)e->choices[c->object].flat : NULL;
+            for (int k = 0; k < 4 && aside; k++) out[k] |= aside[k];
         }
     }
     return 0;
@@ -152,7 +207,8 @@ double horizon(Engine *e, const Vec *vec) {
             if (!fine) return -1;
             closure->has_bounds = 1;
         }
-        double here = c->kind == LITERAL   ? e->literals[c->object].length - c->low
+        double here = c->kind == LITERAL  ? e->literals[c->object].length - c->low
+                      : c->kind == EXCEPT ? e->choices[c->object].longest + 4.0
                       : c->kind == CHOICES ? e->choices[c->object].longest - c->depth
                                            : 4.0 * (c->low > 1 ? c->low : 1);
         here += closure->shortest;

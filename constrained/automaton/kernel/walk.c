@@ -259,8 +259,8 @@ int visit(Walk *w, int32_t number) {
         int kept = 0;
         for (int i = 0; i < here->n; i++) {
             Config c = here->at[i];
-            if (c.kind == TEXT && c.depth == 0) {
-                TextSet *set = t->sets[c.object];
+            if ((c.kind == TEXT || c.kind == LOOP) && c.depth == 0) {
+                TextSet *set = t->sets[set_of(e, &c)];
                 if (text_index(t, set) < 0) return -1;
                 int inside = set->permissive ? stays_inside(t, set, node) : 0;
                 if (inside < 0) return -1;
@@ -274,7 +274,8 @@ int visit(Walk *w, int32_t number) {
         here->n = kept;
     }
     int text = 0;
-    for (int i = 0; i < here->n && !text; i++) text = here->at[i].kind == TEXT && here->at[i].high != 1;
+    for (int i = 0; i < here->n && !text; i++)
+        text = (here->at[i].kind == TEXT || here->at[i].kind == LOOP) && here->at[i].high != 1;
     if (text && node->high - node->low > WIDE) { /* comes to the same few states again and again */
         int32_t state = table_state(&e->table, here, 1);
         return state < 0 ? -1 : visit_from(w, node, state);

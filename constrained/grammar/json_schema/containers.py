@@ -21,6 +21,7 @@ from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa
 from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, Rule, alt, choices, literal, repeat, seq
 from constrained.limits import Limits
 
@@ -235,12 +236,12 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
         variants = _variants(constraints, k, witnesses, writer, layout)
         required = k in constraints.required
         if variants:
-            pairs.append((variants, required))
+            pairs.append((strings.texts(k), variants, required))
         elif required:
             return NEVER
     others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
     free = others.node(())
-    must = sum(required for _, required in pairs)
+    must = sum(required for _, _, required in pairs)
     low = low if low > must else 0
     if high is not None and (high < max(must, low) or free is NEVER and low > len(pairs)):
         return NEVER
@@ -251,21 +252,22 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
             "list the names in properties, or as an enum in propertyNames",
         )  # fmt: skip
         low = 0
-    if witnesses and (writer.options.any_order or free is not NEVER and len(witnesses) > 1):
+    if len(witnesses) > 1 and free is not NEVER and high != 1:
         writer.options.refuse(
-            constraints.parts[0], "not", "several properties of free names, or one in any order, can't be asked for",
+            constraints.parts[0], "not", "several properties of free names can't be asked for",
             "list the names in properties, or use required",
         )  # fmt: skip
-        witnesses = witnesses[: not writer.options.any_order]
+        witnesses = witnesses[:1]
     if high is not None and free is NEVER and high >= len(pairs):
         high = None
     last = others.node(tuple(witnesses)) if witnesses else NEVER
     written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, writer, name, layout)
-    return written.any_order() if writer.options.any_order else written.in_order()
+    free_order = writer.options.any_order and not (witnesses and high is not None)
+    return written.any_order() if free_order else written.in_order()
 
 
 Variant = tuple[Node, int]
-"""A property, and which of the properties that there must be it can stand for, as bits."""
+"""What follows a property's name, and which of the properties that there must be it can stand for, as bits."""
 
 
 def _variants(
@@ -273,7 +275,6 @@ def _variants(
 ) -> list[Variant]:
     """Return a property as it is, and as what stands for some of `witnesses`."""
     parts = constraints.property(name)
-    key = seq([choices(strings.texts(name)), layout.colon])
     found: list[tuple[list[Subschema], int]] = [(parts, 0)]
     for i, witness in enumerate(witnesses):
         fitting, without = witness.names(writer.limits)
@@ -283,7 +284,7 @@ def _variants(
             value = [] if witness.value is None else [witness.value]
             found += [(inner + value, bits | 1 << i) for inner, bits in found]
     nodes = ((writer.node(inner), bits) for inner, bits in found)
-    return [(seq([key, node]), bits) for node, bits in nodes if node is not NEVER]
+    return [(seq([layout.colon, node]), bits) for node, bits in nodes if node is not NEVER]
 
 
 class _Others:
@@ -336,7 +337,9 @@ class _Others:
         """Return the names that match those patterns and no others."""
         trees, writer = self.constraints.key_trees, self.writer
         if not trees and not self.key_parts and not witnesses:
-            return strings.others(sorted(self.names), name, writer.later)
+            node = strings.others(self.names)
+            if node is not None:
+                return node
         wanted = [both for p, (both, _) in trees.items() if p in matched]
         unwanted = [either for p, (_, either) in trees.items() if p not in matched] + strings.any_of(self.names)
         for witness in witnesses:
@@ -364,13 +367,13 @@ class _Others:
 
 @dataclass
 class _Object:
-    """Writes an object: (variants of a property, whether it is required), any others, and bounds on their number.
+    """Writes an object: (spellings of a name, variants, whether it is required), others, and how many there may be.
 
     `last`: one of the others that stands for what there must be, `all_met` as bits; as names that are not listed may be
     repeated, and the last one counts, it comes last.
     """
 
-    pairs: list[tuple[list[Variant], bool]]
+    pairs: list[tuple[set[bytes], list[Variant], bool]]
     others: Node
     last: Node
     all_met: int
@@ -402,16 +405,23 @@ class _Object:
             return self._end(count, met)
         if self.high is None and (count, met) == (top, self.all_met):
             return self._all_from(at)
-        variants, required = self.pairs[at]
+        texts, variants, required = self.pairs[at]
         out = [] if required else [self._from(at + 1, count, met)]
         if self.high is None or count < self.high:
-            for pair, bits in variants:
-                out.append(seq([self.before(count), pair, self._from(at + 1, min(count + 1, top), met | bits)]))
+            for value, bits in variants:
+                out.append(
+                    seq(
+                        [self.before(count), choices(texts), value, self._from(at + 1, min(count + 1, top), met | bits)]
+                    )
+                )
         return alt(out)
 
     def _all_from(self, at: int) -> Node:
         """Return the properties from `at` on, where their number doesn't matter any more."""
-        pairs = [(seq([self.layout.comma, variants[0][0]]), required) for variants, required in self.pairs[at:]]
+        pairs = [
+            (seq([self.layout.comma, choices(texts), variants[0][0]]), required)
+            for texts, variants, required in self.pairs[at:]
+        ]
         end = self._end(max(1, self.low), self.all_met)
         return seq([*(pair if required else repeat(pair, 0, 1) for pair, required in pairs), end])
 
@@ -434,27 +444,12 @@ class _Object:
         one = seq([self.before(count), self.others, after_one, self.closing])
         return one if count or self.low else alt([literal("}"), one])
 
-    # in any order: a rule for each (set of properties written, as bits; number of others, up to where it matters)
-
     def any_order(self) -> Node:
-        return seq([literal("{"), self._after(0, 0)])
-
-    def _after(self, written: int, other: int) -> Node:
-        make = partial(self._of_any_order, written, other)
-        return self.writer.later(f"{self.name}:{written:x},{other}", make)
-
-    def _of_any_order(self, written: int, other: int) -> Node:
-        most = 1 if self.high is None else self.high
-        must = sum(1 << i for i, (_, required) in enumerate(self.pairs) if required)
-        count = written.bit_count() + other
-        before = self.before(count)
-        out: list[Node] = []
-        if self.high is None or count < self.high:
-            for i, (variants, _) in enumerate(self.pairs):
-                if not written >> i & 1:
-                    out.append(seq([before, variants[0][0], self._after(written | 1 << i, other)]))
-            if self.others is not NEVER:
-                out.append(seq([before, self.others, self._after(written, min(other + 1, most))]))
-        if written.bit_count() + min(other, 1) >= self.low and written & must == must:
-            out.append(self.closing if count else literal("}"))
-        return alt(out)
+        """Return the same in any order: one node, and no rules."""
+        names = {text: i for i, (texts, _, _) in enumerate(self.pairs) for text in texts}
+        required = sum(1 << i for i, (_, _, required) in enumerate(self.pairs) if required)
+        values = tuple(tuple(variants) for _, variants, _ in self.pairs)
+        comma, low = self.layout.comma, max(self.low, 1)
+        full = Names(names, values, required, self.others, self.last, self.all_met, comma, low, self.high).start()
+        empty = not (required or self.low or self.all_met)
+        return alt([literal("{}") if empty else NEVER, self.layout.around("{", full, "}")])

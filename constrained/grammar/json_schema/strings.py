@@ -178,6 +178,16 @@ def _digits(low: int, high: int, width: int) -> Node:
     return nodes.alt(out)
 
 
+_ESCAPED = nodes.seq(
+    [
+        nodes.repeat(nodes.Chars(RAW), 0, None),
+        _written(charset([(0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, MAX_CODE_POINT)]))[1],
+        FREE,
+    ]
+)
+"""Any text with an escape, the first one of a character that is written so by `json.dumps`."""
+
+
 def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
     """Write a deterministic automaton of characters as rules of the text between the quotes."""
     if not dfa.edges:
@@ -261,26 +271,17 @@ def automaton(fitting: list[Node], without: list[Node], low: int, high: int | No
     return product(parts, low, high, limits)
 
 
-def others(values: list[str], name: str, later: Callable[..., Node]) -> Node:
-    """Return the strings that are none of some sorted ones, unquoted; `later` takes the rules it needs."""
+def others(values: list[str]) -> Node | None:
+    """Return the strings that are none of some, unquoted; None where a text of these has escapes.
 
-    def after(low: int, high: int, depth: int) -> Node:
-        """Return what can follow the first characters that `values[low:high]` share."""
-        return later(f"{name}:{low},{depth}", lambda: written(low, high, depth), certain=True)
-
-    anything = later(f"{name}:", lambda: FREE, certain=True)  # one place, whose masks are shared
-
-    def written(low: int, high: int, depth: int) -> Node:
-        ends = len(values[low]) == depth
-        heads: dict[str, list[int]] = {}
-        for i in range(low + ends, high):
-            heads.setdefault(values[i][depth], []).append(i)
-        begun = [(ord(head), after(same[0], same[-1] + 1, depth + 1)) for head, same in heads.items()]
-        out = [nodes.seq([character(charset([(code, code)])), rest]) for code, rest in begun]
-        free = charset((code, code) for code, _ in begun).complement() if begun else ANY
-        return nodes.alt([*out, nodes.seq([character(free), anything]), *([] if ends else [nodes.EMPTY])])
-
-    return after(0, len(values), 0) if values else FREE
+    A string that is written with escapes begins with one of a character that none of the texts has.
+    """
+    if not values:
+        return FREE
+    if not all(_PLAIN.issuperset(value.encode("utf-8", "replace")) for value in values):
+        return None
+    unlike = nodes.Except(RAW, tuple(sorted({value.encode() for value in values})))
+    return nodes.alt([unlike, _ESCAPED])
 
 
 def some_in_both(one: Constraints, other: Constraints) -> bool:

@@ -1,6 +1,7 @@
 """JSON Schema keywords, one by one: what is admitted is what is valid, written as json.dumps writes it."""
 
 import json
+from itertools import permutations, product
 
 import pytest
 
@@ -151,15 +152,40 @@ def test_admits_the_valid_values_and_no_others(name):
 @pytest.mark.parametrize("name", [n for n, s in SCHEMAS.items() if isinstance(s, dict) and "properties" in s])
 def test_in_any_order(name):
     schema = SCHEMAS[name]
-    grammar = Grammar.from_json_schema(schema, any_order=True)
+    grammar = Grammar.from_json_schema(schema)
     for value in VALUES:
         text = json.dumps(dict(reversed(value.items())) if isinstance(value, dict) else value)
         assert grammar.matches(text) == is_valid(schema, value)
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": True, "b": True, "c": True}, "required": ["c"], "maxProperties": 2},
+        {"properties": {"a": True, "b": True}, "minProperties": 1, "additionalProperties": False},
+        {"properties": {"a": True}, "minProperties": 2, "maxProperties": 2},
+        {"properties": {"a": True}, "not": {"additionalProperties": {"type": "null"}}},
+        {"properties": {"a": True, "b": True}, "not": {"properties": {"a": {"type": "null"}}}},
+    ],
+)
+def test_members_in_any_order_are_those_that_are_valid_and_no_mask_is_a_dead_end(schema):
+    grammar = Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
+    values = [dict(zip(names, given)) for size in range(5) for names in permutations("abcd", size)
+              for given in product((None, 0), repeat=size)]  # fmt: skip
+    texts = [json.dumps(value, separators=(",", ":")) for value in values]
+    valid = [text for text, value in zip(texts, values) if is_valid(schema, value)]
+    last = "not" in schema and "additionalProperties" in schema["not"]  # what there has to be comes last of free names
+    assert [text for text in valid if grammar.matches(text)] == valid or last
+    assert not any(grammar.matches(text) for text in set(texts) - set(valid))
+    for text in texts:
+        for end in range(len(text)):
+            state = grammar.automaton.read(text[:end].encode())
+            assert state is None or state.accepting or state.first(), text[:end]
+
+
 def test_properties_come_in_the_schemas_order_optional_ones_left_out_at_will():
     schema = {"properties": {k: {"const": k} for k in "abcd"}, "required": ["b", "d"], "additionalProperties": False}
-    grammar = Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
+    grammar = Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact", any_order=False)
     for names in ("bd", "abd", "bcd", "abcd"):
         assert grammar.matches("{" + ",".join(f'"{k}":"{k}"' for k in names) + "}")
     for names in ("", "b", "d", "db", "abc", "bdc", "bbd"):

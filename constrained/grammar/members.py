@@ -1,0 +1,197 @@
+"""The members of an object: each of some names once at most, in any order, and others among them.
+
+One node stands for every way to go on after some of them, so that an object of a hundred names takes no more rules than
+one of two: which names are written is part of the node that is read next, made when a text comes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from constrained.grammar import nodes
+from constrained.grammar.nodes import EMPTY, NEVER, Inner, Node, Seq, alt, literal
+
+Variants = tuple[tuple[Node, int], ...]
+"""What may follow a name, and which of the things that some member must show it shows, as bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What all members of one object have in common.
+
+    Attributes
+    ----------
+    names : dict of bytes to int
+        Each spelling of a name -> the name's index.
+    values : tuple of Variants
+        By index, what follows a name.
+    required : int
+        The names that must be there, as bits.
+    others : Node
+        Any other member; NEVER for none.
+    last : Node
+        Another member that shows all that must be shown; none of `others` can follow it.
+    shown : int
+        What must be shown, as bits.
+    between : Node
+    low, high : int, int or None
+        How many members there may be; those of `others` count once towards `low`, as they may share a name.
+    """
+
+    names: dict[bytes, int]
+    values: tuple[Variants, ...]
+    required: int
+    others: Node
+    last: Node
+    shown: int
+    between: Node
+    low: int
+    high: int | None
+    _made: dict = field(default_factory=dict, init=False, repr=False)
+
+    def at(self, written: int, others: int, shown: int) -> Members:
+        """Return the members that may still follow, one at least."""
+        key = written, others, shown
+        if key not in self._made:
+            self._made[key] = Members(self, *key)
+        return self._made[key]
+
+    def start(self) -> Node:
+        """Return all members, one at least; NEVER where there can't be any."""
+        return self.at(0, 0, 0) if self.lives(0, 0, 0) and (self.names or self.others is not NEVER) else NEVER
+
+    def may_end(self, written: int, others: int, shown: int) -> bool:
+        """Whether no member need follow."""
+        count = written.bit_count() + (others > 0)
+        return count >= self.low and not self.required & ~written and not self.shown & ~shown
+
+    def lives(self, written: int, others: int, shown: int) -> bool:
+        """Whether members can follow after which none need to; where something must be shown, there is no `high`."""
+        missing = (self.required & ~written).bit_count()
+        need = max(missing, self.low - written.bit_count() - (others > 0))
+        left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
+        room = left if self.high is None else self.high - written.bit_count() - others
+        showing = self.last is not NEVER or not self.shown & ~(shown | self.showable(written))
+        return need <= min(left, room) and showing
+
+    def showable(self, written: int) -> int:
+        """Return what members whose names are not written can show."""
+        out = 0
+        for i, variants in enumerate(self.values):
+            if not written >> i & 1:
+                for _, bits in variants:
+                    out |= bits
+        return out
+
+    def rest(self, written: int, others: int, shown: int) -> Node:
+        """Return what may follow a member; NEVER where nothing comes to an end."""
+        others = min(others, 1 if self.high is None else self.high)
+        key = written, others, shown, None
+        if key not in self._made:
+            lives = self.lives(written, others, shown)
+            ways = [EMPTY] if lives and self.may_end(written, others, shown) else []
+            if lives and self.goes_on(written, others):
+                ways.append(Seq((self.between, self.at(written, others, shown))))
+            self._made[key] = alt(ways)
+        return self._made[key]
+
+    def made(self) -> list[tuple[Node, list]]:
+        """Return what was made so far, each with the arguments that :meth:`again` makes it of."""
+        every = self._made.items()
+        return [(node, ["rest" if len(key) > 3 else "members", *key[:3]]) for key, node in every if node is not NEVER]
+
+    def again(self, what: str, written, others, shown) -> Node:
+        """Return "members" or the "rest" after them; raise ValueError where there can be none."""
+        good = all(type(count) is int and count >= 0 for count in (written, others, shown))
+        if not good or written >> len(self.values) or not self.lives(written, others, shown):
+            raise ValueError("no such members")
+        return (self.rest if what == "rest" else self.at)(written, others, shown)
+
+    def then(self, member: Node, written: int, others: int, shown: int) -> list[Node]:
+        """Return a member and what may follow it then, as a list of at most one."""
+        rest = self.rest(written, others, shown)
+        return [] if NEVER in (member, rest) else [Seq((member, rest))]  # not flat: what reads a member is shared
+
+    def goes_on(self, written: int, others: int) -> bool:
+        """Whether there may be another member."""
+        names = written.bit_count() < len(self.values)
+        full = self.high is not None and written.bit_count() + others >= self.high
+        return not full and (names or self.others is not NEVER)
+
+    def only(self, keep: Callable[[Node], Node]) -> Node:
+        """Return all members with each node replaced by what `keep` makes of it; NEVER where a required one is lost."""
+        variants = [[(keep(node), bits) for node, bits in given] for given in self.values]
+        kept = [tuple((node, bits) for node, bits in given if node is not NEVER) for given in variants]
+        if any(self.required >> i & 1 and not given for i, given in enumerate(kept)):
+            return NEVER
+        new = {i: at for at, i in enumerate(i for i, given in enumerate(kept) if given)}
+        names = {text: new[i] for text, i in self.names.items() if i in new}
+        required = sum(1 << at for i, at in new.items() if self.required >> i & 1)
+        values, others, last = tuple(filter(None, kept)), keep(self.others), keep(self.last)
+        return Names(names, values, required, others, last, self.shown, keep(self.between), self.low, self.high).start()
+
+
+@dataclass(frozen=True, eq=False)
+class Members(Inner):
+    """The members that may follow some that are written, one at least.
+
+    Attributes
+    ----------
+    of : Names
+    written, others, shown : int
+        The names written and what was shown, as bits, and how many other members there were, as far as it matters.
+    """
+
+    of: Names
+    written: int
+    others: int
+    shown: int
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        of = self.of
+        found = [of.between, of.others, of.last, *(node for variants in of.values for node, _ in variants)]
+        return tuple(dict.fromkeys(node for node in found if node is not NEVER))
+
+    def key(self) -> tuple:
+        return id(self.of), self.written, self.others, self.shown
+
+    @cached_property
+    def names(self) -> tuple[bytes, ...]:
+        """The names that may come next, sorted."""
+        of = self.of
+        if not of.goes_on(self.written, self.others):
+            return ()
+        left = sorted(text for text, i in of.names.items() if not self.written >> i & 1)
+        return tuple(text for text in left if self.after(text) is not NEVER)
+
+    @cached_property
+    def _after(self) -> dict[int, Node]:
+        return {}
+
+    def after(self, name: bytes) -> Node:
+        """Return what may follow a name that comes next."""
+        i = self.of.names[name]
+        if i not in self._after:
+            written, then = self.written | 1 << i, self.of.then
+            ways = (then(n, written, self.others, self.shown | bits) for n, bits in self.of.values[i])
+            self._after[i] = alt([one for way in ways for one in way])
+        return self._after[i]
+
+    @cached_property
+    def free(self) -> Node:
+        """The members of other names that may come next, and what may follow them."""
+        of, closed = self.of, self.of.shown + 1  # a bit more: none of the others may follow
+        if of.others is NEVER or self.shown & closed or not of.goes_on(self.written, self.others):
+            return NEVER
+        ways = of.then(of.others, self.written, self.others + 1, self.shown)
+        if of.shown & ~self.shown:
+            ways += of.then(of.last, self.written, self.others + 1, of.shown | closed)
+        return alt(ways)
+
+    @cached_property
+    def written_out(self) -> Node:
+        """The same in other nodes: the first member, and what may follow it."""
+        return alt([*(nodes.seq([literal(name), self.after(name)]) for name in self.names), self.free])
