@@ -163,7 +163,7 @@ def test_in_any_order(name):
     [
         {"properties": {"a": True, "b": True, "c": True}, "required": ["c"], "maxProperties": 2},
         {"properties": {"a": True, "b": True}, "minProperties": 1, "additionalProperties": False},
-        {"properties": {"a": True}, "minProperties": 2, "maxProperties": 2},
+        {"properties": {"a": True}, "required": ["a"], "minProperties": 2, "maxProperties": 2},
         {"properties": {"a": True}, "not": {"additionalProperties": {"type": "null"}}},
         {"properties": {"a": True, "b": True}, "not": {"properties": {"a": {"type": "null"}}}},
     ],
