@@ -4,12 +4,14 @@ import json
 
 import pytest
 
-from constrained import ActionKnowledge
+from constrained import ActionKnowledge, generate_plan
 from constrained.agents.run_file import digest
 from constrained.errors import DataError
+from constrained.models import load
 from constrained.pages import trace_page as module
 from constrained.pages.run_graph import RunGraph
 from constrained.pages.trace_page import run_data, trace_page
+from tests.decoding.tiny import tiny_llama, tiny_tokenizer
 from tests.pages.traced import lines_of, rewritten
 
 
@@ -30,6 +32,16 @@ def test_every_step_and_token_of_a_traced_run_is_there(traced):
             shown = [(t["t"], t.get("p", 1), t.get("pruned", 0), t.get("forced", False)) for t in answer["tokens"]]
             assert shown == [(t["text"], t["p"], t["pruned"], t.get("forced", False)) for t in raw["trace"]["tokens"]]
             assert [data["texts"][at] for at in answer["some"]] == raw["trace"]["some"]
+
+
+def test_a_title_is_the_task_without_the_chat_templates_tokens(tmp_path):
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    model = load((tiny_llama(len(tokenizer), context=4096), tokenizer))
+    options = {"strategy": "react", "max_steps": 2, "trace": tmp_path / "run.jsonl"}
+    generate_plan("What is it?", ActionKnowledge.from_lark("hotpotqa"), model=model, **options)
+    data = run_data(tmp_path / "run.jsonl")
+    assert [task["task"] for task in data["tasks"]] == ["What is it?"] and "<|im_start|>" in json.dumps(data)
 
 
 def test_what_is_forbidden_keeps_its_reason_rule_and_line(traced):

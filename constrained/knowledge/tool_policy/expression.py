@@ -30,8 +30,7 @@ class Unknown(Exception):
 
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Div: operator.truediv, ast.Mod: operator.mod,
 }  # fmt: skip
 _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
@@ -237,8 +236,6 @@ def _compiled(node: ast.expr) -> Run:
         case ast.Compare(left, [op], [right]):
             first, second, compare = _compiled(left), _compiled(right), _COMPARE[type(op)]
             return lambda names, scope: compare(first(names, scope), second(names, scope))
-        case ast.Compare(left, ops, rights):
-            return _chain([_compiled(one) for one in (left, *rights)], [_COMPARE[type(op)] for op in ops])
         case ast.IfExp(test, body, orelse):
             asked, then, other = _compiled(test), _compiled(body), _compiled(orelse)
             return lambda names, scope: (then if asked(names, scope) else other)(names, scope)
@@ -284,14 +281,6 @@ def _either(parts: list[Run], wanted: bool) -> Run:
         if unknown is not None:
             raise unknown
         return not wanted
-
-    return run
-
-
-def _chain(parts: list[Run], compares: list[Callable[[Any, Any], bool]]) -> Run:
-    def run(names: Mapping[str, Any], scope: Scope) -> bool:
-        values = [one(names, scope) for one in parts]
-        return all(compare(a, b) for compare, a, b in zip(compares, values, values[1:]))
 
     return run
 
