@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from constrained.environments.base import Facts
+from constrained.planning import GroundAction, State, Task
 from constrained.planning.relaxed import Relaxed
+from constrained.planning.search import find_plan
+
+MAX_SEARCHED = 100_000
+"""States that one search for a way looks at; some seconds."""
 
 
 def leading_on(facts: Facts, actions: Sequence[str]) -> list[str]:
@@ -25,6 +30,42 @@ def looking_useful(facts: Facts, actions: Sequence[str]) -> list[str]:
     """The helpful actions; all, if none is helpful."""
     helpful = Relaxed.of(facts.task).helpful(facts.state, facts.optimistic)
     return [text for text in actions if not helpful.isdisjoint(facts.actions.get(text, ()))] or list(actions)
+
+
+class Ways:
+    """The ways to the goal that searches found in one episode.
+
+    Attributes
+    ----------
+    known : dict of State to GroundAction
+        What to do in states from which a way is known.
+    followed : bool
+        Whether only their actions are left from now on.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[State, GroundAction] = {}
+        self.followed = False
+        self._none: set[State] = set()
+
+    def from_state(self, task: Task, state: State) -> bool:
+        """Whether a way from a state is known, or can be found by a search that is not too long."""
+        if state not in self.known and state not in self._none and not task.reached_goal(state):
+            way, found = find_plan(task, state, MAX_SEARCHED)
+            if not found:
+                self._none.add(state)
+            self.known = task.states(state, way) | self.known if found else self.known
+        return state not in self._none
+
+    def safe(self, facts: Facts, action: str) -> bool:
+        """Whether an action can be undone by the next, or a way is found from there; True if not all is known."""
+        task, state = facts.task, facts.state
+        for one in () if facts.optimistic else facts.actions.get(action, ()):
+            after = task.apply(state, one)
+            back = any(task.apply(after, other) == state for other in task.applicable(after))
+            if not back and not self.from_state(task, after):
+                return False
+        return True
 
 
 def leads_back(facts: Facts, action: str, states: Container[object]) -> bool:

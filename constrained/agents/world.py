@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from constrained.agents.goal import leading_on, leads_back, looking_useful
+from constrained.agents.goal import Ways, leading_on, leads_back, looking_useful
 from constrained.environments.base import (
     Binding,
     Environment,
@@ -63,6 +63,8 @@ class World:
         Situation -> the actions that may lead to the goal from it, where that was asked.
     supposed : Facts or None
         In a plan written ahead: the facts after its actions.
+    ways : Ways
+        Those to the goal that were searched for.
     """
 
     def __init__(self, environment: Environment | None, memory: Memory | None = None):
@@ -70,6 +72,7 @@ class World:
         self.tried: dict[Hashable, dict[str, Hashable]] = {}
         self.admitted: dict[Hashable, set[str]] = {}
         self.supposed: Facts | None = None
+        self.ways = Ways()
         self.first_observation = ""
         self.shown: Mapping[str, Binding] = {}
 
@@ -78,7 +81,7 @@ class World:
         assert self.environment is not None, "only an environment can be started"
         observation = _text(self.environment.reset())
         self.remember_from(observation)
-        self.first_observation, self.tried, self.admitted = observation, {}, {}
+        self.first_observation, self.tried, self.admitted, self.ways = observation, {}, {}, Ways()
         return observation
 
     def remember_from(self, first_observation: str) -> None:
@@ -173,16 +176,24 @@ class World:
     def helpful(self, actions: Sequence[str], facts: Facts | None) -> list[str]:
         """The actions that look useful, a heuristic.
 
-        Left out are those done here before, and those known to lead back to an earlier situation, as long as others
-        are left, helpful or not.
+        Left out are those done here before, those known to lead back to an earlier situation, and those that can't be
+        undone and after which a search finds no way to the goal. Where none is left, a way is searched for and followed
+        from then on; if none is found, the actions that aren't helpful are taken, too.
         """
         useful = list(actions) if facts is None else looking_useful(facts, actions)
+        if facts is None:
+            return self._new(useful, facts) or useful
+        new = [] if self.ways.followed else [one for one in self._new(useful, facts) if self.ways.safe(facts, one)]
+        if not new and not facts.optimistic and self.ways.from_state(facts.task, facts.state):
+            self.ways.followed = True
+            way = self.ways.known.get(facts.state)
+            new = [one for one in actions if way in facts.actions.get(one, ())]
+        return new or self._new(actions, facts) or useful
+
+    def _new(self, actions: Iterable[str], facts: Facts | None) -> list[str]:
+        """The actions not done here before, and not known to lead back to an earlier situation."""
         done = self.done_here()
-        for among in (useful, actions):
-            new = [one for one in among if one not in done and not (facts and leads_back(facts, one, self.tried))]
-            if new:
-                return new
-        return useful
+        return [one for one in actions if one not in done and not (facts and leads_back(facts, one, self.tried))]
 
     def in_view(self, slots: Collection[str]) -> str:
         """The first observation, and what `slots` hold now, as lines for a prompt; empty where a memory tells it."""

@@ -6,12 +6,35 @@ if ``(state ^ flip) & mask == mask``: `mask` has the facts it is about, `flip` t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from constrained.planning.facts import Fact, State
 from constrained.planning.grounding import TRUE, Grounding
 from constrained.planning.task import GroundAction
+
+
+class _Affected:
+    """The operators whose needs are about one fact, by another fact that each of them needs."""
+
+    __slots__ = ("by", "others")
+
+    def __init__(self) -> None:
+        self.others = 0
+        self.by: dict[int, list[int]] = {}
+
+    def add(self, operator: int, other: int) -> None:
+        self.others |= 1 << other
+        self.by.setdefault(1 << other, []).append(operator)
+
+    def among(self, state: int) -> Iterator[int]:
+        """Those of which the other fact is true."""
+        others = self.others & state
+        while others:
+            low = others & -others
+            others ^= low
+            yield from self.by[low]
 
 
 class PackedTask:
@@ -49,11 +72,13 @@ class PackedTask:
         for place, action in enumerate(self._actions):
             self._action.append(numbers.setdefault(action, place))
         self._needs = [self._condition(needs) for needs in grounding.needs]
-        self._needing: list[list[int]] = [[] for _ in self._names]
-        self._denying: list[list[int]] = [[] for _ in self._names]
+        self._needing, self._denying = ([_Affected() for _ in self._names] for _ in range(2))
+        common = Counter(fact for mask, flip in self._needs for fact in places(mask & ~flip))
         for operator, (mask, flip) in enumerate(self._needs):
+            rarest = sorted(places(mask & ~flip), key=common.__getitem__)[:2]
             for fact in places(mask):
-                (self._denying if flip >> fact & 1 else self._needing)[fact].append(operator)
+                other = next((one for one in rarest if one != fact), TRUE)
+                (self._denying if flip >> fact & 1 else self._needing)[fact].add(operator, other)
         self.changing = 0
         for changed in (*self.adds, *self.deletes):
             self.changing |= changed
@@ -93,7 +118,7 @@ class PackedTask:
             while changed:
                 low = changed & -changed
                 changed ^= low
-                for operator in affected[low.bit_length() - 1]:
+                for operator in affected[low.bit_length() - 1].among(state):
                     mask, flip = needs[operator]
                     if (state ^ flip) & mask == mask:
                         more.add(operator)

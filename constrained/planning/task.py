@@ -7,7 +7,7 @@ deletes, it is true afterwards. What no fact says is false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -195,6 +195,14 @@ class Task:
             predicates = frozenset(fact[0] for fact in (*gone, *new))
             after.known[self] = _Step(state, applicable, gone, new, predicates)
         return after
+
+    def states(self, state: State, actions: Iterable[GroundAction]) -> dict[State, GroundAction]:
+        """Each state on a path, and the action that is done there."""
+        found = {}
+        for action in actions:
+            found[state] = action
+            state = self.apply(state, action)
+        return found
 
     def changes(self, state: State, action: GroundAction) -> tuple[set[Fact], set[Fact]]:
         """The facts that an action's effects delete and add in a state; one in both is true afterwards."""

@@ -196,11 +196,7 @@ class SearchChooser:
             none = f"no plan was found among the first {MAX_STATES:,} states"
             warnings.warn("the goal can't be reached from here" if found is False else none, stacklevel=2)
             held.given_up = found is None
-        out = {}
-        for action in way:
-            out[state] = action
-            state = held.task.apply(state, action)
-        return out
+        return held.task.states(state, way)
 
     def _ahead(self, task: Task, state: State) -> dict[State, GroundAction] | None:
         """The way that the network leads without entering a state twice; None if it doesn't end at the goal."""
