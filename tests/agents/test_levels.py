@@ -6,6 +6,7 @@ import pytest
 
 from constrained import ActionKnowledge, generate_plan
 from constrained.agents.episode import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, Episode, Settings
+from constrained.agents.goal import Ways
 from constrained.agents.plan import Plan
 from constrained.agents.run_file import RunFile
 from constrained.agents.scheduler import Rollout
@@ -13,7 +14,9 @@ from constrained.agents.world import World
 from constrained.decoding.choosers import Uniform
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.errors import ConstrainedError, DataError
-from constrained.planning import GroundAction
+from constrained.planning import GroundAction, Task, read_domain, read_problem_of
+from constrained.planning.relaxed import Relaxed
+from tests.planning import domains
 from tests.planning.small import PROBLEMS, task_of
 
 KNOWLEDGE = ActionKnowledge.from_lark("household")
@@ -108,6 +111,18 @@ def test_facts_alone_tell_dead_ends_and_what_is_helpful():
     assert set(actions) - set(kept) == {"(drive t y z)"} and "something the facts don't know" in kept
     helpful = world.helpful(kept, facts)
     assert set(helpful) < set(kept) and helpful == ["(drive t y x)"]
+
+
+def test_what_cannot_be_undone_is_safe_only_if_a_way_is_found_after_it():
+    """A crate pushed too far can't be pulled back, though the relaxed task thinks that one can walk round it."""
+    domain = read_domain(domains.PUSHING)
+    text = domains.PUSHING_PROBLEM.replace("(:goal (crate-at c5))", "(:goal (and (crate-at c3) (me-at c1)))")
+    task, ways = Task(domain, read_problem_of(domain, text)), Ways()
+    actions = {str(action): [action] for action in task.applicable(task.initial)}
+    facts = SimpleNamespace(task=task, state=task.initial, optimistic=(), actions=actions)
+    assert not Relaxed.of(task).dead_end(task.apply(task.initial, actions["(push c2 c3 c4)"][0]))
+    assert {text: ways.safe(facts, text) for text in actions} == {"(walk c2 c1)": True, "(push c2 c3 c4)": False}
+    assert ways.from_state(task, task.initial) and str(ways.known[task.initial]) == "(walk c2 c1)"
 
 
 def test_an_unknown_level_and_a_run_of_older_settings_are_told(tmp_path):
