@@ -1,11 +1,13 @@
 """Play ScienceWorld's test variations: a small model and random choice, with masks and without, beside the papers.
 
-    constrained bench scienceworld-play --variations 3 --seed 1 --without benchmarks/results/scienceworld_play.json \
-        --json benchmarks/results/scienceworld_play_seed_1.json
+    constrained bench scienceworld-play --variations 3 --seed 2 --without benchmarks/results/scienceworld_play.json \
+        --without benchmarks/results/scienceworld_play_seed_1.json \
+        --json benchmarks/results/scienceworld_play_seed_2.json
 
 The score is the simulator's, 0 to 100, and 0 where a wrong `focus` failed the task. It is noted after each action: what
 was reached within WESE's 50 steps and within the package's 100 is read from the same episode. Variations are drawn from
-each task's test split by the seed. Random choice draws each next byte evenly among those that the masks allow.
+each task's test split by the seed. Random choice draws each next byte evenly among those that the masks allow. The
+small model is a network that chooses whole actions: without masks any thing in view may stand in any place of one.
 
 An interrupted run is resumed: episodes that the JSON file holds are not played again.
 """
@@ -27,6 +29,8 @@ from benchmarks.reporting import add_json, describe_machine, markdown
 from benchmarks.scienceworld import draw
 from constrained import ActionKnowledge, __version__
 from constrained.agents.episode import Settings
+from constrained.decoding.choosers import Chooser
+from constrained.environments.base import Binding
 from constrained.environments.data import read_json
 from constrained.environments.scienceworld import ScienceWorldEnv
 from constrained.environments.scienceworld.simulator import borrow, give_back
@@ -45,12 +49,23 @@ COUNTED = ("invalid", "no effect")
 """What is counted of the actions, beside their number."""
 
 
-class Scored(ScienceWorldEnv):
-    """A task that notes its score after each action."""
+KEPT = ("FREE", "OTHER", "WAIT", "NUMBER")
+"""Slots that hold no things."""
 
-    def __init__(self, name: str, variation: int, scores: list[float]):
+
+class Scored(ScienceWorldEnv):
+    """A task that notes its score after each action; without masks, any thing in view has any place in an action."""
+
+    def __init__(self, name: str, variation: int, scores: list[float], masks: bool = True):
         super().__init__(name, variation)
-        self._scores = scores
+        self._scores, self._masks = scores, masks
+
+    def view(self) -> dict[str, Binding]:
+        view = super().view()
+        if self._masks or view["NUMBER"]:
+            return view
+        things = sorted({*view["THING"], *view["TERMINAL"]})
+        return {slot: view[slot] if slot in KEPT else things for slot in view}
 
     def step(self, action: str) -> tuple[str, float, bool]:
         result = super().step(action)
@@ -69,8 +84,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without",
         type=Path,
+        action="append",
+        default=[],
         metavar="FILE",
-        help="leave out the variations that this file of figures holds",
+        help="leave out the variations that this file of figures holds; repeatable",
     )
     add_json(parser)
     parser.add_argument("--anew", action="store_true", help="play episodes again that the file holds already")
@@ -81,15 +98,13 @@ def run_command(options: argparse.Namespace) -> int:
     rows = [] if options.anew else finished(options.json, facts)
     held = {(row["task"], row["variation"], row["player"]) for row in rows}
     players = options.player or list(PLAYERS)
-    left_out = (
-        {(row["task"], row["variation"]) for row in read_json(options.without)["rows"]} if options.without else ()
-    )
+    left_out = {(row["task"], row["variation"]) for file in options.without for row in read_json(file)["rows"]}
     tasks = chosen(options.task, options.split, options.variations, options.seed, left_out)
     todo = [(*task, player) for task in tasks for player in players if (*task, player) not in held][: options.limit]
     knowledge = ActionKnowledge.from_lark("scienceworld")
-    from constrained.models import load  # torch takes seconds to import
+    from constrained.models import load_roles  # torch takes seconds to import
 
-    model = load(options.model) if any(player != "random" for *_, player in todo) else None
+    model = load_roles(options.model)["policy"] if any(player != "random" for *_, player in todo) else None
     with tqdm(todo, unit="episode", disable=None) as bar:
         for name, variation, player in bar:
             bar.set_description(f"{name}, {player}")
@@ -138,8 +153,9 @@ def play_with(
     model: Any, knowledge: ActionKnowledge, name: str, variation: int, scores: list[float], masks: bool
 ) -> dict:
     """Let a model play, greedily; the counts of its actions."""
-    task = Task(f"{name}/{variation}", name, partial(Scored, name, variation, scores))
-    settings = Settings("act", "act", masks, MAX_STEPS)
+    chooses = isinstance(model, Chooser)
+    task = Task(f"{name}/{variation}", name, partial(Scored, name, variation, scores, masks or not chooses))
+    settings = Settings("act", "act", masks or chooses, MAX_STEPS)
     from constrained.agents.suite_runner import play  # the same
 
     (end,) = [line["end"] for line in play([task], knowledge, {"policy": model}, settings) if "end" in line]

@@ -21,9 +21,6 @@ EMBEDDED = Path(__file__).parent / "embedded"
 LLAMA_CPP = "llama.cpp:"
 """Before the path of a ``.gguf`` file that llama.cpp is to run."""
 
-SHIPPED = {"scienceworld": EMBEDDED.with_name("scienceworld")}
-"""Other models of this project: name -> folder."""
-
 
 def load(
     model: Any = None,
@@ -37,12 +34,12 @@ def load(
     Parameters
     ----------
     model : optional
-        None or "embedded": the small model that ships with the project; "scienceworld": the one that plays
-        ScienceWorld. A path: a folder as ``save_pretrained`` writes it, a ``.gguf`` file (needs the extra ``gguf``),
-        or the folder of an adapter of the small model. ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its
-        quantised weights (needs llama-cpp-python and the extra ``gguf``). Another string: a name on the Hugging Face
-        Hub. A pair ``(model, tokenizer)`` or a model with ``tokenizer=``: used as it is, in evaluation mode. A
-        `LoadedModel`: returned, moved if `device` or `dtype` ask for it.
+        None or "embedded": the small model that ships with the project. A path: a folder as ``save_pretrained`` writes
+        it, a ``.gguf`` file (needs the extra ``gguf``), or the folder of an adapter of the small model.
+        ``llama.cpp:PATH``: a ``.gguf`` file, run by llama.cpp with its quantised weights (needs llama-cpp-python and
+        the extra ``gguf``). Another string: a name on the Hugging Face Hub. A pair ``(model, tokenizer)`` or a model
+        with ``tokenizer=``: used as it is, in evaluation mode. A `LoadedModel`: returned, moved if `device` or `dtype`
+        ask for it.
     tokenizer : optional
         A tokenizer object, or the path or name of one that isn't stored with the model.
     device : optional
@@ -67,9 +64,6 @@ def load(
         return model
     if isinstance(model, LoadedModel):
         loaded = model
-    elif isinstance(model, str) and model in SHIPPED:
-        loaded = _from_source(SHIPPED[model], tokenizer, dtype)
-        loaded.name = model
     elif isinstance(model, str) and isinstance(_no_weights(model), Chooser):
         raise ModelError(f"{model!r} chooses among actions and writes no text", "name a language model here")
     elif model == "embedded" or model is None:
@@ -127,9 +121,9 @@ def load_roles(
     Parameters
     ----------
     model : optional
-        Anything `load` takes; or a `Chooser`, or the name of one: "random", "none", "chooser" or "search", or the
-        weights of a trained one, a ``.safetensors`` file; or a `RemoteModel`, or the address of its server, such as
-        ``http://localhost:8000/v1``, with ``#NAME`` if it has several models.
+        Anything `load` takes; or a `Chooser`, or the name of one: "random", "none", "chooser", "search" or
+        "scienceworld", or the weights of a trained one, a ``.safetensors`` file; or a `RemoteModel`, or the address
+        of its server, such as ``http://localhost:8000/v1``, with ``#NAME`` if it has several models.
     roles : mapping of str to object, optional
         Role -> anything `load` takes, or the folder of an adapter (PEFT) of `model`. What is named twice is loaded
         once. None: the role has no model of its own.
@@ -171,10 +165,13 @@ def _no_weights(source: Any) -> RemoteModel | Chooser | None:
     if name in CHOOSERS:
         return CHOOSERS[name]()
     from constrained.models.chooser.chooser import GraphChooser, SearchChooser
+    from constrained.models.chooser.text import TextChooser
 
-    if name in (own := {"chooser": GraphChooser, "search": SearchChooser}):
+    if name in (own := {"chooser": GraphChooser, "search": SearchChooser, "scienceworld": TextChooser}):
         return own[name]()
-    return GraphChooser.of_file(name) if name.endswith(".safetensors") else None
+    if not name.endswith(".safetensors"):
+        return None
+    return TextChooser(name) if TextChooser.fits(name) else GraphChooser.of_file(name)
 
 
 def _key(source: Any) -> Any:

@@ -67,9 +67,10 @@ def test_the_last_figures():
     seen, rows = (
         json.loads((results / f"scienceworld_play{suffix}.json").read_text())["rows"] for suffix in ("", "_seed_1")
     )
-    assert not {(row["task"], row["variation"]) for row in seen} & {(row["task"], row["variation"]) for row in rows}
+    earlier = {(row["task"], row["variation"]) for row in seen}
+    assert not earlier & {(row["task"], row["variation"]) for row in rows}
     played = {name: [row for row in rows if row["player"] == name] for name in scienceworld_play.PLAYERS}
     masks, without, chance = ([points(row, 50) for row in played[name]] for name in scienceworld_play.PLAYERS)
     assert len({row["task"] for row in played["masks"]}) == 30
     assert not any(row["invalid"] for row in played["masks"] + played["random"])
-    assert sum(masks) > sum(without) > sum(chance) and sum(masks) / len(masks) > 17.96
+    assert sum(masks) / len(masks) > max(sum(without) / len(without), sum(chance) / len(chance), 17.96)

@@ -253,9 +253,3 @@ def test_progress_bars_are_as_before(saved):
     before = logging.is_progress_bar_enabled()
     load(saved)
     assert logging.is_progress_bar_enabled() == before
-
-
-def test_the_model_that_plays_scienceworld_is_loaded_by_its_name():
-    loaded = load("scienceworld")
-    assert loaded.name == "scienceworld" and loaded.is_embedded
-    assert loaded.parameters * 4 < 10_000_000

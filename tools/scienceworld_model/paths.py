@@ -14,15 +14,14 @@ import argparse
 import json
 import random
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
 from constrained.environments.scienceworld.env import refused
-from constrained.environments.scienceworld.reading import lines_of, names_of, room_of
-from constrained.environments.scienceworld.scene import QUESTION, Scene
+from constrained.environments.scienceworld.reading import names_of, room_of
+from constrained.environments.scienceworld.scene import QUESTION, Scene, answers, choices_of, slots
 from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
 
 OUT = Path("build/scienceworld/paths.jsonl")
@@ -36,33 +35,29 @@ NOISE = 0.08
 WATCH = re.compile(r"(?:examine|look at|look around|wait1|wait\b|use thermometer)")
 LOOK = re.compile(r"(?:examine|look at|look around)")
 
-PLAIN = re.compile(r"(?:open|close) door to .*|go to .*|wait1?|\d+")
-"""Actions that name things as the environment does."""
-
 VERBS = (
-    (r"open (?P<a>.+)", "open {a}"),
-    (r"close (?P<a>.+)", "close {a}"),
-    (r"go (?:to )?(?P<a>.+)", "go to {a}"),
-    (r"(?:activate|turn on) (?P<a>.+)", "activate {a}"),
-    (r"(?:deactivate|turn off) (?P<a>.+)", "deactivate {a}"),
-    (r"connect (?P<a>.+) to (?P<b>.+)", "connect {a} to {b}"),
-    (r"disconnect (?P<a>.+)", "disconnect {a}"),
-    (r"use (?P<a>.+?) (?:on|with) (?P<b>.+)", "use {a} on {b}"),
-    (r"(?:look at|look on|examine) (?P<a>.+)", "look at {a}"),
-    (r"look in (?P<a>.+)", "look in {a}"),
-    (r"read (?P<a>.+)", "read {a}"),
-    (r"(?:move|put) (?P<a>.+?) (?:to|into) (?P<b>.+)", "move {a} to {b}"),
-    (r"(?:pick up|take|get) (?P<a>.+)", "pick up {a}"),
-    (r"(?:put down|drop) (?P<a>.+)", "put down {a}"),
-    (r"pour (?P<a>.+?) (?:into|to) (?P<b>.+)", "pour {a} into {b}"),
-    (r"pour (?P<a>.+) in (?P<b>.+)", "pour {a} into {b}"),
-    (r"dunk (?P<a>.+?) (?:into) (?P<b>.+)", "dunk {a} into {b}"),
-    (r"(?:mix|stir) (?P<a>.+)", "mix {a}"),
-    (r"(?:eat|consume) (?P<a>.+)", "eat {a}"),
-    (r"flush (?P<a>.+)", "flush {a}"),
-    (r"focus (?:on )?(?P<a>.+)", "focus on {a}"),
+    ("open", "", "open {}"),
+    ("close", "", "close {}"),
+    ("go to|go", "", "go to {}"),
+    ("activate|turn on", "", "activate {}"),
+    ("deactivate|turn off", "", "deactivate {}"),
+    ("connect", "to", "connect {} to {}"),
+    ("disconnect", "", "disconnect {}"),
+    ("use", "on|with", "use {} on {}"),
+    ("look at|look on|examine", "", "look at {}"),
+    ("look in", "", "look in {}"),
+    ("read", "", "read {}"),
+    ("move|put", "to|into", "move {} to {}"),
+    ("pick up|take|get", "", "pick up {}"),
+    ("put down|drop", "", "put down {}"),
+    ("pour", "into|to|in", "pour {} into {}"),
+    ("dunk", "into|in", "dunk {} into {}"),
+    ("mix|stir", "", "mix {}"),
+    ("eat|consume", "", "eat {}"),
+    ("flush", "", "flush {}"),
+    ("focus on|focus", "", "focus on {}"),
 )
-"""How an action is written, whatever way the package's agent writes it."""
+"""Verbs as the package's agent writes them, what stands between two things, how the environment writes the action."""
 
 
 def shortened(gold: Sequence[str]) -> Iterator[list[str]]:
@@ -144,44 +139,32 @@ def plays(simulator: Simulator, task: str, variation: int, gold: Sequence[str], 
     return [one for one in both if one["score"] >= ENOUGH]
 
 
-_STATE = re.compile(r" (?:open|closed|off|on|empty|deactivated|activated)\b.*")
-
-
-def _as_shown(action: str, seen: str) -> str | None:
-    """An action whose things are each shown once, by just the name that it uses: no need to ask the simulator."""
-    shown = Counter(_STATE.sub("", item).strip() for item in re.split(r"[;:,()]", seen))
-    for pattern, form in VERBS:
-        match = re.fullmatch(pattern, action.lower())
-        if match:
-            found = {key: re.sub(r" in inventory$", "", name) for key, name in match.groupdict().items()}
-            return form.format(**found) if all(shown[name] == 1 for name in found.values()) else None
-    return None
-
-
 def written(action: str, scene: Scene, called: dict[int, str], choice: str = "") -> str | None:
     """An action with the names by which the environment calls its things; None if it names nothing that is there.
 
     `choice` is the answer that will be chosen if the action is ambiguous: it tells which things are meant.
     """
     everything = scene.names | scene.terminals
-    for pattern, form in VERBS:
-        match = re.fullmatch(pattern, action, re.IGNORECASE)
-        if not match:
+    meant = [
+        f"{tail} in {where}"
+        for what, where in re.findall(r"([^()]+?) \(in ([^,()]+)", choice.lower())
+        for tail in _tails(what)
+    ]
+
+    def called_by(name: str) -> str | None:
+        things = [thing for thing, names in everything.items() if name.lower() in names]
+        chosen = [thing for thing in things if set(meant) & set(everything[thing])] if len(things) > 1 else []
+        return called[(chosen or things)[0]] if things else None
+
+    for verbs, between, form in VERBS:
+        words = re.fullmatch(rf"(?:{verbs}) (.+)", action, re.IGNORECASE)
+        if words is None:
             continue
-        found = {}
-        for key, name in match.groupdict().items():
-            things = [thing for thing, names in everything.items() if name.lower() in names]
-            if choice and len(things) > 1:
-                meant = [
-                    f"{tail} in {where}"
-                    for what, where in re.findall(r"([^()]+?) \(in ([^,()]+)", choice.lower())
-                    for tail in _tails(what)
-                ]
-                things = [thing for thing in things if set(meant) & set(everything[thing])] or things
-            if not things:
-                return None
-            found[key] = called[things[0]]
-        return form.format(**found)
+        cuts = [cut.span() for cut in re.finditer(f" (?:{between}) ", words[1])] if between else [(len(words[1]),) * 2]
+        for start, end in cuts:  # names have prepositions, too
+            found = [called_by(part) for part in (words[1][:start], words[1][end:]) if part]
+            if None not in found:
+                return form.format(*found)
     return action if action in ("wait", "wait1", "inventory", "task", "look around") or action.isdigit() else None
 
 
@@ -196,42 +179,52 @@ def replay(simulator: Simulator, task: str, variation: int, path: Sequence[str],
     Returns
     -------
     dict
-        The task's description, the first view, and the steps: action, answer, view, whether it is one to learn.
+        The task's description, the first view, and the steps: what could be done (the slots' values), the action, the
+        answer, the view after it, and whether it is one to learn.
     """
     description = simulator.load(task, variation)
     steps: list[dict] = []
-    first = {"look": simulator.look(), "inventory": simulator.inventory()}
-    view, score, over, pending = first, 0.0, False, list(path)
+    focused: dict[str, str] = {}
+    first = view = {"look": simulator.look(), "inventory": simulator.inventory()}
+    answer, score, over, pending = "", 0.0, False, list(path)
 
-    def do(action: str, learn: bool) -> str:
+    def seen() -> tuple[Scene, dict[int, str], dict]:
+        scene = simulator.scene()
+        called = names_of(scene, view["look"], view["inventory"])
+        return scene, called, slots(scene, called, description, focused)
+
+    def do(action: str, learn: bool, values: dict | None) -> str:
         nonlocal view, score, over
         answer, score, over = simulator.step(action)
+        if answer.startswith("You focus on"):
+            focused[action.removeprefix("focus on ")] = answer
         view = {"look": simulator.look(), "inventory": simulator.inventory()}
-        steps.append({"action": action, "answer": answer, "learn": learn, "score": score, **view})
+        steps.append({"action": action, "answer": answer, "learn": learn, "score": score, "slots": values, **view})
         return answer
 
-    answer = ""
     while pending and not over:
         action = pending.pop(0)
         if action.isdigit() and not answer.startswith(QUESTION):
             continue  # the name that the environment uses asks no question
-        if rng is not None and rng.random() < NOISE and not answer.startswith(QUESTION):
-            _detour(do, view, rng)
-        text = action if PLAIN.fullmatch(action) else None
-        seen = " ; ".join(lines_of(view["look"]) + lines_of(view["inventory"]))
-        if text is None and not over and not (pending and pending[0].isdigit()):
-            text = _as_shown(action, seen)
-        if text is None and not over:
-            scene = simulator.scene()
-            called = names_of(scene, view["look"], view["inventory"])
-            text = written(action, scene, called)
-            if text and pending and pending[0].isdigit():
-                lines = re.findall(r"^(\d+):\t(.*)", simulator.step(action)[0], re.MULTILINE)
-                simulator.step("")  # drops the question
-                text = written(action, scene, called, dict(lines).get(pending[0], "")) or text
-        if over or text is None or (answer.startswith(QUESTION) and not action.isdigit()):
+        if action.isdigit():
+            answer = do(action, True, answers(choices_of(answer)))
+            continue
+        if answer.startswith(QUESTION):
             break
-        answer = do(text, True)
+        scene, called, values = seen()
+        if rng is not None and rng.random() < NOISE:
+            _detour(do, view, values, seen, rng)
+            if over:
+                break
+            scene, called, values = seen()
+        text = written(action, scene, called)
+        if text and pending and pending[0].isdigit():
+            lines = re.findall(r"^(\d+):\t(.*)", simulator.step(action)[0], re.MULTILINE)
+            simulator.step("")  # drops the question
+            text = written(action, scene, called, dict(lines).get(pending[0], "")) or text
+        if text is None:
+            break
+        answer = do(text, True, values)
         if refused(answer):
             break
     last = max(
@@ -243,18 +236,18 @@ def replay(simulator: Simulator, task: str, variation: int, path: Sequence[str],
     }  # fmt: skip
 
 
-def _detour(do, view: dict, rng: random.Random) -> None:
+def _detour(do, view: dict, values: dict, seen, rng: random.Random) -> None:
     """Do something that wasn't needed, and come back."""
     room = room_of(view["look"])
     ways = re.findall(r"A door to the (.+?) \(that is (\w+)\)", view["look"])
     open_, closed = ([way for way, state in ways if state == one] for one in ("open", "closed"))
     if open_ and rng.random() < 0.5:
-        do(f"go to {rng.choice(open_)}", False)
-        do(f"go to {room}", True)
+        do(f"go to {rng.choice(open_)}", False, values)
+        do(f"go to {room}", True, seen()[2])
     elif closed:
-        do(f"open door to {rng.choice(closed)}", False)
+        do(f"open door to {rng.choice(closed)}", False, values)
     else:
-        do("wait1", False)
+        do("wait1", False, values)
 
 
 def gold_of(path: Path, cap: int) -> list[dict]:

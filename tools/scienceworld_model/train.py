@@ -1,45 +1,38 @@
-"""Train a small Llama to play ScienceWorld from replayed gold paths of training variations.
+"""Train the network that plays ScienceWorld from replayed gold paths of training variations.
 
     python -m tools.scienceworld_model.train --paths build/scienceworld/paths.jsonl
 
-A whole episode is one text, so that each token is read once for all its decisions. The loss is on the actions and, with
-a small weight, on everything else that is shown: names are learnt from there. Colours, letters and numbers that tell
-boxes, wires, pots and unknown substances apart are exchanged anew in each pass, so that they are read and not known by
-heart. An interrupted run, started again with the same arguments, goes on from its checkpoint.
+Each choice of a replay is an example: what was read so far, what was admitted, what was done. Colours, letters and
+numbers that tell boxes, wires, pots and unknown substances apart are exchanged in copies of each replay, so that they
+are read and not known by heart. Of each task as many replays are read in a pass. An interrupted run, started again with
+the same arguments, goes on from its checkpoint.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 from torch.nn import functional as F
+from tqdm import tqdm
 
+from constrained import ActionKnowledge
 from constrained.environments.scienceworld.reading import Reading
-from tools.embedded_model.pretraining import Recipe, make_model, rate_at
-from tools.embedded_model.tokenizer import train_tokenizer
+from constrained.models.chooser.reader import Moment, Reader
+from constrained.models.chooser.story import Story, Words, blocks_of, forms_of, read
+from constrained.models.chooser.text import save_reader
 
-OUT = Path("build/scienceworld/model")
-CONTEXT = 4096
-LONGEST = 2600
-"""Tokens; longer episodes are left out."""
-SHOWN = 0.1
-"""Weight of a token that is shown, where one of an action weighs 1."""
-SHARE, FEW = 36, 8
-"""Replays that each task has at least in a pass, if it has so few of its own at least."""
-WORDS = r"\n|[A-Za-z]+ ?|[0-9] ?|[^A-Za-z0-9\s]+ ?| +"
-"""How a text is split: a word keeps the space after it, so that an action has the same tokens written and read."""
-
+OUT = Path("build/scienceworld/model.safetensors")
+MOMENTS = 24
+"""Of a replay, that are read in a pass."""
 COLOURS = ("red", "green", "blue", "yellow", "orange", "purple", "violet", "black")
 _EXCHANGED = (
     (rf"\b({'|'.join(COLOURS)})(?= box\b)", ("red", "green", "blue", "yellow", "orange", "purple")),
@@ -51,11 +44,29 @@ _EXCHANGED = (
 )  # fmt: skip
 
 
-MARK, END_MARK = "\ue000", "\ue001"
+@dataclass
+class Replay:
+    """A replay as it was read, with its choices."""
+
+    task: str
+    variation: int
+    blocks: list[str]
+    views: list[dict]
+    actions: list[str]
+    learn: list[bool]
 
 
-def marked(row: dict) -> str:
-    """The text of a replay, with marks around the actions to learn."""
+def replays(paths: Sequence[Path]) -> list[Replay]:
+    """The replays of some files."""
+    found = []
+    for path in paths:
+        for row in map(json.loads, path.read_text().splitlines()):
+            if row["steps"]:
+                found.append(_replay(row))
+    return found
+
+
+def _replay(row: dict) -> Replay:
     views = iter([row, *row["steps"]])
 
     def look() -> tuple[str, str]:
@@ -64,75 +75,108 @@ def marked(row: dict) -> str:
 
     reading = Reading(row["description"], look)
     for step in row["steps"]:
-        action = f"{MARK}{step['action']}{END_MARK}" if step["learn"] else step["action"]
-        reading.update(action, step["answer"])
-    return reading.whole()
+        reading.update(step["action"], step["answer"])
+    steps = row["steps"]
+    for step in steps:
+        if "LOOSE" not in step["slots"]:
+            step["slots"]["LOOSE"] = [x for x in step["slots"].get("MOVABLE", ()) if x not in step["slots"]["HELD"]]
+        if not any("wire" in name for name in step["slots"].get("THING", ())):
+            step["slots"]["TERMINAL"] = []
+    return Replay(
+        row["task"], row["variation"], blocks_of(reading.whole()), [step["slots"] for step in steps],
+        [step["action"] for step in steps], [step["learn"] for step in steps],
+    )  # fmt: skip
 
 
-def exchanged(text: str, rng: random.Random) -> str:
-    """The text with colours, letters and numbers exchanged."""
-    for pattern, values in _EXCHANGED:
-        to = dict(zip(values, rng.sample(values, len(values))))
-        text = re.sub(pattern, partial(_exchange, to), text)
-    return text
+def exchanged(replay: Replay, rng: random.Random) -> Replay:
+    """The replay with colours, letters and numbers exchanged."""
+    rules = [
+        (re.compile(pattern), dict(zip(values, rng.sample(values, len(values))))) for pattern, values in _EXCHANGED
+    ]
+    done: dict[str, str] = {}
+
+    def change(text: str) -> str:
+        if text not in done:
+            new = text
+            for pattern, to in rules:
+                new = pattern.sub(lambda match, to=to: to.get(match[1], match[1]), new)
+            done[text] = new
+        return done[text]
+
+    return Replay(
+        replay.task, replay.variation, list(map(change, replay.blocks)),
+        [{slot: list(map(change, values)) for slot, values in view.items()} for view in replay.views],
+        list(map(change, replay.actions)), replay.learn,
+    )  # fmt: skip
 
 
-def _exchange(to: dict[str, str], match: re.Match[str]) -> str:
-    return to.get(match[1], match[1])
+def examples(words: Words, knowledge: ActionKnowledge, replay: Replay) -> tuple[Story, list[Moment], Counter]:
+    """A replay's story, its moments, and by form how often an action was repeated."""
+    story, moments, repeated = Story(words, replay.blocks[0]), [], Counter()
+    for n, (view, action, learn, block) in enumerate(
+        zip(replay.views, replay.actions, replay.learn, replay.blocks[1:])
+    ):
+        look = story.look(_forms(knowledge, view), view)
+        form, *names = story.parse(action)
+        if form >= 0:
+            repeated[form] = max(repeated[form], story.repeated(action))
+        slots = [words.slots[slot] for slot in words.of_form(form)] if form >= 0 else []
+        if learn and form >= 0 and all(name in view.get(slot, ()) for slot, name in zip(slots, names)):
+            first, second = (look.names.index(name) for name in names)
+            moments.append(
+                Moment(0, n, look, (form, first, second), story.second(look, names[0]) if names[1] else None)
+            )
+        story.update(block)
+    return story, moments, repeated
 
 
-def rows_of(path: Path) -> list[dict]:
-    """The replays in a file that have steps to learn."""
-    return [row for line in path.read_text().splitlines() if (row := json.loads(line))["steps"]]
+_forms_known: dict[tuple, list[str]] = {}
 
 
-def balanced(rows: Sequence[dict]) -> list[dict]:
-    """The replays, those of tasks with few variations several times; of hardly any, three times at most."""
-    of_task: dict[str, list[dict]] = {}
-    for row in rows:
-        of_task.setdefault(row["task"], []).append(row)
-    counts = {name: max(len(group), SHARE) if len(group) >= FEW else 3 * len(group) for name, group in of_task.items()}
-    return [group[i % len(group)] for name, group in of_task.items() for i in range(counts[name])]
+def _forms(knowledge: ActionKnowledge, view: dict) -> list[str]:
+    view = {"OTHER": [], **view}
+    key = tuple((slot, values == [""]) for slot, values in sorted(view.items()) if values)
+    if key not in _forms_known:
+        _forms_known[key] = forms_of(knowledge, view)
+    return _forms_known[key]
 
 
-def encode(tokenizer, text: str) -> tuple[list[int], list[int], list[float]]:
-    """Ids, the label at each position (the next token, or the end token after an action) and the labels' weights."""
-    ids: list[int] = []
-    labels: list[int] = []
-    weights: list[float] = []
-    pieces = re.split(f"{MARK}(.*?){END_MARK}", text)
-    for number, tokens in enumerate(tokenizer(pieces, add_special_tokens=False)["input_ids"]):
-        if number % 2:
-            labels += [*tokens, tokenizer.eos_token_id]  # the first is predicted by the token before the action
-            weights += [1.0] * (len(tokens) + 1)
-        else:
-            skip = 1 if number else 0  # the token after an action has the end token as label before it
-            labels += tokens[skip:] if number else tokens[1:]
-            weights += [SHOWN] * (len(labels) - len(weights))
-        ids += tokens
-    return ids[:-1], labels[: len(ids) - 1], weights[: len(ids) - 1]
+def loss_of(reader: Reader, batch: Sequence[tuple[Story, list[Moment]]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of each moment, and whether its action would have been taken, both of shape (moments,)."""
+    stories = [story for story, _ in batch]
+    moments = [
+        Moment(number, one.step, one.look, one.chosen, one.second)
+        for number, (_, some) in enumerate(batch)
+        for one in some
+    ]
+    first, second = reader(stories, moments)
+    chosen = torch.tensor([moment.chosen for moment in moments])
+    target = chosen[:, 0] * first.shape[2] + chosen[:, 1]
+    each = F.cross_entropy(first.flatten(1), target, reduction="none")
+    right = first.flatten(1).argmax(1) == target
+    if second is not None:
+        two = torch.tensor([moment.second is not None for moment in moments])
+        each = each.index_add(0, two.nonzero()[:, 0], F.cross_entropy(second[two], chosen[two, 2], reduction="none"))
+        right &= ~two | (second.argmax(1) == chosen[:, 2])
+    return each, right
 
 
-def batches(texts: Sequence[str], tokenizer, size: int, seed: int, epoch: int) -> Iterator[tuple[torch.Tensor, ...]]:
-    """One pass over the texts in batches of at most `size` tokens, padding included."""
-    rng = random.Random(f"{seed} {epoch}")
-    rows = [encode(tokenizer, exchanged(text, rng)) for text in texts]
-    rows = [row for row in rows if len(row[0]) < LONGEST]
-    rows.sort(key=lambda row: len(row[0]) + rng.random() * 60)
-    groups: list[list] = []
-    for row in rows:
-        if groups and (len(groups[-1]) + 1) * max(len(row[0]), *(len(r[0]) for r in groups[-1])) <= size:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    rng.shuffle(groups)
-    for group in groups:
-        width = max(len(row[0]) for row in group)
-        yield (
-            torch.tensor([[*ids, *[0] * (width - len(ids))] for ids, _, _ in group]),
-            torch.tensor([[*labels, *[0] * (width - len(labels))] for _, labels, _ in group]),
-            torch.tensor([[*weights, *[0.0] * (width - len(weights))] for _, _, weights in group]),
-        )
+def batches(groups: dict[str, list], per_task: int, size: int, rng: random.Random) -> Iterator[list]:
+    """One pass: so many replays of each task in batches of about `size` moments."""
+    drawn = []
+    for some in groups.values():
+        for one in (rng.sample(some, len(some)) * (1 + per_task // len(some)))[:per_task]:
+            story, moments = rng.choice(one)
+            drawn.append((story, rng.sample(moments, min(len(moments), MOMENTS))))
+    rng.shuffle(drawn)
+    batch: list = []
+    for one in drawn:
+        batch.append(one)
+        if sum(len(moments) for _, moments in batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -142,87 +186,77 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--paths", type=Path, nargs="+", default=[Path("build/scienceworld/paths.jsonl")])
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--work", type=Path, default=Path("build/scienceworld/state.pt"))
-    parser.add_argument("--passes", type=int, default=20)
-    parser.add_argument("--hidden", type=int, default=160)
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--batch", type=int, default=4096, help="tokens")
-    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--minutes", type=float, default=40, help="of training (default: 40)")
+    parser.add_argument("--copies", type=int, default=3, help="of each replay, exchanged differently (default: 3)")
+    parser.add_argument("--per-task", type=int, default=24, help="replays in a pass (default: 24)")
+    parser.add_argument("--batch", type=int, default=128, help="moments (default: 128)")
+    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--embedded", type=int, default=64)
+    parser.add_argument("--dropout", type=float, default=0.3)
+    parser.add_argument("--held-out", type=int, default=0, help="variations of each task that are only measured")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--minutes", type=float, help="fit the schedule to this many minutes instead of to --passes")
     options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
-    texts = [marked(row) for row in balanced([row for path in options.paths for row in rows_of(path)])]
-    bare = [re.sub(f"[{MARK}{END_MARK}]", "", text) for text in texts]
-    tokenizer = train_tokenizer(bare, 1400, context=CONTEXT, split=WORDS)
-    recipe = Recipe(
-        hidden=options.hidden, layers=options.layers, heads=options.hidden // 32, inner=options.hidden * 5 // 2,
-        rate=options.rate, seed=options.seed,
-    )  # fmt: skip
-    model = make_model(recipe, tokenizer, CONTEXT)
-    total = sum(len(encode(tokenizer, text)[0]) for text in texts)
-    print(f"{len(texts)} texts, {total} tokens, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
-    matrices = [p for p in model.parameters() if p.ndim > 1]
-    vectors = [p for p in model.parameters() if p.ndim == 1]
-    optimizer = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": recipe.decay}, {"params": vectors, "weight_decay": 0.0}],
-        lr=recipe.rate, betas=(0.9, 0.98),
-    )  # fmt: skip
-    began, spent, epoch, losses = time.monotonic(), 0.0, 0, []
-    if options.work.exists():
-        state = torch.load(options.work, weights_only=True)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        spent, epoch = state["spent"], state["epoch"]
-    progress = spent
-    model.train()
+    torch.set_num_threads(1)
+    torch.manual_seed(options.seed)
+    rng = random.Random(options.seed)
+    knowledge = ActionKnowledge.from_lark("scienceworld")
+    found = replays(options.paths)
+    counts = Counter(
+        word for one in found for text in (*one.blocks, *one.actions) for word in set(read(text, [10, 20, 30]))
+    )
+    forms = sorted({form for one in found for view in one.views for form in _forms(knowledge, view)})
+    words = Words.of(sorted(word for word, count in counts.items() if count > 2), forms)
+    groups: dict[str, list] = {}
+    measured, repeated = [], Counter()
+    held = {
+        task: sorted({one.variation for one in found if one.task == task})[: options.held_out]
+        for task in {one.task for one in found}
+    }
+    for one in tqdm(found, desc="reading", disable=None):
+        kept = one.variation not in held[one.task]
+        made = []
+        for copy in range(options.copies if kept else 1):
+            *example, most = examples(words, knowledge, exchanged(one, rng) if copy else one)
+            made.append(example)
+            for form, count in most.items():
+                repeated[form] = max(repeated[form], count)
+        if kept and made[0][1]:
+            groups.setdefault(one.task, []).append(made)
+        elif made[0][1]:
+            measured.append(made[0])
+    reader = Reader(words, options.width, options.embedded, options.dropout)
+    print(f"{sum(map(len, groups.values()))} replays, {len(words.words)} words, {len(forms)} forms, "
+          f"{sum(p.numel() for p in reader.parameters())} parameters", flush=True)  # fmt: skip
+    optimizer = torch.optim.AdamW(reader.parameters(), lr=options.rate, weight_decay=0.02, betas=(0.9, 0.98))
+    began, passes, progress = time.monotonic(), 0, 0.0
     while progress < 1:
-        made = list(batches(texts, tokenizer, options.batch, options.seed, epoch))
-        for number, (ids, labels, weights) in enumerate(made):
+        reader.train()
+        losses, rights = [], []
+        for batch in batches(groups, options.per_task, options.batch, rng):
+            progress = (time.monotonic() - began) / 60 / options.minutes
             for group in optimizer.param_groups:
-                group["lr"] = rate_at(progress, recipe)
-            with torch.autocast("cpu", torch.bfloat16):
-                hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state
-                wanted = weights > 0
-                logits = model.lm_head(hidden[wanted]).float()
-            each = F.cross_entropy(logits, labels[wanted], reduction="none")
-            of_actions = weights[wanted] == 1
-            loss = (each * weights[wanted]).sum() / weights[wanted].sum()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                group["lr"] = options.rate * min(1, progress / 0.02) * max(0.02, min(1, (1 - progress) / 0.6))
+            each, right = loss_of(reader, batch)
+            each.mean().backward()
+            torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            losses.append(each[of_actions].mean().item())
-            minutes = (time.monotonic() - began) / 60
-            progress = (
-                spent + minutes / options.minutes
-                if options.minutes
-                else (epoch + (number + 1) / len(made)) / options.passes
-            )
+            losses.append(each.mean().item())
+            rights.append(right.float().mean().item())
             if progress >= 1:
                 break
-        epoch += 1
-        recent = losses[-len(made) :]
-        print(f"pass {epoch}, {minutes:.1f} min, {progress:.0%}, loss {sum(recent) / len(recent):.4f}", flush=True)
-        options.work.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(
-            {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "spent": progress, "epoch": epoch},
-            options.work,
-        )
-        save(model, tokenizer, options.out)
-
-
-def save(model, tokenizer, folder: Path) -> None:
-    """Write weights, configuration and tokenizer."""
-    folder.mkdir(parents=True, exist_ok=True)
-    model.generation_config.max_new_tokens = 64
-    model.config.household_memory = True
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    settings["tokenizer_class"] = "PreTrainedTokenizerFast"
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+        passes += 1
+        loss, share = (sum(values) / len(values) for values in (losses, rights))
+        line = f"pass {passes}, {progress:.0%}, loss {loss:.3f}, right {share:.1%}"
+        if measured and passes % 5 == 0:
+            reader.eval()
+            with torch.inference_mode():
+                parts = [loss_of(reader, measured[i : i + 8]) for i in range(0, len(measured), 8)]
+            each, right = (torch.cat(part) for part in zip(*parts))
+            line += f"; held out: loss {each.mean():.3f}, right {right.float().mean():.1%}"
+        print(line, flush=True)
+        save_reader(options.out, reader, dict(repeated))
 
 
 if __name__ == "__main__":

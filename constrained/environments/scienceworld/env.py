@@ -152,9 +152,7 @@ class ScienceWorldEnv:
                 self._view = slots(simulator.scene())
             else:
                 scene = simulator.scene()
-                view = slots(scene, names_of(scene, *self._look()), self.task, self._focused.values())
-                view["WANTED"] = [name for name in view["WANTED"] if name not in self._focused]
-                self._view = view
+                self._view = slots(scene, names_of(scene, *self._look()), self.task, self._focused)
         return dict(self._view)
 
     def memory(self, first_observation: str) -> Reading:

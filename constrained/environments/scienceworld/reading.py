@@ -16,7 +16,7 @@ from constrained.environments.scienceworld.scene import QUESTION, Scene
 LONGEST_ANSWER = 300
 """Characters shown of an answer: enough for a recipe."""
 
-MAX_TEXT = 9_000
+MAX_TEXT = 20_000
 """Characters of an episode's text: of longer ones the first steps are left out, but for the beginning."""
 
 _ROOM = re.compile(r"This (?:room|outside location) is called the (.+?)\. ")

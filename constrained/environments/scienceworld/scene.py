@@ -22,6 +22,7 @@ ABLE = {
     "CONTAINER": ("look in",),
     "MOVABLE": ("pick up", "put down"),
     "HELD": ("put down",),
+    "LOOSE": ("pick up",),
     "POURABLE": ("pour",),
     "VESSEL": ("dunk into",),
     "LIQUID": ("dunk",),
@@ -36,8 +37,8 @@ ABLE = {
 }
 """Slot -> the kinds of action that can be done to its things."""
 
-TOLERATED = {"SHUT": ("open", "close"), "OPENED": ("open", "close")}
-"""The same where every name counts: the package's own agent opens doors that are open."""
+TOLERATED = {"SHUT": ("open", "close"), "OPENED": ("open", "close"), "LOOSE": ("pick up", "put down")}
+"""The same where every name counts: the package's own agent opens doors that are open, and picks up what it has."""
 
 _CHOICE = re.compile(r"^(\d+):\t", re.MULTILINE)
 QUESTION = "Ambiguous request"
@@ -205,7 +206,7 @@ def choices_of(observation: str) -> list[str]:
 
 
 def slots(
-    scene: Scene, called: Mapping[int, str] | None = None, task: str = "", focused: Collection[str] = ()
+    scene: Scene, called: Mapping[int, str] | None = None, task: str = "", focused: Mapping[str, str] | None = None
 ) -> dict[str, Binding]:
     """Return the values of the slots of `grammars/scienceworld.lark`.
 
@@ -217,25 +218,31 @@ def slots(
         simulator makes no difference, and its own gold actions are written either way.
     task : str, optional
         The task's description: with it, only things that it may ask to focus on can be focused on.
-    focused : collection of str, optional
-        What the simulator answered to each `focus` so far.
+    focused : mapping of str to str, optional
+        What need not be focused on again -> what the simulator answered to it.
     """
+    done = focused or {}
     spelled = {thing: [name] for thing, name in called.items()} if called is not None else _spellings(scene)
 
     def names(things: Iterable[int]) -> list[str]:
         return sorted({name for thing in things for name in spelled[thing]})
 
-    view: dict[str, Binding] = {"FREE": [""], "WAIT": ["wait", "wait1"], "NUMBER": [], "THING": names(scene.names)}
-    view["WANTED"] = names(focusable(scene, task, focused) if task else scene.names)
+    view: dict[str, Binding] = {"FREE": [""], "OTHER": [""] if called is None else [], "WAIT": ["wait", "wait1"]}
+    view |= {"NUMBER": [], "THING": names(scene.names)}
+    wanted = names(focusable(scene, task, done.values()) if task else scene.names)
+    view["WANTED"] = [name for name in wanted if name not in done]
     for slot, kinds in ABLE.items():
         kinds = kinds if called is not None else TOLERATED.get(slot, kinds)
         view[slot] = names(set().union(*(scene.able.get(kind, ()) for kind in kinds)))
+    if called is not None:  # what would change nothing
+        view["LOOSE"] = [name for name in view["LOOSE"] if name not in view["HELD"]]
+        view["TERMINAL"] = view["TERMINAL"] if any("wire" in name for name in view["THING"]) else []
     return view
 
 
 def answers(choices: list[str]) -> dict[str, Binding]:
     """Return the values of the slots while a question is open: only its answers."""
-    return {"FREE": [], "WAIT": [], "NUMBER": choices, "THING": [], "WANTED": [], **dict.fromkeys(ABLE, ())}
+    return {**dict.fromkeys(("FREE", "OTHER", "WAIT", "THING", "WANTED", *ABLE), ()), "NUMBER": choices}
 
 
 def _spellings(scene: Scene) -> dict[int, list[str]]:
@@ -255,6 +262,7 @@ _NO_SPECIES = {"in", "on", "the", "a", "with", "living", "organism", "stage", "l
 """Words in the names of living things that aren't of a species."""
 
 _ASKED = re.compile(r"focus on (?:the |an? )?(.+?)(?= with\b| you\b|[,.]|$)")
+_OF_KIND = re.compile(r"\b(non-)?(?:living thing|animal|plant)\b")
 _DESCRIBED = re.compile(r"(?:substance|thing|animal|seed)$|.*\b(?:stages|intermediate|grown)\b")
 
 
@@ -271,8 +279,8 @@ def focusable(scene: Scene, task: str, focused: Collection[str] = ()) -> set[int
     """Return the things that a task may ask to focus on now.
 
     Where it names all of them: those with the next name, and after the last those that depend on what was found. Where
-    it says only of what kind they are: any thing, or those with a name in its description and living things of a
-    species in it. Never rooms and doors.
+    it says only of what kind they are: living things or those that aren't, if it says so, or those with a name in its
+    description and living things of a species in it. Never rooms and doors.
 
     Parameters
     ----------
@@ -293,7 +301,9 @@ def focusable(scene: Scene, task: str, focused: Collection[str] = ()) -> set[int
         left = [name for name in always if not any(name in answer.lower() for answer in focused)]
         return {thing for thing, names in things.items() if not set(left[:1] or sometimes).isdisjoint(names)}
     if {"thing", "animal"} & set(always):
-        return set(things)
+        kind = _OF_KIND.search(text)
+        alive = {thing for thing, names in things.items() if "living thing" in names}
+        return set(things) if kind is None else things.keys() - alive if kind[1] else alive
     words = set(re.findall(r"[a-z]+", text)) - _KINDS - _NO_SPECIES
     named = set()
     for name in sorted({name for names in things.values() for name in names} - _KINDS, key=len, reverse=True):

@@ -1,1 +1,1 @@
-"""Choosers for planning domains: a graph network that scores actions from facts and goal, and a search that uses it."""
+"""Choosers: a graph network that scores actions from facts and goal, a search on top, a network that reads words."""

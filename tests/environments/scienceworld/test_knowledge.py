@@ -33,7 +33,7 @@ def test_the_gold_actions_are_admitted_where_they_stand(simulator, task):
 
 
 def test_the_slots_are_those_of_the_view():
-    assert KNOWLEDGE.slots == {"FREE", "WAIT", "NUMBER", "THING", "WANTED", *ABLE}
+    assert KNOWLEDGE.slots == {"FREE", "OTHER", "WAIT", "NUMBER", "THING", "WANTED", *ABLE}
 
 
 def test_the_things_are_those_that_the_simulator_would_name(simulator):

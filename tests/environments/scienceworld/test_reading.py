@@ -112,6 +112,10 @@ def test_doors_are_opened_where_they_are_shut(installed):
     env = ScienceWorldEnv("power-component")
     env.reset()
     assert "door to workshop" in env.view()["SHUT"] and not env.view()["OPENED"]
+    view = env.view()
+    assert view["HELD"] and not {*view["HELD"]} & {*view["LOOSE"]} and not view["TERMINAL"]  # it has no wire
+    said = KNOWLEDGE.bind_view(view)
+    assert said.judge("put down orange") and not said.judge("drop orange")  # one way of saying each action
     memory = env.memory("")
     memory.update("open door to workshop", env.step("open door to workshop")[0])
     assert "door to workshop" in env.view()["OPENED"] and "door to workshop" not in env.view()["SHUT"]
@@ -140,4 +144,8 @@ def test_focus_follows_the_order_of_the_task():
 def test_where_the_task_says_only_a_kind_the_rest_of_it_tells():
     scene = Scene({1: ["water", "substance"], 2: ["stove"], 3: ["kitchen", "room"]}, {}, [], {})
     assert focusable(scene, "Your task is to boil water. First, focus on the substance.") == {1}
-    assert focusable(scene, "Your task is to find a(n) animal. First, focus on the thing.") == {1, 2}
+    scene = Scene({1: ["egg", "living thing"], 2: ["stove"], 3: ["kitchen", "room"]}, {}, [], {})
+    find = "Your task is to find a(n) {}. First, focus on the thing."
+    assert focusable(scene, find.format("animal")) == {1} == focusable(scene, find.format("living thing"))
+    assert focusable(scene, find.format("non-living thing")) == {2}
+    assert focusable(scene, "Your task is to look about. First, focus on the thing.") == {1, 2}

@@ -1,11 +1,17 @@
 """Gold paths of ScienceWorld, shortened, and made into what a model learns."""
 
+import dataclasses
+import json
 import random
 
+import pytest
+
+from constrained import ActionKnowledge
 from constrained.environments.scienceworld.scene import Scene
-from tools.embedded_model.tokenizer import train_tokenizer
+from constrained.models.chooser.reader import Reader
+from constrained.models.chooser.story import Words, forms_of
 from tools.scienceworld_model.paths import direct, shortened, written
-from tools.scienceworld_model.train import END_MARK, MARK, SHOWN, WORDS, balanced, encode, exchanged, marked
+from tools.scienceworld_model.train import MOMENTS, batches, examples, exchanged, loss_of, replays
 
 
 def test_watching_becomes_waiting():
@@ -31,36 +37,57 @@ def test_an_action_gets_the_names_of_the_environment():
     assert written("drop cup", scene, called) is None and written("dance", scene, called) is None
 
 
+def test_a_name_with_a_preposition_is_cut_where_both_parts_are_known():
+    names = {1: ["red cup", "red cup in studio"], 2: ["blue cup", "blue cup in table"], 3: ["table"]}
+    scene = Scene(names, {}, [], {})
+    called = {1: "red cup", 2: "blue cup", 3: "table"}
+    assert written("pour red cup in studio in blue cup in table", scene, called) == "pour red cup into blue cup"
+    assert written("put blue cup into table", scene, called) == "move blue cup to table"
+
+
+SLOTS = {"FREE": [""], "WAIT": ["wait"], "THING": ["red box"], "SHUT": ["red box"], "HELD": []}
 ROW = {
-    "task": "boil", "description": "Your task is to boil water.", "look": "This room is called the kitchen. In it:",
-    "inventory": "", "steps": [
-        {"action": "wait", "answer": "You wait.", "learn": False, "look": "", "inventory": ""},
-        {"action": "open red box", "answer": "It is open.", "learn": True, "look": "", "inventory": ""},
+    "task": "boil", "variation": 3, "description": "Your task is to boil water.", "inventory": "",
+    "look": "This room is called the kitchen. In it:\n\ta red box. The red box door is closed.\n", "steps": [
+        {"action": "wait", "answer": "You wait.", "learn": False, "slots": SLOTS, "look": "", "inventory": ""},
+        {"action": "open red box", "answer": "It is open.", "learn": True, "slots": SLOTS, "look": "", "inventory": ""},
     ],
 }  # fmt: skip
 
 
-def test_only_actions_to_learn_are_marked():
-    text = marked(ROW)
-    assert f"Action 1: wait\nyou wait\nAction 2: {MARK}open red box{END_MARK}\nit is open" in text
-    assert len(balanced([ROW])) == 3 and len(balanced([ROW] * 9)) == 36
+@pytest.fixture
+def replay(tmp_path):
+    file = tmp_path / "paths.jsonl"
+    file.write_text(json.dumps(ROW) + "\n" + json.dumps({"task": "boil", "variation": 4, "steps": []}) + "\n")
+    (found,) = replays([file])
+    return found
 
 
-def test_an_action_ends_with_the_end_token_and_weighs_more_than_what_is_shown():
-    text = marked(ROW)
-    tokenizer = train_tokenizer([text], 300, split=WORDS)
-    ids, labels, weights = encode(tokenizer, text)
-    assert len(ids) == len(labels) == len(weights) and set(weights) == {1.0, SHOWN}
-    learnt = [label for label, weight in zip(labels, weights) if weight == 1.0]
-    assert tokenizer.decode(learnt[:-1]) == "open red box" and learnt[-1] == tokenizer.eos_token_id
-    written_whole = tokenizer(text.replace(MARK, "").replace(END_MARK, ""), add_special_tokens=False)["input_ids"]
-    assert ids == written_whole[:-1]  # an action has the same tokens where it is written and where it is read
+def test_an_example_is_what_was_read_what_was_admitted_and_what_was_done(replay):
+    knowledge = ActionKnowledge.from_lark("scienceworld")
+    words = Words.of(["box", "red", "wait"], forms_of(knowledge, {"OTHER": [], **SLOTS}))
+    story, (moment,), repeated = examples(words, knowledge, replay)
+    assert moment.step == 1 and len(story.blocks) == 3 and repeated[words.forms.index("<WAIT>")] == 0
+    form, first, _ = moment.chosen
+    assert (words.forms[form], moment.look.names[first]) == ("open <SHUT>", "red box") and moment.second is None
+    each, right = loss_of(Reader(words).eval(), [(story, [moment])])
+    assert each.shape == right.shape == (1,) and each.isfinite().all()
 
 
-def test_colours_are_exchanged_alike_everywhere():
+def test_of_each_task_as_many_replays_are_read():
+    moments = list(range(100))
+    groups = {"boil": [[("a", moments)]], "melt": [[(str(n), moments)] for n in range(9)]}
+    drawn = [one for batch in batches(groups, 4, 50, random.Random(0)) for one in batch]
+    assert len(drawn) == 8 and sum(story == "a" for story, _ in drawn) == 4
+    assert all(len(some) == MOMENTS for _, some in drawn)
+
+
+def test_colours_are_exchanged_alike_everywhere(replay):
     text = "if so, place it in red box; red box; blue box; red apple; unknown substance b; inclined planes (b, d)"
-    mixed = [exchanged(text, random.Random(n)) for n in range(20)]
-    assert all("red apple" in one for one in mixed) and len(set(mixed)) > 10
+    replay = dataclasses.replace(replay, blocks=[text], views=[{"THING": ["red box"]}], actions=["open red box"])
+    mixed = [exchanged(replay, random.Random(n)) for n in range(20)]
+    assert len({one.blocks[0] for one in mixed}) > 10
     for one in mixed:
-        boxes = [part.split()[-2] for part in one.split("; ")[:3]]
-        assert boxes[0] == boxes[1] != boxes[2]
+        boxes = [part.split()[-2] for part in one.blocks[0].split("; ")[:3]]
+        assert boxes[0] == boxes[1] != boxes[2] and "red apple" in one.blocks[0]
+        assert one.actions == [f"open {boxes[0]} box"] and one.views == [{"THING": [f"{boxes[0]} box"]}]
