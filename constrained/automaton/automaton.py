@@ -64,6 +64,13 @@ class Automaton:
         """Those that exist so far."""
         return self._states.values()
 
+    @property
+    def half_full(self) -> bool:
+        """Whether half of the stack entries, positions or states that the limits allow have been made."""
+        limits = self.limits
+        counts = len(self.frames), len(self.positions), len(self._states)
+        return any(2 * count > most for count, most in zip(counts, (limits.frames, limits.positions, limits.states)))
+
     def read(self, data: bytes) -> State | None:
         """The state after `data` from the start."""
         return self.start.read(data)
@@ -82,7 +89,7 @@ class Automaton:
                     "states",
                     self.limits.states,
                     "the automaton has too many states",
-                    "compile the grammar anew from time to time",
+                    "write shorter texts, or raise the limit",
                 )
             found = self._states[key] = State(self, key)
         return found

@@ -42,7 +42,7 @@ REFUSALS = {
     ),
     "entered": (
         "too many ways to go on without reading any text, in all",
-        "put text before what grows, or compile the grammar anew from time to time",
+        "put text before what grows, or raise the limit",
     ),
     "frames": TOO_MANY_FRAMES,
     "mask_steps": TOO_MANY_WAYS,

@@ -53,6 +53,7 @@ class CompiledGrammar:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.automaton = automaton_of(grammar)
+        self._newest = self
         self.masks = Masks(self.automaton, vocabulary)
         self.budget = Budget(self.masks)
         self.engine = None
@@ -82,13 +83,27 @@ class CompiledGrammar:
     def matcher(self, begun: str | bytes = b"") -> Matcher:
         """A matcher at the beginning of a text, or after its first part `begun`.
 
+        Its `compiled` is this, or the same grammar compiled anew when much was written.
+
         Raises
         ------
         GrammarError
             No text of the grammar begins so.
         """
-        kind = Matcher if self.engine is None else NativeMatcher
-        return kind(self, begun.encode() if isinstance(begun, str) else begun)
+        compiled = self._with_room()
+        kind = Matcher if compiled.engine is None else NativeMatcher
+        return kind(compiled, begun.encode() if isinstance(begun, str) else begun)
+
+    def _with_room(self) -> CompiledGrammar:
+        """Return this; or, once texts have used half of what `Limits` allow, the same grammar compiled anew.
+
+        So the texts written before can't be what a new one fails by. Those under way keep what they began with.
+        """
+        newest = self._newest
+        frames = 0 if newest.engine is None else newest.engine.frames
+        if newest.automaton.half_full or 2 * frames > self.grammar.limits.frames:
+            self._newest = newest = CompiledGrammar(self.grammar.copy(), self.vocabulary)
+        return newest
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the grammar and the masks known so far to `path`, whole or not at all.

@@ -247,6 +247,10 @@ class ContextFreeGrammar:
         """Return a grammar of other rules with the same bindings."""
         return self._variant(rules=rules, start=start, _of_rules={})
 
+    def copy(self) -> Self:
+        """Return the same grammar; nothing is derived from it yet."""
+        return self._variant()
+
     def _variant(self, **changes) -> Self:
         other = copy(self)
         vars(other).update(_derived={}, **changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
+from constrained.automaton import native
 
 VOCABULARY = Vocabulary([*(bytes((b,)) for b in range(256)), b"aa", b"aaaa", b""], [258])
 LETTERS = Vocabulary([b"a", b"bb", b""], [2])
@@ -208,6 +210,24 @@ def test_a_limit_is_a_whole_number_above_0(value):
     for field in dataclasses.fields(Limits):
         with pytest.raises(GrammarError, match=f"limit {field.name} is"):
             Limits(**{field.name: value})
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("limit", [{"frames": 400}, {"positions": 600}, {"states": 600}])
+def test_texts_written_before_are_not_what_a_text_fails_by(kernel, limit, monkeypatch):
+    """Brackets of two kinds, in every order: each text needs stacks that no text before it had."""
+    if not kernel:
+        monkeypatch.setattr(native, "kernel", None)
+    grammar = Grammar.from_lark('start: "(" start ")" | "[" start "]" | "x"', limits=Limits(**limit))
+    compiled, first = compile_grammar(grammar, VOCABULARY), None
+    for brackets in itertools.product(b"([", repeat=9):
+        matcher = compiled.matcher()
+        first = first or matcher
+        for byte in brackets:
+            assert matcher.advance(byte) and matcher.allowed_token_ids().tolist() == sorted(b"([x")
+    assert matcher.compiled is not compiled and first.compiled is compiled
+    assert all(first.advance(byte) for byte in b"x" + b")" * 9)  # the first text goes on in what it began with
+    assert first.is_complete
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak from /proc")

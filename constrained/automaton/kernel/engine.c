@@ -196,6 +196,11 @@ static int engine_init_guarded(Engine *e, PyObject *args, PyObject *kwargs) {
     return result;
 }
 
+static PyObject *engine_frames(Engine *e, void *closure) {
+    (void)closure;
+    return PyLong_FromLong(e->frame_index.count);
+}
+
 static PyMethodDef engine_methods[] = {
     {"known", (PyCFunction)engine_known_guarded, METH_NOARGS, "The positions whose masks are kept."},
     {"restore", (PyCFunction)engine_restore_guarded, METH_VARARGS, "Take the mask of a described position for known."},
@@ -207,6 +212,7 @@ static PyMethodDef engine_methods[] = {
 static PyGetSetDef engine_getset[] = {
     {"nbytes", (getter)engine_nbytes, NULL, "Bytes held, beside the vocabulary's.", NULL},
     {"rows", (getter)engine_rows, NULL, "Mask rows computed and kept so far.", NULL},
+    {"frames", (getter)engine_frames, NULL, "Stack entries made so far.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot engine_slots[] = {
