@@ -66,10 +66,11 @@ class Automaton:
 
     @property
     def half_full(self) -> bool:
-        """Whether half of the stack entries, positions or states that the limits allow have been made."""
+        """Whether half of the stack entries, positions or states that the limits allow have been made, or entered."""
         limits = self.limits
-        counts = len(self.frames), len(self.positions), len(self._states)
-        return any(2 * count > most for count, most in zip(counts, (limits.frames, limits.positions, limits.states)))
+        counts = len(self.frames), len(self.positions), len(self._states), self.closure.entered
+        most = limits.frames, limits.positions, limits.states, limits.entered
+        return any(2 * count > limit for count, limit in zip(counts, most))
 
     def read(self, data: bytes) -> State | None:
         """The state after `data` from the start."""

@@ -133,7 +133,7 @@ class Closure:
         self._bottom = positions.accept_over(frames.bottom)
         self._summaries: dict[tuple[int, int], Summary | None] = {}
         self._loops: dict[tuple[int, int], tuple[n.Chars, Loop] | None] = {}
-        self._entered = 0
+        self.entered = 0
 
     def enter(self, frame: Stack) -> Reached:
         """The positions reached from `frame` without reading a byte."""
@@ -268,8 +268,8 @@ class Closure:
             for position in found:
                 out[position] = frame
             work.extend(onward)
-        self._entered += len(seen)
-        self._limits.check("entered", self._entered, *REFUSALS["entered"])
+        self.entered += len(seen)
+        self._limits.check("entered", self.entered, *REFUSALS["entered"])
         return out
 
     def _passing(self, node: n.Node, env: Env, rest: Stack) -> Frame:

@@ -100,8 +100,7 @@ class CompiledGrammar:
         So the texts written before can't be what a new one fails by. Those under way keep what they began with.
         """
         newest = self._newest
-        frames = 0 if newest.engine is None else newest.engine.frames
-        if newest.automaton.half_full or 2 * frames > self.grammar.limits.frames:
+        if newest.automaton.half_full or (newest.engine is not None and newest.engine.half_full):
             self._newest = newest = CompiledGrammar(self.grammar.copy(), self.vocabulary)
         return newest
 

@@ -212,9 +212,14 @@ def test_a_limit_is_a_whole_number_above_0(value):
             Limits(**{field.name: value})
 
 
-@pytest.mark.parametrize("kernel", [True, False])
-@pytest.mark.parametrize("limit", [{"frames": 400}, {"positions": 600}, {"states": 600}])
-def test_texts_written_before_are_not_what_a_text_fails_by(kernel, limit, monkeypatch):
+@pytest.mark.parametrize(
+    ("limit", "kernel"),
+    [
+        *itertools.product([{"frames": 400}, {"positions": 600}, {"states": 600}], [True, False]),
+        ({"entered": 900}, True),
+    ],
+)
+def test_texts_written_before_are_not_what_a_text_fails_by(limit, kernel, monkeypatch):
     """Brackets of two kinds, in every order: each text needs stacks that no text before it had."""
     if not kernel:
         monkeypatch.setattr(native, "kernel", None)

@@ -196,9 +196,9 @@ static int engine_init_guarded(Engine *e, PyObject *args, PyObject *kwargs) {
     return result;
 }
 
-static PyObject *engine_frames(Engine *e, void *closure) {
+static PyObject *engine_half_full(Engine *e, void *closure) {
     (void)closure;
-    return PyLong_FromLong(e->frame_index.count);
+    return PyBool_FromLong(e->frame_index.count > e->max_frames / 2 || e->entered > e->max_entered / 2);
 }
 
 static PyMethodDef engine_methods[] = {
@@ -212,7 +212,7 @@ static PyMethodDef engine_methods[] = {
 static PyGetSetDef engine_getset[] = {
     {"nbytes", (getter)engine_nbytes, NULL, "Bytes held, beside the vocabulary's.", NULL},
     {"rows", (getter)engine_rows, NULL, "Mask rows computed and kept so far.", NULL},
-    {"frames", (getter)engine_frames, NULL, "Stack entries made so far.", NULL},
+    {"half_full", (getter)engine_half_full, NULL, "Half of the stack entries that are allowed were made, or entered.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot engine_slots[] = {
