@@ -24,6 +24,9 @@ from constrained.planning.search import MAX_STATES, find_plan
 MAX_AHEAD = 200
 """Actions that `SearchChooser` tries in the simulator before it searches."""
 
+REPEATED = 3.0
+"""By how much an action's score (a logit) falls each time that it is done."""
+
 _KEPT = 64
 """Tasks whose encoders and plans are kept."""
 
@@ -105,7 +108,7 @@ class GraphChooser:
         new = [text for text in texts if after[text] != facts.state and after[text] not in choice.been] or texts
         scores = self.scores(facts.task, facts.state, [facts.actions[text][0] for text in new])
         if not self.temperature:
-            return new[int(scores.argmax())]
+            return new[int((scores - REPEATED * torch.tensor([choice.path.count(text) for text in new])).argmax())]
         chances = (scores / self.temperature).softmax(0).tolist()
         return choice.random.choices(new, chances)[0]
 
