@@ -8,9 +8,6 @@ and effects, durative actions, derived predicates, preferences) is refused, with
 Of problems, objects, initial facts and goal are read (McDermott et al., *PDDL: the Planning Domain Definition
 Language*, 1998). Problem files come from many tools, so their sections may stand in any order and unknown ones are
 skipped.
-
-The notation is read without recursion, and the work is bounded by the length of the text. A comma counts as a space, as
-files in use have it between variables.
 """
 
 from __future__ import annotations
@@ -18,23 +15,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from constrained.errors import GameError, PddlError
+from constrained.errors import PddlError
 from constrained.planning import model
 from constrained.planning.model import Condition, Domain, Formula
+from constrained.planning.notation import Part, error_at, read_expression, words_in
 
 MAX_DOMAIN_CHARACTERS = 300_000
 """Characters of a domain; alfred.pddl has 17,016."""
 
-MAX_CHARACTERS = 4_000_000
-"""Characters of a problem; the largest of ALFWorld's game files has 104,757."""
-
-MAX_DEPTH = 60
-"""Nested parentheses; ALFWorld's goals nest nine deep."""
-
 MAX_DECLARED = 500
 """Actions of a domain, and predicates; those of planning competitions have some tens."""
 
-_TOKEN = re.compile(r";[^\n]*|[()]|[^\s,();]+")
 _NUMERIC_EFFECTS = ("increase", "decrease", "assign", "scale-up", "scale-down")
 _AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 _REQUIREMENTS = (
@@ -50,115 +41,6 @@ _REFUSED = {
     ":event": "events",
     ":constraints": "constraints on trajectories",
 }
-
-
-class Word(str):
-    """A word with its place: `at` characters from the beginning of the text."""
-
-    at: int
-
-    def __new__(cls, text: str, at: int) -> Word:
-        word = super().__new__(cls, text)
-        word.at = at
-        return word
-
-
-def read_expression(text: str, what: str, *, places: bool = False, source: str | None = None) -> Formula:
-    """Read the first expression in parentheses.
-
-    Parameters
-    ----------
-    text : str
-    what : str
-        What the text is, for messages: "the PDDL problem".
-    places : bool
-        Make the words `Word`s, which takes longer.
-    source : str, optional
-        The file's name, for messages.
-
-    Raises
-    ------
-    PddlError
-        The text is too long, too deep, empty, ends too early or closes too much.
-    """
-    if len(text) > MAX_CHARACTERS:
-        raise PddlError(
-            f"{what} has {len(text):,} characters, more than {MAX_CHARACTERS:,}",
-            hint="give one problem or domain, not several joined",
-        )
-    open_lists: list[tuple[list, int]] = []
-    for match in _TOKEN.finditer(text):
-        token = match.group()
-        if token[0] == ";":
-            continue
-        if token == "(":
-            open_lists.append(([], match.start()))
-            if len(open_lists) > MAX_DEPTH:
-                raise _error_at(text, match.start(), f"{what} nests deeper than {MAX_DEPTH}", source=source)
-        elif token == ")":
-            if not open_lists:
-                raise _error_at(text, match.start(), f"{what} closes what was never opened", source=source)
-            closed = tuple(open_lists.pop()[0])
-            if not open_lists:
-                return closed
-            open_lists[-1][0].append(closed)
-        elif open_lists:
-            open_lists[-1][0].append(Word(token, match.start()) if places else token)
-        else:
-            message = f"{what} begins with {token[:40]!r} instead of a parenthesis"
-            raise _error_at(text, match.start(), message, source=source)
-    if not open_lists:
-        raise PddlError(f"{what} is empty", hint="it reads (define ...)")
-    items, start = open_lists[-1]
-    name = f"({items[0]} ..." if items and isinstance(items[0], str) else "("
-    line = text.count("\n", 0, start) + 1
-    message = f"{what} ends inside {name} opened on line {line}"
-    raise _error_at(text, start, message, "a closing parenthesis is missing, or the file is cut short", source)
-
-
-def _error_at(text: str, at: int, message: str, hint: str | None = None, source: str | None = None) -> PddlError:
-    """A PddlError at an offset of the text, with the line and a caret."""
-    line = text.count("\n", 0, at) + 1
-    begin = text.rfind("\n", 0, at) + 1
-    end = text.find("\n", at)
-    shown = text[begin : end if end >= 0 else None].replace("\t", " ")[:200]
-    column = at - begin + 1
-    context = f"{shown}\n{' ' * (column - 1)}^" if column <= len(shown) + 1 else ""
-    return PddlError(message, line=line, column=column, context=context, hint=hint, source=source)
-
-
-def read_problem(text: str) -> model.Problem:
-    """Read a PDDL problem.
-
-    Raises
-    ------
-    GameError
-        The text is too long, ends inside a parenthesis, or lacks objects, initial facts or a goal; the message names
-        the section or the line.
-    """
-    define = read_expression(text, "the PDDL problem")
-    if not define or define[0] != "define":
-        raise GameError(
-            "the PDDL problem doesn't begin with (define (problem ...",
-            hint="a game file holds the problem under its key 'pddl_problem'",
-        )
-    sections = {part[0]: part[1:] for part in define[1:] if isinstance(part, tuple) and part}
-    for name in (":objects", ":init", ":goal"):
-        if not sections.get(name):
-            raise GameError(f"the PDDL problem has no ({name} ...)", hint="the file may be cut short; fetch it again")
-    goal = sections[":goal"][0]
-    if not isinstance(goal, tuple) or not goal:
-        raise GameError(f"the goal {goal!r} is not a formula", hint="write it as (and ...)")
-    return model.Problem(dict(model.typed_names(sections[":objects"])), tuple(_facts(sections[":init"])), goal)
-
-
-def _facts(init: Formula) -> Iterator[tuple[str, ...]]:
-    for fact in init:
-        if not isinstance(fact, tuple) or not fact:
-            raise GameError(f"(:init ...) holds {fact!r} where a fact (predicate argument ...) belongs")
-        words = tuple(part for part in fact if isinstance(part, str))
-        if len(words) == len(fact):  # else it is numeric, (= (distance a b) 3), which no condition asks for
-            yield words
 
 
 def read_domain(text: str, source: str = "domain") -> Domain:
@@ -178,8 +60,6 @@ def read_domain(text: str, source: str = "domain") -> Domain:
     """
     return DomainReader(text, source).read()
 
-
-Part = Formula | str
 
 _SCHEMAS = "give the schemas of its actions, not their instances"
 
@@ -224,10 +104,10 @@ class DomainReader:
 
     def error(self, part: Part, message: str, hint: str | None = None) -> PddlError:
         """A PddlError at the first word of `part`."""
-        word = next(_words(part), None)
+        word = next(words_in(part), None)
         if word is None:
             return PddlError(message, hint, source=self.source)
-        return _error_at(self.text, word.at, message, hint, self.source)
+        return error_at(self.text, word.at, message, hint, self.source)
 
     # declarations
 
@@ -293,7 +173,7 @@ class DomainReader:
 
     def known_type(self, parameter: model.Parameter, part: Formula) -> model.Parameter:
         if parameter.type != model.ROOT and parameter.type not in self.domain.types:
-            word = next((w for w in _words(part) if w.lower() == parameter.type), None)
+            word = next((w for w in words_in(part) if w.lower() == parameter.type), None)
             known = ", ".join(self.domain.types) or "none but object"
             raise self.error(word or part, f"no type '{parameter.type}'", f"(:types ...) declares {known}")
         return parameter
@@ -311,12 +191,10 @@ class DomainReader:
     def variables(self, listed: Formula) -> tuple[model.Parameter, ...]:
         """A typed list of variables, whose types are known."""
         parameters = self.typed(listed)
-        for word, parameter in zip((w for w in listed if str(w).startswith("?")), parameters):
-            if not parameter.name.startswith("?"):
-                raise self.error(word, f"a variable begins with '?', unlike {parameter.name}")
         wrong = next((p.name for p in parameters if not p.name.startswith("?")), None)
         if wrong:
-            raise self.error(listed, f"a variable begins with '?', unlike {wrong}")
+            word = next((word for word in words_in(listed) if word.lower() == wrong), None)
+            raise self.error(word or listed, f"a variable begins with '?', unlike {wrong}")
         return tuple(self.known_type(p, listed) for p in parameters)
 
     # actions
@@ -447,11 +325,3 @@ def _both(first: Condition, second: Condition) -> Condition:
     return (
         second if first == model.ALWAYS else first if second == model.ALWAYS else model.Junction("and", (first, second))
     )
-
-
-def _words(part: Part) -> Iterator[Word]:
-    if isinstance(part, Word):
-        yield part
-    elif isinstance(part, tuple):
-        for inner in part:
-            yield from _words(inner)

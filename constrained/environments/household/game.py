@@ -19,7 +19,7 @@ from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.world import World, build_world
 from constrained.errors import DataError, GameError
 from constrained.planning.model import Problem
-from constrained.planning.parser import read_problem
+from constrained.planning.problem import read_problem
 
 SPLITS = ("valid_seen", "valid_unseen", "train")
 GAME_FILE = "game.tw-pddl"

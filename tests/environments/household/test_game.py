@@ -13,7 +13,7 @@ from constrained.environments.household.game import game_files
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError, GameError
 from constrained.planning.model import typed_names
-from constrained.planning.parser import read_problem
+from constrained.planning.problem import read_problem
 from tests.data import shared
 from tests.environments.household.small_house import GAME_FILE, PROBLEM
 
