@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
 
 from constrained.environments.base import IN_ON, Binding
 from constrained.knowledge.world import World
@@ -32,10 +31,10 @@ class WorldMemory:
         The task sentence, without its full stop.
     known : Known
         The facts.
-    last : str
-        The last action.
+    shown : Shown
+        What follows from them, and how they are told.
     had_effect : bool
-        Whether it was possible, as far as the answer says.
+        Whether the last action was possible, as far as the answer says.
     """
 
     def __init__(self, world: World, first_observation: str):
@@ -43,26 +42,18 @@ class WorldMemory:
         self.task = task[1].strip().rstrip(".") if task else ""
         self.known = Known(world, self.task)
         self.known.read(first_observation)
+        self.shown = Shown(self.known)
         self.last, self.had_effect = "", True
 
     def update(self, action: str, observation: str) -> None:
         """Take in one action and the answer to it."""
         self.last = action.strip()
         self.had_effect = self.known.update(self.last, observation)
-        self._forget()
-
-    def _forget(self) -> None:
-        for name in ("shown", "_situation"):
-            self.__dict__.pop(name, None)
+        self.shown = Shown(self.known)
 
     def facts_now(self) -> WorldState:
         """Return what is known, and what may be, as a planning task."""
         return self.known.facts_now()
-
-    @cached_property
-    def shown(self) -> Shown:
-        """What is known now."""
-        return Shown(self.known)
 
     def slots(self) -> dict[str, Binding]:
         """Return values for slots that are named after things' properties that follow (`means` lines)."""
@@ -74,11 +65,7 @@ class WorldMemory:
 
     def situation(self) -> str:
         """Return the same without the last action: equal texts mean that nothing has changed."""
-        return self._situation
-
-    @cached_property
-    def _situation(self) -> str:
-        return "\n".join([f"Task: {self.known.sentence or self.task}", *self.shown.lines()])
+        return f"Task: {self.known.sentence or self.task}\n{self.shown.text}"
 
     def filter_exploration(self, actions: Iterable[str]) -> list[str]:
         """Return those of the actions that show something new."""
@@ -97,7 +84,7 @@ class WorldMemory:
         """
         for thing, place in [*(("nothing", place) for place in searched), *locations]:
             self.known.read(f"Found: {thing} {IN_ON} {place}.")
-        self._forget()
+        self.shown = Shown(self.known)
 
     def restart(self, first_observation: str) -> WorldMemory:
         """Return a memory for the same episode started anew, with the facts that still hold (`again` lines)."""

@@ -14,7 +14,7 @@ from constrained.knowledge.world.world import Tells, join
 from constrained.knowledge.world_state import WorldState
 from constrained.planning.model import ROOT, Condition, Parameter, free_variables
 from constrained.planning.task import GroundAction, Task
-from constrained.planning.wording import condition_words, fact_lines, squeezed
+from constrained.planning.wording import condition_words, squeezed
 
 NOTHING_HAPPENS = "Nothing happens."
 DONE = "Done."
@@ -82,10 +82,7 @@ class WorldEnvironment(FactsEnvironment):
 
     def lines(self) -> Iterator[str]:
         """What is known, as the file's `shows` lines say it, or else all of it."""
-        known = self.known
-        if self.world.wording.shows:
-            return Shown(known).lines()
-        return fact_lines(self.world.domain, known.objects, known.facts, known.spell)
+        return Shown(self.known).lines()
 
     def view(self) -> dict[str, Binding]:
         """The things known of each type, for the slots named after types."""

@@ -3,10 +3,12 @@
 from constrained import ActionKnowledge
 from constrained.agents.world import World
 from constrained.environments.base import Memory, WithMemory
+from constrained.environments.memory import WorldMemory
 from constrained.environments.pddl import PddlEnvironment
 from constrained.environments.world import WorldEnvironment
 from constrained.knowledge.world import read_world
-from tests.environments.test_world import WALK
+from tests.environments.walk import WALK
+from tests.knowledge.world.kitchen import KITCHEN
 
 DOMAIN = """(define (domain d) (:predicates (on ?x) (near ?x))
 (:action press :parameters (?x) :precondition (near ?x) :effect (on ?x)))"""
@@ -35,6 +37,14 @@ def test_shows_lines_say_it_in_other_words():
     assert env.reset().splitlines()[0] == "Here: a"
     env.step("go to e")
     assert env.memory("").text().splitlines()[1:] == ["Here: e with a key", "Last: none"]
+
+
+def test_a_memory_of_answers_alone_tells_all_facts_where_no_line_says_how():
+    memory = WorldMemory(read_world(KITCHEN), "Your task is to: put a hot cup in cupboard.")
+    memory.update("look", "On the shelf, you see a cup.")
+    lines = memory.text().splitlines()
+    assert lines[0] == "Task: put a hot cup in cupboard" and lines[-1] == "Last: look"
+    assert "at: shelf" in lines and "in: cup, shelf" in lines
 
 
 def test_a_model_reads_the_facts_of_a_pddl_problem():

@@ -18,20 +18,8 @@ from constrained.models.chooser.chooser import GraphChooser
 from constrained.models.chooser.graphs import Vocabulary
 from constrained.models.chooser.network import Network
 from constrained.planning.relaxed import Relaxed
+from tests.environments.walk import WALK
 from tests.knowledge.world.kitchen import KITCHEN
-
-WALK = """%declare _STEP ROOM
-//: type room
-//: object a, b, c, d, e, f: room
-//: fact at(one room), key(room)
-//: init at(a), key(e)
-//: goal some r: room (at(r), key(r))
-start: | go{ROOM}
-//: needs not at(r)
-//: makes at(r)
-//: tells key(r) by "A key lies in {r}."
-go{r}: "go to " r _STEP start
-"""
 
 
 def test_answers_are_what_the_lines_above_a_rule_say():

@@ -7,6 +7,7 @@ and number; `or`, `not`, `some` and `every` are only asked, and name nothing new
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, islice
 from types import MappingProxyType
 
@@ -15,6 +16,7 @@ from constrained.knowledge.world.wording import ASKS, Piece, Shows, Where
 from constrained.knowledge.world.world import every_part, join
 from constrained.planning.facts import Fact
 from constrained.planning.model import Condition, Literal, Parameter, Quantified, free_variables, negated
+from constrained.planning.wording import fact_lines
 
 MAX_NAMES = 4
 """Names in a list."""
@@ -32,7 +34,7 @@ class Shown:
     Parameters
     ----------
     known : Known
-        It must not change any more.
+        It must not change any more once anything was asked.
     """
 
     def __init__(self, known: Known):
@@ -141,8 +143,16 @@ class Shown:
 
     # texts
 
+    @cached_property
+    def text(self) -> str:
+        """What is known, as lines."""
+        return "\n".join(self.lines())
+
     def lines(self) -> Iterator[str]:
-        """The lines that the file's `shows` lines write."""
+        """What the file's `shows` lines write; where there are none, what there is and all facts."""
+        known = self.known
+        if not self.wording.shows:
+            yield from fact_lines(known.world.domain, known.objects, known.facts, known.spell)
         of: dict[str, list[Shows]] = {}
         for shows in self.wording.shows:
             of.setdefault(shows.label, []).append(shows)
