@@ -32,7 +32,11 @@ class WordingReader(Conditions):
             if statement.data == "means":
                 head = statement.children[1].children
                 arguments = [term for term in head[1:] if term is not None]
-                self.derived[plain(head[0]).lower()] = [ROOT] * len(arguments)
+                name, kinds = plain(head[0]).lower(), [ROOT] * len(arguments)
+                if name in {*self.domain.predicates, *self.domain.types, *captured}:
+                    raise self.span(head[0]).error(f"{name} is declared already", "take another name for what follows")
+                if self.derived.setdefault(name, kinds) != kinds:
+                    raise self.span(head[0]).error(f"`{name}` has {len(self.derived[name])} arguments elsewhere")
         for statement in statements:
             match statement.data, statement.children:
                 case "means", [once, atom, *conditions]:

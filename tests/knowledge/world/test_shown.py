@@ -77,6 +77,8 @@ def test_what_still_holds_and_what_shows_something_new():
         ('//: shows "A: " for helt(t): "{t}"', "no fact `helt`"),
         ('//: shows "A: " for held(t)', "in a `//:` line"),
         ("//: means near(p) if at(p), in(p)", "`in` has 2 arguments, not 1"),
+        ("//: means hot(t) if held(t)", "hot is declared already"),
+        ("//: means a(t) if held(t)\n//: means a(t, p) if in(t, p)", "`a` has 1 arguments elsewhere"),
         ("//: maybe hot(t) if asks hot(t)", "`asks` stands in"),
         ('//: shows "A: " for held(t): "{x}"', "nothing says which `x` is meant"),
     ],
@@ -84,4 +86,4 @@ def test_what_still_holds_and_what_shows_something_new():
 def test_what_is_wrong_with_a_line_is_said_with_its_place(line, message):
     with pytest.raises(GrammarError, match=message) as raised:
         read_world(f"{KITCHEN}{line}\n")
-    assert raised.value.line == KITCHEN.count("\n") + 1
+    assert raised.value.line == KITCHEN.count("\n") + 1 + line.count("\n")
