@@ -6,14 +6,18 @@ The figures are the benchmark's own. TTFM is the time to the first mask: a schem
 computed. TBM is the time of one mask and of taking in its token. Both are CPU time, and what is loaded before the first
 schema is left out of Python's garbage collection (`gc.freeze`), so that they are those of a machine with nothing else
 to do. A schema passes if every instance is judged right.
-"ours, any order" admits properties in any order (`any_order=True`), as the standard does. Every finished schema is a
-line of a file in `--output`; an interrupted run goes on with what is missing.
+"ours, in order" admits properties in the schema's order alone (`any_order=False`). Every finished schema is a line of a
+file in `--output`; an interrupted run goes on with what is missing.
+
+    constrained bench maskbench --exact           our verdicts and masks beside benchmarks/results/maskbench_exact.json
+    constrained bench maskbench --exact --update  records them
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import json
 import signal
 import tarfile
@@ -28,11 +32,13 @@ from tqdm import tqdm
 
 from benchmarks.engine.vocabularies import encode, load
 from benchmarks.reporting import add_json, describe_machine
+from benchmarks.result_files import RESULTS
 from constrained.environments.data import data_file
 from constrained.errors import ConstrainedError
 from constrained.files import to_json, write_whole
 
-ENGINES = ("ours", "ours, any order", "llguidance", "xgrammar")
+ENGINES = ("ours", "ours, in order", "llguidance", "xgrammar")
+RECORD = RESULTS / "maskbench_exact.json"
 PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
 Text = tuple[Callable[[], object], Callable[[int], bool]]
 """Computes the mask; takes in a token, and says whether the mask had it."""
@@ -46,12 +52,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=int, default=60, help="per schema and engine (default: 60)")
     add("--output", type=Path, default=Path("runs/maskbench"), help="folder of the runs")
     add("--fresh", action="store_true", help="measure again what is finished")
+    add("--exact", action="store_true", help="compare our verdicts and masks with the recorded ones, and time nothing")
+    add("--update", action="store_true", help="with --exact: record them")
     add_json(parser)
 
 
 def run_command(options: argparse.Namespace) -> int:
     cases = list(_cases(options.data or data_file("maskbench/schemas.tar.xz")))
     cases = cases[:: max(1, len(cases) // options.limit)][: options.limit] if options.limit else cases
+    if options.exact:
+        return _exact(cases, options.update)
     names = options.engine or list(ENGINES)
     path = options.output / "maskbench.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +69,8 @@ def run_command(options: argparse.Namespace) -> int:
         path.unlink(missing_ok=True)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     known = {(one["engine"], one["schema"]) for one in done}
-    compilers = {name: _compiler(name) for name in names}
+    mask = np.zeros(load("tekken").words, np.int32)
+    compilers = {name: _compiler(name, mask) for name in names}
     wanted = {name for name, _ in cases}
     gc.collect()
     gc.freeze()
@@ -99,10 +110,9 @@ def _cases(path: Path) -> Iterator[tuple[str, dict]]:
                 yield Path(member.name).stem, json.load(content)
 
 
-def _compiler(name: str) -> Callable[[Any], Callable[[], Text]]:
-    """Return what compiles a schema into what begins a text; one thread, over Tekken."""
+def _compiler(name: str, mask: np.ndarray) -> Callable[[Any], Callable[[], Text]]:
+    """Return what compiles a schema into what begins a text, whose masks go into `mask`; one thread, over Tekken."""
     tokens = load("tekken")
-    mask = np.zeros(tokens.words, np.int32)
     if name.startswith("ours"):
         from constrained import Grammar, Vocabulary, compile_grammar
 
@@ -110,7 +120,7 @@ def _compiler(name: str) -> Callable[[Any], Callable[[], Text]]:
         rows = mask.reshape(1, -1)
 
         def ours(schema) -> Callable[[], Text]:
-            grammar = Grammar.from_json_schema(schema, any_order=name != "ours")
+            grammar = Grammar.from_json_schema(schema, any_order=name == "ours")
             compiled = compile_grammar(grammar, vocabulary)
 
             def begin() -> Text:
@@ -218,6 +228,43 @@ def summary(records: list[dict]) -> dict[str, float]:
             for p in PERCENTILES:
                 out[f"{name} p{p:g} (µs)"] = round(float(np.percentile(times, p)), 1)
     return out
+
+
+def _exact(cases: list[tuple[str, dict]], update: bool) -> int:
+    """Compare each schema's verdict, and a digest of its masks, with what is recorded; 1 if one differs."""
+    row = np.zeros(load("tekken").words, np.int32)
+    compile_schema = _compiler("ours", row)
+    recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    differs = 0
+    for schema, case in tqdm(cases, unit="schema"):
+        digest = hashlib.blake2b(digest_size=8)
+        try:
+            begin = compile_schema(case["schema"])
+            right = [_reads(begin, test["data"], digest, row) == test["valid"] for test in case["tests"]]
+            now = f"{'passing' if all(right) else 'wrong'} {digest.hexdigest()}"
+        except ConstrainedError as error:
+            now = f"refused: {error.message[:80]}"
+        if recorded.get(schema, now) != now:
+            differs += 1
+            tqdm.write(f"{schema}: {recorded[schema]} is now {now}")
+        recorded[schema] = now
+    if update:
+        write_whole(RECORD, to_json(recorded))
+        print(f"recorded in {RECORD.name}")
+    passing = sum(recorded[schema].startswith("passing") for schema, _ in cases)
+    print(f"{passing:,} of {len(cases):,} pass; {differs} differ from the record")
+    return 0 if update else int(differs > 0)
+
+
+def _reads(begin: Callable[[], Text], value, digest, row: np.ndarray) -> bool:
+    """Whether a text is read to its end; its masks go into `digest`."""
+    mask, advance = begin()
+    for token in encode("tekken", json.dumps(value, ensure_ascii=False)):
+        mask()
+        digest.update(row.tobytes())
+        if not advance(token):
+            return False
+    return True
 
 
 def _figure(value: float) -> str:

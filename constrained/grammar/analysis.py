@@ -86,7 +86,7 @@ def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
 def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
     def leaf(node: Node) -> bool:
         if isinstance(node, Members):
-            return node.of.only(lambda part: part if _productive(part, rule_is) else NEVER) is not NEVER
+            return node.of.fit(lambda part: _productive(part, rule_is))
         return (
             not isinstance(node, nodes.Call)
             or rule_is(node.rule)

@@ -120,6 +120,14 @@ class Names:
         full = self.high is not None and written.bit_count() + others >= self.high
         return not full and (names or self.others is not NEVER)
 
+    def fit(self, fits: Callable[[Node], bool]) -> bool:
+        """Whether there are members of which each node is one that `fits`."""
+        if self.shown:
+            return self.only(lambda node: node if fits(node) else NEVER) is not NEVER
+        kept = sum(any(fits(node) for node, _ in given) << i for i, given in enumerate(self.values))
+        free = self.others is not NEVER and fits(self.others)
+        return not self.required & ~kept and kept.bit_count() + free >= max(self.low, 1)
+
     def only(self, keep: Callable[[Node], Node]) -> Node:
         """Return all members with each node replaced by what `keep` makes of it; NEVER where a required one is lost."""
         variants = [[(keep(node), bits) for node, bits in given] for given in self.values]

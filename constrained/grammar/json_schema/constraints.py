@@ -230,10 +230,10 @@ class Constraints:
     def property(self, name: str) -> list[Subschema]:
         """Return what holds for the property of that name."""
         both, either = (
-            self.key(name, frozenset(p for p, nfas in self._matchers.items() if nfas[which].accepts(name)))
-            for which in (0, 1)
+            frozenset(p for p, nfas in self._matchers.items() if nfas[which].accepts(name)) for which in (0, 1)
         )
-        return list({part.pointer: part for part in both + either}.values())
+        parts = self.key(name, both) + (self.key(name, either) if either != both else [])
+        return list({part.pointer: part for part in parts}.values())
 
     def key(self, name: str | None, matched: frozenset[str]) -> list[Subschema]:
         """Return what holds for a property whose name matches those patterns; None: its name is not among `names`."""
@@ -244,8 +244,7 @@ class Constraints:
             if not own and "additionalProperties" in part:
                 own = [part.below("additionalProperties")]
             out += own
-        declared = name is not None and any(name in p for _, p in self.all("properties"))
-        if self.options.closed and not declared and self._lists_only():
+        if self.options.closed and self._lists_only() and not any(name in own for _, own in self.all("properties")):
             out.append(_NEITHER)
         return out + self._unevaluated(name, matched)
 

@@ -14,11 +14,12 @@ from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of, type_of
 from constrained.grammar.json_schema.constraints import Constraints, whole
-from constrained.grammar.json_schema.containers import Layout, array, properties
+from constrained.grammar.json_schema.containers import array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
 from constrained.grammar.json_schema.plain import Plain, all_fit, plain
+from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, alt, choices, seq
 
 
@@ -53,14 +54,8 @@ class Writer:
         self._write_containers()
         return node
 
-    def load(self, part: Subschema) -> Node | None:
-        """Return the same, but leave rules of plain schemas waiting; None where no value may fit one of the schemas.
-
-        `rules` must be a `Rules`.
-        """
-        start = self.node([part])
-        if start is NEVER:
-            return None
+    def is_certain(self) -> bool:
+        """Whether some value fits each schema, so that rules of plain ones may wait; `rules` must be a `Rules`."""
         known: dict[str, Plain] = {}
         for part in self._parts:  # which grows meanwhile
             self.alternatives.check(part)
@@ -70,10 +65,10 @@ class Writer:
                 self.limits.check("schema", len(known), "a JSON Schema of too many schemas")
                 self._note(found.parts)
             elif self._together([part]) is NEVER:
-                return None
+                return False
             self._write_containers()
         every = {name: Rule(name, EMPTY) for name in self._waiting} | dict(dict.items(self.rules))
-        return start if all_fit(known) and len(productive_rules(every)) == len(every) else None
+        return all_fit(known) and len(productive_rules(every)) == len(every)
 
     def later(self, name: str, write: Callable[[], Node], certain: bool = False) -> Node:
         """Return a call of a rule that is written once; where it has certainly some text, when it is asked for."""
@@ -248,12 +243,11 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
     with _shallow():
         document = Document(schema, options.limits)
         rules = Rules(options.limits.schema)
-        start = Writer(document, rules, "", layout, options).load(document.root)
-        if start is not None:
-            rules["start"] = Rule("start", start)
+        writer = Writer(document, rules, "", layout, options)
+        rules["start"] = Rule("start", writer.node([document.root]))
+        if rules["start"].body is not NEVER and writer.is_certain():
             return rules
-    every: dict[str, Rule] = {}
-    every["start"] = Rule("start", write_schema(schema, every, "", layout, options))
+        every = dict(rules.items())  # all are written now
     productive = productive_rules(every)
     if "start" not in productive:
         hint = "look for keywords that rule each other out, and for $ref that never come to an end"

@@ -33,3 +33,19 @@ def test_our_engine_is_measured_and_a_second_run_keeps_what_is_finished(tmp_path
         assert command.run_command(options) == 0
         assert "| passing | 1 |" in capsys.readouterr().out
     assert len((tmp_path / "runs" / "maskbench.jsonl").read_text().splitlines()) == 1
+
+
+def test_another_verdict_than_the_recorded_one_is_told(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("mistral_common")
+    monkeypatch.setattr(command, "RECORD", tmp_path / "record.json")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "one.json").write_text(json.dumps({"schema": {}, "tests": [{"valid": True, "data": [1]}]}))
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    arguments = ["--data", str(data), "--exact"]
+    assert command.run_command(parser.parse_args([*arguments, "--update"])) == 0
+    assert command.run_command(parser.parse_args(arguments)) == 0
+    assert "1 of 1 pass; 0 differ" in capsys.readouterr().out
+    (tmp_path / "record.json").write_text('{"one": "passing 0"}')
+    assert command.run_command(parser.parse_args(arguments)) == 1
