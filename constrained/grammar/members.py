@@ -51,6 +51,11 @@ class Names:
     high: int | None
     _made: dict = field(default_factory=dict, init=False, repr=False)
 
+    @cached_property
+    def in_order(self) -> list[tuple[bytes, int]]:
+        """The names, sorted, and their indices."""
+        return sorted(self.names.items())
+
     def at(self, written: int, others: int, shown: int) -> Members:
         """Return the members that may still follow, one at least."""
         key = written, others, shown
@@ -172,8 +177,10 @@ class Members(Inner):
         of = self.of
         if not of.goes_on(self.written, self.others):
             return ()
-        left = sorted(text for text, i in of.names.items() if not self.written >> i & 1)
-        return tuple(text for text in left if self.after(text) is not NEVER)
+        left = [(text, i) for text, i in of.in_order if not self.written >> i & 1]
+        if of.high is not None or of.shown:  # else what was possible at first is possible after any of them
+            left = [(text, i) for text, i in left if self.after(text) is not NEVER]
+        return tuple(text for text, _ in left)
 
     @cached_property
     def _after(self) -> dict[int, Node]:

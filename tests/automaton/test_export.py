@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -266,3 +267,13 @@ def test_an_engine_writes_whole_texts_of_what_ships(engine, name):
             if byte == EOS:
                 break
             text, state = text + BYTES[byte], state.step(byte)
+
+
+def test_an_object_in_any_order_is_written_out_with_every_order():
+    schema = {"type": "object", "properties": {"a": {"const": 1}, "ab": {"const": 2}}, "required": ["ab"]}
+    grammar = Grammar.from_json_schema({**schema, "additionalProperties": {"const": 3}}, whitespace="compact")
+    pattern = re.compile(grammar.to_regex().encode())
+    members = ['"a":1', '"ab":2', '"ab":3', '"c":3', '"abc":3', '"":3', '"\\u00e9":3', '"é":3', '"\\u0061":3']
+    texts = [f"{{{','.join(pairs)}}}" for size in range(4) for pairs in permutations(members, size)]
+    assert [text for text in texts if pattern.fullmatch(text.encode())] == list(filter(grammar.matches, texts))
+    assert grammar.matches('{"c":3,"ab":2,"a":1}') and not grammar.matches('{"ab":3}')

@@ -33,7 +33,7 @@ class ValueWriter(Protocol):
     def add(self, rule: Rule) -> None: ...
     def later(self, name: str, write: Callable[[], Node], certain: bool = False) -> Node: ...
     def node(self, parts: list[Subschema]) -> Node: ...
-    def value(self, value: Any) -> Node: ...
+    def spellings(self, value: Any) -> set[bytes]: ...
     def values(self, parts: list[Subschema]) -> list[Any] | None: ...
     def constraints_of(self, parts: list[Subschema]) -> list[Constraints]: ...
     @property
@@ -51,7 +51,7 @@ def array(constraints: Constraints, writer: ValueWriter, name: str, layout: Layo
     if high is not None and high < low:
         return NEVER
     if (high is None or high > 1) and any(unique for _, unique in constraints.all("uniqueItems")):
-        node = _distinct(constraints, low, high, writer, name, layout)
+        node = _distinct(constraints, low, high, writer, layout)
         if node is not None:
             return node
     if constraints.wanted():
@@ -128,10 +128,8 @@ class _Counting:
         return out
 
 
-def _distinct(
-    constraints: Constraints, low: int, high: int | None, writer: ValueWriter, name: str, layout: Layout
-) -> Node | None:
-    """Return items that all differ: one rule for each set of unused values, so there must be few."""
+def _distinct(constraints: Constraints, low: int, high: int | None, writer: ValueWriter, layout: Layout) -> Node | None:
+    """Return items that all differ, each as a plain text: what is written is remembered as members of an object are."""
     fixed = constraints.prefix() or constraints.wanted()
     values = None if fixed else writer.values(constraints.item(0))
     if values is None or len(values) > DISTINCT:
@@ -141,21 +139,10 @@ def _distinct(
             "what was written can't be remembered exactly; leave uniqueItems out and look for repeats afterwards",
         )  # fmt: skip
         return None
-    if len(values) < low:
-        return NEVER
-    texts = [writer.value(value) for value in values]
-
-    def after(used: frozenset[int]) -> Node:
-        """Return what can follow once these values are used."""
-        key = f"{name}:{','.join(map(str, sorted(used)))}"
-        return writer.later(key, partial(written, used), certain=True)
-
-    def written(used: frozenset[int]) -> Node:
-        ways = [] if high is not None and len(used) >= high else [i for i in range(len(texts)) if i not in used]
-        more = [seq([layout.comma if used else EMPTY, texts[i], after(used | {i})]) for i in ways]
-        return alt([*more, EMPTY] if used and len(used) >= low else more)
-
-    full = layout.around("[", after(frozenset()), "]") if values else NEVER
+    texts = {text: i for i, value in enumerate(values) for text in writer.spellings(value)}
+    each = ((EMPTY, 0),)
+    items = Names(texts, (each,) * len(values), 0, NEVER, NEVER, 0, layout.comma, max(low, 1), high).start()
+    full = layout.around("[", items, "]") if high != 0 else NEVER
     return full if low else alt([literal("[]"), full])
 
 

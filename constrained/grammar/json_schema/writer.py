@@ -176,10 +176,16 @@ class Writer:
         inner = [v for v in values if isinstance(v, (list, dict))]
         plain = [text for v in values if not isinstance(v, (list, dict)) for text in scalar(v)]
         if len(inner) > SPACED:
-            ways = (JSONEncoder(ensure_ascii=a, separators=s) for s in self.layout.separators for a in (False, True))
-            plain += [way.encode(v).encode() for way in ways for v in inner]
+            plain += [text for v in inner for text in self.spellings(v)]
             inner = []
         return alt([choices(plain), *map(self.value, inner)])
+
+    def spellings(self, value: Any) -> set[bytes]:
+        """Return the texts of one value, those of an array or object as `json.dumps` writes it."""
+        if not isinstance(value, (list, dict)):
+            return scalar(value)
+        ways = (JSONEncoder(ensure_ascii=a, separators=s) for s in self.layout.separators for a in (False, True))
+        return {way.encode(value).encode() for way in ways}
 
     def _name(self, key: tuple[str, ...]) -> str:
         name = min(key, key=len, default="#")
