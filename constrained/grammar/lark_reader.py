@@ -69,7 +69,7 @@ def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Li
     whole = nodes.seq([Call(start), *([Call(IGNORED)] if IGNORED in rules else [])])
     try:
         rules_of_chars, never = resolve_tokens(rules, whole, limits)
-        prepared = eliminate_left_recursion(write_out_instances(rules_of_chars), limits)
+        prepared = _without_left_recursion(rules_of_chars, limits)
         productive = productive_rules(prepared)
         prepared = trim(prepared, productive)
     except RecursionError:
@@ -93,6 +93,17 @@ def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Li
             *_place(source, rules[start]),
         )
     return prepared, whole
+
+
+def _without_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
+    """Return `rules` without left recursion, templates' calls written out where it needs that."""
+    try:
+        return eliminate_left_recursion(write_out_instances(rules), limits)
+    except LeftRecursion as error:
+        try:  # perhaps it goes through a template's argument
+            return eliminate_left_recursion(write_out_instances(rules, every=True), limits)
+        except LeftRecursion:
+            raise error from None
 
 
 def _place(source: Source, rule: Rule) -> tuple[int | None, int | None]:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import compress
 
 from constrained.grammar.analysis import productive_rules
-from constrained.grammar.nodes import Call, Node, Related, Rule, Var, find, shape
-from constrained.grammar.traverse import rebuild
+from constrained.grammar.nodes import Call, Literal, Node, Related, Rule, Seq, Var, find, shape
+from constrained.grammar.traverse import reachable, rebuild
 
 MOST = 1_000
 """Rules made; a template that hands itself ever longer arguments is left as it is beyond that."""
 
 
-def write_out_instances(rules: Mapping[str, Rule]) -> dict[str, Rule]:
-    """Return `rules` with a rule for each call that has such arguments."""
-    if not any(call.args and any(find(arg, Call) for arg in call.args) for r in rules.values() for call in _calls(r)):
+def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[str, Rule]:
+    """Return `rules` with a rule for each call that has such arguments; with `every`, for all that can have one."""
+    if not any(rule.params for rule in rules.values()):
+        return dict(rules)
+    calls = (call for rule in rules.values() for call in _calls(rule))
+    if not every and not any(find(arg, Call) for call in calls for arg in call.args):
         return dict(rules)
     productive = productive_rules(rules)
     out = dict(rules)
@@ -31,30 +35,43 @@ def write_out_instances(rules: Mapping[str, Rule]) -> dict[str, Rule]:
         if not isinstance(node, Call) or not node.args:
             return node
         args = tuple(rebuild(arg, write_out) for arg in node.args)
-        called = {call.rule for arg in args for call in find(arg, Call) if call.rule in rules}
-        closed = not any(find(arg, Var) or find(arg, Related) for arg in args)
-        if not closed or called <= productive or len(made) >= MOST:
+        template = out[node.rule]
+        texts = every and not find(template.body, Related)
+        values = {
+            param: arg
+            for param, arg in zip(template.params, args)
+            if (find(arg, Call) and _is_closed(arg)) or (texts and isinstance(arg, Literal))
+        }
+        called = {call.rule for arg in values.values() for call in find(arg, Call)}
+        if not values or (called <= productive and not every) or len(made) >= MOST:
             return Call(node.rule, args)
-        key = (node.rule, *map(shape, args))
+        key = (node.rule, *((param, shape(arg)) for param, arg in values.items()))
+        left = [param not in values for param in template.params]
         if key not in made:
             made[key] = name = f"{node.rule}$of{len(made)}"
-            template = rules[node.rule]
-            values = dict(zip(template.params, args))
             body = rebuild(template.body, partial(_with, values=values))
-            out[name] = Rule(name, body, (), template.line)
+            out[name] = Rule(name, body, tuple(compress(template.params, left)), template.line)
             work.append(name)
-        return Call(made[key])
+        return Call(made[key], tuple(compress(args, left)))
 
     for name in work:
         rule = out[name]
         if any(call.args for call in _calls(rule)):
             written = rebuild(rule.body, write_out)
             out[name] = Rule(name, written, rule.params, rule.line)
+    if every:  # templates that nobody calls any more may still be left-recursive
+        used = reachable(out, Seq(tuple(Call(name) for name, rule in out.items() if not rule.params)))
+        out = {name: rule for name, rule in out.items() if name in used}
     return out
 
 
 def _calls(rule: Rule) -> list[Call]:
     return find(rule.body, Call)
+
+
+def _is_closed(arg: Node) -> bool:
+    """Whether an argument uses no parameters of the rule that gives it."""
+    return not find(arg, Var) and not find(arg, Related)
 
 
 def _with(node: Node, values: Mapping[str, Node]) -> Node:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -269,6 +271,48 @@ def test_a_file_made_to_harm_is_an_error_or_a_grammar(name, tmp_path):
         except (ConstrainedError, IndexError):
             pass  # another grammar, perhaps one that no text completes
     assert refused > 50
+
+
+FLIP = """
+import random, sys
+from types import SimpleNamespace
+from constrained import Grammar, Limits, Vocabulary, compile_grammar
+from constrained.automaton import arrays_file
+from constrained.automaton.matcher import CompiledGrammar
+from constrained.errors import ConstrainedError
+
+arrays_file.zlib = SimpleNamespace(crc32=lambda *_: 0)  # as if every damage had the right checksum
+vocabulary = Vocabulary([*(bytes((b,)) for b in range(256)), b"ab", b"((", b""], [258])
+text = 'start: "go" (a | /[b-z]{1,9}/)~1..4 ["x" b]\\na: "(" a ")" | "ab"\\nb: "1" | "12" | "3"\\n'
+compiled = compile_grammar(Grammar.from_lark(text), vocabulary)
+compiled.matcher("go(((ab)))").allowed_token_ids()
+path, rnd, refused = sys.argv[1], random.Random(3), 0
+compiled.save(path)
+whole = open(path, "rb").read()
+for _ in range(400):
+    data = bytearray(whole)
+    for _ in range(rnd.randint(1, 3)):
+        data[rnd.randrange(len(data))] ^= 1 << rnd.randrange(8)
+    open(path, "wb").write(data)
+    try:
+        matcher = CompiledGrammar.load(path, vocabulary, limits=Limits(positions=50_000, nodes=10_000)).matcher()
+        for _ in range(6):
+            ids = matcher.allowed_token_ids()
+            if not len(ids) or not matcher.advance(int(rnd.choice(ids))):
+                break
+    except ConstrainedError as error:
+        assert str(error)
+        refused += 1
+print(refused)
+"""
+
+
+def test_flipped_bits_are_an_error_or_a_grammar_and_never_a_crash(tmp_path):
+    """In a process of its own, so that a crash would be seen; the checksums are blind there."""
+    command = [sys.executable, "-c", FLIP, str(tmp_path / "c")]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    assert int(found.stdout) > 100
 
 
 def test_limits_hold_for_files(tmp_path):
