@@ -68,6 +68,10 @@ class Seen:
         """Whether it is closed; None if it isn't known to have a door."""
         return self.known.holds("closed", receptacle) if self.known.holds("door", receptacle) else None
 
+    def the(self, what: str) -> str | None:
+        """The target or the tool, if there is one."""
+        return next((name for _, name in self.shown.of(what)), None)
+
     def unseen(self) -> list[str]:
         """Receptacles that were never looked into."""
         return [name for name in self.receptacles if name not in self.contents]
@@ -147,7 +151,7 @@ def _again(memory: Seen, kind: str) -> Move:
 
 
 def _change(memory: Seen, prior: Prior) -> Move:
-    name, state, tool = memory.held, memory.spec.state, memory.shown.value("tool")
+    name, state, tool = memory.held, memory.spec.state, memory.the("tool")
     if tool is None:
         return _deliver(memory, prior)
     if tool not in memory.here():
@@ -158,7 +162,7 @@ def _change(memory: Seen, prior: Prior) -> Move:
 
 
 def _deliver(memory: Seen, prior: Prior) -> Move:
-    name, receptacle = memory.held, memory.shown.value("target")
+    name, receptacle = memory.held, memory.the("target")
     if receptacle is None:
         return _search(memory, prior, memory.spec.object_kind)
     return _reach(memory, receptacle, f"{name} is ready.") or Move(

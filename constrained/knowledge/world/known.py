@@ -82,9 +82,8 @@ class Known(FactStore):
         """What is asked for, in the first wording of its goal; "" if no goal is worded so."""
         if self.asked is None:
             return ""
-        return self.asked.goal.patterns[0].write(
-            {hole: [self.words[hole.lower()]] for hole in self.asked.goal.patterns[0].holes}
-        )
+        pattern = self.asked.goal.patterns[0]
+        return pattern.write({hole: [self.words[hole.lower()]] for hole in pattern.holes})
 
     # what happens
 

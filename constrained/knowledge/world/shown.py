@@ -62,10 +62,6 @@ class Shown:
             self._means[predicate] = list(found)
         return self._means[predicate]
 
-    def value(self, predicate: str) -> str | None:
-        """The last argument of the first of these facts."""
-        return next((fact[-1] for fact in self.of(predicate)), None)
-
     def answers(self, where: Where, given: Values = NOTHING) -> Iterable[Values]:
         """The values for which a condition holds; none if it names a hole that the task's sentence doesn't have."""
         return self._answers(where.condition, given) if where.holes <= self.known.words.keys() else ()

@@ -45,6 +45,8 @@ class WordingReader(Conditions):
                     found.means.setdefault(literal.predicate, []).append(Means(literal, once is not None, where))
                 case "shows", [label, most, condition, *pieces, otherwise]:
                     entries = self.where(condition)
+                    if most is not None and not most.isdecimal():
+                        raise self.span(most).error(f"{most} is no number of entries", "write a whole number")
                     number = None if most is None else int(most)
                     written = tuple(self.piece(piece, bound_by(entries.condition)) for piece in pieces)
                     last = None if otherwise is None else plain(otherwise)
@@ -52,6 +54,8 @@ class WordingReader(Conditions):
                 case "again", [*atoms, condition]:
                     for atom in atoms:
                         literal = self.fact(atom)
+                        if literal.predicate not in self.domain.predicates.keys() - self.kinds:
+                            raise self.span_of(atom).error(f"{literal.predicate} is no fact that is told or made")
                         where = self.where(condition or atom, *literal.terms, at=atom)
                         found.again.append(Again(literal, where))
                 case "explores", pieces:

@@ -79,6 +79,8 @@ def test_what_still_holds_and_what_shows_something_new():
         ("//: means near(p) if at(p), in(p)", "`in` has 2 arguments, not 1"),
         ("//: means hot(t) if held(t)", "hot is declared already"),
         ("//: means a(t) if held(t)\n//: means a(t, p) if in(t, p)", "`a` has 1 arguments elsewhere"),
+        ('//: shows "A: " for 1.5 of held(t): "{t}"', "1.5 is no number of entries"),
+        ("//: means a(t) if held(t)\n//: again a(t)", "a is no fact that is told or made"),
         ("//: maybe hot(t) if asks hot(t)", "`asks` stands in"),
         ('//: shows "A: " for held(t): "{x}"', "nothing says which `x` is meant"),
     ],
