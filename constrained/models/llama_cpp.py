@@ -9,8 +9,9 @@ import ctypes
 import hashlib
 import os
 import weakref
+from collections import deque
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,7 @@ class LlamaCpp:
         except ImportError:
             raise ModelError("llama.cpp isn't installed", "pip install llama-cpp-python") from None
         self.library = library = llama_cpp
-        self._told: list[str] = []
-        self._log = library.llama_log_callback(
-            lambda level, text, data: self._told.append(text.decode(errors="replace"))
-        )
-        library.llama_log_set(self._log, ctypes.c_void_p(0))
+        _listen(library)
         library.llama_backend_init()
         self.model = library.llama_model_load_from_file(str(path).encode(), library.llama_model_default_params())
         if not self.model:
@@ -132,8 +129,8 @@ class LlamaCpp:
         self.held: list[list[int]] = [[] for _ in range(ROWS)]  # tokens whose keys and values each sequence has
 
     def _reason(self) -> str:
-        told = [line.strip() for line in self._told if line.strip()]
-        self._told.clear()
+        told = [line.strip() for line in _TOLD if line.strip()]
+        _TOLD.clear()
         return told[-1] if told else "no reason given"
 
     def read(self, texts: Sequence[Row]) -> NextLogits:
@@ -179,6 +176,18 @@ class LlamaCpp:
             if last:
                 logits = self.library.llama_get_logits_ith(self._context, i)
                 found[sequence] = np.ctypeslib.as_array(logits, (self._width,)).copy()
+
+
+_TOLD: deque[str] = deque(maxlen=100)
+"""What llama.cpp said last."""
+
+
+@cache
+def _listen(library: Any) -> Any:
+    """Keep what llama.cpp says instead of printing it. It has one callback, which must live as long as the process."""
+    callback = library.llama_log_callback(lambda level, text, data: _TOLD.append(text.decode(errors="replace")))
+    library.llama_log_set(callback, ctypes.c_void_p(0))
+    return callback
 
 
 def _free(library: Any, batch: Any, context: Any, model: Any) -> None:
