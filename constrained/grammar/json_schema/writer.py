@@ -70,12 +70,11 @@ class Writer:
         every = {name: Rule(name, EMPTY) for name in self._waiting} | dict(dict.items(self.rules))
         return all_fit(known) and len(productive_rules(every)) == len(every)
 
-    def later(self, name: str, write: Callable[[], Node], certain: bool = False) -> Node:
-        """Return a call of a rule that is written once; where it has certainly some text, when it is asked for."""
+    def later(self, name: str, write: Callable[[], Node]) -> Node:
+        """Return a call of a rule that is written once."""
         if name not in self.rules and name not in self._waiting:
             self._waiting[name] = write
-            if not certain or not isinstance(self.rules, Rules):
-                self._containers.append(name)
+            self._containers.append(name)
         return Call(name)
 
     def _note(self, parts: list[Subschema]) -> None:
