@@ -24,7 +24,7 @@ from constrained.planning.search import MAX_STATES, find_plan
 MAX_AHEAD = 200
 """Actions that `SearchChooser` tries in the simulator before it searches."""
 
-REPEATED = 3.0
+REPEATED = 1.0
 """By how much an action's score (a logit) falls each time that it is done."""
 
 _KEPT = 64
