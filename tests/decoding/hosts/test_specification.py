@@ -49,7 +49,11 @@ VIEW = {
             ["Finish[Nixon]"],
             ["Search[Nixon]"],
         ),
-        ({"json_schema": SCHEMA, "closed": True}, ['{"b":1, "a": 2}'], ['{"a": 2, "b": 1}', "{}"]),
+        (
+            {"json_schema": SCHEMA, "closed": True, "any_order": False},
+            ['{"b":1, "a": 2}'],
+            ['{"a": 2, "b": 1}', "{}"],
+        ),
         ({"json_schema": json.dumps(SCHEMA), "whitespace": "compact"}, ['{"b":1,"a":2}'], ['{"b": 1, "a": 2}']),
         (
             {"tools": [*TOOLS, {"name": "stop"}], "call_format": "hermes", "follow": {"start": ["find"]}},
