@@ -155,7 +155,7 @@ class Shown:
         for label, parts in of.items():
             entries = list(chain.from_iterable(map(self._entries, parts)))
             otherwise = next((shows.otherwise for shows in parts if shows.otherwise is not None), None)
-            holes = (hole for shows in parts for piece in shows.pieces for hole in piece.parts[1::2])
+            holes = (hole for shows in parts for piece in shows.pieces for hole in piece.holes)
             between = "; " if any(how == "," for _, how in holes) else ", "
             if entries or otherwise is not None:
                 most = parts[0].most or len(entries)
@@ -169,7 +169,7 @@ class Shown:
 
     def _written(self, piece: Piece, values: Values) -> str:
         """A piece of text; "" where its condition doesn't hold."""
-        listed = next((f"?{name}" for name, how in piece.parts[1::2] if how), None)
+        listed = next((f"?{name}" for name, how in piece.holes if how), None)
         if listed is None:
             found = next(iter(self.answers(piece.where, values)), None)
             return "" if found is None else "".join(self._part(part, found) for part in piece.parts)

@@ -35,6 +35,11 @@ class Piece(NamedTuple):
     parts: tuple[str | tuple[str, str], ...]
     where: Where
 
+    @property
+    def holes(self) -> list[tuple[str, str]]:
+        """The holes alone."""
+        return [part for part in self.parts if not isinstance(part, str)]
+
 
 class Shows(NamedTuple):
     """A line of a text, or a part of one: lines of one label are joined.
@@ -69,6 +74,7 @@ class Wording:
     def conditions(self) -> Iterable[Condition]:
         """All conditions in it."""
         pieces = [*self.explores, *(piece for shows in self.shows for piece in shows.pieces)]
-        wheres = [*(one.where for one in (*pieces, *self.again)), *(shows.entries for shows in self.shows)]
+        wheres = [piece.where for piece in pieces] + [again.where for again in self.again]
+        wheres += [shows.entries for shows in self.shows]
         wheres += [where for rules in self.means.values() for means in rules for where in means.conditions]
         return [where.condition for where in wheres]

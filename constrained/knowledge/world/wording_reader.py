@@ -56,8 +56,7 @@ class WordingReader(Conditions):
                         literal = self.fact(atom)
                         if literal.predicate not in self.domain.predicates.keys() - self.kinds:
                             raise self.span_of(atom).error(f"{literal.predicate} is no fact that is told or made")
-                        where = self.where(condition or atom, *literal.terms, at=atom)
-                        found.again.append(Again(literal, where))
+                        found.again.append(Again(literal, self.where(condition or atom, *literal.terms, at=atom)))
                 case "explores", pieces:
                     found.explores += (self.piece(piece, set()) for piece in pieces)
         return found
