@@ -2,21 +2,24 @@
 
 lark reads the file (imports, templates, counts become plain rules), and nothing of the engine is used. Where lark's
 parser takes only the first alternative of a regular expression that fits (`50` in `/[1-9]|[1-4][0-9]|50/`), and only
-the longest stretch of what is ignored, the chart tries every end that ``re.fullmatch`` admits. (Grammars with lazy
-repeats other than `common.ESCAPED_STRING`'s aren't for it.)
+the longest stretch of what is ignored, the chart tries every end that ``re.fullmatch`` admits. Of a terminal with a
+lazy repeat it takes what ``re.match`` does.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import sys
 from bisect import bisect_right
 from collections import defaultdict
 
 from lark.load_grammar import load_grammar
 
-ESCAPED_STRING = r'"(?:[^"\\\n]|\\[^\n])*"'
-"""What lark in effect reads as `common.ESCAPED_STRING`: no unescaped quote inside."""
+if sys.version_info >= (3, 11):
+    from re import _parser as parser
+else:
+    import sre_parse as parser
 
 
 class Chart:
@@ -39,8 +42,8 @@ class Chart:
         for rule in rules:
             self.rules[str(rule.origin.name)].append(tuple(str(symbol.name) for symbol in rule.expansion))
         patterns = {str(t.name): t.pattern.to_regexp() for t in terminals}
-        patterns = {n: ESCAPED_STRING if n.endswith("ESCAPED_STRING") else p for n, p in patterns.items()}
         self.terminals = {name: re.compile(pattern) for name, pattern in patterns.items()}
+        self.lazy = {name for name, pattern in patterns.items() if "MIN_REPEAT" in repr(parser.parse(pattern))}
         self.ignored = [str(name) for name in ignored]
         self._fits: dict[tuple[str, str], bool] = {}
 
@@ -107,7 +110,9 @@ class Chart:
         """Whether the whole `text` is one of the terminal's."""
         found = self._fits.get((terminal, text))
         if found is None:
-            found = self._fits[terminal, text] = self.terminals[terminal].fullmatch(text) is not None
+            pattern = self.terminals[terminal]
+            match = pattern.match(text) if terminal in self.lazy else pattern.fullmatch(text)
+            found = self._fits[terminal, text] = match is not None and match.end() == len(text)
         return found
 
     def texts(self, alphabet: str, longest: int) -> set[str]:
