@@ -90,7 +90,7 @@ class Automaton:
                     "states",
                     self.limits.states,
                     "the automaton has too many states",
-                    "write shorter texts, or raise the limit",
+                    "write shorter texts",
                 )
             found = self._states[key] = State(self, key)
         return found

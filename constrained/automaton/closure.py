@@ -42,7 +42,7 @@ REFUSALS = {
     ),
     "entered": (
         "too many ways to go on without reading any text, in all",
-        "put text before what grows, or raise the limit",
+        "put text before what grows: a template's argument, rules that may be empty",
     ),
     "frames": TOO_MANY_FRAMES,
     "mask_steps": TOO_MANY_WAYS,

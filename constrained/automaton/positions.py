@@ -131,7 +131,7 @@ class Bottom(Frame):
 
 TOO_MANY_FRAMES = (
     "the automaton's stacks have too many entries",
-    "let the grammar nest less deeply, or raise the limit",
+    "let the grammar nest less deeply",
 )
 TOO_MANY_WAYS = (
     "the text so far can be read in too many ways",
