@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -323,27 +323,6 @@ class Matcher:
             if not self.advance(token):
                 break
             count += 1
-        self.rollback(count)
-        return count
-
-    def fill_draft(self, mask: np.ndarray, token_ids: Sequence[int], row: int = 0) -> int:
-        """Masks all along a draft (speculative decoding), in one call; nothing changes.
-
-        ``mask[row + i]`` gets what may come after the first `i` tokens, up to and with the
-        first that is not allowed.
-
-        Returns
-        -------
-        int
-            How many tokens of the draft, in order, are allowed.
-        """
-        count = 0
-        self.fill_bitmask(mask, row)
-        for token in token_ids:
-            if not self.advance(token):
-                break
-            count += 1
-            self.fill_bitmask(mask, row + count)
         self.rollback(count)
         return count
 

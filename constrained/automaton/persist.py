@@ -128,6 +128,12 @@ def load(
     return compiled
 
 
+def _ascii(values: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    if not all(map(bytes.isascii, values)):
+        raise ValueError("texts beyond ASCII")
+    return values
+
+
 def _at(table: Sequence[Any] | np.ndarray, index: Any) -> Any:
     """``table[index]``, an index from a file: ValueError if there is no such entry."""
     if type(index) is not int or not 0 <= index < len(table):
@@ -340,12 +346,6 @@ class _GrammarReader:
         return values
 
     @staticmethod
-    def _ascii(values: tuple[bytes, ...]) -> tuple[bytes, ...]:
-        if not all(map(bytes.isascii, values)):
-            raise ValueError("texts beyond ASCII")
-        return values
-
-    @staticmethod
     def _charset(ranges) -> CharSet:
         for low, high in ranges:
             if type(low) is not int or type(high) is not int or not 0 <= low <= high <= MAX_CODE_POINT:
@@ -368,7 +368,7 @@ class _GrammarReader:
             case ["choices", values]:
                 return n.Choices(_at(self.values, values))
             case ["except", chars, values]:
-                return n.Except(_at(self.charsets, chars), self._ascii(_at(self.values, values)))
+                return n.Except(_at(self.charsets, chars), _ascii(_at(self.values, values)))
             case ["seq", list(items)]:
                 return n.Seq(self._below(items))
             case ["alt", list(items)]:
@@ -619,7 +619,7 @@ class _PositionReader:
                     raise ValueError("choices that don't agree")
                 return self.positions.choices(values, low, high, depth, bind, self._frame(rest))
             case ["except", rest, index, texts, low, high, depth]:
-                values = self.tables._ascii(_at(self.tables.values, texts))
+                values = _ascii(_at(self.tables.values, texts))
                 _at(values, low), _at(values, high - 1)
                 if low >= high or not len(values[low]) >= depth >= 0 or values[low][:depth] != values[high - 1][:depth]:
                     raise ValueError("texts that don't agree")

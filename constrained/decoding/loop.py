@@ -169,17 +169,18 @@ def decode(
     """
     waiting, asked = list(texts), list(texts)
 
-    def each(grown: Sequence[AnyText], do: Callable[[int, AnyText], None]) -> None:
-        for i, text in enumerate(grown):
-            try:
-                do(i, text)
-            except Exception as error:
-                if join is None:
-                    raise
-                text.error, text.done = error, True
+    def attempt(text: AnyText, step: Callable[..., None], *given: Token) -> None:
+        try:
+            step(*given)
+        except Exception as error:
+            if join is None:
+                raise
+            text.error, text.done = error, True
 
     while True:
-        each([text for text in asked if not text.done], lambda _, text: text.prepare())
+        for text in asked:
+            if not text.done:
+                attempt(text, text.prepare)
         if after is not None:
             after(asked)
         waiting = [text for text in waiting if not text.done]
@@ -189,6 +190,5 @@ def decode(
         if not waiting:
             return
         asked, logits, columns = forward.next_logits(waiting)
-        chosen = choose(asked, logits, columns)
-        assert len(chosen) == len(asked)
-        each(asked, lambda i, text: text.accept(chosen[i]))  # noqa: B023
+        for text, token in zip(asked, choose(asked, logits, columns), strict=True):
+            attempt(text, text.accept, token)

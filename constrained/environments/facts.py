@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 
 from constrained.environments.base import Facts
 from constrained.planning.facts import State
 
 
-class FactsEnvironment:
+class FactsEnvironment(ABC):
     """An environment that knows what a player knows, as facts.
 
     Attributes
@@ -25,13 +26,13 @@ class FactsEnvironment:
     had_effect: bool
     done: bool
 
+    @abstractmethod
     def facts_now(self) -> Facts:
         """What the player knows, and what may be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lines(self) -> Iterator[str]:
         """What there is and what is known of it, in words."""
-        raise NotImplementedError
 
     def outcome(self) -> dict[str, float]:
         """Whether the goal holds."""

@@ -127,10 +127,6 @@ class FactStore:
         self._denied.add(pattern)
         self.changed()
 
-    def all_told(self, predicate: str, *terms: str | None) -> bool:
-        """Whether all facts of a form are known, as an answer named `all` of them; None stands for what it named."""
-        return (predicate, *terms) in self._denied
-
     def fits(self, predicate: str, terms: tuple[str, ...]) -> bool:
         """Whether a fact is about known objects of its types."""
         declared = self.world.domain.predicates[predicate]

@@ -189,11 +189,6 @@ def _parser() -> Lark:
     return Lark(_GRAMMAR, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 
-def has_world(text: str) -> bool:
-    """Whether a `.lark` text has `//:` lines."""
-    return MARK in text and any(True for _ in _lines(text))
-
-
 def _lines(text: str) -> Iterator[Comment]:
     return (comment for comment in comments(text) if comment.alone and text.startswith(MARK, comment.offset))
 

@@ -23,7 +23,6 @@ from constrained.planning.model import (
     Quantified,
     renamed,
 )
-from constrained.planning.wording import squeezed
 
 Command = tuple[str, ...]
 """How an action is written: pieces of text, and its parameters ("?o")."""
@@ -181,10 +180,6 @@ class World:
                         if literal.positive and names.keys() >= set(literal.terms):
                             for chosen in product(*(names[term] for term in literal.terms)):
                                 yield literal.predicate, *chosen
-
-    def type_named(self, words: str) -> str | None:
-        """The declared type that some words name, whatever their spaces, hyphens and case."""
-        return next((kind for kind in self.domain.types if squeezed(kind) == squeezed(words)), None)
 
     def goal_of(self, task: str) -> Asked | None:
         """The goal whose sentence a task is; of several, the one that leaves fewest words to its holes."""
