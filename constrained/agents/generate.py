@@ -174,15 +174,7 @@ def _steps(knowledge: ActionKnowledge, environment: Environment | None) -> int:
 
 
 def unfit(model: Any, household: bool) -> str:
-    """What to say at once of a model that doesn't know the domain; "" if there is nothing to say.
-
-    Parameters
-    ----------
-    model : optional
-        As it was given; None: the default.
-    household : bool
-        Whether a household is played.
-    """
+    """What to say at once of a model that doesn't know the domain; "" if there is nothing to say."""
     if household or model not in (None, "embedded"):
         return ""
     return (

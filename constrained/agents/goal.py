@@ -35,12 +35,8 @@ def looking_useful(facts: Facts, actions: Sequence[str]) -> list[str]:
 class Ways:
     """The ways to the goal that searches found in one episode.
 
-    Attributes
-    ----------
-    known : dict of State to GroundAction
-        What to do in states from which a way is known.
-    followed : bool
-        Whether only their actions are left from now on.
+    `known`: what to do in states from which a way is known. `followed`: whether only their actions are left from now
+    on.
     """
 
     def __init__(self) -> None:

@@ -82,11 +82,8 @@ class Price:
 def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, Price]) -> float:
     """Dollars for `Plan.usage_by_role`.
 
-    Parameters
-    ----------
-    usage_by_role : mapping of str to mapping
-    prices : mapping of str to Price
-        By role; a role without its own price has that of its fallback (`messages.for_role`), so "policy" needs one.
+    `prices`: by role; a role without its own price has that of its fallback (`messages.for_role`), so "policy" needs
+    one.
     """
     total = 0.0
     for role, usage in usage_by_role.items():
@@ -98,10 +95,7 @@ def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, 
 def read_prices(texts: list[str]) -> dict[str, Price]:
     """Prices from options such as ``policy=2.5/10``: dollars for a million tokens read and written.
 
-    Raises
-    ------
-    ConstrainedError
-        One is of another form, or "policy" is missing.
+    ConstrainedError: one is of another form, or "policy" is missing.
     """
     prices = {}
     for text in texts:

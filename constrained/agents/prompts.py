@@ -48,17 +48,8 @@ def build_prompt(
 ) -> str:
     """The prompt before a step's own lines.
 
-    Parameters
-    ----------
-    loaded : LoadedModel
-    knowledge_text : str
-        `ActionKnowledge.to_text()`.
-    task, step_format : str
-    memory : str
-        Facts as lines; may be empty.
-    history : list of Step
-    hints : str
-        What a strategy found out, as lines. The embedded model doesn't read them.
+    `knowledge_text`: `ActionKnowledge.to_text()`. `memory`: facts as lines; may be empty. `hints`: what a strategy
+    found out, as lines. The embedded model doesn't read them.
     """
     if loaded.is_embedded and memory:
         return memory + "\n"

@@ -82,19 +82,9 @@ class RayWorkers:
     Uses the Ray that the process is connected to, or the cluster that ``RAY_ADDRESS`` names; otherwise starts one on
     this machine for the time of the context.
 
-    Parameters
-    ----------
-    count : int
-    open_models : callable
-        Loads the models by role in each process; cloudpickle must be able to send it, as it can
-        ``functools.partial(load_roles, "path/of/model")``.
-    models : mapping of str to LoadedModel
-        The same models, as loaded here.
-
-    Raises
-    ------
-    ConstrainedError
-        Ray isn't installed or has no room for so many, or a worker has other models or packages.
+    `open_models`: loads the models by role in each process; cloudpickle must be able to send it, as it can
+    ``functools.partial(load_roles, "path/of/model")``. `models`: the same models, as loaded here. ConstrainedError: Ray
+    isn't installed or has no room for so many, or a worker has other models or packages.
     """
 
     def __init__(self, count: int, open_models: Callable[[], Models], models: Models):
@@ -146,11 +136,8 @@ class RayWorkers:
         The tasks that a worker was playing when it died are played once more, each alone, from where its lines end; if
         that worker dies too, the task has failed, and its "end" says why.
 
-        Parameters
-        ----------
-        unfinished : mapping of str to UnfinishedTask
-            Read whenever a task is given to a worker. If it is kept up to date, as `RunFile` does, a task whose worker
-            died is continued.
+        `unfinished`: read whenever a task is given to a worker. If it is kept up to date, as `RunFile` does, a task
+        whose worker died is continued.
         """
         waiting, suspected, deaths = deque(tasks), deque[Task](), Counter[str]()
         running: dict[Any, Share] = {}

@@ -51,21 +51,11 @@ def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
 def trace_of(generation: Generation, request: Request, episode: Episode) -> dict[str, Any]:
     """What the model could write when it wrote an answer, and its tokens.
 
-    Parameters
-    ----------
-    generation : Generation
-        With the tokens that each mask excluded (`Request.show_forbidden`).
-    request : Request
-    episode : Episode
-        As it was when it asked.
-
-    Returns
-    -------
-    dict
-        "prompt"; "begun", the part of the text that the prompt ends with; "place", the last action on the path; "open",
-        the names of the actions that the knowledge admits; "choices", the number of concrete actions that the model
-        could write (None: too many to count, or no action was asked for; with masks off: the number of right ones),
-        and "some" of them; "left_out", the number of further ones that the rules admit; "tokens".
+    `generation`: with the tokens that each mask excluded (`Request.show_forbidden`). `episode`: as it was when it
+    asked. Returns "prompt"; "begun", the part of the text that the prompt ends with; "place", the last action on the
+    path; "open", the names of the actions that the knowledge admits; "choices", the number of concrete actions that the
+    model could write (None: too many to count, or no action was asked for; with masks off: the number of right ones),
+    and "some" of them; "left_out", the number of further ones that the rules admit; "tokens".
     """
     knowledge, grammar = episode.knowledge, request.grammar
     assert not isinstance(grammar, Grammar), "an episode's requests have compiled grammars"
@@ -122,26 +112,14 @@ def _short(probability: float) -> float:
 
 @dataclass(frozen=True)
 class _Answered:
-    """An answered request, to explain why tokens could not come in its answer.
+    """An answered request, to explain why tokens could not come in its answer."""
 
-    Attributes
-    ----------
-    begun, text : str
-        The part of the text in the prompt; the answer.
-    grammar : CompiledGrammar or None
-    episode : Episode
-    action : Grammar or None
-        The admitted actions, if an action was asked for.
-    left_out : list of str
-        Actions that the rules admit, but not `action`.
-    """
-
-    begun: str
-    text: str
+    begun: str  # the part of the text that is in the prompt
+    text: str  # the answer
     grammar: CompiledGrammar | None
     episode: Episode
-    action: Grammar | None
-    left_out: list[str]
+    action: Grammar | None  # the admitted actions, if an action was asked for
+    left_out: list[str]  # actions that the rules admit, but not `action`
 
     def why_not(self, so_far: bytes, token: bytes, ends: bool) -> dict[str, str]:
         """Why `token` can't come after `so_far`: the "kind" of reason, and the "reason".

@@ -26,23 +26,12 @@ MAX_NAMED = 30
 
 
 class Result(NamedTuple):
-    """The result of an action.
-
-    Attributes
-    ----------
-    observation : str
-    had_effect : bool
-        Whether the action was possible.
-    outcome : dict of str to float
-        "success" (0 or 1), and the environment's own measures.
-    done : bool
-        The episode is over.
-    """
+    """The result of an action."""
 
     observation: str
-    had_effect: bool
-    outcome: dict[str, float]
-    done: bool
+    had_effect: bool  # whether the action was possible
+    outcome: dict[str, float]  # "success" (0 or 1), and the environment's own measures
+    done: bool  # the episode is over
 
 
 class World:

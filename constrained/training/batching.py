@@ -31,16 +31,9 @@ def lay_out_steps(
 ) -> list[Step]:
     """Lay out the steps of a whole run.
 
-    Parameters
-    ----------
-    lengths : sequence of int
-        Tokens in each text.
-    rows : int
-        Rows in a step; the last of an epoch may have fewer.
-    epochs : float
-        Passes over the texts; a fraction of one is that fraction of its steps.
-    packed : int, optional
-        Pack texts into rows of at most this many tokens.
+    `lengths`: tokens in each text. `rows`: rows in a step; the last of an epoch may have fewer. `epochs`: passes over
+    the texts; a fraction of one is that fraction of its steps. `packed`: pack texts into rows of at most this many
+    tokens.
     """
     steps: list[Step] = []
     epoch = 0
@@ -99,23 +92,12 @@ class RowDataset(Dataset):
 
 @dataclass(frozen=True)
 class BatchSampler:
-    """The batches of one process.
-
-    Attributes
-    ----------
-    steps : list of Step
-    batch : int
-        Rows in a batch.
-    accumulation : int
-        Batches of each process in a step. Where a step has too few rows, some batches are empty.
-    process, processes : int
-        This process, and how many there are.
-    """
+    """The batches of one process."""
 
     steps: list[Step]
-    batch: int
-    accumulation: int
-    process: int = 0
+    batch: int  # rows in a batch
+    accumulation: int  # batches of each process in a step; where a step has too few rows, some are empty
+    process: int = 0  # this one
     processes: int = 1
 
     def __len__(self) -> int:
@@ -132,17 +114,10 @@ class BatchSampler:
 def collate(rows: Sequence[Sequence[Encoded]], packing: bool) -> dict[str, torch.Tensor]:
     """Make one batch, padded on the right: causal attention never reads the padding.
 
-    Parameters
-    ----------
-    rows : sequence of sequence of Encoded
-        If empty, the batch is one token without a label, so that every process makes the same number of passes.
-
-    Returns
-    -------
-    dict
-        ``input_ids`` and ``labels``, int64 ``[rows, tokens]``; ``logits_to_keep``, int64, the positions whose next
-        token is learned in some row; with `packing` ``position_ids``, which restart at each text. Without an attention
-        mask, transformers separates the texts of a row by those.
+    `rows`: if empty, the batch is one token without a label, so that every process makes the same number of passes.
+    Returns ``input_ids`` and ``labels``, int64 ``[rows, tokens]``; ``logits_to_keep``, int64, the positions whose next
+    token is learned in some row; with `packing` ``position_ids``, which restart at each text. Without an attention
+    mask, transformers separates the texts of a row by those.
     """
     ids = [[token for text in row for token in text.ids] for row in rows] or [[0]]
     width = max(map(len, ids))

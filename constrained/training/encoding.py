@@ -51,17 +51,11 @@ def prompt_and_answer(prompt: str, answer: str) -> TrainingText:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A training text as tokens.
-
-    Attributes
-    ----------
-    ids : tuple of int
-    labels : tuple of int
-        One per token: its id where it is learned, else `IGNORED`. The first is always `IGNORED`, because nothing
-        precedes it to predict it from.
-    """
+    """A training text as tokens."""
 
     ids: tuple[int, ...]
+    # one per token: its id where it is learned, else `IGNORED`. The first is always `IGNORED`, because nothing precedes
+    # it to predict it from.
     labels: tuple[int, ...]
 
 
@@ -98,15 +92,8 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
 
     No text is truncated: half an answer would teach the model to stop early.
 
-    Parameters
-    ----------
-    max_length : int
-        Tokens in a text; fewer where the model's context is shorter.
-
-    Raises
-    ------
-    TrainingError
-        There is no text, none is short enough, or one has nothing to learn.
+    `max_length`: tokens in a text; fewer where the model's context is shorter. TrainingError: there is no text, none is
+    short enough, or one has nothing to learn.
     """
     if not texts:
         raise TrainingError("there is no text to tune on", "give at least one")

@@ -25,16 +25,10 @@ _ENVIRONMENT_ERRORS = {"Invalid Action": "refused action", "Search error": "sear
 
 @dataclass
 class Filtered:
-    """Trajectories kept and dropped, each in their original order.
-
-    Attributes
-    ----------
-    kept : list of Trajectory
-    dropped : list of (Trajectory, str)
-        With the reason (see `reason_to_drop`); `Trajectory.violation` says which action it was.
-    """
+    """Trajectories kept and dropped, each in their original order."""
 
     kept: list[Trajectory] = field(default_factory=list)
+    # with the reason (see `reason_to_drop`); `Trajectory.violation` says which action it was
     dropped: list[tuple[Trajectory, str]] = field(default_factory=list)
 
     @property
@@ -49,15 +43,7 @@ def reason_to_drop(trajectory: Trajectory, rule: str) -> str | None:
     The first that applies of: "not correct"; "refused action" or "search error", from the environment; and by the
     paper's rule the first violation of the knowledge, "invalid action" or "misordered action".
 
-    Parameters
-    ----------
-    trajectory : Trajectory
-    rule : {"released", "paper"}
-
-    Raises
-    ------
-    DataError
-        There is no such rule.
+    DataError: there is no such rule.
     """
     check_rule(rule)
     if not trajectory.success:

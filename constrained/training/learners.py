@@ -69,14 +69,7 @@ class Learner(Protocol):
 
 
 class LanguageLearner:
-    """A language model, tuned by adapters.
-
-    Parameters
-    ----------
-    base : LoadedModel
-        It is not changed.
-    tuning : Tuning
-    """
+    """A language model, tuned by adapters. `base`: it is not changed."""
 
     def __init__(self, base: LoadedModel, tuning: Tuning):
         self.base, self.tuning = base, tuning
@@ -103,11 +96,7 @@ class LanguageLearner:
 class ChooserLearner:
     """A graph network that chooses planning actions, from random weights.
 
-    Parameters
-    ----------
-    domain : Domain
-    tuning : Tuning
-        Its epochs, batch (states), rate and seed count.
+    `tuning`: its epochs, batch (states), rate and seed count.
     """
 
     def __init__(self, domain: Domain, tuning: Tuning):
@@ -118,13 +107,7 @@ class ChooserLearner:
         self.base = GraphChooser(network=self._network, name="random weights")
 
     def tuned(self, name: str, folder: Path) -> GraphChooser:
-        """The chooser that was tuned into a folder.
-
-        Raises
-        ------
-        DataError
-            It isn't there, or is of another domain.
-        """
+        """The chooser that was tuned into a folder. DataError: it isn't there, or is of another domain."""
         return GraphChooser(network=self._load(folder), name=name)
 
     def playing(self, model: GraphChooser, temperature: float) -> GraphChooser:
@@ -148,13 +131,7 @@ class ChooserLearner:
         return [TrainingText((Span(problem, False), *plan), ends=False)]
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
-        """Tune all weights by imitation of the plans' actions.
-
-        Raises
-        ------
-        TrainingError
-            No state of the plans leaves a choice.
-        """
+        """Tune all weights by imitation of the plans' actions. TrainingError: no state of the plans leaves a choice."""
         record = folder / "tuning.json"
         if record.exists() and (folder / WEIGHTS).exists():
             named = fields(

@@ -23,43 +23,21 @@ _EXAMPLES_END = "(END OF EXAMPLES)"
 
 @dataclass(frozen=True)
 class ReleasedRun:
-    """One released run.
+    """One released run."""
 
-    Attributes
-    ----------
-    benchmark : str
-        "ALFWorld" or "HotpotQA".
-    task : str
-        The game's name, or the question.
-    given : str
-        The beginning: the room and the task, or the question.
-    text : str
-        The rest: paths, thoughts, actions and observations, as written.
-    turns : tuple of (str, str or None)
-        Each action with its observation; None where the text has none.
-    paths : tuple of (str, int)
-        HotpotQA only: each ActionPath as written, with the number of actions done before it.
-    length : int
-        As the authors' program measures it. ALFWorld: the lines with "> " in them. HotpotQA: the actions on the last
-        ActionPath line, except Finish.
-    success : bool or None
-        None where the row doesn't say.
-    f1 : float or None
-        HotpotQA only, where the row says.
-    source : str
-        "FILE:LINE".
-    """
-
-    benchmark: str
-    task: str
-    given: str
-    text: str
-    turns: tuple[tuple[str, str | None], ...]
+    benchmark: str  # "ALFWorld" or "HotpotQA"
+    task: str  # the game's name, or the question
+    given: str  # the beginning: the room and the task, or the question
+    text: str  # the rest: paths, thoughts, actions and observations, as written
+    turns: tuple[tuple[str, str | None], ...]  # each action with its observation; None where the text has none
+    # HotpotQA only: each ActionPath as written, with the number of actions done before it
     paths: tuple[tuple[str, int], ...]
+    # as the authors' program measures it. ALFWorld: the lines with "> " in them. HotpotQA: the actions on the last
+    # ActionPath line, except Finish.
     length: int
-    success: bool | None
-    f1: float | None
-    source: str
+    success: bool | None  # None where the row doesn't say
+    f1: float | None  # HotpotQA only, where the row says
+    source: str  # "FILE:LINE"
 
     @property
     def actions(self) -> list[str]:
@@ -75,10 +53,7 @@ class ReleasedRun:
     def trajectory(self, acts: Iterable[Act]) -> Trajectory:
         """The run as a trajectory, given the verdicts on its actions (see `constrained.training.judging`).
 
-        Raises
-        ------
-        DataError
-            It doesn't say whether it succeeded.
+        DataError: it doesn't say whether it succeeded.
         """
         if self.success is None:
             raise DataError(
@@ -92,10 +67,7 @@ class ReleasedRun:
 def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRun]:
     """The runs of a `.jsonl` or `.jsonl.gz` file, or its first `limit` runs.
 
-    Raises
-    ------
-    DataError
-        The file is missing, truncated, not JSON Lines, of another form, or holds no runs.
+    DataError: the file is missing, truncated, not JSON Lines, of another form, or holds no runs.
     """
     runs: list[ReleasedRun] = []
     reader = None

@@ -36,10 +36,7 @@ def replay_texts(
 
     A prompt that continues the one before, as a history does, becomes part of the same text, so nothing is read twice.
 
-    Raises
-    ------
-    DataError
-        The task takes another course than the recorded one: the environment or the knowledge has changed.
+    DataError: the task takes another course than the recorded one: the environment or the knowledge has changed.
     """
     replayed = list(_replay(task, answers, knowledge, models, settings))
     policy = for_role("policy", models)
@@ -82,12 +79,8 @@ def _replay(
 def join_texts(written: Iterable[tuple[Request, Generation, str]], *, bounded: bool) -> Iterator[TrainingText]:
     """Join requests and answers to texts; a prompt that continues the text so far is appended to it.
 
-    Parameters
-    ----------
-    written : iterable of (Request, Generation, str)
-        The last is the action in the answer.
-    bounded : bool
-        Put a token boundary before each action, as the embedded model learned it.
+    `written`: the last is the action in the answer. `bounded`: put a token boundary before each action, as the embedded
+    model learned it.
     """
     spans: list[Span] = []
     text = ""
@@ -122,13 +115,7 @@ def write_merged(path: Path, learned: Iterable[tuple[Trajectory, Sequence[Traini
 
 
 def read_merged(path: Path) -> Iterator[tuple[Trajectory, list[TrainingText]]]:
-    """Read what `write_merged` wrote.
-
-    Raises
-    ------
-    DataError
-        A line is damaged.
-    """
+    """Read what `write_merged` wrote. DataError: a line is damaged."""
     for where, row in read_rows(path):
         try:
             texts = [

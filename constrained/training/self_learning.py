@@ -290,10 +290,7 @@ def _first(path: Path) -> Path:
 def paired(before: Mapping[str, bool], after: Mapping[str, bool]) -> dict[str, float]:
     """Compare two runs of the same tasks: how many only one of them won, and how likely that is by chance.
 
-    Returns
-    -------
-    dict of str to float
-        "gained", "lost": tasks; "p": of McNemar's exact test, two-sided (a sign test on the tasks that differ).
+    Returns "gained", "lost": tasks; "p": of McNemar's exact test, two-sided (a sign test on the tasks that differ).
     """
     both = before.keys() & after.keys()
     gained = sum(after[name] and not before[name] for name in both)

@@ -51,40 +51,21 @@ _ACTION_NAME = re.compile(r"[a-z]+(?=\[)")
 
 @dataclass
 class Source:
-    """Training texts and where they come from.
-
-    Attributes
-    ----------
-    texts : list of TrainingText
-    rows : int
-        Rows read; each may give several texts, or none.
-    left_out : Counter of str
-        Reasons why rows gave none.
-    """
+    """Training texts and where they come from."""
 
     texts: list[TrainingText] = field(default_factory=list)
-    rows: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    rows: int = 0  # rows read; each may give several texts, or none
+    left_out: Counter[str] = field(default_factory=Counter)  # reasons why rows gave none
 
 
 def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Source:
     """Read the texts of a file, or of a name such as ``lumos-maths-planner``.
 
-    Parameters
-    ----------
-    data : str
-        A name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (else both, for one
-        model in both roles: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Or a file
-        for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
-    loaded : LoadedModel
-        The model to tune: its chat template and context decide the prompts.
-    limit : int, optional
-        Only this many rows.
-
-    Raises
-    ------
-    DataError
-        There is no such name or file, or a row is malformed; it says which.
+    `data`: a name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (else both, for
+    one model in both roles: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Or a file
+    for `read_rows`, of rows with "messages", or with "instruction", "input" and "output". `loaded`: the model to tune:
+    its chat template and context decide the prompts. `limit`: only this many rows. DataError: there is no such name or
+    file, or a row is malformed; it says which.
     """
     named = _LUMOS.fullmatch(data)
     if named and named["space"] in SPACES:
@@ -134,13 +115,7 @@ def _lumos_source(space: str, module: str | None, formulation: str | None, limit
 
 
 def read_messages(where: str, row: dict) -> list[dict[str, str]]:
-    """The messages of a row.
-
-    Raises
-    ------
-    DataError
-        They are malformed, or no turn is the assistant's.
-    """
+    """The messages of a row. DataError: they are malformed, or no turn is the assistant's."""
     (messages,) = fields(where, row, messages=list)
     for number, message in enumerate(messages, 1):
         here = f"{where}, message {number}"

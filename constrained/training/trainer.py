@@ -34,15 +34,8 @@ _DIVERGED = "lower the learning rate, raise the warm-up, or use precision bf16 o
 class TextTrainer(Trainer):
     """A Trainer whose batches are laid out beforehand, in one long epoch.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        The loss is the mean cross-entropy of a step's learned tokens, over all rows and processes. Where the model
-        supports it, logits are computed only at positions that some row learns.
-    arguments : TrainingArguments
-    dataset : RowDataset
-    sampler : BatchSampler
-    packing : bool
+    `model`: the loss is the mean cross-entropy of a step's learned tokens, over all rows and processes. Where the model
+    supports it, logits are computed only at positions that some row learns.
     """
 
     def __init__(

@@ -85,13 +85,7 @@ def one_hop(graph: MultiDiGraph, entities: Iterable[str], limit: int | None = No
     Neighbours are on either side of a relation, as the paper's text says: the printed loop would find a thing's
     location by the thing, but not by the location.
 
-    Parameters
-    ----------
-    graph : MultiDiGraph
-    entities : iterable of str
-        Those that aren't in the graph have no neighbours.
-    limit : int, optional
-        At most so many triples.
+    `entities`: those that aren't in the graph have no neighbours. `limit`: at most so many triples.
     """
     found: dict[Triple, None] = {}
     for entity in entities:

@@ -37,12 +37,7 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
     If some actions give an answer, the knowledge is reduced to them, and the answer is judged by that: rules about what
     must be looked up first don't apply. Otherwise a plan is written ahead.
 
-    Parameters
-    ----------
-    episode : Episode
-        Without an environment nothing is executed.
-    prior : Environment, optional
-        As in `open_loop`.
+    `episode`: without an environment nothing is executed. `prior`: as in `open_loop`.
     """
     answer = answer_only(episode.start)
     if answer is None:
@@ -78,17 +73,8 @@ def plan_ahead(episode: Episode) -> Strategy:
 def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
     """Write a path, step by step, that is whole within the limits.
 
-    Parameters
-    ----------
-    episode : Episode
-        Without an environment.
-    prior : Environment, optional
-        Each action is done there, to bind the slots.
-
-    Raises
-    ------
-    ConstrainedError
-        No whole path fits in the limits.
+    `episode`: without an environment. `prior`: each action is done there, to bind the slots. ConstrainedError: no whole
+    path fits in the limits.
     """
     plan, settings, writer = episode.plan, episode.settings, episode.writer
     plan.open_loop = True

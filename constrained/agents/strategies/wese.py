@@ -18,11 +18,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
 
     Exploring takes "less reasoning and induction" (section 3.3): its steps are bare actions.
 
-    Parameters
-    ----------
-    episode : Episode
-    explorer, extractor : str
-        The roles that explore, and that extract triples from the observations.
+    `explorer`, `extractor`: the roles that explore, and that extract triples from the observations.
     """
     settings = episode.settings
     episode.settings = replace(settings, step_format="act", max_steps=settings.explore_steps or settings.max_steps)

@@ -30,28 +30,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Annotation:
-    """The solution of one task.
+    """The solution of one task."""
 
-    Attributes
-    ----------
-    name : str
-        Of the row, e.g. ``gsm8k-12``.
-    space : str
-        The action space.
-    task : str
-    steps : tuple of Step
-    answer : str
-        The gold answer.
-    reading : str
-        How the steps were found, for statistics: "marks", "text", ...
-    """
-
-    name: str
-    space: str
+    name: str  # of the row, such as "gsm8k-12"
+    space: str  # the action space
     task: str
     steps: tuple[Step, ...]
-    answer: str
-    reading: str
+    answer: str  # the gold answer
+    reading: str  # how the steps were found, for statistics: "marks", "text", ...
 
 
 def subgoal_text(text: str) -> str:
@@ -63,17 +49,9 @@ def subgoal_text(text: str) -> str:
 def conversations(annotation: Annotation, results: list[str] | None) -> Iterator[dict]:
     """The planner's and the grounder's conversations, in one turn and iteratively.
 
-    Parameters
-    ----------
-    annotation : Annotation
-    results : list of str or None
-        The result of each subgoal; None where unknown: then there is no iterative conversation of the planner.
-
-    Yields
-    ------
-    dict
-        ``name``, ``module`` ("planner", "grounder"), ``formulation`` ("iterative", "onetime"), ``answer`` and
-        ``messages``, of which the assistant's are to be learned.
+    `results`: the result of each subgoal; None where unknown: then there is no iterative conversation of the planner.
+    Returns ``name``, ``module`` ("planner", "grounder"), ``formulation`` ("iterative", "onetime"), ``answer`` and
+    ``messages``, of which the assistant's are to be learned.
     """
     subgoals = [numbered(n, step.subgoal) for n, step in enumerate(annotation.steps, 1)]
     for (module, formulation), turns in _turns(annotation, subgoals, results).items():

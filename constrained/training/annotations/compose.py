@@ -38,14 +38,8 @@ class Reading:
 class Composition:
     """Steps being composed, with the executor that runs each turn.
 
-    Parameters
-    ----------
-    question : str
-        Numbers in it are given: an earlier result of the same value is named only once.
-    solution : str
-        The solution's text.
-    naming : bool
-        Refer to earlier results by name; else write numbers out.
+    `question`: numbers in it are given: an earlier result of the same value is named only once. `solution`: the
+    solution's text. `naming`: refer to earlier results by name; else write numbers out.
     """
 
     def __init__(self, question: str, solution: str, naming: bool = True):
@@ -116,11 +110,8 @@ class Composition:
     def finish(self, answer: Fraction) -> str | None:
         """Turn the last result into the answer in the form that the question asks for.
 
-        Returns
-        -------
-        str or None
-            What had to be added: "" for nothing, "percentage", "cents", "rounding", or "choice" of an earlier result;
-            None if the results don't give the answer.
+        Returns what had to be added: "" for nothing, "percentage", "cents", "rounding", or "choice" of an earlier
+        result; None if the results don't give the answer.
         """
         values = self.values()
         last = self._next - 1

@@ -25,31 +25,18 @@ DATASETS = ("gsm8k", "svamp", "strategyqa")
 
 @dataclass(frozen=True)
 class Converted:
-    """A converted row.
-
-    Attributes
-    ----------
-    name : str
-    annotation : Annotation or None
-    results : list of str or None
-        The result of executing each subgoal's turn; for StrategyQA what its facts say.
-    failure : str
-        Why there is no annotation, or why it is wrong; empty if it is right.
-    """
+    """A converted row."""
 
     name: str
     annotation: Annotation | None
-    results: list[str] | None
-    failure: str = ""
+    results: list[str] | None  # the result of executing each subgoal's turn; for StrategyQA what its facts say
+    failure: str = ""  # why there is no annotation, or why it is wrong; empty if it is right
 
 
 def converted(dataset: str, path: str | Path | None = None, limit: int | None = None) -> Iterator[Converted]:
     """Convert every row of a file, and execute it where that needs no model.
 
-    Raises
-    ------
-    DataError
-        The file is missing or damaged, or a row is malformed.
+    DataError: the file is missing or damaged, or a row is malformed.
     """
     if dataset == "strategyqa":
         for question in islice(strategyqa.load_problems(path), limit):

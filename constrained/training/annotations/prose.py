@@ -35,23 +35,12 @@ _FRACTION = re.compile(r"(?<![\d./])\d+/\d+(?![\d./])")
 
 @dataclass(frozen=True)
 class Calculation:
-    """One calculation of a line.
+    """One calculation of a line."""
 
-    Attributes
-    ----------
-    formula : str
-        In the grammar of `grammars/lumos/formula.lark`.
-    value : Fraction
-        The formula's value.
-    stated : Fraction
-        The value in the text: the same, or rounded.
-    begin, end : int
-        Span of the calculation with its result in the line.
-    """
-
-    formula: str
-    value: Fraction
-    stated: Fraction
+    formula: str  # in the grammar of `grammars/lumos/formula.lark`
+    value: Fraction  # the formula's value
+    stated: Fraction  # the value in the text: the same, or rounded
+    # span of the calculation with its result in the line
     begin: int
     end: int
 

@@ -65,13 +65,8 @@ def go_on_after(n: int, result: str) -> str:
 def ground(task: str, actions: Mapping[str, str], subgoal: str) -> str:
     """The first request to a grounder.
 
-    Parameters
-    ----------
-    task : str
-    actions : mapping of str to str
-        The action interfaces: each action with its definition (`ActionKnowledge.actions`).
-    subgoal : str
-        The first subgoal, numbered; or all of a plan made at once, joined with "; ".
+    `actions`: the action interfaces: each action with its definition (`ActionKnowledge.actions`). `subgoal`: the first
+    subgoal, numbered; or all of a plan made at once, joined with "; ".
     """
     listed = "\n".join(text or name for name, text in actions.items())
     several = "; Subgoal 2: " in subgoal

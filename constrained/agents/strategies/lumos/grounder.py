@@ -37,14 +37,7 @@ _BETWEEN = re.compile(r";\s+(?![^\[\]()]*[\])])")  # not within an action's brac
 
 @dataclass
 class Grounder:
-    """A grounder with its conversation.
-
-    Parameters
-    ----------
-    episode : Episode
-    task : str
-        As the environment first described it.
-    """
+    """A grounder with its conversation. `task`: as the environment first described it."""
 
     episode: Episode
     task: str

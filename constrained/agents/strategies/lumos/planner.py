@@ -35,33 +35,16 @@ _LABEL = re.compile(r"(Subgoal \d*:)?\s*")
 
 @dataclass(frozen=True)
 class Subgoal:
-    """A subgoal for the grounder.
+    """A subgoal for the grounder."""
 
-    Attributes
-    ----------
-    label : str
-        With its number, as the grounder reads it.
-    text : str
-        Without.
-    answer : Generation
-        The planner's answer.
-    """
-
-    label: str
-    text: str
-    answer: Generation
+    label: str  # with its number, as the grounder reads it
+    text: str  # without
+    answer: Generation  # the planner's answer
 
 
 @dataclass
 class Planner:
-    """A planner with its conversation.
-
-    Parameters
-    ----------
-    episode : Episode
-    task : str
-        As the environment first described it.
-    """
+    """A planner with its conversation. `task`: as the environment first described it."""
 
     episode: Episode
     task: str
@@ -143,10 +126,7 @@ def whole_plan(most: int) -> Grammar:
 def read_subgoal(text: str, number: int) -> str | None:
     """The sentence of subgoal `number` in a text of the iterative planner; None if it stops.
 
-    Raises
-    ------
-    ActionError
-        The text is neither.
+    ActionError: the text is neither.
     """
     subgoal = parse(first_subgoal() if number == 1 else next_subgoal(number, number), text).get("subgoal")
     return subgoal and subgoal.strip()
