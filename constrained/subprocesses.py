@@ -46,14 +46,8 @@ Send = Callable[[Any], None]
 class SubprocessError(ConstrainedError):
     """A child process took too long, died, or didn't start.
 
-    Attributes
-    ----------
-    how : str
-        What happened, for a sentence: "died (exit status -9)".
-    last_words : str
-        The last line of its error output, for the end of that sentence; may be empty.
-    late : bool
-        Whether it was killed at its time limit.
+    `how`: what happened, for a sentence: "died (exit status -9)". `last_words`: the last line of its error output, for
+    the end of that sentence; may be empty. `late`: whether it was killed at its time limit.
     """
 
     def __init__(self, how: str, last_line: str = "", *, late: bool = False):
@@ -65,12 +59,8 @@ class SubprocessError(ConstrainedError):
 class ChildError(ConstrainedError):
     """An exception that a child raised while it worked on a request, made from `error_data`.
 
-    Attributes
-    ----------
-    line, column : int or None
-        Of an error in a file.
-    traceback : str
-        Of an unexpected exception; empty for a ConstrainedError, and for exhausted memory or recursion.
+    `line`, `column`: of an error in a file. `traceback`: of an unexpected exception; empty for a ConstrainedError, and
+    for exhausted memory or recursion.
     """
 
     def __init__(self, data: Mapping[str, Any]):
@@ -84,11 +74,7 @@ class Subprocess:
 
     It is killed when this object is closed or collected, and when this process exits.
 
-    Parameters
-    ----------
-    command : sequence of str
-    folder : path, optional
-        Where it runs.
+    `folder`: where it runs.
     """
 
     def __init__(self, command: Sequence[str], folder: str | None = None):
@@ -149,13 +135,7 @@ class Subprocess:
             pass
 
     def receive(self) -> str:
-        """Read one line of its output.
-
-        Raises
-        ------
-        SubprocessError
-            It died, or was killed at the deadline.
-        """
+        """Read one line of its output. SubprocessError: it died, or was killed at the deadline."""
         assert self._process.stdout is not None
         try:
             line = self._process.stdout.readline()
@@ -203,12 +183,8 @@ def _end(process: subprocess.Popen, owner: int) -> None:
 class Worker:
     """A Python process that answers requests one at a time; started by the first, and again after it died.
 
-    Parameters
-    ----------
-    module : str
-        Its `main` calls :func:`serve`.
-    memory : int, optional
-        Bytes that the process may take beyond what it has after its imports (Linux).
+    `module`: its `main` calls :func:`serve`. `memory`: bytes that the process may take beyond what it has after its
+    imports (Linux).
     """
 
     def __init__(self, module: str, memory: int | None = None):
@@ -242,12 +218,8 @@ class Worker:
     def ask(self, request: Any, seconds: float) -> Any:
         """Send a request (plain data) and return the last message of the answer.
 
-        Raises
-        ------
-        SubprocessError
-            The process took too long, died or didn't start. The next request starts another.
-        ChildError
-            It raised an exception.
+        SubprocessError: the process took too long, died or didn't start. The next request starts another. ChildError:
+        it raised an exception.
         """
         last = None
         for message in self.messages(request, seconds):
@@ -295,10 +267,7 @@ class Worker:
 def serve(handle: Callable[[Any, Send], None]) -> None:
     """Answer requests until standard input ends; the first command line argument is the memory limit in bytes.
 
-    Parameters
-    ----------
-    handle : callable (request, send)
-        Sends the messages of the answer. What it raises is sent to the parent.
+    `handle`: sends the messages of the answer. What it raises is sent to the parent.
     """
     output, lock = os.fdopen(os.dup(1), "w", encoding="utf-8"), threading.Lock()
     os.dup2(2, 1)  # what libraries print is no answer

@@ -43,11 +43,8 @@ AnyRow = TypeVar("AnyRow", bound=Row)
 class Forward:
     """A causal language model (or a PEFT wrapper of one), called for what follows each row.
 
-    Parameters
-    ----------
-    model : PreTrainedModel or PeftModel
-    own_dtype : bool
-        Return logits as the model computes them: bfloat16 logits are read in half the time of their float32 copy.
+    `own_dtype`: return logits as the model computes them: bfloat16 logits are read in half the time of their float32
+    copy.
     """
 
     def __init__(self, model: Any, *, own_dtype: bool = False):
@@ -67,22 +64,11 @@ class Forward:
     ) -> tuple[torch.Tensor, Any]:
         """Run the model.
 
-        Parameters
-        ----------
-        columns : callable, optional
-            Last hidden states ``[n, d]`` -> int64 ``[C]`` ids whose logits are wanted, or None for all; default: all.
-            Only where `supports_partial_logits`.
-        rows : torch.Tensor, optional
-            int64 ``[n]`` rows whose logits are wanted; default: all. Only where `supports_partial_logits`.
-        **inputs
-            ``input_ids``, ``past_key_values`` and other arguments of the model's ``forward``.
-
-        Returns
-        -------
-        logits : torch.Tensor
-            ``[n, C]``, after the last column of ``input_ids``; float32, or with `own_dtype` the model's.
-        past : Cache or None
-            Keys and values, if the model keeps some.
+        `columns`: last hidden states ``[n, d]`` -> int64 ``[C]`` ids whose logits are wanted, or None for all; default:
+        all. Only where `supports_partial_logits`. `rows`: int64 ``[n]`` rows whose logits are wanted; default: all.
+        Only where `supports_partial_logits`. `**inputs`: ``input_ids``, ``past_key_values`` and other arguments of the
+        model's ``forward``. Returns `logits`: ``[n, C]``, after the last column of ``input_ids``; float32, or with
+        `own_dtype` the model's. `past`: keys and values, if the model keeps some.
         """
         inputs.setdefault("use_cache", True)
         if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time

@@ -47,16 +47,8 @@ def supports_ragged(model: Any) -> bool:
 class RaggedForward:
     """Reads the texts of a batch with a model that `supports_ragged`.
 
-    Parameters
-    ----------
-    capacity : int
-        Tokens of the longest text, as far as is known.
-    static : bool
-        See `RaggedCache`.
-    copies : int
-        So many rows, next to each other, have the same prompt; it is read once.
-    own_dtype : bool
-        See `Forward`.
+    `capacity`: tokens of the longest text, as far as is known. `static`: see `RaggedCache`. `copies`: so many rows,
+    next to each other, have the same prompt; it is read once. `own_dtype`: see `Forward`.
     """
 
     def __init__(
@@ -239,13 +231,8 @@ class RaggedCache(Cache):
 
     Before each call of the model, `place` says where the call's tokens go.
 
-    Parameters
-    ----------
-    capacity : int
-        Slots to begin with.
-    static : bool
-        Never grow, and always show the model all slots: shapes and addresses stay the same, as CUDA graphs and
-        compiled models need. Otherwise only the slots in use are shown.
+    `capacity`: slots to begin with. `static`: never grow, and always show the model all slots: shapes and addresses
+    stay the same, as CUDA graphs and compiled models need. Otherwise only the slots in use are shown.
     """
 
     def __init__(self, capacity: int, *, static: bool = False):

@@ -64,17 +64,10 @@ class Request:
 
 
 class Forbidden(NamedTuple):
-    """The likeliest token that a mask excluded.
-
-    Attributes
-    ----------
-    id : int
-    probability : float
-        In the model's whole distribution, before temperature, top-k and top-p.
-    """
+    """The likeliest token that a mask excluded."""
 
     id: int
-    probability: float
+    probability: float  # in the model's whole distribution, before temperature, top-k and top-p
 
 
 class Token(NamedTuple):

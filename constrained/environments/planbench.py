@@ -21,22 +21,13 @@ _DOMAIN = re.compile(r"(?:.*/)?([^/]+)/domain\.pddl")
 
 @dataclass(frozen=True)
 class Instance:
-    """One problem of one domain.
+    """One problem of one domain."""
 
-    Attributes
-    ----------
-    domain_name, set_name : str
-        The folders it is in.
-    number : int
-    domain : Domain
-    domain_text, text : str
-        The domain and the problem, in PDDL.
-    """
-
-    domain_name: str
-    set_name: str
+    domain_name: str  # a folder,
+    set_name: str  # and one in it
     number: int
     domain: Domain
+    # in PDDL:
     domain_text: str
     text: str
 
@@ -46,30 +37,15 @@ class Instance:
         return f"{self.domain_name}/{self.set_name}/{self.number}"
 
     def task(self) -> Task:
-        """The planning task, read anew.
-
-        Raises
-        ------
-        PddlError
-            The problem can't be read.
-        """
+        """The planning task, read anew. PddlError: the problem can't be read."""
         return Task(self.domain, read_problem_of(self.domain, self.text, f"{self.name}.pddl"))
 
 
 def read_instances(folder: str | Path | None = None) -> list[Instance]:
     """All instances, by domain, set and number.
 
-    Parameters
-    ----------
-    folder : path, optional
-        Laid out as ``DOMAIN/domain.pddl`` and ``DOMAIN/SET/instance-N.pddl``; default: those in the data folder.
-
-    Raises
-    ------
-    DataError
-        There are none, or an instance's domain is missing.
-    PddlError
-        A domain can't be read.
+    `folder`: laid out as ``DOMAIN/domain.pddl`` and ``DOMAIN/SET/instance-N.pddl``; default: those in the data folder.
+    DataError: there are none, or an instance's domain is missing. PddlError: a domain can't be read.
     """
     source = Path(folder) if folder is not None else data_file(INSTANCES)
     if folder is None:
@@ -94,38 +70,20 @@ def read_instances(folder: str | Path | None = None) -> list[Instance]:
 
 @dataclass(frozen=True)
 class RecordedPlan:
-    """A plan that a language model wrote.
+    """A plan that a language model wrote."""
 
-    Attributes
-    ----------
-    instance : str
-        Its instance's name.
-    model, prompt : str
-    lines : tuple of str or None
-        None: no plan was found in the answer.
-    correct : bool or None
-        The benchmark's verdict; None: it wasn't recorded.
-    """
-
-    instance: str
+    instance: str  # its instance's name
     model: str
     prompt: str
-    lines: tuple[str, ...] | None
-    correct: bool | None
+    lines: tuple[str, ...] | None  # None: no plan was found in the answer
+    correct: bool | None  # the benchmark's verdict; None: it wasn't recorded
 
 
 def read_plans(path: str | Path | None = None) -> Iterator[RecordedPlan]:
     """The recorded plans.
 
-    Parameters
-    ----------
-    path : path, optional
-        Rows of ``domain, set, instance, model, prompt, plan, correct``; default: those in the data folder.
-
-    Raises
-    ------
-    DataError
-        A row has another form.
+    `path`: rows of ``domain, set, instance, model, prompt, plan, correct``; default: those in the data folder.
+    DataError: a row has another form.
     """
     for where, row in read_rows(path or data_file(PLANS)):
         domain, of, number, model, prompt = fields(where, row, domain=str, set=str, instance=int, model=str, prompt=str)

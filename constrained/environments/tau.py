@@ -43,19 +43,9 @@ class TauTask(NamedTuple):
 class TauDomain:
     """One of the two domains.
 
-    Parameters
-    ----------
-    name : str
-        "retail" or "airline".
-    package : str or Path, optional
-        The folder that holds `tau_bench`; default: ``$TAU_BENCH``, the data folder's archive, or an installed package.
-
-    Attributes
-    ----------
-    tools : dict of str to type
-        Name -> tau-bench's own class.
-    infos : list of dict
-        The tools in OpenAI's form.
+    `name`: "retail" or "airline". `package`: the folder that holds `tau_bench`; default: ``$TAU_BENCH``, the data
+    folder's archive, or an installed package. `tools`: name -> tau-bench's own class. `infos`: the tools in OpenAI's
+    form.
     """
 
     def __init__(self, name: str, package: str | Path | None = None):
@@ -140,12 +130,7 @@ class TauEnv:
 
     The user says what the task's instruction says, and yes to every question after that.
 
-    Parameters
-    ----------
-    domain : TauDomain
-    task : TauTask
-    knowledge : ActionKnowledge
-        With `tools`: what calls are read by.
+    `knowledge`: with `tools`: what calls are read by.
     """
 
     def __init__(self, domain: TauDomain, task: TauTask, knowledge: ActionKnowledge):
@@ -198,10 +183,7 @@ def reads_before(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The reading calls that show what a call names: gold lists of calls hold few of them.
 
-    Yields
-    ------
-    (str, dict)
-        Tool and arguments, in order.
+    Returns tool and arguments, in order.
     """
     if domain == "retail":
         yield "find_user_id_by_email", {"email": data["users"][user]["email"]}

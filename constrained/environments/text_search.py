@@ -74,13 +74,7 @@ def phrase_key(words: Iterable[str]) -> str:
 
 
 class TextIndex:
-    """A full-text index in memory.
-
-    Parameters
-    ----------
-    texts : iterable of (str, str)
-        Key and text.
-    """
+    """A full-text index in memory. `texts`: key and text."""
 
     def __init__(self, texts: Iterable[tuple[str, str]]):
         self._database = sqlite3.connect(":memory:", check_same_thread=False)

@@ -51,13 +51,7 @@ def _type(definition: OutlineEntry, actions: frozenset[str]) -> int:
 def encode(found: Sequence[Token], lines: Sequence[str], units: Callable[[str], int]) -> list[int]:
     """Encode tokens as the protocol has them: five numbers each, positions relative to the token before.
 
-    Parameters
-    ----------
-    found : sequence of tokens
-    lines : sequence of str
-        Those of the file.
-    units : callable
-        The length of a text as the editor counts it.
+    `lines`: those of the file. `units`: the length of a text as the editor counts it.
     """
     data: list[int] = []
     previous_line = previous_start = 0

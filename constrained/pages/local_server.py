@@ -36,13 +36,7 @@ HEADERS = {
 def protect(app: Flask, port: int, token: str | None) -> None:
     """Let `app` refuse foreign requests and send `HEADERS`.
 
-    Parameters
-    ----------
-    app : Flask
-    port : int
-        Where the server listens.
-    token : str or None
-        What POST requests must carry; None: no token is needed.
+    `port`: where the server listens. `token`: what POST requests must carry; None: no token is needed.
     """
     hosts = {f"{name}:{port}" for name in NAMES}
     origins = {None, *(f"http://{host}" for host in hosts)}
@@ -71,13 +65,7 @@ def protect(app: Flask, port: int, token: str | None) -> None:
 
 
 def listen(ports: Iterable[int]) -> socket.socket:
-    """Listen at the first free one of `ports`; 0 stands for any free port.
-
-    Raises
-    ------
-    ConstrainedError
-        None of them is free.
-    """
+    """Listen at the first free one of `ports`; 0 stands for any free port. ConstrainedError: none of them is free."""
     for port in (ports := list(ports)):
         try:
             return socket.create_server((ADDRESS, port))

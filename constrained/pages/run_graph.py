@@ -35,12 +35,8 @@ _DRAWN = {
 class RunGraph:
     """The action knowledge of a run: as it was recorded, or as it ships.
 
-    Parameters
-    ----------
-    shown : dict or None
-        For the page: ``name``, ``svg``, ``text``, ``definitions``.
-    knowledge : ActionKnowledge or None
-        The same knowledge with slots that hold any text, if it ships with this version.
+    `shown`: for the page: ``name``, ``svg``, ``text``, ``definitions``. `knowledge`: the same knowledge with slots that
+    hold any text, if it ships with this version.
     """
 
     def __init__(self, shown: dict | None, knowledge: ActionKnowledge | None):

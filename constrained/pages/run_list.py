@@ -27,31 +27,17 @@ MOST_FILES = 20_000
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A run in the list.
+    """A run in the list."""
 
-    Attributes
-    ----------
-    name : str
-        Its path in the folder, with ``/``.
-    size : int
-        Bytes.
-    changed : float
-        Seconds since the epoch.
-    about : dict
-        See :func:`~constrained.pages.trace_page.describe`; empty if the file can't be read.
-    tasks, finished, won : int
-    problem : str
-        Why the file can't be read.
-    """
-
-    name: str
-    size: int
-    changed: float
+    name: str  # its path in the folder, with /
+    size: int  # bytes
+    changed: float  # seconds since the epoch
+    # see :func:`~constrained.pages.trace_page.describe`; empty if the file can't be read
     about: dict = field(default_factory=dict)
     tasks: int = 0
     finished: int = 0
     won: int = 0
-    problem: str = ""
+    problem: str = ""  # why the file can't be read
 
 
 def runs_in(folder: Path) -> list[ListedRun]:
@@ -189,10 +175,7 @@ def _age(seconds: float) -> str:
 def serve(folder: str | Path, port: int, ready: Callable[[str], None]) -> None:
     """Serve `folder` on this machine until interrupted; calls `ready` with the address first. Port 0: any free one.
 
-    Raises
-    ------
-    ConstrainedError
-        There is no such folder, or the port is taken or invalid.
+    ConstrainedError: there is no such folder, or the port is taken or invalid.
     """
     listening = local_server.listen([port])
     local_server.serve(make_app(folder, listening.getsockname()[1]), listening, ready)

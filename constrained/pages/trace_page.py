@@ -89,18 +89,10 @@ def run_data(path: str | Path, *, tasks: Iterable[str] = (), most: int | None = 
 
 @dataclass
 class TaskRecord:
-    """The lines of one task in a run's file.
+    """The lines of one task in a run's file."""
 
-    Attributes
-    ----------
-    lines : list of (int, dict)
-        Number and content of each line with a step.
-    end : dict or None
-        None if the task isn't over.
-    """
-
-    lines: list[tuple[int, dict]] = field(default_factory=list)
-    end: dict | None = None
+    lines: list[tuple[int, dict]] = field(default_factory=list)  # number and content of each line with a step
+    end: dict | None = None  # None if the task isn't over
 
 
 def read_record(path: str | Path) -> tuple[dict, dict[str, TaskRecord]]:

@@ -43,23 +43,10 @@ def play(
 ) -> None:
     """Serve the playground until Ctrl-C.
 
-    Parameters
-    ----------
-    file : str, optional
-        A `.lark` file to open or create.
-    port : int, optional
-        Default: 8750, or the next that is free; 0: any.
-    tokenizers : sequence of str
-        Tokenizers offered beside the embedded model's: names, files, or folders that hold such files.
-    model : str, optional
-        The model that runs tasks; default: the embedded one.
-    browser : bool
-        Open the page in a browser.
-
-    Raises
-    ------
-    ConstrainedError
-        The file can't be read, or the port is taken.
+    `file`: a `.lark` file to open or create. `port`: default: 8750, or the next that is free; 0: any. `tokenizers`:
+    tokenizers offered beside the embedded model's: names, files, or folders that hold such files. `model`: the model
+    that runs tasks; default: the embedded one. `browser`: open the page in a browser. ConstrainedError: the file can't
+    be read, or the port is taken.
     """
 
     def ready(address: str) -> None:
@@ -96,10 +83,7 @@ class JobError(ConstrainedError):
 class Jobs:
     """Runs jobs of `constrained.playground.jobs` in one child process, one at a time.
 
-    Parameters
-    ----------
-    memory : int, optional
-        Bytes that the process may take beyond what its libraries take.
+    `memory`: bytes that the process may take beyond what its libraries take.
     """
 
     def __init__(self, memory: int | None = None):
@@ -109,12 +93,7 @@ class Jobs:
     def answer(self, *jobs: tuple[str, dict, float]) -> dict:
         """Do (name, request, seconds) jobs one after the other and return the answer of the last.
 
-        Raises
-        ------
-        ChildError
-            A job failed.
-        JobError
-            A job took too long or too much memory.
+        ChildError: a job failed. JobError: a job took too long or too much memory.
         """
         with self._turn:
             for job, asked, seconds in jobs:
@@ -154,28 +133,13 @@ class Jobs:
 
 @dataclass
 class Playground:
-    """The state of one running playground.
-
-    Attributes
-    ----------
-    port : int
-    document : Document or None
-        The open file.
-    tokenizers : sequence of str
-        Those that may be chosen; the first is preselected.
-    model : str or None
-        The model that runs tasks; None: the embedded one.
-    token : str
-        Sent with every request of our own page.
-    trace : Path
-        The trace of the last run.
-    """
+    """The state of one running playground. `trace`: the trace of the last run."""
 
     port: int
-    document: Document | None
-    tokenizers: Sequence[str]
-    model: str | None = None
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    document: Document | None  # the open file
+    tokenizers: Sequence[str]  # those that may be chosen; the first is preselected
+    model: str | None = None  # the model that runs tasks; None: the embedded one
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))  # sent with every request of our own page
 
     def __post_init__(self) -> None:
         self.checks, self.explanations, self.runs = Jobs(bounds.MEMORY), Jobs(bounds.MEMORY), Jobs()

@@ -21,15 +21,9 @@ FILE = "file"
 
 @dataclass(frozen=True)
 class Document:
-    """The file that is open in the playground.
+    """The file that is open in the playground."""
 
-    Attributes
-    ----------
-    path : Path
-        Links are followed, so that saving writes the file itself.
-    """
-
-    path: Path
+    path: Path  # links are followed, so that saving writes the file itself
 
     @classmethod
     def open(cls, name: str) -> Document:
@@ -44,10 +38,7 @@ class Document:
     def read(self) -> dict:
         """The "text" on disk and its "version"; both None if the file doesn't exist.
 
-        Raises
-        ------
-        DataError
-            It can't be read, or is too large.
+        DataError: it can't be read, or is too large.
         """
         try:
             if not self.path.exists():
@@ -68,15 +59,7 @@ class Document:
     def save(self, text: str, version: str | None) -> dict:
         """Write `text`, with the line ends that the file has, if the file is still at `version`.
 
-        Returns
-        -------
-        dict
-            "saved", and the "version" of the file now.
-
-        Raises
-        ------
-        DataError
-            It can't be written.
+        Returns "saved", and the "version" of the file now. DataError: it can't be written.
         """
         current = self.read()
         if current["version"] != version:

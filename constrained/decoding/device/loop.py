@@ -31,24 +31,13 @@ class Prompt:
 
 
 class Written(NamedTuple):
-    """What `decode_on_device` returns.
+    """What `decode_on_device` returns."""
 
-    Attributes
-    ----------
-    tokens : torch.Tensor
-        int64 ``[rows, max_steps]``, with the matcher's padding after each end.
-    length : torch.Tensor
-        int64 ``[rows]``: tokens of each row, the end-of-text token included, which may be one more than fit.
-    pruned_mass : torch.Tensor or None
-        float32 ``[rows, max_steps]``, 0 where forced.
-    passes : int
-        Calls of the model.
-    """
-
-    tokens: torch.Tensor
+    tokens: torch.Tensor  # int64 [rows, max_steps], with the matcher's padding after each end
+    # int64 [rows]: tokens of each row, the end-of-text token included, which may be one more than fit
     length: torch.Tensor
-    pruned_mass: torch.Tensor | None
-    passes: int
+    pruned_mass: torch.Tensor | None  # float32 [rows, max_steps], 0 where forced
+    passes: int  # calls of the model
 
 
 def decode_on_device(
@@ -145,24 +134,10 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
     `run` must read its inputs from tensors that keep their addresses (copy new logits into one, or let it run the
     model itself), and may only do what a graph can hold, such as `DeviceMatcher.step`.
 
-    Parameters
-    ----------
-    run : callable
-        Such as ``lambda: matcher.step(logits, temperature=0.7)``.
-    keep : sequence of torch.Tensor
-        What `run` changes, restored after the warm-up, such as ``(matcher.state, matcher.left, matcher.draws)``.
-
-    Returns
-    -------
-    replay : callable
-        Runs it again; returns at once.
-    result
-        What `run` returned: the same tensors, overwritten by every replay.
-
-    Raises
-    ------
-    ConstrainedError
-        A tensor is not on a CUDA device.
+    `run`: such as ``lambda: matcher.step(logits, temperature=0.7)``. `keep`: what `run` changes, restored after the
+    warm-up, such as ``(matcher.state, matcher.left, matcher.draws)``. Returns `replay`: runs it again; returns at once.
+    Returns what `run` returned: the same tensors, overwritten by every replay. ConstrainedError: a tensor is not on a
+    CUDA device.
     """
     elsewhere = [t.device for t in keep if t.device.type != "cuda"]
     if elsewhere or not keep:

@@ -104,12 +104,7 @@ class Streaming:
 
     A text is looked at after each choice, together with the forced tokens behind it.
 
-    Parameters
-    ----------
-    args : GenerateArguments
-    prompts : dict of GuidedText to list of int
-        Every row, with its prompt as transformers holds it (padded on the left).
-    pad : int
+    `prompts`: every row, with its prompt as transformers holds it (padded on the left).
     """
 
     def __init__(self, args: GenerateArguments, prompts: dict[GuidedText, list[int]], pad: int):

@@ -73,12 +73,7 @@ class Constraint:
 class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
     """Keeps every request that has a constraint inside its grammar.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        All grammars must be compiled for it.
-    default : Constraint, optional
-        For requests without one.
+    `vocabulary`: all grammars must be compiled for it. `default`: for requests without one.
     """
 
     supported_kwargs = {"constraint": Constraint}  # noqa: RUF012 (the base class declares it so)

@@ -159,10 +159,7 @@ class Rows:
 class Follower:
     """The matcher of one request, kept level with its growing list of tokens.
 
-    Parameters
-    ----------
-    matcher : Matcher
-        At the request's beginning; taken over.
+    `matcher`: at the request's beginning; taken over.
     """
 
     __slots__ = ("matcher", "read")
@@ -174,10 +171,7 @@ class Follower:
     def follow(self, tokens: Sequence[int]) -> int | None:
         """Read up to the end of `tokens`, all that has been generated so far; roll back what the host took back.
 
-        Returns
-        -------
-        int or None
-            The index of the first token that is not allowed, where reading stopped; None if there is none.
+        Returns the index of the first token that is not allowed, where reading stopped; None if there is none.
         """
         kept = len(self.read)
         if self.read != list(tokens[:kept]):

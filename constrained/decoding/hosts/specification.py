@@ -73,10 +73,7 @@ class CompiledCache:
     def matcher(self, specification: Mapping | str, max_new_tokens: int | None = None) -> Matcher:
         """A matcher at the beginning of a request.
 
-        Raises
-        ------
-        ConstrainedError
-            As `read_specification`, or the budget is below the shortest text.
+        ConstrainedError: as `read_specification`, or the budget is below the shortest text.
         """
         compiled, begun = self.compiled(specification)
         with self.lock:
@@ -98,13 +95,7 @@ class CompiledCache:
 
 
 def check_specification(specification: Mapping | str) -> None:
-    """Check a specification as far as is possible without a vocabulary.
-
-    Raises
-    ------
-    ConstrainedError
-        What is wrong, and where.
-    """
+    """Check a specification as far as is possible without a vocabulary. ConstrainedError: what is wrong, and where."""
     fields = parse(specification)
     begun = fields.get("begun", "")
     if not read_specification(fields).is_prefix(begun):  # also finds unbound slots, and bindings that leave no text
@@ -131,10 +122,7 @@ def parse(specification: Mapping | str) -> dict[str, Any]:
 def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
     """The grammar of a parsed specification.
 
-    Raises
-    ------
-    ConstrainedError
-        Unknown or missing fields, or (`GrammarError`, `KnowledgeError`) a grammar that is refused.
+    ConstrainedError: unknown or missing fields, or (`GrammarError`, `KnowledgeError`) a grammar that is refused.
     """
     if depth > MAX_NESTING:
         raise ConstrainedError(f"specifications are nested more than {MAX_NESTING} deep", "write one grammar instead")

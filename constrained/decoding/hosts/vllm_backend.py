@@ -78,10 +78,7 @@ class ConstraintBackend:
     def grammar(self, request: Any) -> ConstraintGrammar:
         """The grammar of a request.
 
-        Raises
-        ------
-        ConstrainedError, ValueError
-            The request can't be served; vLLM answers it with the reason.
+        ConstrainedError, ValueError: the request can't be served; vLLM answers it with the reason.
         """
         try:
             validate(request.sampling_params)

@@ -26,12 +26,8 @@ def check_installed() -> None:
 class EngineProcess:
     """The original engine with one game; its process is started by the first request.
 
-    Parameters
-    ----------
-    name : str
-        The game's, for messages.
-    answer_seconds : float
-        Time limit for one answer; the process is killed when it is passed.
+    `name`: the game's, for messages. `answer_seconds`: time limit for one answer; the process is killed when it is
+    passed.
     """
 
     def __init__(self, name: str, answer_seconds: float):
@@ -41,10 +37,7 @@ class EngineProcess:
     def ask(self, *request: str) -> dict:
         """Send one request and return its answer.
 
-        Raises
-        ------
-        GameError
-            The engine isn't installed, refuses the request, dies or takes too long.
+        GameError: the engine isn't installed, refuses the request, dies or takes too long.
         """
         if not self.process.running:
             check_installed()

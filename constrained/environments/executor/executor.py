@@ -48,21 +48,13 @@ class FoundPassage(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools of actions; an action whose tool is missing is refused.
+    """The tools of actions; an action whose tool is missing is refused."""
 
-    Attributes
-    ----------
-    search : callable (query: str, limit: int) -> list of passages
-        For KnowledgeQuery and ParagraphRetrieve: an index's `search`.
-    answer : callable (question: str, context: list of str) -> str
-        For QA: a model's answer from the texts of results.
-    code : callable (words: str) -> str
-        For Code: writes and runs a program that does what the words say, and returns what it prints. Running it
-        safely is up to this function, which needs a sandbox.
-    """
-
+    # for KnowledgeQuery and ParagraphRetrieve: an index's `search`
     search: Callable[[str, int], Sequence[FoundPassage]] | None = None
-    answer: Callable[[str, list[str]], str] | None = None
+    answer: Callable[[str, list[str]], str] | None = None  # for QA: a model's answer from the texts of results
+    # for Code: writes and runs a program that does what the words say, and returns what it prints. Running it safely is
+    # up to this function, which needs a sandbox.
     code: Callable[[str], str] | None = None
 
 
@@ -80,22 +72,9 @@ class Page:
 class Executor:
     """Carries out the actions of one task, turn by turn.
 
-    Parameters
-    ----------
-    space : {"maths", "qa"}
-        The action space; those of web and WebShop act on their environments instead.
-    tools : Tools, optional
-    worker : MathsWorker, optional
-        The process for mathematics; by default all executors share one.
-
-    Attributes
-    ----------
-    actions : list of Action
-        Those carried out.
-    values : dict of int to value
-        The results by number.
-    texts : dict of int to str
-        The same as texts.
+    `space` ({"maths", "qa"}): the action space; those of web and WebShop act on their environments instead. `worker`:
+    the process for mathematics; by default all executors share one. `actions`: those carried out. `values`: the results
+    by number. `texts`: the same as texts.
     """
 
     def __init__(self, space: str, tools: Tools = NO_TOOLS, worker: MathsWorker | None = None):
@@ -111,21 +90,15 @@ class Executor:
     def execute(self, turn: str) -> str:
         """Carry out a turn, ``R1 = ...; R2 = ...``, and return the text of its last result.
 
-        Raises
-        ------
-        ActionError
-            The turn doesn't parse (then nothing is done), or one of its actions can't be carried out: the message
-            names it, and the results before it are kept.
+        ActionError: the turn doesn't parse (then nothing is done), or one of its actions can't be carried out: the
+        message names it, and the results before it are kept.
         """
         return [self.perform(action) for action in read_turn(self.space, turn)][-1]
 
     def perform(self, action: Action) -> str:
         """Carry out one action, and return the text of its last result.
 
-        Raises
-        ------
-        ActionError
-            It can't be done; the message begins with the action.
+        ActionError: it can't be done; the message begins with the action.
         """
         try:
             repeated = next((number for number in action.results if number in self.values), None)

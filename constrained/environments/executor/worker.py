@@ -19,10 +19,7 @@ MEMORY = 1 << 30
 class MathsWorker:
     """Carries out mathematical actions in a child process, which is replaced when it dies.
 
-    Parameters
-    ----------
-    seconds : float
-        Time limit of one action.
+    `seconds`: time limit of one action.
     """
 
     def __init__(self, seconds: float = SECONDS):
@@ -32,10 +29,7 @@ class MathsWorker:
     def perform(self, *action: Any) -> list[tuple[object, str]]:
         """`constrained.environments.executor.mathematics.perform(*action)` in the child process.
 
-        Raises
-        ------
-        ActionError
-            The action's own error, or the time or memory limit was passed.
+        ActionError: the action's own error, or the time or memory limit was passed.
         """
         try:
             return _decoded(self.process.ask(_encoded(action), self.seconds))

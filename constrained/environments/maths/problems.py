@@ -46,38 +46,21 @@ _NUMBER_WORDS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class WordProblem:
-    """A word problem.
+    """A word problem."""
 
-    Attributes
-    ----------
-    name : str
-        Its own among the problems of a file.
-    kind : str
-        For breakdowns: GSM8K's number of calculations, SVAMP's operation.
-    question : str
-        The whole text.
-    solution : str
-        As the data has it: GSM8K's sentences with their ``<<48/2=24>>`` marks, a line each; SVAMP's equation.
-    answer : Fraction
-    asked : str
-        SVAMP: the sentence that asks, the last of the text.
-    """
-
-    name: str
-    kind: str
-    question: str
+    name: str  # its own among the problems of a file
+    kind: str  # for breakdowns: GSM8K's number of calculations, SVAMP's operation
+    question: str  # the whole text
+    # as the data has it: GSM8K's sentences with their <<48/2=24>> marks, a line each; SVAMP's equation
     solution: str
     answer: Fraction
-    asked: str = ""
+    asked: str = ""  # SVAMP: the sentence that asks, the last of the text
 
 
 def load_gsm8k(path: str | Path | None = None) -> list[WordProblem]:
     """Return the problems of a file of GSM8K; default: its 7,473 training problems.
 
-    Raises
-    ------
-    DataError
-        The file is missing or damaged, or a row is malformed; it says which.
+    DataError: the file is missing or damaged, or a row is malformed; it says which.
     """
     problems = []
     for number, (where, row) in enumerate(read_rows(path or data_file(GSM8K)), 1):
@@ -93,13 +76,7 @@ def load_gsm8k(path: str | Path | None = None) -> list[WordProblem]:
 
 
 def load_svamp(path: str | Path | None = None) -> list[WordProblem]:
-    """Return the problems of a file of SVAMP; default: its first 700.
-
-    Raises
-    ------
-    DataError
-        As `load_gsm8k`.
-    """
+    """Return the problems of a file of SVAMP; default: its first 700. DataError: as `load_gsm8k`."""
     problems = []
     for where, row in read_rows(path or data_file(SVAMP)):
         names = {"ID": str, "Type": str, "Body": str, "Question": str, "Equation": str}

@@ -26,24 +26,12 @@ _DESCRIBING = ("aria_label", "label", "placeholder", "alt", "title", "text_value
 
 @dataclass(frozen=True)
 class Element:
-    """An element of a page.
+    """An element of a page."""
 
-    Attributes
-    ----------
-    node : str
-        Its ``backend_node_id``.
-    label : str
-        Role and text, as in "[button] Search"; unique among the elements offered together.
-    editable : bool
-        Whether text can be typed into it.
-    choices : tuple of str
-        Of a menu.
-    """
-
-    node: str
-    label: str
-    editable: bool = False
-    choices: tuple[str, ...] = ()
+    node: str  # its backend_node_id
+    label: str  # role and text, as in "[button] Search"; unique among the elements offered together
+    editable: bool = False  # whether text can be typed into it
+    choices: tuple[str, ...] = ()  # of a menu
 
 
 @dataclass

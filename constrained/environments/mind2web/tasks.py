@@ -26,18 +26,10 @@ OPERATIONS = ("CLICK", "TYPE", "SELECT")
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done to an element.
+    """What is done to an element."""
 
-    Attributes
-    ----------
-    name : str
-        One of `OPERATIONS`.
-    value : str
-        The text typed or the choice selected; empty for a click.
-    """
-
-    name: str
-    value: str = ""
+    name: str  # one of `OPERATIONS`
+    value: str = ""  # the text typed or the choice selected; empty for a click
 
     def __str__(self) -> str:
         return f"{self.name} {self.value}".rstrip()
@@ -45,26 +37,13 @@ class Operation:
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One recorded action and the page before it.
+    """One recorded action and the page before it."""
 
-    Attributes
-    ----------
-    html : str
-        The page (``cleaned_html``).
-    candidates : tuple of str
-        The node ids of its elements, in the file's order.
-    targets : frozenset of str
-        Those on which the action is right; none where cleaning the page has removed them.
-    operation : Operation
-    action : str
-        The action as the data set writes it.
-    """
-
-    html: str
-    candidates: tuple[str, ...]
-    targets: frozenset[str]
+    html: str  # the page (cleaned_html)
+    candidates: tuple[str, ...]  # the node ids of its elements, in the file's order
+    targets: frozenset[str]  # those on which the action is right; none where cleaning the page has removed them
     operation: Operation
-    action: str
+    action: str  # the action as the data set writes it
 
 
 @dataclass(frozen=True)
@@ -122,10 +101,7 @@ def score_task(scores: Sequence[StepScore], steps: int) -> dict[str, float]:
 def read_tasks(path: str | Path) -> Iterator[WebTask]:
     """Yield the tasks of a file, ``.json`` or ``.jsonl``, compressed or not.
 
-    Raises
-    ------
-    DataError
-        The file is missing, cut short, or a row is malformed; it says which, and the step.
+    DataError: the file is missing, cut short, or a row is malformed; it says which, and the step.
     """
     for where, row in read_rows(path):
         name, website, domain, task, written, actions = fields(

@@ -35,49 +35,22 @@ _ACTION = re.compile(r"\s*(Search|Retrieve|Lookup|Finish)\[(.*)\]\s*", re.DOTALL
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its answer.
+    """A question with its answer."""
 
-    Attributes
-    ----------
-    name : str
-        Its own among the questions of a file.
-    kind : str
-        For breakdowns: HotpotQA's level, FEVER's label.
-    text, answer : str
-    pages : tuple of str
-        Titles of the pages that the answer rests on, where known.
-    """
-
-    name: str
-    kind: str
+    name: str  # its own among the questions of a file
+    kind: str  # for breakdowns: HotpotQA's level, FEVER's label
     text: str
     answer: str
-    pages: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()  # titles of the pages that the answer rests on, where known
 
 
 class QuestionEnv:
     """Answer one question.
 
-    Parameters
-    ----------
-    question : Question
-    index : PassageIndex
-        May be shared by many environments; it opens itself.
-    measures : sequence of str
-        Keys of `MEASURES`; the first is the reward of an answer.
-    word : str
-        What the text is called: "Question", or "Claim".
-
-    Attributes
-    ----------
-    task : str
-        The question.
-    had_effect : bool
-        Whether the last action found something, or was an answer. An action that finds nothing changes nothing.
-    passage : Passage or None
-        The passage found last, which Lookup reads.
-    done : bool
-        Whether an answer was given.
+    `index`: may be shared by many environments; it opens itself. `measures`: keys of `MEASURES`; the first is the
+    reward of an answer. `word`: what the text is called: "Question", or "Claim". `task`: the question. `had_effect`:
+    whether the last action found something, or was an answer. An action that finds nothing changes nothing. `passage`:
+    the passage found last, which Lookup reads. `done`: whether an answer was given.
     """
 
     def __init__(
@@ -104,19 +77,7 @@ class QuestionEnv:
 
         If the index fails or takes too long, the answer is "Search error", without effect.
 
-        Returns
-        -------
-        observation : str
-            One line.
-        reward : float
-            Of an answer its score, else 0.
-        done : bool
-            Whether this was an answer.
-
-        Raises
-        ------
-        GameError
-            The question has been answered.
+        The observation is one line, the reward an answer's score. GameError: the question has been answered.
         """
         if self.done:
             raise GameError("the question has been answered", hint="call reset() to ask it again")
@@ -136,11 +97,8 @@ class QuestionEnv:
     def view(self) -> dict[str, Binding]:
         """Return the slots of ``grammars/hotpotqa_seen.lark``.
 
-        Returns
-        -------
-        dict
-            TITLE: titles seen, without the passage that is open; KEYWORD: words of that passage that
-            Lookup still finds. Empty mappings where there are none.
+        Returns TITLE: titles seen, without the passage that is open; KEYWORD: words of that passage that Lookup still
+        finds. Empty mappings where there are none.
         """
         passage = self.passage
         titles = [title for title in self._titles if passage is None or title != passage.title]

@@ -84,18 +84,10 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Collection:
-    """A source of passages, read only when an index has to be built.
+    """A source of passages, read only when an index has to be built."""
 
-    Attributes
-    ----------
-    fingerprint : str
-        A SHA-256 of everything that determines the passages.
-    read : callable
-        Returns the passages, in order. It can be pickled, so that a worker elsewhere builds
-        its own index.
-    """
-
-    fingerprint: str
+    fingerprint: str  # a SHA-256 of everything that determines the passages
+    # returns the passages, in order. It can be pickled, so that a worker elsewhere builds its own index.
     read: Callable[[], Iterable[Passage]]
 
     @classmethod
@@ -111,10 +103,7 @@ class Collection:
     def of_files(cls, paths: Iterable[Path], reader: Callable[[list[Path]], Iterator[Passage]]) -> Collection:
         """Return the collection that `reader` (a module's function) reads from files, identified by their content.
 
-        Raises
-        ------
-        DataError
-            A file can't be read.
+        DataError: a file can't be read.
         """
         files = list(paths)
         digest = hashlib.sha256(f"{reader.__module__}.{reader.__qualname__}".encode())
@@ -137,10 +126,7 @@ def _file_digest(path: Path) -> bytes:
 def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
     """Return a passage as indexes hold it: a clean title, sentences without space around them.
 
-    Raises
-    ------
-    DataError
-        It has no title or no text; `where` says which passage.
+    DataError: it has no title or no text; `where` says which passage.
     """
     kept = tuple(text for sentence in sentences if (text := clean_text(sentence)))
     title = clean_title(title)
@@ -152,10 +138,7 @@ def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
 def page_collection(path: str | Path) -> Collection:
     """Return the pages in a file or in a folder's files.
 
-    Raises
-    ------
-    DataError
-        There are no such files. Reading the collection raises it for a malformed row.
+    DataError: there are no such files. Reading the collection raises it for a malformed row.
     """
     path = Path(path)
     files = sorted(f for f in path.iterdir() if f.name.endswith(_ENDINGS)) if path.is_dir() else [path]

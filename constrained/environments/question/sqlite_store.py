@@ -36,10 +36,7 @@ JOIN page USING (id) ORDER BY score DESC, id
 def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
     """Write the passages to a new file; the row by which it counts as complete comes last.
 
-    Raises
-    ------
-    DataError
-        SQLite can't write it, or was built without FTS5.
+    DataError: SQLite can't write it, or was built without FTS5.
     """
     try:
         with closing(sqlite3.connect(path)) as connection, connection:
@@ -67,18 +64,8 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
 class SqliteStore:
     """A file written by `build`.
 
-    Parameters
-    ----------
-    path : Path
-    fingerprint : str
-        Of the collection it must hold.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file.
-    DataError
-        It is damaged, cut short, or of other passages.
+    `fingerprint`: of the collection it must hold. FileNotFoundError: there is no such file. DataError: it is damaged,
+    cut short, or of other passages.
     """
 
     def __init__(self, path: Path, fingerprint: str):

@@ -32,21 +32,11 @@ _NO_TITLE = frozenset("#<>[]{}|\n\t\x1f")
 
 @dataclass(frozen=True)
 class Wikipedia:
-    """A wiki's own search and pages.
+    """A wiki's own search and pages."""
 
-    Attributes
-    ----------
-    url : str
-        Of its ``api.php``.
-    timeout : float
-        Seconds that a request may take in all, including the look-up of the host's name.
-    contact : str
-        A page or an address for the User-Agent, as Wikimedia asks for.
-    """
-
-    url: str = "https://en.wikipedia.org/w/api.php"
-    timeout: float = 10.0
-    contact: str = ""
+    url: str = "https://en.wikipedia.org/w/api.php"  # of its api.php
+    timeout: float = 10.0  # seconds that a request may take in all, including the look-up of the host's name
+    contact: str = ""  # a page or an address for the User-Agent, as Wikimedia asks for
 
     def __post_init__(self):
         if urllib.parse.urlsplit(self.url).scheme not in ("http", "https"):

@@ -42,40 +42,20 @@ INSTRUCTIONS = ("items_human_ins.json",)
 
 @dataclass(frozen=True)
 class Product:
-    """One product.
+    """One product."""
 
-    Attributes
-    ----------
-    number : str
-        Amazon's ASIN, in capitals.
-    name : str
-        The title.
-    category : str
-        The coarse category ("beauty"); `path` is the fine one ("Beauty › Hair Care › ...").
-    query : str
-        The query that the product was scraped with.
-    description, features : str, tuple of str
-    options : mapping of str to tuple of str
-        The values of each option, in small letters: ``{"color": ("red", "blue")}``.
-    price : float
-        Dollars.
-    price_shown : str
-        As the shop writes it, which may be a range.
-    attributes : tuple of str
-        Hidden: what the reward looks for.
-    """
-
-    number: str
-    name: str
-    category: str
+    number: str  # amazon's ASIN, in capitals
+    name: str  # the title
+    category: str  # the coarse category ("beauty"); `path` is the fine one ("Beauty › Hair Care › ...")
     path: str
-    query: str
+    query: str  # the query that the product was scraped with
     description: str
     features: tuple[str, ...]
+    # the values of each option, in small letters: {"color": ("red", "blue")}
     options: Mapping[str, tuple[str, ...]]
-    price: float
-    price_shown: str
-    attributes: tuple[str, ...]
+    price: float  # dollars
+    price_shown: str  # as the shop writes it, which may be a range
+    attributes: tuple[str, ...]  # hidden: what the reward looks for
 
     def text(self) -> str:
         """Return the text that a search looks into: title, description, the first feature, the options."""
@@ -85,40 +65,21 @@ class Product:
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be bought.
+    """What is to be bought."""
 
-    Attributes
-    ----------
-    instruction : str
-        With the price limit, as the agent reads it.
-    product : Product
-        The one that the instruction was written for.
-    attributes, options : tuple of str
-        What the instruction asks for.
-    price_upper : float
-        Dollars; `NO_LIMIT` where the instruction names none.
-    """
-
-    instruction: str
-    product: Product
+    instruction: str  # with the price limit, as the agent reads it
+    product: Product  # the one that the instruction was written for
+    # What the instruction asks for:
     attributes: tuple[str, ...]
     options: tuple[str, ...]
-    price_upper: float
+    price_upper: float  # dollars; `NO_LIMIT` where the instruction names none
 
 
 @dataclass(frozen=True)
 class Shop:
-    """A shop: its products, a search engine over them, and the goals to reach in it.
+    """A shop: its products, a search engine over them, and the goals to reach in it."""
 
-    Attributes
-    ----------
-    products : mapping of str to Product
-        By number.
-    goals : tuple of Goal
-    index : TextIndex
-    """
-
-    products: Mapping[str, Product]
+    products: Mapping[str, Product]  # by number
     goals: tuple[Goal, ...]
     index: TextIndex
 
@@ -132,18 +93,9 @@ class Shop:
 def open_shop(folder: str | Path | None = None, seed: int = 0) -> Shop:
     """Open the shop whose files lie in a folder; opened once in a process.
 
-    Parameters
-    ----------
-    folder : path-like, optional
-        With the files that WebShop's ``setup.sh`` downloads, compressed (``.gz``) or not; default:
-        ``webshop`` in the data folder.
-    seed : int, optional
-        Of the price limits, and of the order of the goals.
-
-    Raises
-    ------
-    DataError
-        A file is missing or damaged; it says which.
+    `folder`: with the files that WebShop's ``setup.sh`` downloads, compressed (``.gz``) or not; default: ``webshop`` in
+    the data folder. `seed`: of the price limits, and of the order of the goals. DataError: a file is missing or
+    damaged; it says which.
     """
     folder = data_folder() / "webshop" if folder is None else Path(folder)
     products = read_products(_find(folder, PRODUCTS), _find(folder, ATTRIBUTES))
@@ -167,17 +119,8 @@ def _find(folder: Path, names: tuple[str, ...]) -> Path:
 def read_products(path: str | Path, attributes: str | Path) -> dict[str, Product]:
     """Read products by their numbers; of two with one number the first counts.
 
-    Parameters
-    ----------
-    path : path-like
-        ``items_shuffle.json``, or the same a product a line (``.jsonl``), compressed or not.
-    attributes : path-like
-        ``items_ins_v2.json``.
-
-    Raises
-    ------
-    DataError
-        A file is missing, cut short or of another form; it says at which row.
+    `path`: ``items_shuffle.json``, or the same a product a line (``.jsonl``), compressed or not. `attributes`:
+    ``items_ins_v2.json``. DataError: a file is missing, cut short or of another form; it says at which row.
     """
     known = _by_number(attributes)
     products: dict[str, Product] = {}
@@ -200,10 +143,7 @@ def read_goals(path: str | Path, products: Mapping[str, Product], seed: int = 0)
     multiples of ten dollars above the price. Here the draw follows from the seed and the
     instruction, so that every run asks for the same.
 
-    Raises
-    ------
-    DataError
-        The file is missing, cut short or of another form; it says at which product.
+    DataError: the file is missing, cut short or of another form; it says at which product.
     """
     written = _by_number(path)
     for number, product in products.items():
@@ -285,27 +225,16 @@ def _by_number(path: str | Path) -> dict:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One of the published instructions.
+    """One of the published instructions."""
 
-    Attributes
-    ----------
-    text : str
-        In small letters and without the price limit, which a shop adds.
-    queries : tuple of str
-        What people searched for to find it; for most none was recorded.
-    """
-
-    text: str
-    queries: tuple[str, ...]
+    text: str  # in small letters and without the price limit, which a shop adds
+    queries: tuple[str, ...]  # what people searched for to find it; for most none was recorded
 
 
 def read_instructions() -> list[Instruction]:
     """Read WebShop's 12,087 instructions in their published order, which says the split of each.
 
-    Raises
-    ------
-    DataError
-        A file is missing, cut short or of another form; it says at which entry.
+    DataError: a file is missing, cut short or of another form; it says at which entry.
     """
     goals, queries = data_file("webshop/human_goals.json.gz"), data_file("webshop/goal_query_map.json.gz")
     known = read_json(queries)

@@ -34,25 +34,14 @@ Nouns = Callable[[str], set[str]]
 
 @dataclass(frozen=True)
 class Reward:
-    """A reward and its parts, all from 0 to 1.
+    """A reward and its parts, all from 0 to 1."""
 
-    Attributes
-    ----------
-    score : float
-        The reward.
-    type : float
-        1: the kind of product asked for; 0.5, 0.1 and 0: less and less so.
-    attributes, options : float
-        The share of those asked for that the purchase has; 1 where none is asked for.
-    price : float
-        1 where the price is within the limit.
-    """
-
-    score: float
-    type: float
+    score: float  # the reward
+    type: float  # 1: the kind of product asked for; 0.5, 0.1 and 0: less and less so
+    # the share of those asked for that the purchase has; 1 where none is asked for
     attributes: float
     options: float
-    price: float
+    price: float  # 1 where the price is within the limit
 
     def parts(self) -> dict[str, float]:
         """Return all five by name."""
@@ -67,14 +56,7 @@ def title_words(title: str) -> set[str]:
 def reward(product: Product, chosen: Mapping[str, str], goal: Goal, nouns: Nouns = title_words) -> Reward:
     """Return the reward of buying a product with the options chosen.
 
-    Parameters
-    ----------
-    product : Product
-    chosen : mapping of str to str
-        The value chosen of each option.
-    goal : Goal
-    nouns : callable, optional
-        Finds a title's nouns.
+    `chosen`: the value chosen of each option. `nouns`: finds a title's nouns.
     """
     attributes = sum(_has_attribute(product, attribute) for attribute in goal.attributes)
     options = sum(any(_same_option(*pair, wanted) for pair in chosen.items()) for wanted in goal.options)
