@@ -17,14 +17,7 @@ from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, opt
 
 
 class Nullable:
-    """Which parts of a grammar can be the empty text.
-
-    Parameters
-    ----------
-    rules : dict of str to Rule
-    slots : frozenset of str
-        Slots that are bound to something that can be empty.
-    """
+    """Which parts of a grammar can be the empty text. `slots`: slots that are bound to something that can be empty."""
 
     def __init__(self, rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()):
         self._slots = slots
@@ -135,10 +128,7 @@ def _split_long(node: Node) -> Node:
 def components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     """Return the strongly connected components of a graph, each one before those that lead to it (Tarjan, 1972).
 
-    Parameters
-    ----------
-    edges : mapping of str to iterable of str
-        Name -> the names it leads to; those that are no key themselves are left out.
+    `edges`: name -> the names it leads to; those that are no key themselves are left out.
     """
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}

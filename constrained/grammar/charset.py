@@ -31,10 +31,7 @@ class CharSet:
 
     Build with :func:`charset`, which interns: equal sets are one object.
 
-    Attributes
-    ----------
-    ranges : tuple of (int, int)
-        Disjoint, ascending, inclusive code point ranges; never surrogates.
+    `ranges`: disjoint, ascending, inclusive code point ranges; never surrogates.
     """
 
     __slots__ = ("_edges", "_ends", "_folded", "_starts", "ranges")

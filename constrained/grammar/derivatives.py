@@ -36,28 +36,14 @@ Piece = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Residual:
-    """What remains to be read.
-
-    Attributes
-    ----------
-    piece : tuple
-    then : int
-        The residual after it.
-    plain : bool
-        Nothing in it looks around, and the expression ends with it.
-    looks_back : bool
-    asked : bool
-        It belongs to an assertion, not to what is read.
-    in_order : bool
-        It is in an atomic group, where only the first way counts.
-    """
+    """What remains to be read."""
 
     piece: Piece
-    then: int
-    plain: bool
+    then: int  # the residual after it
+    plain: bool  # nothing in it looks around, and the expression ends with it
     looks_back: bool
-    asked: bool
-    in_order: bool
+    asked: bool  # it belongs to an assertion, not to what is read
+    in_order: bool  # it is in an atomic group, where only the first way counts
 
 
 class Residuals:

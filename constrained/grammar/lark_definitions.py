@@ -74,29 +74,14 @@ class Body:
 
 @dataclass(eq=False)
 class Definition:
-    """A rule, terminal or slot.
-
-    Attributes
-    ----------
-    name : str
-    terminal : bool
-        Written in capitals: a terminal or a slot.
-    params : tuple of str
-        A template's.
-    bodies : list of Body
-        One, and one more for each `%extend`.
-    declared : bool
-        By `%declare`: a slot.
-    at : int
-        Where its name stands, as an offset in its file.
-    """
+    """A rule, terminal or slot."""
 
     name: str
-    terminal: bool
-    params: tuple[str, ...]
-    bodies: list[Body]
-    declared: bool
-    at: int
+    terminal: bool  # written in capitals: a terminal or a slot
+    params: tuple[str, ...]  # a template's
+    bodies: list[Body]  # one, and one more for each `%extend`
+    declared: bool  # by `%declare`: a slot
+    at: int  # where its name stands, as an offset in its file
     scope: Scope
 
     @property

@@ -33,13 +33,7 @@ class Fault(Exception):
 
 
 def parts(literal: Quoted) -> tuple[str, str]:
-    """Return a literal's text, escapes replaced, and its flags.
-
-    Raises
-    ------
-    Fault
-        A bad escape, or nothing between the quotes.
-    """
+    """Return a literal's text, escapes replaced, and its flags; Fault for a bad escape, or nothing to read."""
     quote = literal.text[0]
     end = literal.text.rindex(quote)
     written, flags = literal.text[1:end], literal.text[end + 1 :]
@@ -99,12 +93,7 @@ def written_offset(literal: Quoted, at: int) -> int:
 
 
 def literal_node(literal: Quoted, limits: Limits) -> Node:
-    """Return the texts of a literal.
-
-    Raises
-    ------
-    Fault
-    """
+    """Return the texts of a literal; Fault if it has none."""
     text, flags = parts(literal)
     if literal.text[0] == '"':
         if not flags:
@@ -161,12 +150,7 @@ def _bars(pattern: str) -> list[int]:
 
 
 def range_node(item: Range) -> Node:
-    """Return the characters of a range.
-
-    Raises
-    ------
-    Fault
-    """
+    """Return the characters of a range; Fault if it is none."""
     if item.first.text[-1] == "i" or item.last.text[-1] == "i":
         raise Fault(f"the range {item.text} can't be case-insensitive", 0, 'write both: `"a".."z" | "A".."Z"`')
     ends = [parts(item.first)[0], parts(item.last)[0]]

@@ -56,35 +56,16 @@ def slot_comments(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class OutlineEntry:
-    """One definition: a rule, a terminal, a declared slot, or an imported name.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        `RULE`, `TERMINAL`, `SLOT` or `IMPORT`.
-    span : SourceSpan
-        Of the name.
-    params : tuple of str
-        A template's parameters.
-    options : Options or None
-        What it can stand for; None for slots and imports.
-    how : str
-        "define", "override" or "extend".
-    library : str
-        What is imported: its path with dots, one in front where it is relative.
-    head : str
-        The text between the name and its colon.
-    """
+    """One definition: a rule, a terminal, a declared slot, or an imported name."""
 
     name: str
-    kind: str
-    span: SourceSpan
-    params: tuple[str, ...] = ()
-    options: Options | None = None
-    how: str = "define"
-    library: str = ""
-    head: str = ""
+    kind: str  # `RULE`, `TERMINAL`, `SLOT` or `IMPORT`
+    span: SourceSpan  # of the name
+    params: tuple[str, ...] = ()  # a template's parameters
+    options: Options | None = None  # what it can stand for; None for slots and imports
+    how: str = "define"  # "define", "override" or "extend"
+    library: str = ""  # what is imported: its path with dots, one in front where it is relative
+    head: str = ""  # the text between the name and its colon
 
     def in_head(self, pattern: str) -> SourceSpan | None:
         """Return where a pattern stands between the name and its colon."""
@@ -97,25 +78,13 @@ class OutlineEntry:
 
 @dataclass
 class Outline:
-    """OutlineEntrys and uses of one file.
-
-    Attributes
-    ----------
-    source : Source
-    definitions : list of OutlineEntry
-    ignored : list of Options
-        What each `%ignore` admits.
-    faults : list of GrammarError
-        Statements that don't parse.
-    guessed : set of str
-        Names that occur in those.
-    """
+    """The definitions and uses of one file."""
 
     source: Source
     definitions: list[OutlineEntry] = field(default_factory=list)
-    ignored: list[Options] = field(default_factory=list)
-    faults: list[GrammarError] = field(default_factory=list)
-    guessed: set[str] = field(default_factory=set)
+    ignored: list[Options] = field(default_factory=list)  # what each `%ignore` admits
+    faults: list[GrammarError] = field(default_factory=list)  # statements that don't parse
+    guessed: set[str] = field(default_factory=set)  # names that occur in those
 
     @cached_property
     def by_name(self) -> dict[str, list[OutlineEntry]]:

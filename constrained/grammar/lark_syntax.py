@@ -145,12 +145,8 @@ Statement = Defined | Declared | Ignored | Imported
 def parse(source: Source, limits: Limits) -> list[Statement]:
     """Return the statements of a grammar's text, in order.
 
-    Raises
-    ------
-    GrammarError
-        At the first token that can't stand where it does.
-    LimitError
-        It has more symbols, or groups within each other, than `limits` allow.
+    GrammarError: at the first token that can't stand where it does. LimitError: it has more symbols, or groups within
+    each other, than `limits` allow.
     """
     return _Parser(Tokens(source, limits), limits).statements()
 

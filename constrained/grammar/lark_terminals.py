@@ -23,13 +23,7 @@ small, and long chains of them flat."""
 
 
 class Terminals:
-    """Reads terminals when they are asked for, their parts first.
-
-    Attributes
-    ----------
-    rules : dict of str to Rule
-        The terminals that became rules.
-    """
+    """Reads terminals when they are asked for, their parts first. `rules`: the terminals that became rules."""
 
     def __init__(self, limits: Limits):
         self.limits = limits
@@ -42,12 +36,7 @@ class Terminals:
         self._looks: dict[Definition, partial] = {}  # terminals that look around -> makes an error there
 
     def node(self, definition: Definition) -> Node:
-        """Return the texts of a terminal.
-
-        Raises
-        ------
-        GrammarError
-        """
+        """Return the texts of a terminal."""
         if definition not in self._branches:
             for part in parts_first(definition, self._branches):
                 self._read(part)
@@ -146,10 +135,7 @@ class Terminals:
 def parts_first(definition: Definition, known) -> list[Definition]:
     """Return a terminal and its parts, parts first, without those that are `known`.
 
-    Raises
-    ------
-    GrammarError
-        One of them isn't there, is a rule, or has itself as a part.
+    Raises GrammarError if one of them isn't there, is a rule, or has itself as a part.
     """
     order: list[Definition] = []
     done = {definition: False}

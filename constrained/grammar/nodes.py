@@ -140,21 +140,11 @@ class Slot(Node):
 
 @dataclass(frozen=True, eq=False)
 class Related(Node):
-    """Those values of a slot that stand in a relation to another value (`grammars/relations.lark`).
+    """Those values of a slot that stand in a relation to another value (`grammars/relations.lark`)."""
 
-    Attributes
-    ----------
-    relation : str
-        One of `AT`, `ANOTHER`, `NEXT`, `BEFORE`, `FIRST`.
-    values : Slot or Related
-        The values to choose among.
-    to : Var, Literal or None
-        The value that they are related to.
-    """
-
-    relation: str
-    values: Slot | Related
-    to: Node | None = None
+    relation: str  # one of `AT`, `ANOTHER`, `NEXT`, `BEFORE`, `FIRST`
+    values: Slot | Related  # the values to choose among
+    to: Node | None = None  # the value that they are related to
 
     @property
     def slot(self) -> Slot:
@@ -186,18 +176,10 @@ class Scoped(Node):
 
 @dataclass(frozen=True, eq=False)
 class Lazy(Node):
-    """What `make` returns, worked out when it is first reached: never the empty text, and always some text.
+    """What `make` returns, worked out when it is first reached: never the empty text, and always some text."""
 
-    Attributes
-    ----------
-    make : callable
-        Called once. The node's rules are those of the grammar that this stands in.
-    longest : int
-        No shortest text from anywhere in it to its end has more bytes.
-    """
-
-    make: Callable[[], Node]
-    longest: int
+    make: Callable[[], Node]  # called once. The node's rules are those of the grammar that this stands in.
+    longest: int  # no shortest text from anywhere in it to its end has more bytes
 
     @cached_property
     def node(self) -> Node:
@@ -218,15 +200,8 @@ class Rule:
 class Rules(dict[str, Rule]):
     """Rules by name, some of which are written when they are asked for; to look at all of them writes them all.
 
-    Parameters
-    ----------
-    most : int
-        So many may be written at once: the limit `schema`.
-
-    Attributes
-    ----------
-    waiting : dict of str to callable
-        What writes the body of a rule that hasn't been asked for.
+    `most`: so many may be written at once: the limit `schema`. `waiting`: what writes the body of a rule that hasn't
+    been asked for.
     """
 
     def __init__(self, most: int):
@@ -391,13 +366,7 @@ def _repeat_alternatives(item: Alt, low: int) -> Node:
 
 
 def related(relation: str, arguments: Sequence[Node]) -> Related:
-    """Return the node of a relation with its arguments.
-
-    Raises
-    ------
-    ValueError
-        The arguments don't fit; the message says why.
-    """
+    """Return the node of a relation with its arguments. ValueError: the arguments don't fit; the message says why."""
     if relation not in RELATIONS or len(arguments) != (1 if relation == FIRST else 2):
         raise ValueError("no such relation")
     values, *to = arguments

@@ -23,16 +23,7 @@ from constrained.limits import DEFAULT, Limits
 class SourceMap:
     """Where the nodes of one grammar are written.
 
-    Parameters
-    ----------
-    source : Source
-    rules : dict of str to Rule
-        As `read_lark` gives them.
-
-    Attributes
-    ----------
-    rules : dict of str to Rule
-        The same, with nodes of their own: build the grammar from these.
+    `rules`: as `read_lark` gives them, but with nodes of their own: build the grammar from these.
     """
 
     def __init__(self, source: Source, rules: dict[str, Rule], limits: Limits = DEFAULT):

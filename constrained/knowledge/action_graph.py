@@ -21,16 +21,9 @@ class ActionGraph:
     An action is a rule that writes text; rules that only choose between actions are seen through. An action's
     successors are FIRST of what comes after its `_STEP`, and FOLLOW where that may be empty.
 
-    Attributes
-    ----------
-    start : str
-        The rule of whole paths.
-    rules : dict of str to tuple of str
-        Action (or "start") -> the actions that may follow, in the file's order.
-    may_end : set of str
-        Actions (or "start") after which a path may end.
-    distance : dict of str to int
-        Action -> the fewest actions from it to the end of a path, itself included.
+    `start`: the rule of whole paths. `rules`: action (or "start") -> the actions that may follow, in the file's order.
+    `may_end`: actions (or "start") after which a path may end. `distance`: action -> the fewest actions from it to the
+    end of a path, itself included.
     """
 
     def __init__(self, rules: dict[str, Rule], start: str):
@@ -71,12 +64,8 @@ class ActionGraph:
     def sources(self, rule: str, parameter: str) -> Sources:
         """Where the values of a template parameter come from, through parameters that are handed on.
 
-        Returns
-        -------
-        list of (str, str)
-            The parameter and those handed on to it: (rule, parameter).
-        list of (str, Node)
-            The other arguments that calls give one of them, after the calling rule.
+        Returns the parameter and those handed on to it, and the other arguments that calls give one of them, after the
+        calling rule.
         """
         key = (rule, parameter)
         if key not in self._sources:

@@ -55,26 +55,14 @@ class DraftAction:
 
 @dataclass
 class Draft:
-    """Drafted action knowledge.
-
-    Attributes
-    ----------
-    task, overview : str
-    actions : list of DraftAction
-    kinds : dict of str to str
-        Argument -> "text", "word", "number" or "thing".
-    first : tuple of str
-        Actions that may come first.
-    lines : str
-        The draft as written.
-    """
+    """Drafted action knowledge."""
 
     task: str
     overview: str = ""
     actions: list[DraftAction] = field(default_factory=list)
-    kinds: dict[str, str] = field(default_factory=dict)
-    first: tuple[str, ...] = ()
-    lines: str = ""
+    kinds: dict[str, str] = field(default_factory=dict)  # argument -> "text", "word", "number" or "thing"
+    first: tuple[str, ...] = ()  # actions that may come first
+    lines: str = ""  # the draft as written
 
     def to_lark(self, heading: str = "") -> str:
         """The `.lark` file, for a person to refine."""
@@ -105,21 +93,9 @@ def _either(names: tuple[str, ...]) -> str:
 def draft(task: str, write: Write, actions: int | None = None, on_line: Callable[[str], None] | None = None) -> Draft:
     """Draft action knowledge.
 
-    Parameters
-    ----------
-    task : str
-        What is to be done.
-    write : callable
-        ``write(so_far, grammar)`` returns a text of the grammar that continues `so_far`.
-    actions : int, optional
-        How many; by default `write` decides, up to 10.
-    on_line : callable, optional
-        Called with each line when it is complete.
-
-    Raises
-    ------
-    ConstrainedError
-        `actions` is less than 1 or more than 10, or the task is empty.
+    `task`: what is to be done. `write`: ``write(so_far, grammar)`` returns a text of the grammar that continues
+    `so_far`. `actions`: how many; by default `write` decides, up to 10. `on_line`: called with each line when it is
+    complete. ConstrainedError: `actions` is less than 1 or more than 10, or the task is empty.
     """
     task = " ".join(task.split())
     if not task:

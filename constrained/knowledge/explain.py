@@ -39,72 +39,31 @@ _QUOTED = 40
 
 @dataclass(frozen=True)
 class Expected:
-    """Something that may come next.
+    """Something that may come next."""
 
-    Attributes
-    ----------
-    text : str
-        In words: texts in quotes, characters as a regular expression, or an end.
-    kind : str
-        "text", "value" (of a slot or parameter), "characters" or "end".
-    spot : SourceSpan or None
-        The rule that says so; None for the end of the whole text.
-    slot : str or None
-        The slot that a value is of.
-    count : int
-        How many texts there are to choose from.
-    """
-
-    text: str
-    kind: str
-    spot: SourceSpan | None
-    slot: str | None = None
-    count: int = 1
+    text: str  # in words: texts in quotes, characters as a regular expression, or an end
+    kind: str  # "text", "value" (of a slot or parameter), "characters" or "end"
+    spot: SourceSpan | None  # the rule that says so; None for the end of the whole text
+    slot: str | None = None  # the slot that a value is of
+    count: int = 1  # how many texts there are to choose from
 
 
 @dataclass
 class Explanation:
-    """Why one text is admitted or not.
+    """Why one text is admitted or not."""
 
-    Attributes
-    ----------
-    path : list of Judgement
-        The actions before, all ok.
-    text : str
-        The text, or the last action, itself.
-    read : bytes
-        The longest prefix of it that fits.
-    verdict : str
-        "complete", "unfinished", or what is wrong: "invalid", "misordered".
-    reason : str
-        Why it is wrong; empty if it isn't.
-    expected : list of Expected
-        What may come after `read`.
-    follow : list of str or None
-        After a complete action: the actions that may follow it.
-    may_end : bool
-        After a complete action: whether the path may end.
-    said_by : SourceSpan or None
-        The rule that says what may follow, if that decides.
-    meant : list of str
-        Beginnings of actions that the text is similar to.
-    grammar : Grammar or None
-        The grammar that `read` is read by; None if nothing may come any more.
-    impossible : dict of str to str
-        Where facts are known: some actions that are not possible now and begin with the text -> what they need.
-    """
-
-    path: list[Judgement]
-    text: str
-    read: bytes
-    verdict: str
-    reason: str = ""
-    expected: list[Expected] = field(default_factory=list)
-    follow: list[str] | None = None
-    may_end: bool = False
-    said_by: SourceSpan | None = None
-    meant: list[str] = field(default_factory=list)
-    grammar: Grammar | None = None
+    path: list[Judgement]  # the actions before, all ok
+    text: str  # the text, or the last action, itself
+    read: bytes  # the longest prefix of it that fits
+    verdict: str  # "complete", "unfinished", or what is wrong: "invalid", "misordered"
+    reason: str = ""  # why it is wrong; empty if it isn't
+    expected: list[Expected] = field(default_factory=list)  # what may come after `read`
+    follow: list[str] | None = None  # after a complete action: the actions that may follow it
+    may_end: bool = False  # after a complete action: whether the path may end
+    said_by: SourceSpan | None = None  # the rule that says what may follow, if that decides
+    meant: list[str] = field(default_factory=list)  # beginnings of actions that the text is similar to
+    grammar: Grammar | None = None  # the grammar that `read` is read by; None if nothing may come any more
+    # where facts are known: some actions that are not possible now and begin with the text -> what they need
     impossible: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -134,30 +93,11 @@ def explain_file(
 ) -> tuple[Explanation, list[str]]:
     """Explain a path of actions, or a text, by a `.lark` file; by its problem's facts, too, if it has one.
 
-    Parameters
-    ----------
-    text_or_path : str, Path or Source
-        As `Grammar.from_lark` takes it.
-    path : str
-        Actions joined by ``->``, the last of which may be unfinished; the text itself if the grammar has no actions.
-    text : str, optional
-        One action after `path`, read as it stands, whatever it contains.
-    start : str
-        The rule to start from.
-    values : mapping, optional
-        Slot -> values, as `Grammar.bind` takes them. A slot without values stands for itself: its value is its name
-        (and "another NAME", where two are needed).
-
-    Returns
-    -------
-    Explanation
-    list of str
-        The slots that stand for themselves.
-
-    Raises
-    ------
-    GrammarError, KnowledgeError
-        The file can't be read, or the values can't be bound.
+    `text_or_path`: as `Grammar.from_lark` takes it. `path`: actions joined by ``->``, the last of which may be
+    unfinished; the text itself if the grammar has no actions. `text`: one action after `path`, read as it stands,
+    whatever it contains. `start`: the rule to start from. `values`: slot -> values, as `Grammar.bind` takes them.
+    A slot without values stands for itself: its value is its name (and "another NAME", where two are needed); these
+    slots are returned, too. Raises GrammarError or KnowledgeError if the file can't be read, or the values don't fit.
     """
     source = read_source(text_or_path)
     rules, slots = read_lark(source)
@@ -195,13 +135,8 @@ def explain_text(grammar: Grammar, source_map: SourceMap, text: str) -> Explanat
 def explain_path(knowledge: ActionKnowledge, text: str, last: str | None = None) -> Explanation:
     """Explain a path, its actions joined by ``->``, up to the first wrong one or to its end, which may be unfinished.
 
-    Parameters
-    ----------
-    knowledge : ActionKnowledge
-        Read with its source map; the path goes on from its state.
-    text : str
-    last : str, optional
-        The last action, whatever it contains; then `text` holds the actions before it.
+    `knowledge`: read with its source map; the path goes on from its state. `last`: the last action, whatever it
+    contains; then `text` holds the actions before it.
     """
     source_map = knowledge.source_map
     if source_map is None:
@@ -389,19 +324,9 @@ def _expected_at(position: positions.Position, frame: positions.Frame | None, so
 def next_tokens(explanation: Explanation, vocabulary: Vocabulary, most: int = 12) -> dict[str, Any]:
     """The bytes and tokens that may come next, and the text that must.
 
-    Parameters
-    ----------
-    explanation : Explanation
-    vocabulary : Vocabulary
-    most : int
-        Allowed tokens that are listed.
-
-    Returns
-    -------
-    dict
-        "bytes": their values, ascending; "forced": the text that must come, whatever is chosen; "tokens": the
-        vocabulary's "size", how many are "allowed", and the "first" of them, each with "id" and "text" (None: it
-        ends the text).
+    `most`: allowed tokens that are listed. Returns "bytes": their values, ascending; "forced": the text that must come,
+    whatever is chosen; "tokens": the vocabulary's "size", how many are "allowed", and the "first" of them, each with
+    "id" and "text" (None: it ends the text).
     """
     if explanation.grammar is None:
         return {"bytes": [], "forced": "", "tokens": {"size": vocabulary.size, "allowed": 0, "first": []}}

@@ -19,15 +19,7 @@ First = tuple[tuple[str, ...], bool]
 class FollowSets:
     """Which actions begin a piece of grammar, and which may follow an action.
 
-    Parameters
-    ----------
-    rules : dict of str to Rule
-    start : str
-
-    Attributes
-    ----------
-    arguments : dict
-        (rule, parameter) -> (calling rule, argument) of every call.
+    `arguments`: (rule, parameter) -> (calling rule, argument) of every call.
     """
 
     def __init__(self, rules: dict[str, Rule], start: str):

@@ -35,17 +35,10 @@ _TAKEN = ("not", "some", "every", "one", "at-most-one")
 
 @dataclass
 class Imported:
-    """A planning domain as action knowledge.
-
-    Attributes
-    ----------
-    domain : Domain
-    text : str
-        The `.lark` file.
-    """
+    """A planning domain as action knowledge."""
 
     domain: Domain
-    text: str
+    text: str  # the `.lark` file
 
     def knowledge(self) -> ActionKnowledge:
         """The file, loaded."""
@@ -57,19 +50,9 @@ class Imported:
 def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str = "domain") -> Imported:
     """Turn a PDDL domain into action knowledge.
 
-    Parameters
-    ----------
-    text : str
-        The domain.
-    texts : mapping of str to str, optional
-        Action -> its command, such as ``"go to {r}"``; by default its name and parameters.
-    source : str
-        The file's name, for messages.
-
-    Raises
-    ------
-    PddlError
-        The domain doesn't parse, or contains what isn't supported; with line and column.
+    `text`: the domain. `texts`: action -> its command, such as ``"go to {r}"``; by default its name and parameters.
+    `source`: the file's name, for messages. PddlError: the domain doesn't parse, or contains what isn't supported; with
+    line and column.
     """
     domain = read_domain(text, source)
     return Imported(domain, write_lark(domain, commands(domain, texts), source))
@@ -78,18 +61,8 @@ def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str =
 def write_lark(domain: Domain, written: Mapping[str, Command], origin: str) -> str:
     """Write a domain as a `.lark` file.
 
-    Parameters
-    ----------
-    domain : Domain
-    written : mapping of str to Command
-        Action -> how it is written.
-    origin : str
-        Where the domain is from, for the first comment.
-
-    Raises
-    ------
-    PddlError
-        A name that a `.lark` file can't have.
+    `written`: action -> how it is written. `origin`: where the domain is from, for the first comment. PddlError: a name
+    that a `.lark` file can't have.
     """
     return _Writer(domain, written).write(origin)
 

@@ -20,12 +20,7 @@ class UnorderedActions:
     A parameter may have every value that could reach it through some call: those its slots are bound to, and those
     that earlier actions fixed. A parameter for what comes after the action is the rest of the path here.
 
-    Parameters
-    ----------
-    grammar : Grammar
-    graph : ActionGraph
-    missing : Node
-        Stands for a parameter that has no value now.
+    `missing`: stands for a parameter that has no value now.
     """
 
     def __init__(self, grammar: Grammar, graph: ActionGraph, missing: Node = nodes.NEVER):
@@ -108,10 +103,7 @@ class UnorderedActions:
 def start_state(grammar: Grammar) -> State | None:
     """The state before a text of `grammar`; None if its bindings leave it no text.
 
-    Raises
-    ------
-    GrammarError
-        A slot was never bound.
+    GrammarError: a slot was never bound.
     """
     unbound = grammar.unbound()
     try:

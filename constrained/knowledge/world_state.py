@@ -51,14 +51,7 @@ class KnownFacts(Protocol):
 class WorldState:
     """The facts at one point of a path; it never changes.
 
-    Parameters
-    ----------
-    world : Described
-    task : Task
-    state : State
-        What is known to be true.
-    optimistic : collection of tuple of str
-        Facts that are unknown and may hold.
+    `state`: what is known to be true. `optimistic`: facts that are unknown and may hold.
     """
 
     def __init__(self, world: Described, task: Task, state: State, optimistic: Collection[Fact] = ()):
@@ -106,12 +99,7 @@ class WorldState:
     def after(self, text: str) -> WorldState:
         """The facts after a possible action.
 
-        Raises
-        ------
-        KnowledgeError
-            It is not possible here.
-        PddlError
-            The text stands for actions that lead to different states.
+        KnowledgeError: it is not possible here. PddlError: the text stands for actions that lead to different states.
         """
         if text not in self.actions:
             raise KnowledgeError(f"{text!r} is not possible here: {self.why_not(text)}")

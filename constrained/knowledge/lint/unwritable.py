@@ -27,13 +27,7 @@ _TRIED = 2000
 
 
 class Tokens:
-    """What a vocabulary's tokens can cover.
-
-    Attributes
-    ----------
-    all_bytes : bool
-        Every byte is a token, so every text can be written.
-    """
+    """What a vocabulary's tokens can cover. `all_bytes`: every byte is a token, so every text can be written."""
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
