@@ -23,6 +23,17 @@ def test_gold_calls_are_admitted_on_the_real_tools(airline):
     assert row["admitted"] == row["actions"] > 0 and row["lookups admitted"] == row["lookups"] > 0
 
 
+def test_gold_calls_that_the_tools_refuse_are_admitted_too():
+    """A gift card that holds too little: the tool says so, and changes nothing. A user may be looked for twice."""
+    shared("tau_bench/tau_bench.tar.xz")
+    domain = TauDomain("retail")
+    knowledge = domain.knowledge()
+    task = domain.tasks("train")[24]
+    finder = ("find_user_id_by_email", {"email": domain.data()["users"][task.user]["email"]})
+    row = tau.replay_gold(domain, knowledge, "train", [task._replace(actions=(*task.actions, finder))])
+    assert row["answered with an error"] == 1 and row["admitted"] == row["actions"] == 3 and not row["not admitted"]
+
+
 def test_what_no_tool_shows_forbids_only_by_what_is_said(airline):
     """Whether the airline cancelled a flight: an economy reservation of long ago, without insurance."""
     domain, knowledge = airline
@@ -46,14 +57,15 @@ def test_calls_drawn_at_random_are_admitted(airline):
 
 def test_the_record_is_compared_and_kept(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(tau, "RECORD", tmp_path / "tau.json")
-    row = {"domain": "airline", "split": "test", "admitted": 5, "errors admitted": 0}
-    result = {"gold": [row], "cost": [], "played": [], "conversations": None}
+    row = {"domain": "airline", "split": "test", "admitted": 5}
+    talks = {"errors admitted": 0, "others admitted": 5}
+    result = {"gold": [row], "cost": [], "played": [], "conversations": talks}
     assert tau.compare(result, True) == 0
     assert json.loads((tmp_path / "tau.json").read_text())["gold"] == [row]
     assert tau.compare({**result, "gold": [{**row, "admitted": 4}]}, False) == 1
     assert "WORSE: airline, test: admitted: 5 is now 4" in capsys.readouterr().out
     assert tau.compare({**result, "gold": [{**row, "admitted": 6}]}, False) == 0
-    assert tau.compare({**result, "gold": [{**row, "errors admitted": 1}]}, False) == 1
+    assert tau.compare({**result, "conversations": {**talks, "errors admitted": 1}}, False) == 1
 
 
 @pytest.mark.parametrize("words", [["--exact", "--limit", "1"], ["--update"]])
