@@ -17,7 +17,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
     An existing file keeps its permissions. Missing parent folders are created.
 
-    DataError: `path` is a folder.
+    Raises DataError: `path` is a folder.
     """
     path = Path(path)
     if path.is_dir():

@@ -83,8 +83,14 @@ def badge(word: str, reason: str = "") -> str:
 def table(head: Sequence[str], rows: Sequence[Sequence[str | int]], headings: Mapping[int, str] | None = None) -> str:
     """A table that scrolls sideways.
 
-    `head`: HTML of the column names. `rows`: HTML of the cells; numbers and `Figure` are aligned right. `headings`: row
-    number -> text across the table before that row.
+    Parameters
+    ----------
+    head : sequence of str
+        HTML of the column names.
+    rows : sequence of sequences
+        HTML of the cells; numbers and `Figure` are aligned right.
+    headings : mapping of int to str, optional
+        Row number -> text across the table before that row.
     """
 
     def across(html: str) -> str:

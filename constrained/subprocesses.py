@@ -46,8 +46,14 @@ Send = Callable[[Any], None]
 class SubprocessError(ConstrainedError):
     """A child process took too long, died, or didn't start.
 
-    `how`: what happened, for a sentence: "died (exit status -9)". `last_words`: the last line of its error output, for
-    the end of that sentence; may be empty. `late`: whether it was killed at its time limit.
+    Attributes
+    ----------
+    how : str
+        What happened, for a sentence: "died (exit status -9)".
+    last_words : str
+        The last line of its error output, for the end of that sentence; may be empty.
+    late : bool
+        Whether it was killed at its time limit.
     """
 
     def __init__(self, how: str, last_line: str = "", *, late: bool = False):
@@ -135,7 +141,7 @@ class Subprocess:
             pass
 
     def receive(self) -> str:
-        """Read one line of its output. SubprocessError: it died, or was killed at the deadline."""
+        """Read one line of its output. Raises SubprocessError: it died, or was killed at the deadline."""
         assert self._process.stdout is not None
         try:
             line = self._process.stdout.readline()
@@ -218,8 +224,8 @@ class Worker:
     def ask(self, request: Any, seconds: float) -> Any:
         """Send a request (plain data) and return the last message of the answer.
 
-        SubprocessError: the process took too long, died or didn't start. The next request starts another. ChildError:
-        it raised an exception.
+        Raises SubprocessError: the process took too long, died or didn't start. The next request starts another.
+        ChildError: it raised an exception.
         """
         last = None
         for message in self.messages(request, seconds):

@@ -74,12 +74,28 @@ def distill(
 ) -> Distilled:
     """Let a model draft action knowledge; the draft always loads.
 
-    `task`: in a few sentences. `model`: anything `constrained.models.load` takes; default: the embedded model, whose
-    drafts have the right form and no sensible content. `actions`: exactly so many, 1 to 10; by default the model
-    decides. `temperature`: 0: always the likeliest token. `seed`: of sampling; the same seed gives the same draft.
-    `line_tokens`: tokens of a line, at most, unless the shortest admitted line takes more. `on_line`: called with each
-    line of the draft once it is whole. ConstrainedError: the task is empty, a number is out of range, or the model
-    can't be loaded.
+    Parameters
+    ----------
+    task : str
+        In a few sentences.
+    model : optional
+        Anything `constrained.models.load` takes; default: the embedded model, whose drafts have the right form and no
+        sensible content.
+    actions : int, optional
+        Exactly so many, 1 to 10; by default the model decides.
+    temperature : float
+        0: always the likeliest token.
+    seed : int
+        Of sampling; the same seed gives the same draft.
+    line_tokens : int
+        Tokens of a line, at most, unless the shortest admitted line takes more.
+    on_line : callable, optional
+        Called with each line of the draft once it is whole.
+
+    Raises
+    ------
+    ConstrainedError
+        The task is empty, a number is out of range, or the model can't be loaded.
     """
     if line_tokens < 1:
         raise ConstrainedError(f"line_tokens is {line_tokens}", "use 1 or more")

@@ -95,7 +95,7 @@ def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, 
 def read_prices(texts: list[str]) -> dict[str, Price]:
     """Prices from options such as ``policy=2.5/10``: dollars for a million tokens read and written.
 
-    ConstrainedError: one is of another form, or "policy" is missing.
+    Raises ConstrainedError: one is of another form, or "policy" is missing.
     """
     prices = {}
     for text in texts:

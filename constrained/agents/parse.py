@@ -29,7 +29,7 @@ Parts = tuple[Part, ...]
 def parse(grammar: ContextFreeGrammar, text: str) -> dict[str, str]:
     """The text that each rule and slot of `grammar` wrote in `text`; the first, if it wrote several.
 
-    ActionError: `grammar` doesn't admit the text.
+    Raises ActionError: `grammar` doesn't admit the text.
     """
     for parts in readings(grammar, text):
         return {part.name: text[part.start : part.end] for part in reversed(parts)}

@@ -48,8 +48,14 @@ def build_prompt(
 ) -> str:
     """The prompt before a step's own lines.
 
-    `knowledge_text`: `ActionKnowledge.to_text()`. `memory`: facts as lines; may be empty. `hints`: what a strategy
-    found out, as lines. The embedded model doesn't read them.
+    Parameters
+    ----------
+    knowledge_text : str
+        `ActionKnowledge.to_text()`.
+    memory : str
+        Facts as lines; may be empty.
+    hints : str
+        What a strategy found out, as lines. The embedded model doesn't read them.
     """
     if loaded.is_embedded and memory:
         return memory + "\n"

@@ -82,9 +82,18 @@ class RayWorkers:
     Uses the Ray that the process is connected to, or the cluster that ``RAY_ADDRESS`` names; otherwise starts one on
     this machine for the time of the context.
 
-    `open_models`: loads the models by role in each process; cloudpickle must be able to send it, as it can
-    ``functools.partial(load_roles, "path/of/model")``. `models`: the same models, as loaded here. ConstrainedError: Ray
-    isn't installed or has no room for so many, or a worker has other models or packages.
+    Parameters
+    ----------
+    open_models : callable
+        Loads the models by role in each process; cloudpickle must be able to send it, as it can
+        ``functools.partial(load_roles, "path/of/model")``.
+    models : mapping of str to LoadedModel
+        The same models, as loaded here.
+
+    Raises
+    ------
+    ConstrainedError
+        Ray isn't installed or has no room for so many, or a worker has other models or packages.
     """
 
     def __init__(self, count: int, open_models: Callable[[], Models], models: Models):

@@ -179,7 +179,7 @@ def read_run(path: str | Path) -> Iterator[dict]:
 def read_tasks(path: str | Path) -> dict[str, tuple[UnfinishedTask, dict]]:
     """The steps and answers of each task of a run's file that is over, and its "end".
 
-    DataError: the file is missing or damaged.
+    Raises DataError: the file is missing or damaged.
     """
     recorded: dict[str, UnfinishedTask] = {}
     ends: dict[str, dict] = {}
@@ -210,7 +210,7 @@ def _lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(path: str | Path, number: int, text: bytes) -> dict:
-    """One line of a run's file. DataError: it is none; says where."""
+    """One line of a run's file. Raises DataError: it is none; says where."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, a number without end, brackets without end

@@ -50,8 +50,19 @@ def action_path(path: Sequence[str]) -> str:
 def step_head(name: str, n: int, path: Sequence[str] = ()) -> str:
     """The known beginning of step `n`, after which the model writes.
 
-    `name`: one of `FORMATS` or `UNNUMBERED`. `n`: number of the step, from 1. `path`: the effective actions so far;
-    only ``knowagent`` shows them. ConstrainedError: there is no such format.
+    Parameters
+    ----------
+    name : str
+        One of `FORMATS` or `UNNUMBERED`.
+    n : int
+        Number of the step, from 1.
+    path : sequence of str
+        The effective actions so far; only ``knowagent`` shows them.
+
+    Raises
+    ------
+    ConstrainedError
+        There is no such format.
     """
     return _HEADS[_known(name)].format(n=n, path=action_path(path))
 
@@ -68,7 +79,7 @@ def step_answer(name: str, n: int, thought: str, action: str) -> str:
 
 @cache
 def step_format(name: str) -> Grammar:
-    """The grammar of one step, its slots unbound. ConstrainedError: there is no such format."""
+    """The grammar of one step, its slots unbound. Raises ConstrainedError: there is no such format."""
     return Grammar.from_lark(f"steps/{_known(name)}")
 
 

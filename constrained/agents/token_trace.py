@@ -51,11 +51,20 @@ def knowledge_snapshot(knowledge: ActionKnowledge) -> dict[str, Any]:
 def trace_of(generation: Generation, request: Request, episode: Episode) -> dict[str, Any]:
     """What the model could write when it wrote an answer, and its tokens.
 
-    `generation`: with the tokens that each mask excluded (`Request.show_forbidden`). `episode`: as it was when it
-    asked. Returns "prompt"; "begun", the part of the text that the prompt ends with; "place", the last action on the
-    path; "open", the names of the actions that the knowledge admits; "choices", the number of concrete actions that the
-    model could write (None: too many to count, or no action was asked for; with masks off: the number of right ones),
-    and "some" of them; "left_out", the number of further ones that the rules admit; "tokens".
+    Parameters
+    ----------
+    generation : Generation
+        With the tokens that each mask excluded (`Request.show_forbidden`).
+    episode : Episode
+        As it was when it asked.
+
+    Returns
+    -------
+    dict
+        "prompt"; "begun", the part of the text that the prompt ends with; "place", the last action on the path; "open",
+        the names of the actions that the knowledge admits; "choices", the number of concrete actions that the model
+        could write (None: too many to count, or no action was asked for; with masks off: the number of right ones),
+        and "some" of them; "left_out", the number of further ones that the rules admit; "tokens".
     """
     knowledge, grammar = episode.knowledge, request.grammar
     assert not isinstance(grammar, Grammar), "an episode's requests have compiled grammars"

@@ -46,7 +46,7 @@ MODULES = {
 
 
 def find_benchmarks() -> None:
-    """Make `benchmarks` importable from the checkout. ConstrainedError: the package is not in a checkout."""
+    """Make `benchmarks` importable from the checkout. Raises ConstrainedError: the package is not in a checkout."""
     if not (CHECKOUT / "benchmarks" / "papers.py").is_file():
         raise ConstrainedError(
             "the benchmarks are not part of the installed package",

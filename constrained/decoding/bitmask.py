@@ -18,8 +18,17 @@ from constrained.errors import VocabularyError
 def expand(mask: torch.Tensor, width: int) -> torch.Tensor:
     """Unpack a mask to booleans.
 
-    `mask`: int32 ``[rows, words]``. `width`: columns of the result: those beyond ``32 * words`` are False. Returns bool
-    ``[rows, width]``.
+    Parameters
+    ----------
+    mask : torch.Tensor
+        int32 ``[rows, words]``.
+    width : int
+        Columns of the result: those beyond ``32 * words`` are False.
+
+    Returns
+    -------
+    torch.Tensor
+        bool ``[rows, width]``.
     """
     if mask.device.type == "cpu":  # 131,072 tokens: 9 microseconds, against 335 by shifts
         packed = np.ascontiguousarray(mask.numpy()).view(np.uint8)
@@ -39,8 +48,17 @@ def expand_by_shifts(mask: torch.Tensor, width: int) -> torch.Tensor:
 def apply(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Set the logits of tokens that aren't allowed to minus infinity, in place.
 
-    `logits`: float ``[rows, width]``; columns beyond the mask are not allowed either. `mask`: int32 ``[rows, words]``
-    on the same device. Returns `logits`.
+    Parameters
+    ----------
+    logits : torch.Tensor
+        float ``[rows, width]``; columns beyond the mask are not allowed either.
+    mask : torch.Tensor
+        int32 ``[rows, words]`` on the same device.
+
+    Returns
+    -------
+    torch.Tensor
+        `logits`.
     """
     if logits.device.type == "cuda" and logits.stride(1) == 1 and (kernel := _kernel()) is not None:
         return kernel(logits, mask)

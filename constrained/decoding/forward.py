@@ -64,11 +64,22 @@ class Forward:
     ) -> tuple[torch.Tensor, Any]:
         """Run the model.
 
-        `columns`: last hidden states ``[n, d]`` -> int64 ``[C]`` ids whose logits are wanted, or None for all; default:
-        all. Only where `supports_partial_logits`. `rows`: int64 ``[n]`` rows whose logits are wanted; default: all.
-        Only where `supports_partial_logits`. `**inputs`: ``input_ids``, ``past_key_values`` and other arguments of the
-        model's ``forward``. Returns `logits`: ``[n, C]``, after the last column of ``input_ids``; float32, or with
-        `own_dtype` the model's. `past`: keys and values, if the model keeps some.
+        Parameters
+        ----------
+        columns : callable, optional
+            Last hidden states ``[n, d]`` -> int64 ``[C]`` ids whose logits are wanted, or None for all; default: all.
+            Only where `supports_partial_logits`.
+        rows : torch.Tensor, optional
+            int64 ``[n]`` rows whose logits are wanted; default: all. Only where `supports_partial_logits`.
+        **inputs
+            ``input_ids``, ``past_key_values`` and other arguments of the model's ``forward``.
+
+        Returns
+        -------
+        logits : torch.Tensor
+            ``[n, C]``, after the last column of ``input_ids``; float32, or with `own_dtype` the model's.
+        past : Cache or None
+            Keys and values, if the model keeps some.
         """
         inputs.setdefault("use_cache", True)
         if "past_key_values" not in self.accepted:  # a recurrent model: it reads everything again each time

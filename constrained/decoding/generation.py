@@ -148,9 +148,14 @@ def generate_joining(
 ) -> None:
     """Write texts side by side, which others join at every token, until none is left.
 
-    `arrive`: gets how many more may be taken in, and returns texts that are to be written. `ended`: gets each text as
-    soon as it is over; where it failed, its ``text.error`` says why, and the others go on. `rows`: at most so many at a
-    time.
+    Parameters
+    ----------
+    arrive : callable
+        Gets how many more may be taken in, and returns texts that are to be written.
+    ended : callable
+        Gets each text as soon as it is over; where it failed, its ``text.error`` says why, and the others go on.
+    rows : int
+        At most so many at a time.
     """
     writing: dict[Text, Writing] = {}
     held: deque[Writing] = deque()
@@ -174,7 +179,7 @@ def generate_joining(
 
 
 class Writing:
-    """A request whose text is being written. ConstrainedError: as `generate`."""
+    """A request whose text is being written. Raises ConstrainedError: as `generate`."""
 
     def __init__(
         self,

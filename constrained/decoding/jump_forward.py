@@ -24,8 +24,17 @@ CONTEXT_BYTES = 48
 def jump_forward(matcher: Matcher, tokenizer: Any, before: bytes) -> list[int]:
     """Advance the matcher over forced text.
 
-    `matcher`: advanced past the tokens returned. `before`: the text so far, or its end. Returns tokens of the forced
-    text; empty where the model has a choice.
+    Parameters
+    ----------
+    matcher : Matcher
+        Advanced past the tokens returned.
+    before : bytes
+        The text so far, or its end.
+
+    Returns
+    -------
+    list of int
+        Tokens of the forced text; empty where the model has a choice.
     """
     vocabulary = matcher.compiled.vocabulary
     tokens = []

@@ -47,8 +47,16 @@ def supports_ragged(model: Any) -> bool:
 class RaggedForward:
     """Reads the texts of a batch with a model that `supports_ragged`.
 
-    `capacity`: tokens of the longest text, as far as is known. `static`: see `RaggedCache`. `copies`: so many rows,
-    next to each other, have the same prompt; it is read once. `own_dtype`: see `Forward`.
+    Parameters
+    ----------
+    capacity : int
+        Tokens of the longest text, as far as is known.
+    static : bool
+        See `RaggedCache`.
+    copies : int
+        So many rows, next to each other, have the same prompt; it is read once.
+    own_dtype : bool
+        See `Forward`.
     """
 
     def __init__(

@@ -33,9 +33,18 @@ def logits_width(model: Any) -> int:
 def model_vocabulary(tokenizer: Any, width: int | None = None, *eos: int | Iterable[int] | None) -> Vocabulary:
     """Vocabulary of a Hugging Face tokenizer under a model.
 
-    `width`: columns of the model's logits. Tokens beyond were added to the tokenizer without resizing the model, which
-    can never write them. `*eos`: end-of-text ids beside the tokenizer's, as `eos_ids` takes them. VocabularyError:
-    tokens that can't be read as bytes, or no end-of-text id.
+    Parameters
+    ----------
+    width : int, optional
+        Columns of the model's logits. Tokens beyond were added to the tokenizer without resizing the model, which
+        can never write them.
+    *eos
+        End-of-text ids beside the tokenizer's, as `eos_ids` takes them.
+
+    Raises
+    ------
+    VocabularyError
+        Tokens that can't be read as bytes, or no end-of-text id.
     """
     ends = eos_ids(getattr(tokenizer, "eos_token_id", None), *eos)
     ends = sorted(i for i in ends if width is None or i < width)

@@ -31,7 +31,7 @@ def data_folder() -> Path:
 
 
 def data_file(name: str) -> Path:
-    """Return the path of a data file, such as ``alfworld/index.jsonl``. DataError: there is no such file."""
+    """Return the path of a data file, such as ``alfworld/index.jsonl``. Raises DataError: there is no such file."""
     path = data_folder() / name
     if not path.is_file():
         raise DataError(
@@ -44,7 +44,7 @@ def data_file(name: str) -> Path:
 def archive_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """Yield (name, content) of each file of a .tar.xz whose name is wanted, one at a time.
 
-    DataError: the archive is cut short or not an archive.
+    Raises DataError: the archive is cut short or not an archive.
     """
     try:
         with tarfile.open(archive, "r|xz") as tar:
@@ -60,7 +60,7 @@ def archive_files(archive: Path, wanted: Callable[[str], bool]) -> Iterator[tupl
 def folder_files(folder: Path, *patterns: str) -> Iterator[tuple[str, bytes]]:
     """Yield (path in the folder, content) of each file that fits one of some patterns, sorted.
 
-    DataError: there is none, or one can't be read.
+    Raises DataError: there is none, or one can't be read.
     """
     found = {path.relative_to(folder).as_posix(): path for pattern in patterns for path in folder.glob(pattern)}
     if not found:
@@ -76,7 +76,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (where, row) of each JSON object in a file; `where` names file and row, for errors.
 
     `path`: ``.jsonl``: an object a line, read one at a time. ``.json``: a list of objects. Either may be compressed
-    (``.gz``, ``.xz``). DataError: missing, cut short, no such JSON, or larger than `MAX_CHARACTERS`.
+    (``.gz``, ``.xz``). Raises DataError: missing, cut short, no such JSON, or larger than `MAX_CHARACTERS`.
     """
     path = Path(path)
     if ".jsonl" in path.suffixes:
@@ -92,7 +92,7 @@ def read_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def read_json(path: str | Path) -> Any:
     """Return the content of a JSON file, compressed (``.gz``, ``.xz``) or not.
 
-    DataError: missing, cut short, not JSON, or larger than `MAX_CHARACTERS`.
+    Raises DataError: missing, cut short, not JSON, or larger than `MAX_CHARACTERS`.
     """
     path = Path(path)
     try:
@@ -142,7 +142,7 @@ def _row(path: Path, number: int, row: object) -> tuple[str, dict[str, Any]]:
 
 
 def check_object(where: str, value: object) -> dict[str, Any]:
-    """Return a JSON object. DataError: the value is something else."""
+    """Return a JSON object. Raises DataError: the value is something else."""
     if not isinstance(value, dict):
         raise DataError(f"{where}: not an object but a {type(value).__name__}")
     return value
@@ -156,7 +156,7 @@ def is_text_list(value: object) -> TypeGuard[list[str]]:
 def fields(where: str, row: Mapping[str, Any], /, **kinds: type) -> tuple[Any, ...]:
     """Return a row's values under the names given, each of the type given.
 
-    DataError: one is missing or of another type; the error says which, and where.
+    Raises DataError: one is missing or of another type; the error says which, and where.
     """
     for name, kind in kinds.items():
         value = row.get(name)

@@ -37,15 +37,24 @@ class Instance:
         return f"{self.domain_name}/{self.set_name}/{self.number}"
 
     def task(self) -> Task:
-        """The planning task, read anew. PddlError: the problem can't be read."""
+        """The planning task, read anew. Raises PddlError: the problem can't be read."""
         return Task(self.domain, read_problem_of(self.domain, self.text, f"{self.name}.pddl"))
 
 
 def read_instances(folder: str | Path | None = None) -> list[Instance]:
     """All instances, by domain, set and number.
 
-    `folder`: laid out as ``DOMAIN/domain.pddl`` and ``DOMAIN/SET/instance-N.pddl``; default: those in the data folder.
-    DataError: there are none, or an instance's domain is missing. PddlError: a domain can't be read.
+    Parameters
+    ----------
+    folder : path, optional
+        Laid out as ``DOMAIN/domain.pddl`` and ``DOMAIN/SET/instance-N.pddl``; default: those in the data folder.
+
+    Raises
+    ------
+    DataError
+        There are none, or an instance's domain is missing.
+    PddlError
+        A domain can't be read.
     """
     source = Path(folder) if folder is not None else data_file(INSTANCES)
     if folder is None:
@@ -82,7 +91,7 @@ class RecordedPlan:
 def read_plans(path: str | Path | None = None) -> Iterator[RecordedPlan]:
     """The recorded plans.
 
-    `path`: rows of ``domain, set, instance, model, prompt, plan, correct``; default: those in the data folder.
+    `path`: rows of ``domain, set, instance, model, prompt, plan, correct``; default: those in the data folder. Raises
     DataError: a row has another form.
     """
     for where, row in read_rows(path or data_file(PLANS)):

@@ -116,7 +116,10 @@ def open_suite(name: str, *, split: str | None = None, limit: int | None = None,
 
 
 def check_split(name: str, split: str | None, splits: Sequence[str]) -> str:
-    """Return the split asked for, by default the first one of a suite. DataError: the suite has no such split."""
+    """Return the split asked for, by default the first one of a suite.
+
+    Raises DataError: the suite has no such split.
+    """
     if split is not None and split not in splits:
         raise DataError(f"{name} has no split {split!r}", f"there are: {', '.join(splits)}")
     return split or splits[0]

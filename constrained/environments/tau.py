@@ -43,9 +43,19 @@ class TauTask(NamedTuple):
 class TauDomain:
     """One of the two domains.
 
-    `name`: "retail" or "airline". `package`: the folder that holds `tau_bench`; default: ``$TAU_BENCH``, the data
-    folder's archive, or an installed package. `tools`: name -> tau-bench's own class. `infos`: the tools in OpenAI's
-    form.
+    Parameters
+    ----------
+    name : str
+        "retail" or "airline".
+    package : str or Path, optional
+        The folder that holds `tau_bench`; default: ``$TAU_BENCH``, the data folder's archive, or an installed package.
+
+    Attributes
+    ----------
+    tools : dict of str to type
+        Name -> tau-bench's own class.
+    infos : list of dict
+        The tools in OpenAI's form.
     """
 
     def __init__(self, name: str, package: str | Path | None = None):

@@ -35,8 +35,8 @@ _RELATIONS = {
 def read_lark(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Rule], frozenset[str]]:
     """Return the rules by name, and the names of the declared slots.
 
-    GrammarError: with line, column, the line itself and a caret, in the file at fault. LimitError: it costs more than
-    `limits` allow.
+    Raises GrammarError: with line, column, the line itself and a caret, in the file at fault. Raises LimitError: it
+    costs more than `limits` allow.
     """
     try:
         definitions, ignored = load(source, limits)
@@ -50,7 +50,7 @@ def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Li
 
     Lookaround and left recursion are eliminated, and alternatives that no text can complete are left out.
 
-    GrammarError: as `Grammar.from_lark`.
+    Raises GrammarError: as `Grammar.from_lark`.
     """
     if start not in rules:
         known = sorted(name for name in rules if "$" not in name)

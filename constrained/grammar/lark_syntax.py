@@ -145,8 +145,8 @@ Statement = Defined | Declared | Ignored | Imported
 def parse(source: Source, limits: Limits) -> list[Statement]:
     """Return the statements of a grammar's text, in order.
 
-    GrammarError: at the first token that can't stand where it does. LimitError: it has more symbols, or groups within
-    each other, than `limits` allow.
+    Raises GrammarError: at the first token that can't stand where it does. Raises LimitError: it has more symbols, or
+    groups within each other, than `limits` allow.
     """
     return _Parser(Tokens(source, limits), limits).statements()
 

@@ -96,7 +96,7 @@ class Tokens:
 
     The kind of a sign is the sign itself; the last token is of kind "end".
 
-    GrammarError: some text is no token. LimitError: there are more than there may be.
+    Raises GrammarError: some text is no token. Raises LimitError: there are more than there may be.
     """
 
     def __init__(self, source: Source, limits: Limits):

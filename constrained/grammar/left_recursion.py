@@ -32,7 +32,7 @@ class LeftRecursion(Exception):
 def eliminate_left_recursion(rules: dict[str, Rule], limits: Limits) -> dict[str, Rule]:
     """Return `rules` without left recursion.
 
-    LeftRecursion: it can't be eliminated. LimitError: it takes more nodes than there may be.
+    Raises LeftRecursion: it can't be eliminated. Raises LimitError: it takes more nodes than there may be.
     """
     size = sum(1 for rule in rules.values() for _ in nodes.walk(rule.body))
     limits.check("nodes", size, f"a grammar of {size} nodes")

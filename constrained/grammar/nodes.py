@@ -366,7 +366,10 @@ def _repeat_alternatives(item: Alt, low: int) -> Node:
 
 
 def related(relation: str, arguments: Sequence[Node]) -> Related:
-    """Return the node of a relation with its arguments. ValueError: the arguments don't fit; the message says why."""
+    """Return the node of a relation with its arguments.
+
+    Raises ValueError: the arguments don't fit; the message says why.
+    """
     if relation not in RELATIONS or len(arguments) != (1 if relation == FIRST else 2):
         raise ValueError("no such relation")
     values, *to = arguments

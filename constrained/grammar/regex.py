@@ -56,8 +56,8 @@ def regex_node(pattern: str, flags: int = 0, limits: Limits = DEFAULT, whole: bo
     Where the pattern looks around, the node contains `Look` nodes for `lookaround.eliminate_lookaround`.
 
     `whole`: whether it is matched against a whole text, so that ``^`` before and ``$`` behind it say nothing. Otherwise
-    its lazy repeats are `Lazy` nodes, for `assertions.end_early`. GrammarError: the pattern does not parse, or is not a
-    regular language.
+    its lazy repeats are `Lazy` nodes, for `assertions.end_early`. Raises GrammarError: the pattern does not parse, or
+    is not a regular language.
     """
     if not isinstance(pattern, str):
         raise GrammarError(f"a regular expression is text, not {type(pattern).__name__}")

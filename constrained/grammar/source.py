@@ -163,7 +163,7 @@ def read_source(text_or_path: str | Path | Source, limits: Limits = DEFAULT) -> 
 def read_file(path: Path, limits: Limits) -> Source:
     """Read a `.lark` file; a byte order mark, as some editors write it, is left out.
 
-    OSError: there is no such file. GrammarError: it is too large, or not UTF-8.
+    Raises OSError: there is no such file. Raises GrammarError: it is too large, or not UTF-8.
     """
     if path.exists() and not path.is_file():  # a folder, or a device that might never end
         raise OSError("it is not a file")

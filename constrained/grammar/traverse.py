@@ -45,9 +45,15 @@ def fold(
 ) -> T:
     """Compute a value for `node` from the values of what is below it.
 
-    `leaf`: the value of any node that is no sequence, alternative or repeat. `seq`, `alt`: the value of a sequence, or
-    of alternatives, from those of the items. They are computed as they are asked for: `all` and `any` stop at the first
-    that decides. `repeat`: the value of a repeat, from the repeat itself and the value of its item.
+    Parameters
+    ----------
+    leaf : callable
+        The value of any node that is no sequence, alternative or repeat.
+    seq, alt : callable
+        The value of a sequence, or of alternatives, from those of the items. They are computed as they are
+        asked for: `all` and `any` stop at the first that decides.
+    repeat : callable
+        The value of a repeat, from the repeat itself and the value of its item.
     """
     if type(node) in LEAVES:  # most nodes
         return leaf(node)
@@ -104,8 +110,14 @@ def users(pieces: Mapping[U, Pieces]) -> dict[Unit, set[U]]:
 def least_fixpoint(pieces: Mapping[U, Pieces], value: Callable[[U, Mapping[U, T]], T], bottom: T) -> dict[U, T]:
     """Return the least solution of ``found[unit] == value(unit, found)`` over all units of `pieces`.
 
-    `pieces`: see :func:`units`. `value`: the value of a unit, given those found so far; monotone. `bottom`: the least
-    value, where every unit begins.
+    Parameters
+    ----------
+    pieces : mapping
+        See :func:`units`.
+    value : callable
+        The value of a unit, given those found so far; monotone.
+    bottom : object
+        The least value, where every unit begins.
     """
     mentioned_by = users(pieces)
     found = dict.fromkeys(pieces, bottom)

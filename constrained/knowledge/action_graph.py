@@ -21,9 +21,16 @@ class ActionGraph:
     An action is a rule that writes text; rules that only choose between actions are seen through. An action's
     successors are FIRST of what comes after its `_STEP`, and FOLLOW where that may be empty.
 
-    `start`: the rule of whole paths. `rules`: action (or "start") -> the actions that may follow, in the file's order.
-    `may_end`: actions (or "start") after which a path may end. `distance`: action -> the fewest actions from it to the
-    end of a path, itself included.
+    Attributes
+    ----------
+    start : str
+        The rule of whole paths.
+    rules : dict of str to tuple of str
+        Action (or "start") -> the actions that may follow, in the file's order.
+    may_end : set of str
+        Actions (or "start") after which a path may end.
+    distance : dict of str to int
+        Action -> the fewest actions from it to the end of a path, itself included.
     """
 
     def __init__(self, rules: dict[str, Rule], start: str):

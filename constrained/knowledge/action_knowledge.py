@@ -117,7 +117,7 @@ class ActionKnowledge:
     def from_grammar(
         cls, grammar: Grammar, source: Source, start: str = START, source_map: SourceMap | None = None
     ) -> ActionKnowledge:
-        """The knowledge in a grammar that was read from `source`. KnowledgeError: the grammar has no actions."""
+        """The knowledge in a grammar that was read from `source`. Raises KnowledgeError: the grammar has no actions."""
         graph = ActionGraph(grammar.rules, start)
         if not graph.actions or START in graph.rules[START]:
             itself = START in graph.rules[START]
@@ -350,7 +350,8 @@ class ActionKnowledge:
     def next_actions(self, limit: int = MAX_ACTIONS) -> list[str]:
         """The actions that may come next, written out and sorted.
 
-        KnowledgeError: no action may come next, or they can't be listed: they hold free text, or are more than `limit`.
+        Raises KnowledgeError: no action may come next, or they can't be listed: they hold free text, or are more than
+        `limit`.
         """
         texts = self.next_action().automaton.start.texts(limit)
         if texts is None:
@@ -455,9 +456,19 @@ class ActionKnowledge:
     def for_problem(self, problem: Problem | str, source: str = "problem") -> ActionKnowledge:
         """The knowledge at the start of a problem: its objects are the values of the slots, its facts hold.
 
-        `problem`: a problem of the knowledge's domain, or its PDDL text. `source`: the text's name, for messages.
-        KnowledgeError: the knowledge doesn't say what its actions need and change. PddlError: the problem doesn't
-        parse, or names what isn't declared.
+        Parameters
+        ----------
+        problem : Problem or str
+            A problem of the knowledge's domain, or its PDDL text.
+        source : str
+            The text's name, for messages.
+
+        Raises
+        ------
+        KnowledgeError
+            The knowledge doesn't say what its actions need and change.
+        PddlError
+            The problem doesn't parse, or names what isn't declared.
         """
         if self.world is None:
             raise KnowledgeError(

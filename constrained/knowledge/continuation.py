@@ -20,7 +20,7 @@ from constrained.limits import Limits
 def continuation(frames: list[positions.Frame | None], limits: Limits) -> Node:
     """The grammar of what may follow, from the frames at an action's end (None: nothing follows).
 
-    LimitError: the stacks fork too often for what may follow to be written out.
+    Raises LimitError: the stacks fork too often for what may follow to be written out.
     """
     written: dict[positions.Frame | None, Node] = {None: nodes.EMPTY}
     for frame in frames:

@@ -21,8 +21,14 @@ def longest_prefix(state: State | None, data: bytes) -> tuple[State | None, int]
 def diagnose(state: State | None, data: bytes, actions: Iterable[str], lenient: State | None = None) -> str:
     """Say why `data`, read from `state`, is no action.
 
-    `state`: None: there is no action now. `actions`: the actions that are named where not even the first byte fits.
-    `lenient`: admits more than `state`: an argument that has no value now may be left out.
+    Parameters
+    ----------
+    state : State or None
+        None: there is no action now.
+    actions : iterable of str
+        The actions that are named where not even the first byte fits.
+    lenient : State, optional
+        Admits more than `state`: an argument that has no value now may be left out.
     """
     state, length = longest_prefix(state, data)
     _, lenient_length = longest_prefix(lenient, data)

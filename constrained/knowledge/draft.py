@@ -93,9 +93,21 @@ def _either(names: tuple[str, ...]) -> str:
 def draft(task: str, write: Write, actions: int | None = None, on_line: Callable[[str], None] | None = None) -> Draft:
     """Draft action knowledge.
 
-    `task`: what is to be done. `write`: ``write(so_far, grammar)`` returns a text of the grammar that continues
-    `so_far`. `actions`: how many; by default `write` decides, up to 10. `on_line`: called with each line when it is
-    complete. ConstrainedError: `actions` is less than 1 or more than 10, or the task is empty.
+    Parameters
+    ----------
+    task : str
+        What is to be done.
+    write : callable
+        ``write(so_far, grammar)`` returns a text of the grammar that continues `so_far`.
+    actions : int, optional
+        How many; by default `write` decides, up to 10.
+    on_line : callable, optional
+        Called with each line when it is complete.
+
+    Raises
+    ------
+    ConstrainedError
+        `actions` is less than 1 or more than 10, or the task is empty.
     """
     task = " ".join(task.split())
     if not task:

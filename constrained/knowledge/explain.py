@@ -93,11 +93,29 @@ def explain_file(
 ) -> tuple[Explanation, list[str]]:
     """Explain a path of actions, or a text, by a `.lark` file; by its problem's facts, too, if it has one.
 
-    `text_or_path`: as `Grammar.from_lark` takes it. `path`: actions joined by ``->``, the last of which may be
-    unfinished; the text itself if the grammar has no actions. `text`: one action after `path`, read as it stands,
-    whatever it contains. `start`: the rule to start from. `values`: slot -> values, as `Grammar.bind` takes them.
-    A slot without values stands for itself: its value is its name (and "another NAME", where two are needed); these
-    slots are returned, too. Raises GrammarError or KnowledgeError if the file can't be read, or the values don't fit.
+    Parameters
+    ----------
+    text_or_path : str, Path or Source
+        As `Grammar.from_lark` takes it.
+    path : str
+        Actions joined by ``->``, the last of which may be unfinished; the text itself if the grammar has no actions.
+    text : str, optional
+        One action after `path`, read as it stands, whatever it contains.
+    start : str
+        The rule to start from.
+    values : mapping, optional
+        Slot -> values, as `Grammar.bind` takes them. A slot without values stands for itself: its value is its name
+        (and "another NAME", where two are needed).
+
+    Returns
+    -------
+    list of str
+        The slots that stand for themselves.
+
+    Raises
+    ------
+    GrammarError, KnowledgeError
+        The file can't be read, or the values can't be bound.
     """
     source = read_source(text_or_path)
     rules, slots = read_lark(source)

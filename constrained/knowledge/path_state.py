@@ -32,8 +32,14 @@ class _Place:
 class PathState:
     """What may follow after some actions; it never changes.
 
-    `grammar`: of the rest of the path, with the slots bound so far. `path`: the actions done. `last`: the rule of the
-    last one; "start" before the first.
+    Attributes
+    ----------
+    grammar : Grammar
+        Of the rest of the path, with the slots bound so far.
+    path : tuple of str
+        The actions done.
+    last : str
+        The rule of the last one; "start" before the first.
     """
 
     def __init__(self, grammar: Grammar, graph: ActionGraph, path: tuple[str, ...] = (), last: str = START):

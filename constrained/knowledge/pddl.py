@@ -50,9 +50,19 @@ class Imported:
 def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str = "domain") -> Imported:
     """Turn a PDDL domain into action knowledge.
 
-    `text`: the domain. `texts`: action -> its command, such as ``"go to {r}"``; by default its name and parameters.
-    `source`: the file's name, for messages. PddlError: the domain doesn't parse, or contains what isn't supported; with
-    line and column.
+    Parameters
+    ----------
+    text : str
+        The domain.
+    texts : mapping of str to str, optional
+        Action -> its command, such as ``"go to {r}"``; by default its name and parameters.
+    source : str
+        The file's name, for messages.
+
+    Raises
+    ------
+    PddlError
+        The domain doesn't parse, or contains what isn't supported; with line and column.
     """
     domain = read_domain(text, source)
     return Imported(domain, write_lark(domain, commands(domain, texts), source))
@@ -61,8 +71,17 @@ def import_pddl(text: str, *, texts: Mapping[str, str] = NO_TEXTS, source: str =
 def write_lark(domain: Domain, written: Mapping[str, Command], origin: str) -> str:
     """Write a domain as a `.lark` file.
 
-    `written`: action -> how it is written. `origin`: where the domain is from, for the first comment. PddlError: a name
-    that a `.lark` file can't have.
+    Parameters
+    ----------
+    written : mapping of str to Command
+        Action -> how it is written.
+    origin : str
+        Where the domain is from, for the first comment.
+
+    Raises
+    ------
+    PddlError
+        A name that a `.lark` file can't have.
     """
     return _Writer(domain, written).write(origin)
 

@@ -15,9 +15,16 @@ from constrained.errors import KnowledgeError
 class CallForm:
     """How calls of some tools are written.
 
-    `template`: with NAME and ARGUMENTS in it. `schemas`: tool -> the JSON Schema of its arguments. `order`: tool -> its
-    arguments in the order in which they are written, if that is not its schema's. `compact`: no white space within the
-    arguments.
+    Parameters
+    ----------
+    template : str
+        With NAME and ARGUMENTS in it.
+    schemas : mapping of str to dict
+        Tool -> the JSON Schema of its arguments.
+    order : mapping of str to list of str, optional
+        Tool -> its arguments in the order in which they are written, if that is not its schema's.
+    compact : bool
+        No white space within the arguments.
     """
 
     def __init__(
@@ -31,7 +38,7 @@ class CallForm:
         self._separators = (",", ":") if compact else (", ", ": ")
 
     def write(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """A call as the masks write it. KnowledgeError: there is no such tool."""
+        """A call as the masks write it. Raises KnowledgeError: there is no such tool."""
         if name not in self.schemas:
             raise KnowledgeError(f"there is no tool {name!r}", f"the tools are: {', '.join(self.schemas)}")
         schema = self.schemas[name]

@@ -50,8 +50,8 @@ class Tool:
 def read_tools(tools: Any, limits: Limits) -> list[Tool]:
     """Read a list of tools (functions and pydantic models, too), a ``tools/list`` result, or JSON text or a file.
 
-    GrammarError: the file can't be read, or is not JSON. KnowledgeError: it is no list of tools, is empty, or has two
-    tools of one name.
+    Raises GrammarError: the file can't be read, or is not JSON. Raises KnowledgeError: it is no list of tools, is
+    empty, or has two tools of one name.
     """
     if callable(tools) or isinstance(tools, (list, tuple)):
         listed = tools if isinstance(tools, (list, tuple)) else [tools]

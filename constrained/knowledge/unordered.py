@@ -103,7 +103,7 @@ class UnorderedActions:
 def start_state(grammar: Grammar) -> State | None:
     """The state before a text of `grammar`; None if its bindings leave it no text.
 
-    GrammarError: a slot was never bound.
+    Raises GrammarError: a slot was never bound.
     """
     unbound = grammar.unbound()
     try:

@@ -99,7 +99,8 @@ class WorldState:
     def after(self, text: str) -> WorldState:
         """The facts after a possible action.
 
-        KnowledgeError: it is not possible here. PddlError: the text stands for actions that lead to different states.
+        Raises KnowledgeError: it is not possible here. Raises PddlError: the text stands for actions that lead to
+        different states.
         """
         if text not in self.actions:
             raise KnowledgeError(f"{text!r} is not possible here: {self.why_not(text)}")

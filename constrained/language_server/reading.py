@@ -29,10 +29,21 @@ MOST_WORDS = 1000
 def read(text: str, name: str, path: Path | None) -> dict:
     """Read a file.
 
-    `text`: as it is in the editor, saved or not. `name`: for messages. `path`: where the file is kept: relative imports
-    start there. Returns "findings": as of `Finding.to_dict`, with one-based lines and columns of characters; "names":
-    each defined name -> its "line", "column" and "end", and "words" about it in Markdown; "tokens": as of
-    `semantic.tokens`; "loads": whether the file can be used.
+    Parameters
+    ----------
+    text : str
+        As it is in the editor, saved or not.
+    name : str
+        For messages.
+    path : Path or None
+        Where the file is kept: relative imports start there.
+
+    Returns
+    -------
+    dict
+        "findings": as of `Finding.to_dict`, with one-based lines and columns of characters; "names": each defined
+        name -> its "line", "column" and "end", and "words" about it in Markdown; "tokens": as of `semantic.tokens`;
+        "loads": whether the file can be used.
     """
     source = Source(text, name, path)
     checked = check_file(source)

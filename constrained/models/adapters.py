@@ -42,7 +42,7 @@ def require_bare(loaded: LoadedModel) -> LoadedModel:
 def read_adapter(source: str | os.PathLike, what: str) -> tuple[PeftConfig, dict[str, Any]]:
     """Read an adapter's configuration and weights from a folder or the Hugging Face Hub.
 
-    ModelError: it is missing, damaged, or not of a kind that is put into a model's layers.
+    Raises ModelError: it is missing, damaged, or not of a kind that is put into a model's layers.
     """
     source = os.fspath(source)
     folder = Path(source).expanduser()
@@ -67,9 +67,19 @@ def add_adapter(
 
     PEFT marks the base's weights as frozen; they are shared with the given model (see `keep_requires_grad`).
 
-    `weights`: as `read_adapter` returns them; None: initialized as the configuration says. `what`: names the adapter in
-    errors. `to_tune`: keep the adapter's weights in float32, whatever the base's type. ModelError: the adapter doesn't
-    fit.
+    Parameters
+    ----------
+    weights : dict or None
+        As `read_adapter` returns them; None: initialized as the configuration says.
+    what : str
+        Names the adapter in errors.
+    to_tune : bool
+        Keep the adapter's weights in float32, whatever the base's type.
+
+    Raises
+    ------
+    ModelError
+        The adapter doesn't fit.
     """
     # With the weights in deepcopy's memo, modules are copied and tensors are shared.
     shared = [*base.model.parameters(), *base.model.buffers()]

@@ -39,8 +39,17 @@ CHUNK = 512
 class LlamaCppModel(LoadedModel):
     """A ``.gguf`` file in llama.cpp; like other loaded models, but that it can't be trained, moved or adapted.
 
-    `tokenizer`: with the file's own token ids. `threads`: default: one a core. ModelError: llama-cpp-python isn't
-    installed, or llama.cpp can't read the file.
+    Parameters
+    ----------
+    tokenizer : transformers.PreTrainedTokenizerBase
+        With the file's own token ids.
+    threads : int, optional
+        Default: one a core.
+
+    Raises
+    ------
+    ModelError
+        llama-cpp-python isn't installed, or llama.cpp can't read the file.
     """
 
     def __init__(self, path: str | Path, tokenizer: Any, *, threads: int | None = None):

@@ -49,11 +49,20 @@ def page(
 ) -> str:
     """A complete page, whose policy lets the browser run these scripts and no others, whatever `data` contains.
 
-    `title`: plain text. `body`: HTML; text from elsewhere in it must already be escaped. `styles`, `scripts`: names of
-    files under ``static/``, in order. Every page has ``base.css`` before the styles and ``theme.js`` after the scripts,
-    which become one module (see `joined`). `modules`: addresses of scripts on the page's own server. They may import
-    others from there, and talk to that server; a page without modules talks to nobody. `data`: plain data, which
-    scripts read as ``JSON.parse(document.getElementById("data").textContent)``.
+    Parameters
+    ----------
+    title : str
+        Plain text.
+    body : str
+        HTML; text from elsewhere in it must already be escaped.
+    styles, scripts : iterable of str
+        Names of files under ``static/``, in order. Every page has ``base.css`` before the styles and ``theme.js`` after
+        the scripts, which become one module (see `joined`).
+    modules : sequence of str
+        Addresses of scripts on the page's own server. They may import others from there, and talk to that server; a
+        page without modules talks to nobody.
+    data : optional
+        Plain data, which scripts read as ``JSON.parse(document.getElementById("data").textContent)``.
     """
     texts = [*filter(None, [joined(scripts)]), static("theme.js")]
     policy = [

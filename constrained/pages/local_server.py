@@ -65,7 +65,10 @@ def protect(app: Flask, port: int, token: str | None) -> None:
 
 
 def listen(ports: Iterable[int]) -> socket.socket:
-    """Listen at the first free one of `ports`; 0 stands for any free port. ConstrainedError: none of them is free."""
+    """Listen at the first free one of `ports`; 0 stands for any free port.
+
+    Raises ConstrainedError: none of them is free.
+    """
     for port in (ports := list(ports)):
         try:
             return socket.create_server((ADDRESS, port))

@@ -175,7 +175,7 @@ def _age(seconds: float) -> str:
 def serve(folder: str | Path, port: int, ready: Callable[[str], None]) -> None:
     """Serve `folder` on this machine until interrupted; calls `ready` with the address first. Port 0: any free one.
 
-    ConstrainedError: there is no such folder, or the port is taken or invalid.
+    Raises ConstrainedError: there is no such folder, or the port is taken or invalid.
     """
     listening = local_server.listen([port])
     local_server.serve(make_app(folder, listening.getsockname()[1]), listening, ready)

@@ -43,10 +43,23 @@ def play(
 ) -> None:
     """Serve the playground until Ctrl-C.
 
-    `file`: a `.lark` file to open or create. `port`: default: 8750, or the next that is free; 0: any. `tokenizers`:
-    tokenizers offered beside the embedded model's: names, files, or folders that hold such files. `model`: the model
-    that runs tasks; default: the embedded one. `browser`: open the page in a browser. ConstrainedError: the file can't
-    be read, or the port is taken.
+    Parameters
+    ----------
+    file : str, optional
+        A `.lark` file to open or create.
+    port : int, optional
+        Default: 8750, or the next that is free; 0: any.
+    tokenizers : sequence of str
+        Tokenizers offered beside the embedded model's: names, files, or folders that hold such files.
+    model : str, optional
+        The model that runs tasks; default: the embedded one.
+    browser : bool
+        Open the page in a browser.
+
+    Raises
+    ------
+    ConstrainedError
+        The file can't be read, or the port is taken.
     """
 
     def ready(address: str) -> None:
@@ -93,7 +106,7 @@ class Jobs:
     def answer(self, *jobs: tuple[str, dict, float]) -> dict:
         """Do (name, request, seconds) jobs one after the other and return the answer of the last.
 
-        ChildError: a job failed. JobError: a job took too long or too much memory.
+        Raises ChildError: a job failed. Raises JobError: a job took too long or too much memory.
         """
         with self._turn:
             for job, asked, seconds in jobs:

@@ -38,7 +38,7 @@ class Document:
     def read(self) -> dict:
         """The "text" on disk and its "version"; both None if the file doesn't exist.
 
-        DataError: it can't be read, or is too large.
+        Raises DataError: it can't be read, or is too large.
         """
         try:
             if not self.path.exists():
@@ -59,7 +59,7 @@ class Document:
     def save(self, text: str, version: str | None) -> dict:
         """Write `text`, with the line ends that the file has, if the file is still at `version`.
 
-        Returns "saved", and the "version" of the file now. DataError: it can't be written.
+        Returns "saved", and the "version" of the file now. Raises DataError: it can't be written.
         """
         current = self.read()
         if current["version"] != version:

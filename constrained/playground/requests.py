@@ -36,8 +36,8 @@ class RequestError(ConstrainedError):
 def read(data: Any, *names: str) -> dict[str, Any]:
     """The named fields of a request's JSON.
 
-    RequestError: a field is missing or of another type. ConstrainedError: a value is beyond its bound, or is no text in
-    Unicode.
+    Raises RequestError: a field is missing or of another type. Raises ConstrainedError: a value is beyond its bound, or
+    is no text in Unicode.
     """
     return {name: _field(data, name) for name in names}
 

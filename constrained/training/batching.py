@@ -31,9 +31,16 @@ def lay_out_steps(
 ) -> list[Step]:
     """Lay out the steps of a whole run.
 
-    `lengths`: tokens in each text. `rows`: rows in a step; the last of an epoch may have fewer. `epochs`: passes over
-    the texts; a fraction of one is that fraction of its steps. `packed`: pack texts into rows of at most this many
-    tokens.
+    Parameters
+    ----------
+    lengths : sequence of int
+        Tokens in each text.
+    rows : int
+        Rows in a step; the last of an epoch may have fewer.
+    epochs : float
+        Passes over the texts; a fraction of one is that fraction of its steps.
+    packed : int, optional
+        Pack texts into rows of at most this many tokens.
     """
     steps: list[Step] = []
     epoch = 0

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 def on_main_process(task: Callable[[], Result]) -> Result:
     """Run `task` in the main process only; every process waits for its result and returns it.
 
-    ConstrainedError: whatever `task` raised, in every process.
+    Raises ConstrainedError: whatever `task` raised, in every process.
     """
     state = PartialState()
     if state.num_processes == 1:

@@ -92,8 +92,8 @@ def encode_all(loaded: LoadedModel, texts: Sequence[TrainingText], max_length: i
 
     No text is truncated: half an answer would teach the model to stop early.
 
-    `max_length`: tokens in a text; fewer where the model's context is shorter. TrainingError: there is no text, none is
-    short enough, or one has nothing to learn.
+    `max_length`: tokens in a text; fewer where the model's context is shorter. Raises TrainingError: there is no text,
+    none is short enough, or one has nothing to learn.
     """
     if not texts:
         raise TrainingError("there is no text to tune on", "give at least one")

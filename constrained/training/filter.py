@@ -43,7 +43,7 @@ def reason_to_drop(trajectory: Trajectory, rule: str) -> str | None:
     The first that applies of: "not correct"; "refused action" or "search error", from the environment; and by the
     paper's rule the first violation of the knowledge, "invalid action" or "misordered action".
 
-    DataError: there is no such rule.
+    Raises DataError: there is no such rule.
     """
     check_rule(rule)
     if not trajectory.success:

@@ -57,8 +57,8 @@ def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge
 def check_runs(knowledge: ActionKnowledge, path: str | Path, limit: int | None = None) -> dict:
     """Judge every action of every run in a file.
 
-    Returns counts, and the first disagreements in words. DataError: the file has neither form, or a run's game is not
-    among the training games.
+    Returns counts, and the first disagreements in words. Raises DataError: the file has neither form, or a run's game
+    is not among the training games.
     """
     runs = read_released(path, limit)
     return (_check_answers if runs[0].benchmark == HOTPOTQA else _check_household)(knowledge, runs)

@@ -107,7 +107,7 @@ class ChooserLearner:
         self.base = GraphChooser(network=self._network, name="random weights")
 
     def tuned(self, name: str, folder: Path) -> GraphChooser:
-        """The chooser that was tuned into a folder. DataError: it isn't there, or is of another domain."""
+        """The chooser that was tuned into a folder. Raises DataError: it isn't there, or is of another domain."""
         return GraphChooser(network=self._load(folder), name=name)
 
     def playing(self, model: GraphChooser, temperature: float) -> GraphChooser:
@@ -131,7 +131,10 @@ class ChooserLearner:
         return [TrainingText((Span(problem, False), *plan), ends=False)]
 
     def tune(self, texts: Sequence[TrainingText], folder: Path, previous: Path | None) -> Tuned:
-        """Tune all weights by imitation of the plans' actions. TrainingError: no state of the plans leaves a choice."""
+        """Tune all weights by imitation of the plans' actions.
+
+        Raises TrainingError: no state of the plans leaves a choice.
+        """
         record = folder / "tuning.json"
         if record.exists() and (folder / WEIGHTS).exists():
             named = fields(

@@ -86,7 +86,7 @@ def describe_run(
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder, which is made if missing, for one run. DataError: another run holds it."""
+    """Hold a folder, which is made if missing, for one run. Raises DataError: another run holds it."""
     lock = FileLock(folder / f".{RECORD}.lock")
 
     def acquire() -> None:
@@ -108,7 +108,7 @@ def locked(folder: Path) -> Iterator[None]:
 def begin(folder: Path, run: dict[str, Any]) -> Tuned | None:
     """Record the run, or return its result if it is finished.
 
-    DataError: the folder is of another run, or its record is damaged.
+    Raises DataError: the folder is of another run, or its record is damaged.
     """
     record = _read_record(folder)
     if record is None:

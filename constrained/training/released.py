@@ -53,7 +53,7 @@ class ReleasedRun:
     def trajectory(self, acts: Iterable[Act]) -> Trajectory:
         """The run as a trajectory, given the verdicts on its actions (see `constrained.training.judging`).
 
-        DataError: it doesn't say whether it succeeded.
+        Raises DataError: it doesn't say whether it succeeded.
         """
         if self.success is None:
             raise DataError(
@@ -67,7 +67,7 @@ class ReleasedRun:
 def read_released(path: str | Path, limit: int | None = None) -> list[ReleasedRun]:
     """The runs of a `.jsonl` or `.jsonl.gz` file, or its first `limit` runs.
 
-    DataError: the file is missing, truncated, not JSON Lines, of another form, or holds no runs.
+    Raises DataError: the file is missing, truncated, not JSON Lines, of another form, or holds no runs.
     """
     runs: list[ReleasedRun] = []
     reader = None

@@ -36,7 +36,7 @@ def replay_texts(
 
     A prompt that continues the one before, as a history does, becomes part of the same text, so nothing is read twice.
 
-    DataError: the task takes another course than the recorded one: the environment or the knowledge has changed.
+    Raises DataError: the task takes another course than the recorded one: the environment or the knowledge has changed.
     """
     replayed = list(_replay(task, answers, knowledge, models, settings))
     policy = for_role("policy", models)
@@ -115,7 +115,7 @@ def write_merged(path: Path, learned: Iterable[tuple[Trajectory, Sequence[Traini
 
 
 def read_merged(path: Path) -> Iterator[tuple[Trajectory, list[TrainingText]]]:
-    """Read what `write_merged` wrote. DataError: a line is damaged."""
+    """Read what `write_merged` wrote. Raises DataError: a line is damaged."""
     for where, row in read_rows(path):
         try:
             texts = [

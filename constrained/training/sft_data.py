@@ -61,11 +61,21 @@ class Source:
 def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Source:
     """Read the texts of a file, or of a name such as ``lumos-maths-planner``.
 
-    `data`: a name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (else both, for
-    one model in both roles: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Or a file
-    for `read_rows`, of rows with "messages", or with "instruction", "input" and "output". `loaded`: the model to tune:
-    its chat template and context decide the prompts. `limit`: only this many rows. DataError: there is no such name or
-    file, or a row is malformed; it says which.
+    Parameters
+    ----------
+    data : str
+        A name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (else both, for one
+        model in both roles: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Or a file
+        for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
+    loaded : LoadedModel
+        The model to tune: its chat template and context decide the prompts.
+    limit : int, optional
+        Only this many rows.
+
+    Raises
+    ------
+    DataError
+        There is no such name or file, or a row is malformed; it says which.
     """
     named = _LUMOS.fullmatch(data)
     if named and named["space"] in SPACES:
@@ -115,7 +125,7 @@ def _lumos_source(space: str, module: str | None, formulation: str | None, limit
 
 
 def read_messages(where: str, row: dict) -> list[dict[str, str]]:
-    """The messages of a row. DataError: they are malformed, or no turn is the assistant's."""
+    """The messages of a row. Raises DataError: they are malformed, or no turn is the assistant's."""
     (messages,) = fields(where, row, messages=list)
     for number, message in enumerate(messages, 1):
         here = f"{where}, message {number}"

@@ -74,9 +74,18 @@ class Trajectory:
 def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -> Trajectory:
     """The trajectory of a task in a recorded run; its length is its number of actions.
 
-    `steps`: the "step" of each of the task's lines (see `constrained.agents.run_file`). Only the last phase counts:
-    earlier exploration and abandoned attempts are not part of the path. `end`: its "end". A task that failed is no
-    success, whatever it had reached: the next run resumes it. DataError: a step or the end lacks a field.
+    Parameters
+    ----------
+    steps : sequence of dict
+        The "step" of each of the task's lines (see `constrained.agents.run_file`). Only the last phase counts: earlier
+        exploration and abandoned attempts are not part of the path.
+    end : dict
+        Its "end". A task that failed is no success, whatever it had reached: the next run resumes it.
+
+    Raises
+    ------
+    DataError
+        A step or the end lacks a field.
     """
     where = source or task
     success, outcome = fields(where, end, success=bool, outcome=dict)

@@ -164,7 +164,7 @@ def _trainable_module(
 def _lora(model: nn.Module, tuning: Tuning) -> LoraConfig:
     """The configuration of a new adapter.
 
-    TrainingError: the model lacks a layer that was named; PEFT complains only if it finds none of them.
+    Raises TrainingError: the model lacks a layer that was named; PEFT complains only if it finds none of them.
     """
     names = {
         name.rpartition(".")[2]: None
@@ -215,7 +215,7 @@ def _check_packing(model: Any, texts: list[Encoded], device: torch.device) -> No
 
     They would if the model ignores position ids, or carries a state along the row.
 
-    TrainingError: they do.
+    Raises TrainingError: they do.
     """
     first, last = (Encoded(text.ids[:PROBED], text.labels[:PROBED]) for text in (texts[0], texts[-1]))
     training = model.training

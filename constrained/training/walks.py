@@ -30,8 +30,17 @@ _TRIES = 200
 def walk_problem(domain: Domain, problems: Sequence[Problem], longest: int, seed: str) -> Problem:
     """A problem whose start and goal lie on a random walk.
 
-    `problems`: one of them gives the objects, and where the walk begins. `longest`: actions: both from its initial
-    state to the start, and from there to the goal, at most. TrainingError: no walk changes a fact.
+    Parameters
+    ----------
+    problems : sequence of Problem
+        One of them gives the objects, and where the walk begins.
+    longest : int
+        Actions: both from its initial state to the start, and from there to the goal, at most.
+
+    Raises
+    ------
+    TrainingError
+        No walk changes a fact.
     """
     rng = random.Random(seed)
     for _ in range(_TRIES):
@@ -74,9 +83,23 @@ def walk_suite(
 ) -> Suite:
     """So many tasks by random walks; the name is their seed.
 
-    `knowledge`: of the domain. `name`: of the suite; its tasks are called "NAME 1" and so on. `longest`: actions of a
-    walk. `max_steps`: actions of a player. `other_than`: tasks to leave out, by `key`: those of a test. TrainingError:
-    no other tasks are found.
+    Parameters
+    ----------
+    knowledge : ActionKnowledge
+        Of the domain.
+    name : str
+        Of the suite; its tasks are called "NAME 1" and so on.
+    longest : int
+        Actions of a walk.
+    max_steps : int
+        Actions of a player.
+    other_than : collection of tuple
+        Tasks to leave out, by `key`: those of a test.
+
+    Raises
+    ------
+    TrainingError
+        No other tasks are found.
     """
     assert knowledge.world is not None
     domain, tasks, taken = knowledge.world.domain, [], set(other_than)

@@ -73,8 +73,17 @@ def plan_ahead(episode: Episode) -> Strategy:
 def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
     """Write a path, step by step, that is whole within the limits.
 
-    `episode`: without an environment. `prior`: each action is done there, to bind the slots. ConstrainedError: no whole
-    path fits in the limits.
+    Parameters
+    ----------
+    episode : Episode
+        Without an environment.
+    prior : Environment, optional
+        Each action is done there, to bind the slots.
+
+    Raises
+    ------
+    ConstrainedError
+        No whole path fits in the limits.
     """
     plan, settings, writer = episode.plan, episode.settings, episode.writer
     plan.open_loop = True

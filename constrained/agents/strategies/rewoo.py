@@ -120,8 +120,19 @@ def _plan(episode: Episode) -> Requests[Generation | None]:
 def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: int) -> Grammar | None:
     """The grammar of plans: numbered in order, with references to steps above, tools in an order that is admitted.
 
-    `after`: tool, or "start" -> the tools that may come next. A question to a language model may come anywhere. `over`:
-    tools after which the answer may be given. `lines`: steps of a plan, at most. Returns None if there is no plan.
+    Parameters
+    ----------
+    after : mapping of str to sequence of str
+        Tool, or "start" -> the tools that may come next. A question to a language model may come anywhere.
+    over : collection of str
+        Tools after which the answer may be given.
+    lines : int
+        Steps of a plan, at most.
+
+    Returns
+    -------
+    Grammar or None
+        None if there is no plan.
     """
     plans: dict[str, Grammar] = {}  # by the tool called last: those from the next line on
     for n in range(lines, 0, -1):

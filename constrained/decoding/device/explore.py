@@ -130,7 +130,7 @@ class Exploration:
             raise limits.exceeded("no text begins without nesting deeper", "depth")
 
     def walk(self) -> None:
-        """Visit every state. GrammarError: a limit was passed."""
+        """Visit every state. Raises GrammarError: a limit was passed."""
         began, limits = time.monotonic(), self.limits
         options = {"unit": "state", "delay": SHOW_PROGRESS_AFTER, "leave": False, "disable": None}
         with tqdm(desc="states for the device", **options) as bar:

@@ -134,10 +134,24 @@ def capture(run: Callable[[], T], keep: Sequence[torch.Tensor]) -> tuple[Callabl
     `run` must read its inputs from tensors that keep their addresses (copy new logits into one, or let it run the
     model itself), and may only do what a graph can hold, such as `DeviceMatcher.step`.
 
-    `run`: such as ``lambda: matcher.step(logits, temperature=0.7)``. `keep`: what `run` changes, restored after the
-    warm-up, such as ``(matcher.state, matcher.left, matcher.draws)``. Returns `replay`: runs it again; returns at once.
-    Returns what `run` returned: the same tensors, overwritten by every replay. ConstrainedError: a tensor is not on a
-    CUDA device.
+    Parameters
+    ----------
+    run : callable
+        Such as ``lambda: matcher.step(logits, temperature=0.7)``.
+    keep : sequence of torch.Tensor
+        What `run` changes, restored after the warm-up, such as ``(matcher.state, matcher.left, matcher.draws)``.
+
+    Returns
+    -------
+    replay : callable
+        Runs it again; returns at once.
+    result
+        What `run` returned: the same tensors, overwritten by every replay.
+
+    Raises
+    ------
+    ConstrainedError
+        A tensor is not on a CUDA device.
     """
     elsewhere = [t.device for t in keep if t.device.type != "cuda"]
     if elsewhere or not keep:

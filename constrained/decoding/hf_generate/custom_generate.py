@@ -241,7 +241,7 @@ def _decode_on_device(args: GenerateArguments, grammar: Any) -> torch.Tensor | C
 def device_settings(processors: LogitsProcessorList, sample: bool) -> dict[str, float]:
     """Arguments of `DeviceMatcher.step` that stand for transformers' processors.
 
-    ConstrainedError: a processor that the kernels don't have.
+    Raises ConstrainedError: a processor that the kernels don't have.
     """
     settings = {"temperature": 1.0} if sample else {"temperature": 0.0}
     for processor in processors:

@@ -149,8 +149,13 @@ class ConstrainedBackend(BaseBackend):
 class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
     """Keeps every row of a batch inside its grammar, in the tensors of the model's own library.
 
-    `grammar`: one for all prompts, or one for each. `tensor_library_name`: {"torch", "numpy", "mlx"}. `max_new_tokens`,
-    `begun`, `num_beams`: as for `constrained.decoding.hosts.hf_processor.ConstrainedLogitsProcessor`.
+    Parameters
+    ----------
+    grammar : CompiledGrammar or sequence of CompiledGrammar
+        One for all prompts, or one for each.
+    tensor_library_name : {"torch", "numpy", "mlx"}
+    max_new_tokens, begun, num_beams
+        As for `constrained.decoding.hosts.hf_processor.ConstrainedLogitsProcessor`.
     """
 
     def __init__(self, grammar: Any, tensor_library_name: str, **limits: Any):
@@ -175,9 +180,16 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
     def process_logits(self, input_ids: Any, logits: Any) -> Any:
         """Set the logits of tokens that aren't allowed to minus infinity, in a copy.
 
-        `input_ids`: array or tensor of int, shape [rows, length]. `logits`: array or tensor of float, shape [rows,
-        width]. ConstrainedError: a row took a token that was not allowed, others have forbidden all that are, or
-        (`VocabularyError`) the logits are narrower than the vocabulary.
+        Parameters
+        ----------
+        input_ids : array or tensor of int, shape [rows, length]
+        logits : array or tensor of float, shape [rows, width]
+
+        Raises
+        ------
+        ConstrainedError
+            A row took a token that was not allowed, others have forbidden all that are, or (`VocabularyError`) the
+            logits are narrower than the vocabulary.
         """
         if self.tensor_library_name == "torch":
             return self._rows.masked(input_ids, logits)
@@ -204,7 +216,8 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
 def read_vocabulary(model: Any) -> Vocabulary:
     """The vocabulary of an Outlines model, as wide as its logits, with every id that ends a text.
 
-    ConstrainedError: a model that takes no processors, or (`VocabularyError`) tokens that can't be read as bytes.
+    Raises ConstrainedError: a model that takes no processors, or (`VocabularyError`) tokens that can't be read as
+    bytes.
     """
     if isinstance(model, LlamaCpp):
         return llama_cpp_vocabulary(model.model.model)

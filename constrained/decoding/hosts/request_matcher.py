@@ -21,10 +21,15 @@ logger = logging.getLogger(__name__)
 class RequestMatcher:
     """The matcher of one request.
 
-    `matcher`: at the text's beginning; taken over. `lock`: held while the matcher is used: several threads fill masks,
-    and matchers of a grammar share its states. `left`: how many tokens the request may still take, where a thought
-    comes first, whose length is not known before: asked when a mask is filled and nothing of the text is written yet.
-    Without it the matcher has its budget already.
+    Parameters
+    ----------
+    matcher : Matcher
+        At the text's beginning; taken over.
+    lock : Lock
+        Held while the matcher is used: several threads fill masks, and matchers of a grammar share its states.
+    left : callable, optional
+        How many tokens the request may still take, where a thought comes first, whose length is not known before: asked
+        when a mask is filled and nothing of the text is written yet. Without it the matcher has its budget already.
     """
 
     def __init__(self, matcher: Matcher, lock: Lock, left: Callable[[], int] | None = None):

@@ -52,8 +52,8 @@ def register() -> None:
 def create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any = None) -> BaseGrammarBackend:
     """The backend of a server; with a reasoning parser, in SGLang's own wrapper, which leaves thoughts alone.
 
-    ConstrainedError: strict thinking is asked for, or (`VocabularyError`) the tokenizer's tokens can't be read as
-    bytes.
+    Raises ConstrainedError: strict thinking is asked for, or (`VocabularyError`) the tokenizer's tokens can't be read
+    as bytes.
     """
     serving = get_serving()
     if serving.enable_strict_thinking:

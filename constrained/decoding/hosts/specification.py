@@ -73,7 +73,7 @@ class CompiledCache:
     def matcher(self, specification: Mapping | str, max_new_tokens: int | None = None) -> Matcher:
         """A matcher at the beginning of a request.
 
-        ConstrainedError: as `read_specification`, or the budget is below the shortest text.
+        Raises ConstrainedError: as `read_specification`, or the budget is below the shortest text.
         """
         compiled, begun = self.compiled(specification)
         with self.lock:
@@ -95,7 +95,10 @@ class CompiledCache:
 
 
 def check_specification(specification: Mapping | str) -> None:
-    """Check a specification as far as is possible without a vocabulary. ConstrainedError: what is wrong, and where."""
+    """Check a specification as far as is possible without a vocabulary.
+
+    Raises ConstrainedError: what is wrong, and where.
+    """
     fields = parse(specification)
     begun = fields.get("begun", "")
     if not read_specification(fields).is_prefix(begun):  # also finds unbound slots, and bindings that leave no text
@@ -122,7 +125,7 @@ def parse(specification: Mapping | str) -> dict[str, Any]:
 def read_specification(fields: Mapping, depth: int = 0) -> Grammar:
     """The grammar of a parsed specification.
 
-    ConstrainedError: unknown or missing fields, or (`GrammarError`, `KnowledgeError`) a grammar that is refused.
+    Raises ConstrainedError: unknown or missing fields, or (`GrammarError`, `KnowledgeError`) a grammar that is refused.
     """
     if depth > MAX_NESTING:
         raise ConstrainedError(f"specifications are nested more than {MAX_NESTING} deep", "write one grammar instead")

@@ -78,7 +78,7 @@ class ConstraintBackend:
     def grammar(self, request: Any) -> ConstraintGrammar:
         """The grammar of a request.
 
-        ConstrainedError, ValueError: the request can't be served; vLLM answers it with the reason.
+        Raises ConstrainedError, ValueError: the request can't be served; vLLM answers it with the reason.
         """
         try:
             validate(request.sampling_params)

@@ -46,7 +46,7 @@ def specification_of(sampling_params: Any) -> Any:
 
 
 def validate(sampling_params: Any) -> None:
-    """Refuse a request that can't be served. ValueError: vLLM answers this one request with it."""
+    """Refuse a request that can't be served. Raises ValueError: vLLM answers this one request with it."""
     specification = specification_of(sampling_params)
     if specification is None:
         return

@@ -30,11 +30,32 @@ class AlfworldEnv(HouseholdTexts):
     "put X in/on Y" even where the file's own grammar says "move X to Y", as files made by
     alfworld 0.4 do.
 
-    `content`: of a ``game.tw-pddl``. `name`: of the game, for messages. `show_arrival`: keep that first sentence, as
-    the program itself does. `answer_seconds`: an engine that takes longer over one answer is ended. `task`: the task
-    sentence. `had_effect`: whether the last action was possible; if not, it was answered "Nothing happens.".
-    `standing_at`: the receptacle that the last successful "go to" named. `done`: whether the goal has been reached.
-    GameError: the content isn't a whole game.
+    Parameters
+    ----------
+    content : str or bytes
+        Of a ``game.tw-pddl``.
+    name : str, optional
+        Of the game, for messages.
+    show_arrival : bool, optional
+        Keep that first sentence, as the program itself does.
+    answer_seconds : float, optional
+        An engine that takes longer over one answer is ended.
+
+    Attributes
+    ----------
+    task : str
+        The task sentence.
+    had_effect : bool
+        Whether the last action was possible; if not, it was answered "Nothing happens."
+    standing_at : str or None
+        The receptacle that the last successful "go to" named.
+    done : bool
+        Whether the goal has been reached.
+
+    Raises
+    ------
+    GameError
+        When the content isn't a whole game.
     """
 
     def __init__(
@@ -59,7 +80,7 @@ class AlfworldEnv(HouseholdTexts):
     def reset(self) -> str:
         """Start the game anew, in a new process if the last one died, and return the room and the task.
 
-        GameError: the engine isn't installed, or can't play this game.
+        Raises GameError: the engine isn't installed, or can't play this game.
         """
         request = ("reset",) if self._engine.process.running and self._state else ("open", self._content)
         self._state = None
@@ -72,7 +93,7 @@ class AlfworldEnv(HouseholdTexts):
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action; see `HouseholdEnv.step`.
 
-        GameError: the game is over or wasn't started, or the engine died over the action.
+        Raises GameError: the game is over or wasn't started, or the engine died over the action.
         """
         if self.done:
             raise GameError("the game is over: its goal was reached", hint="call reset() to play it again")
@@ -119,7 +140,7 @@ class AlfworldEnv(HouseholdTexts):
 def original(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
     """The games of a split as a suite, sorted by name, each in an engine process of its own.
 
-    GameError, DataError: the engine isn't installed, there is no such split, or its games aren't there.
+    Raises GameError, DataError: the engine isn't installed, there is no such split, or its games aren't there.
     """
     check_installed()
     split = check_split("alfworld-original", split, SPLITS)

@@ -37,7 +37,7 @@ class EngineProcess:
     def ask(self, *request: str) -> dict:
         """Send one request and return its answer.
 
-        GameError: the engine isn't installed, refuses the request, dies or takes too long.
+        Raises GameError: the engine isn't installed, refuses the request, dies or takes too long.
         """
         if not self.process.running:
             check_installed()

@@ -50,7 +50,7 @@ class Action:
 
 @cache
 def action_space(space: str) -> ActionKnowledge:
-    """Return the knowledge of a space, slots unbound. ConstrainedError: no such space."""
+    """Return the knowledge of a space, slots unbound. Raises ConstrainedError: no such space."""
     if space not in SPACES:
         raise ConstrainedError(f"no action space {space!r}", f"use one of {', '.join(SPACES)}")
     return ActionKnowledge.from_lark(f"lumos/{space}")
@@ -93,7 +93,7 @@ def _reader(space: str) -> Lark:
 def read_turn(space: str, text: str) -> list[Action]:
     """Return the actions of one turn of the grounder, such as ``R1 = Calculator(2 - 0.5); R2 = Calculator(R1 / 0.25)``.
 
-    ActionError: it doesn't parse, or is too long; the message says where it fails.
+    Raises ActionError: it doesn't parse, or is too long; the message says where it fails.
     """
     if len(text) > MAX_TURN:
         raise ActionError(f"a turn of {len(text):,} characters (the most are {MAX_TURN:,})", "write fewer actions")
@@ -170,8 +170,17 @@ def tokens(part: ParseTree | Token) -> Iterator[Token]:
 def slots(space: str, actions: Sequence[Action], *, buttons: Sequence[str] = ()) -> dict[str, list[str]]:
     """Return the values of a space's slots after `actions`: the results, and what each can be used for.
 
-    `actions`: all so far, earlier turns included, failed ones left out. `buttons`: WebShop: what can be clicked on the
-    current page. Returns for `ActionKnowledge.bind_view`; slots left out have no values now.
+    Parameters
+    ----------
+    actions : sequence of Action
+        All so far, earlier turns included, failed ones left out.
+    buttons : sequence of str
+        WebShop: what can be clicked on the current page.
+
+    Returns
+    -------
+    dict
+        For `ActionKnowledge.bind_view`; slots left out have no values now.
     """
     written = [number for action in actions for number in action.results]
     after = max(written, default=0) + 1

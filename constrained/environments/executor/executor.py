@@ -72,9 +72,21 @@ class Page:
 class Executor:
     """Carries out the actions of one task, turn by turn.
 
-    `space` ({"maths", "qa"}): the action space; those of web and WebShop act on their environments instead. `worker`:
-    the process for mathematics; by default all executors share one. `actions`: those carried out. `values`: the results
-    by number. `texts`: the same as texts.
+    Parameters
+    ----------
+    space : {"maths", "qa"}
+        The action space; those of web and WebShop act on their environments instead.
+    worker : MathsWorker, optional
+        The process for mathematics; by default all executors share one.
+
+    Attributes
+    ----------
+    actions : list of Action
+        Those carried out.
+    values : dict of int to value
+        The results by number.
+    texts : dict of int to str
+        The same as texts.
     """
 
     def __init__(self, space: str, tools: Tools = NO_TOOLS, worker: MathsWorker | None = None):
@@ -90,15 +102,15 @@ class Executor:
     def execute(self, turn: str) -> str:
         """Carry out a turn, ``R1 = ...; R2 = ...``, and return the text of its last result.
 
-        ActionError: the turn doesn't parse (then nothing is done), or one of its actions can't be carried out: the
-        message names it, and the results before it are kept.
+        Raises ActionError: the turn doesn't parse (then nothing is done), or one of its actions can't be carried out:
+        the message names it, and the results before it are kept.
         """
         return [self.perform(action) for action in read_turn(self.space, turn)][-1]
 
     def perform(self, action: Action) -> str:
         """Carry out one action, and return the text of its last result.
 
-        ActionError: it can't be done; the message begins with the action.
+        Raises ActionError: it can't be done; the message begins with the action.
         """
         try:
             repeated = next((number for number in action.results if number in self.values), None)

@@ -48,7 +48,7 @@ class Scope:
 def formula(part: Part, scope: Scope) -> Expr:
     """Return the value of a `formula` node.
 
-    ActionError: it has no finite real value, refers to a result that is no number, or passes one of `LIMITS`.
+    Raises ActionError: it has no finite real value, refers to a result that is no number, or passes one of `LIMITS`.
     """
     return _one(_value(part, scope))
 
@@ -166,7 +166,10 @@ def decimal(text: str) -> Rational:
 
 
 def number_in(text: str, where: str) -> Rational:
-    """Return the number that a text is, such as ``1,200``, ``$5`` or ``20%``. ActionError: it is something else."""
+    """Return the number that a text is, such as ``1,200``, ``$5`` or ``20%``.
+
+    Raises ActionError: it is something else.
+    """
     found = _NUMBER.fullmatch(text.strip()) if len(text) <= 60 else None
     if not found:
         raise ActionError(f"{where} is {text[:60]!r}, which is no number")

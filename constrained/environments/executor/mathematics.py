@@ -25,9 +25,18 @@ def perform(
 ) -> list[tuple[object, str]]:
     """Return the values of one action, and their texts.
 
-    `kind`: "calculator", "set_equation", ...: a rule of `grammars/lumos/maths.lark`. `parts`: its arguments, as plain
-    data. `wanted`: how many results it writes. `results`: those that it names. `order`: the unknowns, in the order of
-    their definition.
+    Parameters
+    ----------
+    kind : str
+        "calculator", "set_equation", ...: a rule of `grammars/lumos/maths.lark`.
+    parts : sequence of nodes
+        Its arguments, as plain data.
+    wanted : int
+        How many results it writes.
+    results : mapping of int to value
+        Those that it names.
+    order : sequence of str
+        The unknowns, in the order of their definition.
     """
     unknowns = {name: sympy.Symbol(name, real=True) for name in order}
     scope = Scope(results, unknowns)
@@ -167,9 +176,22 @@ class Relation:
 def solve_equations(relations: Sequence[Relation], order: Sequence[sympy.Symbol], wanted: int) -> tuple:
     """Solve equations that hold together.
 
-    `order`: all unknowns in the order of their definition, which is that of the results. `wanted`: number of results:
-    one for each unknown, or for each solution of a single unknown (ascending); or one for all. Returns `wanted` values;
-    a result for several solutions is a tuple. ActionError: no solution, no definite one, or another number of them.
+    Parameters
+    ----------
+    order : sequence of Symbol
+        All unknowns in the order of their definition, which is that of the results.
+    wanted : int
+        Number of results: one for each unknown, or for each solution of a single unknown (ascending); or one for all.
+
+    Returns
+    -------
+    tuple
+        `wanted` values; a result for several solutions is a tuple.
+
+    Raises
+    ------
+    ActionError
+        No solution, no definite one, or another number of them.
     """
     equations = [relation.left - relation.right for relation in relations]
     unknowns = _unknowns(equations, order, "the equation")
@@ -222,7 +244,7 @@ _SIGNS = {"<": sympy.StrictLessThan, "<=": sympy.LessThan, ">": sympy.StrictGrea
 def solve_inequalities(relations: Sequence[Relation], order: Sequence[sympy.Symbol]) -> sympy.Set:
     """Return the real numbers for which inequalities in one unknown hold together.
 
-    ActionError: there are several unknowns, or none.
+    Raises ActionError: there are several unknowns, or none.
     """
     unknowns = _unknowns([relation.left - relation.right for relation in relations], order, "the inequality")
     if len(unknowns) > 1:
@@ -240,7 +262,7 @@ def solve_inequalities(relations: Sequence[Relation], order: Sequence[sympy.Symb
 def count(value: object) -> int:
     """Count the elements of a list or the whole numbers of a range; a single value counts as one.
 
-    ActionError: there are infinitely many.
+    Raises ActionError: there are infinitely many.
     """
     if isinstance(value, tuple):
         return len(value)
@@ -262,7 +284,10 @@ def count(value: object) -> int:
 
 
 def compare(left: Any, sign: str, right: Any) -> bool:
-    """Whether a comparison holds; texts are compared without regard to case. ActionError: it depends on unknowns."""
+    """Whether a comparison holds; texts are compared without regard to case.
+
+    Raises ActionError: it depends on unknowns.
+    """
     if isinstance(left, str) or isinstance(right, str):
         if sign not in ("==", "!="):
             raise ActionError(f"{left} and {right} have no order")

@@ -29,7 +29,7 @@ class MathsWorker:
     def perform(self, *action: Any) -> list[tuple[object, str]]:
         """`constrained.environments.executor.mathematics.perform(*action)` in the child process.
 
-        ActionError: the action's own error, or the time or memory limit was passed.
+        Raises ActionError: the action's own error, or the time or memory limit was passed.
         """
         try:
             return _decoded(self.process.ask(_encoded(action), self.seconds))

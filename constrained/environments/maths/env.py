@@ -41,9 +41,21 @@ _FINISH = re.compile(r"Finish\[(.*)\]", re.DOTALL)
 class MathsEnv:
     """Solve one problem.
 
-    `answer`: without one nothing is ever judged right. `tools`: what Lumos's action Code is carried out with; by
-    default it is off. `task`: the question. `had_effect`: whether the last action could be carried out. `done`: whether
-    an answer was given with Finish.
+    Parameters
+    ----------
+    answer : Fraction, optional
+        Without one nothing is ever judged right.
+    tools : Tools, optional
+        What Lumos's action Code is carried out with; by default it is off.
+
+    Attributes
+    ----------
+    task : str
+        The question.
+    had_effect : bool
+        Whether the last action could be carried out.
+    done : bool
+        Whether an answer was given with Finish.
     """
 
     def __init__(self, question: str, answer: Fraction | None = None, *, tools: Tools = NO_TOOLS):
@@ -69,7 +81,17 @@ class MathsEnv:
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action; one that can't be carried out is answered with the reason, and changes nothing.
 
-        The reward is 1.0 for the right answer given with Finish. GameError: the answer has been given.
+        Returns
+        -------
+        reward : float
+            1.0 for the right answer given with Finish, else 0.0.
+        done : bool
+            Whether an answer was given with Finish.
+
+        Raises
+        ------
+        GameError
+            The answer has been given.
         """
         if self.done:
             raise GameError("the answer has been given", hint="call reset() to solve the problem again")

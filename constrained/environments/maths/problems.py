@@ -60,7 +60,7 @@ class WordProblem:
 def load_gsm8k(path: str | Path | None = None) -> list[WordProblem]:
     """Return the problems of a file of GSM8K; default: its 7,473 training problems.
 
-    DataError: the file is missing or damaged, or a row is malformed; it says which.
+    Raises DataError: the file is missing or damaged, or a row is malformed; it says which.
     """
     problems = []
     for number, (where, row) in enumerate(read_rows(path or data_file(GSM8K)), 1):
@@ -76,7 +76,7 @@ def load_gsm8k(path: str | Path | None = None) -> list[WordProblem]:
 
 
 def load_svamp(path: str | Path | None = None) -> list[WordProblem]:
-    """Return the problems of a file of SVAMP; default: its first 700. DataError: as `load_gsm8k`."""
+    """Return the problems of a file of SVAMP; default: its first 700. Raises DataError: as `load_gsm8k`."""
     problems = []
     for where, row in read_rows(path or data_file(SVAMP)):
         names = {"ID": str, "Type": str, "Body": str, "Question": str, "Equation": str}

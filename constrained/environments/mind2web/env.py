@@ -38,9 +38,18 @@ class Mind2WebEnv:
     A step's action is judged against the recorded one; then the next recorded page is shown with
     the true actions so far, as in the paper's evaluation.
 
-    `candidates`: elements offered at each step. The paper ranks them with a tuned DeBERTa; here those come first that
-    share words with the task and the actions so far, then the first on the page. `had_effect`: whether the last action
-    was one that the page admits. `scores`: of the steps so far.
+    Parameters
+    ----------
+    candidates : int, optional
+        Elements offered at each step. The paper ranks them with a tuned DeBERTa; here those
+        come first that share words with the task and the actions so far, then the first on the page.
+
+    Attributes
+    ----------
+    had_effect : bool
+        Whether the last action was one that the page admits.
+    scores : list of StepScore
+        Of the steps so far.
     """
 
     def __init__(self, task: WebTask, *, candidates: int = CANDIDATES):
@@ -60,8 +69,19 @@ class Mind2WebEnv:
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action, ``ELEMENT -> CLICK``, ``FIELD -> TYPE: text`` or ``MENU -> SELECT: choice``.
 
-        The observation is the next page; the reward is 1.0 if element and operation are the recorded ones. GameError:
-        the last step was done already.
+        Returns
+        -------
+        observation : str
+            The next page.
+        reward : float
+            1.0 if element and operation are the recorded ones.
+        done : bool
+            Whether that was the last step.
+
+        Raises
+        ------
+        GameError
+            When the last step was done already.
         """
         step = self._step()
         element, operation, self.had_effect = self._read(action)
@@ -149,7 +169,7 @@ def _admits(element: Element, name: str, value: str) -> bool:
 def mind2web(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
     """The tasks of a split as a suite, in the files' order; by default other domains, as AgentBench and Lumos report.
 
-    DataError: no such split, its files aren't there, or a row is malformed.
+    Raises DataError: no such split, its files aren't there, or a row is malformed.
     """
     split = check_split("mind2web", split, SPLITS)
     folder = data_folder() / "mind2web" / split

@@ -101,7 +101,7 @@ def score_task(scores: Sequence[StepScore], steps: int) -> dict[str, float]:
 def read_tasks(path: str | Path) -> Iterator[WebTask]:
     """Yield the tasks of a file, ``.json`` or ``.jsonl``, compressed or not.
 
-    DataError: the file is missing, cut short, or a row is malformed; it says which, and the step.
+    Raises DataError: the file is missing, cut short, or a row is malformed; it says which, and the step.
     """
     for where, row in read_rows(path):
         name, website, domain, task, written, actions = fields(

@@ -47,10 +47,25 @@ class Question:
 class QuestionEnv:
     """Answer one question.
 
-    `index`: may be shared by many environments; it opens itself. `measures`: keys of `MEASURES`; the first is the
-    reward of an answer. `word`: what the text is called: "Question", or "Claim". `task`: the question. `had_effect`:
-    whether the last action found something, or was an answer. An action that finds nothing changes nothing. `passage`:
-    the passage found last, which Lookup reads. `done`: whether an answer was given.
+    Parameters
+    ----------
+    index : PassageIndex
+        May be shared by many environments; it opens itself.
+    measures : sequence of str
+        Keys of `MEASURES`; the first is the reward of an answer.
+    word : str
+        What the text is called: "Question", or "Claim".
+
+    Attributes
+    ----------
+    task : str
+        The question.
+    had_effect : bool
+        Whether the last action found something, or was an answer. An action that finds nothing changes nothing.
+    passage : Passage or None
+        The passage found last, which Lookup reads.
+    done : bool
+        Whether an answer was given.
     """
 
     def __init__(
@@ -77,7 +92,19 @@ class QuestionEnv:
 
         If the index fails or takes too long, the answer is "Search error", without effect.
 
-        The observation is one line, the reward an answer's score. GameError: the question has been answered.
+        Returns
+        -------
+        observation : str
+            One line.
+        reward : float
+            Of an answer its score, else 0.
+        done : bool
+            Whether this was an answer.
+
+        Raises
+        ------
+        GameError
+            The question has been answered.
         """
         if self.done:
             raise GameError("the question has been answered", hint="call reset() to ask it again")

@@ -79,10 +79,20 @@ class LocalIndex:
 
     It can be pickled: a worker that receives it opens the same files, or builds its own.
 
-    `backend`: "sqlite" (the standard library's FTS5), or "tantivy" (the extra of that name) for collections of
-    millions. `folder`: where built indexes are kept; default: ``$CONSTRAINED_CACHE``, or ``constrained`` in the user's
-    cache folder. DataError: there is no such backend, or it isn't installed. The first query raises it, too, if the
-    index can't be built.
+    Parameters
+    ----------
+    backend : str
+        "sqlite" (the standard library's FTS5), or "tantivy" (the extra of that name) for
+        collections of millions.
+    folder : path-like, optional
+        Where built indexes are kept; default: ``$CONSTRAINED_CACHE``, or ``constrained`` in the
+        user's cache folder.
+
+    Raises
+    ------
+    DataError
+        There is no such backend, or it isn't installed. The first query raises it, too,
+        if the index can't be built.
     """
 
     def __init__(self, collection: Collection, backend: str = "sqlite", folder: str | Path | None = None):
@@ -200,9 +210,19 @@ def open_or_build(target: Path, build: Callable[[Path], None], opened: Callable[
     It is built in a folder beside `target` and renamed, so no process sees an incomplete one. Two
     processes may do so at once: they build the same, and one of the two is kept.
 
-    `target`: a file or a folder, as `build` makes it. `build`: writes the store to a path that doesn't exist. `opened`:
-    opens the store; FileNotFoundError if there is none, DataError if it is damaged. DataError: the folder can't be
-    written.
+    Parameters
+    ----------
+    target : Path
+        A file or a folder, as `build` makes it.
+    build : callable
+        Writes the store to a path that doesn't exist.
+    opened : callable
+        Opens the store; FileNotFoundError if there is none, DataError if it is damaged.
+
+    Raises
+    ------
+    DataError
+        The folder can't be written.
     """
     try:
         return opened(target)

@@ -103,7 +103,7 @@ class Collection:
     def of_files(cls, paths: Iterable[Path], reader: Callable[[list[Path]], Iterator[Passage]]) -> Collection:
         """Return the collection that `reader` (a module's function) reads from files, identified by their content.
 
-        DataError: a file can't be read.
+        Raises DataError: a file can't be read.
         """
         files = list(paths)
         digest = hashlib.sha256(f"{reader.__module__}.{reader.__qualname__}".encode())
@@ -126,7 +126,7 @@ def _file_digest(path: Path) -> bytes:
 def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
     """Return a passage as indexes hold it: a clean title, sentences without space around them.
 
-    DataError: it has no title or no text; `where` says which passage.
+    Raises DataError: it has no title or no text; `where` says which passage.
     """
     kept = tuple(text for sentence in sentences if (text := clean_text(sentence)))
     title = clean_title(title)
@@ -138,7 +138,7 @@ def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:
 def page_collection(path: str | Path) -> Collection:
     """Return the pages in a file or in a folder's files.
 
-    DataError: there are no such files. Reading the collection raises it for a malformed row.
+    Raises DataError: there are no such files. Reading the collection raises it for a malformed row.
     """
     path = Path(path)
     files = sorted(f for f in path.iterdir() if f.name.endswith(_ENDINGS)) if path.is_dir() else [path]

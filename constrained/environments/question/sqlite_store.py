@@ -36,7 +36,7 @@ JOIN page USING (id) ORDER BY score DESC, id
 def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
     """Write the passages to a new file; the row by which it counts as complete comes last.
 
-    DataError: SQLite can't write it, or was built without FTS5.
+    Raises DataError: SQLite can't write it, or was built without FTS5.
     """
     try:
         with closing(sqlite3.connect(path)) as connection, connection:
@@ -64,8 +64,17 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
 class SqliteStore:
     """A file written by `build`.
 
-    `fingerprint`: of the collection it must hold. FileNotFoundError: there is no such file. DataError: it is damaged,
-    cut short, or of other passages.
+    Parameters
+    ----------
+    fingerprint : str
+        Of the collection it must hold.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    DataError
+        It is damaged, cut short, or of other passages.
     """
 
     def __init__(self, path: Path, fingerprint: str):

@@ -42,9 +42,21 @@ def hotpotqa(
 ) -> Suite:
     """HotpotQA's 500 questions; F1 and exact match within 10 steps, as KnowAgent counts.
 
-    `split` ({"local", "live"}, optional): see `SPLITS`; default: "local". `limit`: only the first so many. `seed`:
-    changes nothing: the questions have an order. `index`: look things up there instead. DataError: no such split, or
-    the data isn't there or malformed.
+    Parameters
+    ----------
+    split : {"local", "live"}, optional
+        See `SPLITS`; default: "local".
+    limit : int, optional
+        Only the first so many.
+    seed : int
+        Changes nothing: the questions have an order.
+    index : PassageIndex, optional
+        Look things up there instead.
+
+    Raises
+    ------
+    DataError
+        No such split, or the data isn't there or malformed.
     """
     source, index = _lookup("hotpotqa", split, index, lambda: LocalIndex(hotpotqa_paragraphs()))
     tasks = _tasks(load_hotpotqa()[:limit], index, ("f1", "em"))
@@ -75,7 +87,7 @@ def fever(
 
     "local" needs FEVER's dump of Wikipedia in `FEVER_PAGES` of the data folder.
 
-    DataError: as `hotpotqa`, and where there are no pages.
+    Raises DataError: as `hotpotqa`, and where there are no pages.
     """
     source, index = _lookup("fever", split, index, _fever_index)
     tasks = _tasks(load_fever()[:limit], index, ("accuracy",), "Claim")
@@ -114,7 +126,7 @@ def _tasks(
 def load_hotpotqa(path: str | Path | None = None) -> list[Question]:
     """Return the questions of a file of HotpotQA with their level as kind; default: `HOTPOTQA`.
 
-    DataError: the file is missing or damaged, or a row is malformed; it says which.
+    Raises DataError: the file is missing or damaged, or a row is malformed; it says which.
     """
     questions = []
     for where, row in read_rows(path or data_file(HOTPOTQA)):
@@ -130,7 +142,7 @@ def hotpotqa_paragraphs(path: str | Path | None = None) -> Collection:
 
 
 def read_paragraphs(files: list[Path]) -> Iterator[Passage]:
-    """Yield the distinct paragraphs of HotpotQA's files in their order. DataError: a row is malformed."""
+    """Yield the distinct paragraphs of HotpotQA's files in their order. Raises DataError: a row is malformed."""
     seen: set[bytes] = set()  # digests: the training set has 900,000 paragraphs
     for file in files:
         for where, row in read_rows(file):
@@ -156,7 +168,7 @@ def _pairs(where: str, row: dict, name: str, kind: type) -> list[tuple[str, obje
 def load_strategyqa(path: str | Path | None = None) -> list[Question]:
     """Return the questions of a file of StrategyQA with the answer as kind; default: `STRATEGYQA`.
 
-    DataError: as `load_hotpotqa`.
+    Raises DataError: as `load_hotpotqa`.
     """
     questions = []
     for where, row in read_rows(path or data_file(STRATEGYQA)):
@@ -174,7 +186,7 @@ def strategyqa_facts(path: str | Path | None = None) -> Collection:
 def read_facts(files: list[Path]) -> Iterator[Passage]:
     """Yield a passage for each of StrategyQA's terms: the facts of all its questions, each once.
 
-    DataError: a row is malformed.
+    Raises DataError: a row is malformed.
     """
     facts: dict[str, dict[str, None]] = {}
     first_row: dict[str, str] = {}
@@ -193,7 +205,7 @@ def read_facts(files: list[Path]) -> Iterator[Passage]:
 def load_fever(path: str | Path | None = None) -> list[Question]:
     """Return the claims of a file of FEVER with their label as kind and answer; default: `FEVER`.
 
-    DataError: as `load_hotpotqa`.
+    Raises DataError: as `load_hotpotqa`.
     """
     claims = []
     for where, row in read_rows(path or data_file(FEVER)):

@@ -19,7 +19,7 @@ _STEMMED = "stemmed"
 def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
     """Write the passages to a new folder; the list of its files, by which it counts as complete, comes last.
 
-    DataError: tantivy isn't installed, or can't write.
+    Raises DataError: tantivy isn't installed, or can't write.
     """
     tantivy = import_tantivy()
     path.mkdir()
@@ -53,8 +53,17 @@ def build(path: Path, passages: Iterable[Passage], fingerprint: str) -> None:
 class TantivyStore:
     """A folder written by `build`.
 
-    `fingerprint`: of the collection it must hold. FileNotFoundError: there is no such folder. DataError: it is damaged,
-    cut short, or of other passages; or tantivy isn't installed.
+    Parameters
+    ----------
+    fingerprint : str
+        Of the collection it must hold.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder.
+    DataError
+        It is damaged, cut short, or of other passages; or tantivy isn't installed.
     """
 
     def __init__(self, path: Path, fingerprint: str):

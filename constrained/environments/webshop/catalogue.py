@@ -93,9 +93,18 @@ class Shop:
 def open_shop(folder: str | Path | None = None, seed: int = 0) -> Shop:
     """Open the shop whose files lie in a folder; opened once in a process.
 
-    `folder`: with the files that WebShop's ``setup.sh`` downloads, compressed (``.gz``) or not; default: ``webshop`` in
-    the data folder. `seed`: of the price limits, and of the order of the goals. DataError: a file is missing or
-    damaged; it says which.
+    Parameters
+    ----------
+    folder : path-like, optional
+        With the files that WebShop's ``setup.sh`` downloads, compressed (``.gz``) or not; default:
+        ``webshop`` in the data folder.
+    seed : int, optional
+        Of the price limits, and of the order of the goals.
+
+    Raises
+    ------
+    DataError
+        A file is missing or damaged; it says which.
     """
     folder = data_folder() / "webshop" if folder is None else Path(folder)
     products = read_products(_find(folder, PRODUCTS), _find(folder, ATTRIBUTES))
@@ -119,8 +128,17 @@ def _find(folder: Path, names: tuple[str, ...]) -> Path:
 def read_products(path: str | Path, attributes: str | Path) -> dict[str, Product]:
     """Read products by their numbers; of two with one number the first counts.
 
-    `path`: ``items_shuffle.json``, or the same a product a line (``.jsonl``), compressed or not. `attributes`:
-    ``items_ins_v2.json``. DataError: a file is missing, cut short or of another form; it says at which row.
+    Parameters
+    ----------
+    path : path-like
+        ``items_shuffle.json``, or the same a product a line (``.jsonl``), compressed or not.
+    attributes : path-like
+        ``items_ins_v2.json``.
+
+    Raises
+    ------
+    DataError
+        A file is missing, cut short or of another form; it says at which row.
     """
     known = _by_number(attributes)
     products: dict[str, Product] = {}
@@ -143,7 +161,7 @@ def read_goals(path: str | Path, products: Mapping[str, Product], seed: int = 0)
     multiples of ten dollars above the price. Here the draw follows from the seed and the
     instruction, so that every run asks for the same.
 
-    DataError: the file is missing, cut short or of another form; it says at which product.
+    Raises DataError: the file is missing, cut short or of another form; it says at which product.
     """
     written = _by_number(path)
     for number, product in products.items():
@@ -234,7 +252,7 @@ class Instruction:
 def read_instructions() -> list[Instruction]:
     """Read WebShop's 12,087 instructions in their published order, which says the split of each.
 
-    DataError: a file is missing, cut short or of another form; it says at which entry.
+    Raises DataError: a file is missing, cut short or of another form; it says at which entry.
     """
     goals, queries = data_file("webshop/human_goals.json.gz"), data_file("webshop/goal_query_map.json.gz")
     known = read_json(queries)

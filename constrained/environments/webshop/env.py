@@ -54,8 +54,19 @@ class WebshopEnv:
     search is possible on the search page alone (the paper's Table 1; the released program takes
     it anywhere).
 
-    `nouns`: see `reward`. `task`: the instruction. `had_effect`: whether the last action was possible; if not, the page
-    stayed as it was. `reward`: what the purchase was worth, once something is bought.
+    Parameters
+    ----------
+    nouns : callable, optional
+        See `reward`.
+
+    Attributes
+    ----------
+    task : str
+        The instruction.
+    had_effect : bool
+        Whether the last action was possible; if not, the page stayed as it was.
+    reward : Reward or None
+        What the purchase was worth, once something is bought.
     """
 
     def __init__(self, shop: Shop, goal: Goal, *, nouns: Nouns = title_words):
@@ -73,8 +84,19 @@ class WebshopEnv:
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action, ``search[words]`` or ``click[what]``.
 
-        The observation is the page that it leads to, the reward what a purchase is worth, 0 to 1. GameError: something
-        was bought already.
+        Returns
+        -------
+        observation : str
+            The page that it leads to.
+        reward : float
+            What the purchase is worth, 0 to 1; 0.0 before.
+        done : bool
+            Whether something was bought.
+
+        Raises
+        ------
+        GameError
+            When something was bought already.
         """
         if self.reward is not None:
             raise GameError("the shopping is over: something was bought", hint="call reset() to shop again")
@@ -202,7 +224,7 @@ class WebshopEnv:
 def webshop(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:
     """The instructions of a split whose products the catalogue holds, in the published order; `seed`: price limits.
 
-    DataError: no such split, or no catalogue; it says which file is needed.
+    Raises DataError: no such split, or no catalogue; it says which file is needed.
     """
     split = check_split("webshop", split, tuple(SPLITS))
     shop = open_shop(seed=seed)

@@ -72,7 +72,7 @@ def literals(outline: Outline) -> Iterator[Finding]:
 def node_of(item: Quoted | Range) -> Node:
     """The node of a literal; the empty text if it can't be read, which `literals` reports.
 
-    RecursionError: its groups are nested too deeply.
+    Raises RecursionError: its groups are nested too deeply.
     """
     try:
         return _read(item)

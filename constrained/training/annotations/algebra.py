@@ -18,9 +18,17 @@ _TRIVIAL = re.compile(r"[a-z]|[\d. ]+")
 def algebra_readings(readings: Sequence[Reading], read: Callable[[str], Reading]) -> Iterator[list[Reading]]:
     """Read a solution as equations in every way that can be solved: first with one unknown, then with two.
 
-    `readings`: the lines with their calculations. `read`: reads a line's text; lines after an equation are read again
-    with the unknowns' values filled in. Returns the lines up to an equation, the equation, and then either nothing or
-    the calculations after it.
+    Parameters
+    ----------
+    readings : sequence of Reading
+        The lines with their calculations.
+    read : callable
+        Reads a line's text; lines after an equation are read again with the unknowns' values filled in.
+
+    Yields
+    ------
+    list of Reading
+        The lines up to an equation, the equation, and then either nothing or the calculations after it.
     """
     letters = _unknown_letters(readings)
     for count in (1, 2):

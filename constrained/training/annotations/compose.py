@@ -38,8 +38,14 @@ class Reading:
 class Composition:
     """Steps being composed, with the executor that runs each turn.
 
-    `question`: numbers in it are given: an earlier result of the same value is named only once. `solution`: the
-    solution's text. `naming`: refer to earlier results by name; else write numbers out.
+    Parameters
+    ----------
+    question : str
+        Numbers in it are given: an earlier result of the same value is named only once.
+    solution : str
+        The solution's text.
+    naming : bool
+        Refer to earlier results by name; else write numbers out.
     """
 
     def __init__(self, question: str, solution: str, naming: bool = True):

@@ -36,7 +36,7 @@ class Converted:
 def converted(dataset: str, path: str | Path | None = None, limit: int | None = None) -> Iterator[Converted]:
     """Convert every row of a file, and execute it where that needs no model.
 
-    DataError: the file is missing or damaged, or a row is malformed.
+    Raises DataError: the file is missing or damaged, or a row is malformed.
     """
     if dataset == "strategyqa":
         for question in islice(strategyqa.load_problems(path), limit):

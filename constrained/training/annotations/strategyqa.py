@@ -42,7 +42,7 @@ class Problem:
 def load_problems(path: str | Path | None = None) -> Iterator[Problem]:
     """The problems of a file; default: `FILE`.
 
-    DataError: the file is missing or damaged, or a row is malformed; it says which.
+    Raises DataError: the file is missing or damaged, or a row is malformed; it says which.
     """
     for place, row in read_rows(path or data_file(FILE)):
         name, term, question, answer = fields(place, row, qid=str, term=str, question=str, answer=bool)

@@ -126,7 +126,7 @@ def whole_plan(most: int) -> Grammar:
 def read_subgoal(text: str, number: int) -> str | None:
     """The sentence of subgoal `number` in a text of the iterative planner; None if it stops.
 
-    ActionError: the text is neither.
+    Raises ActionError: the text is neither.
     """
     subgoal = parse(first_subgoal() if number == 1 else next_subgoal(number, number), text).get("subgoal")
     return subgoal and subgoal.strip()

@@ -29,8 +29,17 @@ class Unanswered(Exception):
 class GroundedQuestion:
     """Answer one question; the last result is the answer.
 
-    `make`: opens the `QuestionEnv` whose question, index and measures these are. `task`: the question. `had_effect`:
-    whether the last action could be carried out.
+    Parameters
+    ----------
+    make : callable
+        Opens the `QuestionEnv` whose question, index and measures these are.
+
+    Attributes
+    ----------
+    task : str
+        The question.
+    had_effect : bool
+        Whether the last action could be carried out.
     """
 
     def __init__(self, make: Callable[[], TaskEnvironment]):
@@ -50,7 +59,7 @@ class GroundedQuestion:
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do one action; one that can't be carried out is answered with the reason, and changes nothing.
 
-        Unanswered: a model must answer a question first: give its answer to `answer`, and do the action again.
+        Raises Unanswered: a model must answer a question first: give its answer to `answer`, and do the action again.
         """
         try:
             found = read_turn("qa", action.strip())
