@@ -30,10 +30,10 @@ from tqdm import tqdm
 
 from benchmarks.engine import vocabularies
 from benchmarks.reporting import add_json, count, describe_machine, markdown, report
+from benchmarks.tau_environment import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
 from constrained import ActionKnowledge, Vocabulary, __version__, compile_grammar
 from constrained.automaton.automaton import State
 from constrained.environments.data import data_folder
-from constrained.environments.tau import DOMAINS, YES, TauDomain, TauEnv, TauTask, reads_before
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.knowledge.tool_policy import Memory

@@ -11,8 +11,7 @@ from constrained.limits import Limits
 from constrained.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from constrained.agents.generate import generate_plan
-    from constrained.agents.streaming import agenerate_plan, stream_plan
+    from constrained.agents.generate import agenerate_plan, generate_plan, stream_plan
 
 __all__ = [
     "ActionKnowledge",
@@ -34,8 +33,8 @@ __all__ = [
 
 _LATER = {
     "generate_plan": "constrained.agents.generate",
-    "agenerate_plan": "constrained.agents.streaming",
-    "stream_plan": "constrained.agents.streaming",
+    "agenerate_plan": "constrained.agents.generate",
+    "stream_plan": "constrained.agents.generate",
 }
 """Name -> the module that it is imported from at its first use: torch and transformers take seconds."""
 

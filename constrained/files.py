@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -34,6 +35,15 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     except BaseException:
         os.unlink(scratch)
         raise
+
+
+def file_digest(path: str | Path) -> str:
+    """A file's SHA-256, in hexadecimal digits."""
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def check_new(path: str | Path | None, force: bool = False) -> None:

@@ -14,6 +14,7 @@ present; *misordered*, that the rules don't admit the action at that point.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -31,7 +32,7 @@ from benchmarks.reporting import add_json, report
 from constrained import __version__
 from constrained.agents.episode import LEVELS, STATE, Settings
 from constrained.agents.messages import POLICY, ROLES
-from constrained.agents.metrics import read_prices, summarise
+from constrained.agents.metrics import Price, summarise
 from constrained.agents.strategies import GROUNDED, STEP_FORMATS, STRATEGIES
 from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.decoding.choosers import Chooser, Uniform
@@ -41,7 +42,7 @@ from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 
 if TYPE_CHECKING:  # torch takes seconds to import
-    from constrained.agents.ray_workers import RayWorkers
+    from benchmarks.agents.ray_workers import RayWorkers
     from constrained.models import LoadedModel
 
 BATCH = 8
@@ -52,6 +53,8 @@ one at a time; generation alone made 2.1 times as many tokens a second with 8, 2
 Each open task also holds its environment, which may be a process of its own.
 """
 
+
+_PRICE = re.compile(r"(\w+)=(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)")
 
 OFF = "off"
 """The level without masks."""
@@ -191,7 +194,7 @@ def _opener(options: argparse.Namespace) -> Callable[[], dict[str, LoadedModel]]
 def _workers(count: int | None, open_models, models) -> AbstractContextManager[RayWorkers | None]:
     if count is None:
         return nullcontext()
-    from constrained.agents.ray_workers import RayWorkers
+    from benchmarks.agents.ray_workers import RayWorkers
 
     return RayWorkers(count, open_models, models)
 
@@ -219,3 +222,24 @@ def run(
     return play_all(
         suite, knowledge, models, settings, path, batch=options.batch, workers=workers, words=words, judge=judge
     )
+
+
+def read_prices(texts: list[str]) -> dict[str, Price]:
+    """Prices from options such as ``policy=2.5/10``: dollars for a million tokens read and written.
+
+    ConstrainedError: one is of another form, or "policy" is missing.
+    """
+    prices = {}
+    for text in texts:
+        match = _PRICE.fullmatch(text)
+        if match is None or match[1] not in (POLICY, *ROLES):
+            raise ConstrainedError(
+                f"--price {text} is not ROLE=IN/OUT",
+                f"dollars for a million tokens, such as policy=2.5/10; the roles are {', '.join((POLICY, *ROLES))}",
+            )
+        prices[match[1]] = Price(float(match[2]), float(match[3]))
+    if prices and POLICY not in prices:
+        raise ConstrainedError(
+            "--price has none for the role policy", "its price is also that of the roles without one: policy=0/0, say"
+        )
+    return prices

@@ -20,10 +20,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks.planbench import verdicts
+from benchmarks.planbench.instances import PLANS, Instance, read_instances
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from benchmarks.result_files import RESULTS
 from constrained.environments.data import data_folder, read_json
-from constrained.environments.planbench import PLANS, Instance, read_instances
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.version import __version__

@@ -17,12 +17,12 @@ from itertools import islice
 
 from tqdm import tqdm
 
+from benchmarks.planbench.instances import read_instances
 from benchmarks.planbench.simulator import Simulator
 from benchmarks.reporting import add_json, count, markdown, report
 from constrained import Grammar, Vocabulary, compile_grammar
 from constrained.environments.data import data_file
 from constrained.environments.household.game import game_files, read_game_file
-from constrained.environments.planbench import read_instances
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl

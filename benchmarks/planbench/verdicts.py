@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from benchmarks.planbench.instances import RecordedPlan, read_instances, read_plans
 from benchmarks.reporting import markdown
-from constrained.environments.planbench import RecordedPlan, read_instances, read_plans
 from constrained.errors import DataError
 from constrained.planning import Task
 from constrained.planning.model import Condition, Junction, Literal, Quantified

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from constrained.agents.messages import POLICY, ROLES, for_role
-from constrained.errors import ConstrainedError
+from constrained.agents.messages import for_role
 
 
 def summarise(
@@ -68,9 +66,6 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-_PRICE = re.compile(r"(\w+)=(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)")
-
-
 @dataclass(frozen=True)
 class Price:
     """Dollars for a million tokens, of the prompt and of the answer."""
@@ -90,24 +85,3 @@ def cost(usage_by_role: Mapping[str, Mapping[str, float]], prices: Mapping[str, 
         price = for_role(role, prices)
         total += usage["prompt_tokens"] * price.prompt + usage["completion_tokens"] * price.completion
     return total / 1e6
-
-
-def read_prices(texts: list[str]) -> dict[str, Price]:
-    """Prices from options such as ``policy=2.5/10``: dollars for a million tokens read and written.
-
-    Raises ConstrainedError: one is of another form, or "policy" is missing.
-    """
-    prices = {}
-    for text in texts:
-        match = _PRICE.fullmatch(text)
-        if match is None or match[1] not in (POLICY, *ROLES):
-            raise ConstrainedError(
-                f"--price {text} is not ROLE=IN/OUT",
-                f"dollars for a million tokens, such as policy=2.5/10; the roles are {', '.join((POLICY, *ROLES))}",
-            )
-        prices[match[1]] = Price(float(match[2]), float(match[3]))
-    if prices and POLICY not in prices:
-        raise ConstrainedError(
-            "--price has none for the role policy", "its price is also that of the roles without one: policy=0/0, say"
-        )
-    return prices

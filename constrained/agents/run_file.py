@@ -125,8 +125,6 @@ class RunFile:
                     raise _no_line(self.path, number, "not a line of a run")
                 continue
             if number == 1 and line["run"] != self.header:
-                known = line["run"].get("settings") if isinstance(line["run"], dict) else None
-                check_settings(self.path, known)
                 raise DataError(
                     f"{self.path} is the record of another run", "move it away, or give this run a folder of its own"
                 )
@@ -152,17 +150,6 @@ class RunFile:
             self.unfinished.setdefault(task, UnfinishedTask()).add(line)
         else:
             self.unfinished.pop(task, None)
-
-
-def check_settings(path: str | Path, settings: object) -> None:
-    """Raise DataError if recorded settings are of a version in which levels had no names."""
-    old = [name for name in ("repeats", "detours") if isinstance(settings, dict) and name in settings]
-    if old:
-        raise DataError(
-            f"{path} is of an older version: its settings have {' and '.join(old)}, which `level` has replaced",
-            "move it away, and play again: --level goal is what masks held by default, --level state admits what "
-            "--repeats and --detours did",
-        )
 
 
 def read_run(path: str | Path) -> Iterator[dict]:

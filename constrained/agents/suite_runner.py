@@ -91,8 +91,8 @@ def play_suite(
     ----------
     batch : int
         Tasks played side by side; the results don't depend on it.
-    workers : RayWorkers, optional
-        Plays the tasks in other processes.
+    workers : optional
+        Plays the tasks in other processes: its `play` is called like the one of this module, without the models.
     judge : ActionKnowledge, optional
         Gives the verdicts, though agents are held to `knowledge`.
     """

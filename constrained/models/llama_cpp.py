@@ -6,7 +6,6 @@ Needs the package llama-cpp-python, and the extra ``gguf`` for the tokenizer. Wr
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import weakref
 from collections import deque
@@ -24,6 +23,7 @@ from constrained.decoding.loop import NextLogits
 from constrained.decoding.prefix_cache import PrefixCache
 from constrained.decoding.vocabulary import llama_cpp_vocabulary
 from constrained.errors import ModelError
+from constrained.files import file_digest
 from constrained.models.loaded import LoadedModel
 
 CONTEXT = 8192
@@ -80,11 +80,7 @@ class LlamaCppModel(LoadedModel):
 
     def weights_digest(self) -> str:
         """A digest of the file."""
-        hashed = hashlib.sha256()
-        with self.path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                hashed.update(piece)
-        return hashed.hexdigest()[:16]
+        return file_digest(self.path)[:16]
 
     def side_by_side(self, tokens: int, most: int) -> int:
         """As many rows as have room together, if each grows to `tokens`."""

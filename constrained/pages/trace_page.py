@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -31,8 +30,6 @@ STEP_TEXTS = ("thought", "action", "verdict", "reason", "observation", "path", "
 
 FORBIDDEN_BY = ("kind", "reason", "rule", "at", "line")
 """What a trace says about a forbidden token (see `constrained.agents.token_trace`)."""
-
-_TASK = re.compile(r"^Task: (.+)$", re.MULTILINE)  # how prompts name the task (see `constrained.agents.prompts`)
 
 
 def trace_page(path: str | Path) -> str:
@@ -150,7 +147,7 @@ def _mapping(value: Any) -> Mapping:
 def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, texts: dict[str, int]) -> dict:
     """One task; texts that recur are collected in `texts` and named by their number."""
     steps: list[dict] = []
-    before, first_prompt = "", None
+    before = ""
     for number, line in record.lines:
         try:
             step = _step(Step(**line["step"]))
@@ -162,13 +159,9 @@ def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, text
                 prompt = answer["prompt"]
                 same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, prompt)))
                 before, answer["prompt"] = prompt, [same, prompt[same:]]
-                first_prompt = prompt if first_prompt is None else first_prompt
         steps.append({**step, "answers": answers})
     graph.locate(steps)
-    said = next((str(line["sentence"]) for _, line in record.lines if "sentence" in line), None)
-    if said is None:  # recorded before sentences were
-        named = _TASK.search(first_prompt or "")
-        said = named[1] if named else ""
+    said = next((str(line["sentence"]) for _, line in record.lines if "sentence" in line), "")
     return {"name": name, "task": said, "end": _end(record.end), "steps": steps}
 
 

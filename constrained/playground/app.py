@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 import threading
 import webbrowser
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import NoneType
+from typing import Any
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
@@ -22,10 +25,59 @@ from constrained.grammar import shipped_names
 from constrained.pages import local_server
 from constrained.pages.html_page import STATIC, page, static
 from constrained.pages.trace_page import trace_page
-from constrained.playground import bounds, requests
+from constrained.playground import bounds
 from constrained.playground.document import FILE, Document, path_of, shipped_text
 from constrained.subprocesses import BEAT, ChildError, SubprocessError, Worker, error_data
 from constrained.version import __version__
+
+FIELDS: dict[str, tuple[tuple[type, ...], int | None]] = {
+    "text": ((str,), bounds.TEXT),
+    "document": ((str, NoneType), None),
+    "version": ((str, NoneType), None),
+    "values": ((dict,), None),
+    "path": ((str,), bounds.PATH),
+    "tokenizer": ((str,), None),
+    "task": ((str,), bounds.TASK),
+    "strategy": ((str,), None),
+    "masks": ((bool,), None),
+    "seed": ((int,), 2**31 - 1),
+    "steps": ((int, NoneType), bounds.STEPS),
+}
+"""Field -> its types, and the greatest length of a text or the greatest number (the least is 0)."""
+
+EXPLAIN = ("values", "path", "tokenizer")
+RUN = ("values", "task", "strategy", "masks", "seed", "steps")
+
+
+class RequestError(ConstrainedError):
+    """A request that doesn't have the form that the page sends."""
+
+
+def read_fields(data: Any, *names: str) -> dict[str, Any]:
+    """The named fields of a request's JSON.
+
+    Raises RequestError: a field is missing or of another type. Raises ConstrainedError: a value is beyond its bound, or
+    is no text in Unicode.
+    """
+    return {name: _field(data, name) for name in names}
+
+
+def _field(data: Any, name: str) -> Any:
+    types, most = FIELDS[name]
+    value = data.get(name) if isinstance(data, dict) else ...
+    if not isinstance(value, types) or isinstance(value, bool) and bool not in types:
+        raise RequestError(f"the request has no {name!r} of the right kind", "reload the page")
+    if name == "strategy" and value not in STRATEGIES:
+        raise RequestError(f"no strategy {value!r}", f"use one of {', '.join(STRATEGIES)}")
+    if isinstance(value, str):
+        if most is not None and len(value) > most:
+            raise ConstrainedError(f"the {name} has {len(value):,} characters", f"the playground takes {most:,}")
+        if re.search("[\ud800-\udfff]", value):  # JSON can hold it, UTF-8 can't
+            raise ConstrainedError(f"the {name} has a lone surrogate, which is no character", "delete it")
+    elif most is not None and isinstance(value, int) and not 0 <= value <= most:
+        raise ConstrainedError(f"{name} is {value}", f"use 0 to {most:,}")
+    return value
+
 
 FIRST_SHOWN = "household"
 """The shipped grammar that is shown if no file is opened: its tasks can be played."""
@@ -185,7 +237,7 @@ class Playground:
 
     def text(self, data: dict) -> dict:
         """The text in a request, with the path of its document."""
-        asked = requests.read(data, "text", "document")
+        asked = read_fields(data, "text", "document")
         path = path_of(asked["document"], self.document)
         return {**asked, "source": str(path) if path else None}
 
@@ -199,7 +251,7 @@ def create_app(playground: Playground) -> Flask:
     @app.errorhandler(ConstrainedError)
     def as_data(error: ConstrainedError):
         # browsers report other codes as faults of the page, and what is being typed may be wrong
-        return jsonify(error=error_data(error)), 400 if isinstance(error, requests.RequestError) else 200
+        return jsonify(error=error_data(error)), 400 if isinstance(error, RequestError) else 200
 
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException):
@@ -238,7 +290,7 @@ def _add_pages(app: Flask, playground: Playground) -> None:
 def _add_documents(app: Flask, playground: Playground) -> None:
     @app.post("/api/open")
     def open_():
-        name = requests.read(request.get_json(), "document")["document"]
+        name = read_fields(request.get_json(), "document")["document"]
         if name == FILE and playground.document is not None:
             return playground.document.read()
         return {"text": shipped_text(name), "version": None}
@@ -246,8 +298,8 @@ def _add_documents(app: Flask, playground: Playground) -> None:
     @app.post("/api/save")
     def save():
         if playground.document is None:
-            raise requests.RequestError("no file is open", "start it with a file: constrained playground FILE.lark")
-        return playground.document.save(**requests.read(request.get_json(), "text", "version"))
+            raise RequestError("no file is open", "start it with a file: constrained playground FILE.lark")
+        return playground.document.save(**read_fields(request.get_json(), "text", "version"))
 
 
 def _add_jobs(app: Flask, playground: Playground) -> None:
@@ -260,10 +312,10 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/explain")
     def explain():
         data = request.get_json()
-        asked = {**playground.text(data), **requests.read(data, *requests.EXPLAIN)}
+        asked = {**playground.text(data), **read_fields(data, *EXPLAIN)}
         if asked["tokenizer"] not in playground.tokenizers:
             problem = f"no tokenizer {asked['tokenizer']!r} was named at the start"
-            raise requests.RequestError(problem, "reload the page")
+            raise RequestError(problem, "reload the page")
         return playground.explanations.answer(
             ("tokenizer", asked, bounds.TOKENIZER_SECONDS), ("explain", asked, bounds.CHECK_SECONDS)
         )
@@ -271,7 +323,7 @@ def _add_jobs(app: Flask, playground: Playground) -> None:
     @app.post("/api/run")
     def run():
         data = request.get_json()
-        asked = {**playground.text(data), **requests.read(data, *requests.RUN), "model": playground.model}
+        asked = {**playground.text(data), **read_fields(data, *RUN), "model": playground.model}
         lines = _lines(playground.runs, {**asked, "trace": str(playground.trace)})
         return Response(lines, mimetype="application/x-ndjson")
 

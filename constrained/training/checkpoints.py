@@ -6,12 +6,13 @@ damaged one is passed over for the one before.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
 import shutil
 from pathlib import Path
+
+from constrained.files import file_digest
 
 KEPT = 2
 """Checkpoints to keep: the last, and one to fall back on."""
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 def seal(written: Path, folder: Path, step: int) -> None:
     """Make what was `written` the checkpoint of a step, and remove all but the newest `KEPT`."""
     files = sorted(path for path in written.rglob("*") if path.is_file())
-    digests = {file.relative_to(written).as_posix(): _digest(file) for file in files}
+    digests = {file.relative_to(written).as_posix(): file_digest(file) for file in files}
     (written / MANIFEST).write_text(json.dumps(digests, indent=2), encoding="utf-8")
     os.replace(written, folder / f"step-{step}")
     for old in _checkpoints(folder)[:-KEPT]:
@@ -64,18 +65,10 @@ def _damage(checkpoint: Path) -> str | None:
     try:
         listed = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))
         for name, digest in listed.items():
-            if _digest(checkpoint / name) != digest:
+            if file_digest(checkpoint / name) != digest:
                 return f"{name} has changed since it was written"
     except OSError as error:
         return f"{Path(error.filename).name}: {error.strerror}"
     except (ValueError, AttributeError):
         return f"{MANIFEST} can't be read"
     return None
-
-
-def _digest(file: Path) -> str:
-    found = hashlib.sha256()
-    with file.open("rb") as opened:
-        while block := opened.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()

@@ -34,7 +34,7 @@ from typing import Any
 from constrained.agents.episode import Settings
 from constrained.agents.messages import POLICY
 from constrained.agents.metrics import summarise
-from constrained.agents.run_file import UnfinishedTask, check_settings, digest, read_tasks
+from constrained.agents.run_file import UnfinishedTask, digest, read_tasks
 from constrained.agents.suite_runner import model_versions, play_all
 from constrained.environments.data import read_json
 from constrained.environments.suite import Suite
@@ -235,8 +235,6 @@ def _begin(run: _Run) -> None:
         return
     begun = read_json(path)
     if begun != head:
-        for part in ("synthesis", "test"):
-            check_settings(path, begun.get(part) if isinstance(begun, dict) else None)
         changed = [name for name in head if not isinstance(begun, dict) or begun.get(name) != head[name]]
         raise DataError(
             f"{run.folder} holds another run: {', '.join(changed) or 'run.json'} differs",

@@ -6,14 +6,12 @@ import pytest
 
 from constrained import ActionKnowledge, generate_plan
 from constrained.agents.episode import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, Episode, Settings
-from constrained.agents.goal import Ways
 from constrained.agents.plan import Plan
-from constrained.agents.run_file import RunFile
 from constrained.agents.scheduler import Rollout
-from constrained.agents.world import World
+from constrained.agents.world import Ways, World
 from constrained.decoding.choosers import Uniform
 from constrained.environments.household import HouseholdEnv, make_game
-from constrained.errors import ConstrainedError, DataError
+from constrained.errors import ConstrainedError
 from constrained.planning import GroundAction, Task, read_domain, read_problem_of
 from constrained.planning.relaxed import Relaxed
 from tests.planning import domains
@@ -125,11 +123,7 @@ def test_what_cannot_be_undone_is_safe_only_if_a_way_is_found_after_it():
     assert ways.from_state(task, task.initial) and str(ways.known[task.initial]) == "(walk c2 c1)"
 
 
-def test_an_unknown_level_and_a_run_of_older_settings_are_told(tmp_path):
+def test_an_unknown_level_is_told():
     with pytest.raises(ConstrainedError, match="form, state, goal-sound, goal"):
         generate_plan("put a mug in the cabinet", level="gaol")
-    path = tmp_path / "run.jsonl"
-    path.write_text('{"run": {"settings": {"repeats": false, "detours": true}}}\n')
-    with pytest.raises(DataError, match="repeats and detours, which `level` has replaced"), RunFile(path, {}):
-        pass
     assert FORM in LEVELS and GOAL in LEVELS

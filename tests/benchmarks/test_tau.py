@@ -5,8 +5,8 @@ import json
 import pytest
 
 from benchmarks import tau
+from benchmarks.tau_environment import TauDomain
 from constrained.cli import main
-from constrained.environments.tau import TauDomain
 from tests.data import shared
 
 

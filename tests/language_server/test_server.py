@@ -13,7 +13,7 @@ from pygls.lsp.client import LanguageClient
 
 from constrained.grammar.source import SHIPPED
 from constrained.knowledge.lint import check_file
-from constrained.language_server import subprocess_reader
+from constrained.language_server import server as language_server
 from constrained.subprocesses import Worker
 
 GOOD = SHIPPED / "template.lark"
@@ -248,7 +248,7 @@ def test_a_reading_that_nobody_waits_for_is_ended(monkeypatch):
 
     async def give_up():
         monkeypatch.setattr(Worker, "start", noted)
-        reader = subprocess_reader.Reader()
+        reader = language_server.Reader()
         reading = asyncio.ensure_future(reader.read(HUGE, "huge", None))
         while not started:
             await asyncio.sleep(0.01)
@@ -265,7 +265,7 @@ def test_a_reading_that_nobody_waits_for_is_ended(monkeypatch):
 
 def read_once(text) -> dict:
     async def reading():
-        reader = subprocess_reader.Reader()
+        reader = language_server.Reader()
         try:
             return await reader.read(text, "one", None)
         finally:
@@ -282,7 +282,7 @@ def test_what_a_folder_holds_is_not_run(tmp_path, monkeypatch):
 
 
 def test_a_reading_that_takes_too_long_is_given_up(monkeypatch):
-    monkeypatch.setattr(subprocess_reader, "SECONDS", 0.05)
+    monkeypatch.setattr(language_server, "SECONDS", 0.05)
     (finding,) = read_once(HUGE)["findings"]
     assert finding["code"] == "not-checked" and "longer than 0.05" in finding["message"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from functools import partial
 from itertools import islice
 
-from constrained.environments.alfworld.process import ANSWER_SECONDS, EngineProcess, check_installed
 from constrained.environments.base import Binding
 from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
 from constrained.environments.household.game import SPLITS, game_files, read_game_file
@@ -14,12 +14,28 @@ from constrained.environments.household.observations import ARRIVAL, GO, NAME, N
 from constrained.environments.household.rules import slots
 from constrained.environments.household.task_spec import household
 from constrained.environments.suite import Suite, Task, check_split
-from constrained.errors import GameError
+from constrained.errors import GameError, install_hint
+from constrained.subprocesses import ChildError, SubprocessError, Worker
+
+PACKAGES = ("alfworld", "textworld", "fast_downward")
+ANSWER_SECONDS = 300.0
+"""Time limit for one answer of the engine. On an idle core a game opens in 1 to 3 seconds, a step takes 0.1."""
 
 # Games made by alfworld 0.4 say "move X to Y" for "put X in/on Y".
 _MOVE = re.compile(rf"move ({NAME}) to ({NAME})")
 _PUT = re.compile(rf"put ({NAME}) in/on ({NAME})")
 _MOVE_ANSWER = re.compile(rf"You move the ({NAME}) to the ({NAME})\.")
+
+
+def check_installed() -> None:
+    """Raise GameError, which says what to install, if the engine isn't installed."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise GameError(
+            f"the original ALFWorld engine isn't installed: no {', '.join(missing)}",
+            hint=f"{install_hint('alfworld')} (it compiles a planner for about three minutes); "
+            "or play the same games without it: they are the environment `alfworld`",
+        )
 
 
 class AlfworldEnv(HouseholdTexts):
@@ -70,7 +86,8 @@ class AlfworldEnv(HouseholdTexts):
         self.name = name
         self._content = content if isinstance(content, str) else content.decode()
         self._show_arrival = show_arrival
-        self._engine = EngineProcess(name, answer_seconds)
+        self._answer_seconds = answer_seconds
+        self._process = Worker("constrained.environments.alfworld.engine")
         self._state: dict | None = None  # the engine's last answer
         self._receptacles: list[str] = []
         self.standing_at: str | None = None
@@ -82,9 +99,9 @@ class AlfworldEnv(HouseholdTexts):
 
         Raises GameError: the engine isn't installed, or can't play this game.
         """
-        request = ("reset",) if self._engine.process.running and self._state else ("open", self._content)
+        request = ("reset",) if self._process.running and self._state else ("open", self._content)
         self._state = None
-        self._state = self._engine.ask(*request)
+        self._state = self._ask(*request)
         self.standing_at, self.had_effect, self.done = None, True, self._state["won"]
         first_observation = self._state["text"]
         self._receptacles = [fact[1] for fact in household().told_in(first_observation) if fact[0] == "receptacle"]
@@ -100,7 +117,7 @@ class AlfworldEnv(HouseholdTexts):
         action = action.strip()
         moved = _PUT.fullmatch(action) if self._says_move() else None
         self._state = None  # until the engine has answered
-        self._state = self._engine.ask("step", f"move {moved[1]} to {moved[2]}" if moved else action)
+        self._state = self._ask("step", f"move {moved[1]} to {moved[2]}" if moved else action)
         answer = _MOVE_ANSWER.sub(r"You put the \1 in/on the \2.", self._state["text"])
         self.had_effect = answer != NOTHING_HAPPENS
         if not self.had_effect:
@@ -126,7 +143,24 @@ class AlfworldEnv(HouseholdTexts):
     def close(self) -> None:
         """End the engine's process; safe to call twice."""
         self._state = None
-        self._engine.process.close()
+        self._process.close()
+
+    def _ask(self, *request: str) -> dict:
+        """The engine's answer to a request. Raises GameError: it isn't installed, refuses, dies or takes too long."""
+        if not self._process.running:
+            check_installed()
+        try:
+            return self._process.ask(request, self._answer_seconds)
+        except ChildError as error:
+            raise GameError(
+                f"the ALFWorld engine refused to {request[0]} {self.name}: {error.message}",
+                hint="the game file may be damaged, or made for another version of alfworld",
+            ) from None
+        except SubprocessError as error:
+            raise GameError(
+                f"the ALFWorld engine {error.how} over {request[0]!r} in {self.name}{error.last_words}",
+                hint="reset() starts the game anew in a new process",
+            ) from None
 
     def _now(self) -> dict:
         if self._state is None:

@@ -33,7 +33,11 @@ from constrained.environments.text_search import (
 from constrained.errors import DataError
 from constrained.files import cache_folder
 
-BACKENDS = ("sqlite", "tantivy")
+BACKENDS: dict[str, tuple[Callable[..., None], Callable[..., Store]]] = {
+    "sqlite": (sqlite_store.build, sqlite_store.SqliteStore),
+    "tantivy": (tantivy_store.build, tantivy_store.TantivyStore),
+}
+"""Name -> what builds a store, and what opens one."""
 
 # The next four were chosen by hand on the 500 questions that `constrained bench retrieval` measures, so its recall is
 # somewhat flattered. Neighbouring values (shares of 0.3 to 0.7 and 0.2 to 0.4, 2 to 4 passages) gave a recall at 5 of
@@ -114,18 +118,10 @@ class LocalIndex:
         if self._store is None:
             fingerprint, passages = self.collection.fingerprint, self.collection.read
             path = self.folder / f"passages-{fingerprint[:32]}.{self.backend}"
-            if self.backend == "sqlite":
-                self._store = open_or_build(
-                    path,
-                    lambda fresh: sqlite_store.build(fresh, passages(), fingerprint),
-                    partial(sqlite_store.SqliteStore, fingerprint=fingerprint),
-                )
-            else:
-                self._store = open_or_build(
-                    path,
-                    lambda fresh: tantivy_store.build(fresh, passages(), fingerprint),
-                    partial(tantivy_store.TantivyStore, fingerprint=fingerprint),
-                )
+            build, opened = BACKENDS[self.backend]
+            self._store = open_or_build(
+                path, lambda fresh: build(fresh, passages(), fingerprint), partial(opened, fingerprint=fingerprint)
+            )
         return self._store
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:

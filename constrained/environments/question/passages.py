@@ -22,6 +22,7 @@ from typing import Protocol
 from constrained.environments.data import fields, is_text_list, read_rows
 from constrained.environments.text_search import clean_text, clean_title
 from constrained.errors import DataError
+from constrained.files import file_digest
 
 STORE_VERSION = 1
 """Version of what is written to disk and of how words are cut: raise it when either changes."""
@@ -109,18 +110,10 @@ class Collection:
         digest = hashlib.sha256(f"{reader.__module__}.{reader.__qualname__}".encode())
         for path in files:
             try:
-                digest.update(_file_digest(path))
+                digest.update(bytes.fromhex(file_digest(path)))
             except OSError as error:
                 raise DataError(f"can't read {path}: {error}") from error
         return cls(digest.hexdigest(), partial(reader, files))
-
-
-def _file_digest(path: Path) -> bytes:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.digest()
 
 
 def make_passage(where: str, title: str, sentences: Iterable[str]) -> Passage:

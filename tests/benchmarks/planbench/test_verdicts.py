@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from benchmarks.planbench.instances import RecordedPlan, read_instances, read_plans
 from benchmarks.planbench.verdicts import judge_recorded, lines, summary, table
 from constrained.cli import main
-from constrained.environments.planbench import RecordedPlan, read_instances, read_plans
 from tests.data import shared
 from tests.planning_domains import blocks_task
 

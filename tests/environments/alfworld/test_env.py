@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import original
-from constrained.environments.alfworld import AlfworldEnv, process
+from constrained.environments.alfworld import AlfworldEnv
+from constrained.environments.alfworld import env as alfworld
 from constrained.environments.alfworld.engine import takeable
-from constrained.environments.alfworld.process import EngineProcess
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.game import game_files
 from constrained.environments.household.rules import slots
@@ -30,7 +30,7 @@ from tests.environments.household.small_house import wander
 
 ARCHIVE = "alfworld/games_2.1.1_valid_seen.tar.xz"
 engine = pytest.mark.skipif(
-    any(find_spec(name) is None for name in process.PACKAGES),
+    any(find_spec(name) is None for name in alfworld.PACKAGES),
     reason='needs the original engine: pip install "constrained-agents[alfworld]"',
 )
 
@@ -75,10 +75,9 @@ def test_a_shut_drawer_and_what_is_fixed_are_not_takeable():
 
 
 def test_without_the_engine_it_is_said_what_to_install(monkeypatch):
-    monkeypatch.setattr(process, "PACKAGES", ("no_such_engine",))
-    for ask in (lambda: EngineProcess("game", 1.0).ask("reset"), lambda: open_suite("alfworld-original")):
-        with pytest.raises(GameError, match=r"isn't installed: no no_such_engine[\s\S]*constrained-agents\[alfworld\]"):
-            ask()
+    monkeypatch.setattr(alfworld, "PACKAGES", ("no_such_engine",))
+    with pytest.raises(GameError, match=r"isn't installed: no no_such_engine[\s\S]*constrained-agents\[alfworld\]"):
+        open_suite("alfworld-original")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"pddl_problem": "", "grammar": 3}'])
@@ -98,7 +97,7 @@ def test_a_game_that_was_not_begun_has_no_moment(game):
 
 
 def test_the_suite_has_the_games_of_a_split_in_their_order(game, monkeypatch):
-    monkeypatch.setattr(process, "PACKAGES", ())  # the engine starts with the first reset, which isn't asked here
+    monkeypatch.setattr(alfworld, "PACKAGES", ())  # the engine starts with the first reset, which isn't asked here
     suite = open_suite("alfworld-original", limit=3)
     assert [task.kind for task in suite.tasks] == ["look_at_obj_in_light"] * 3
     env = pickle.loads(pickle.dumps(suite.tasks[0].make))()
@@ -131,7 +130,7 @@ def test_household_knowledge_drives_the_engine(env):
 @engine
 def test_an_engine_that_dies_is_named_and_the_game_can_be_begun_anew(env):
     first = env.reset()
-    os.kill(env._engine.process.pid, signal.SIGKILL)
+    os.kill(env._process.pid, signal.SIGKILL)
     with pytest.raises(GameError, match=rf"died \(exit status -9\) over 'step' in {env.name}[\s\S]*reset"):
         env.step("look")
     assert env.reset() == first
@@ -142,8 +141,8 @@ def test_an_engine_that_dies_is_named_and_the_game_can_be_begun_anew(env):
 def test_an_engine_that_hangs_is_ended(game):
     env = AlfworldEnv(*game)
     env.reset()
-    env._engine.answer_seconds = 0.5
-    os.kill(env._engine.process.pid, signal.SIGSTOP)
+    env._answer_seconds = 0.5
+    os.kill(env._process.pid, signal.SIGSTOP)
     with pytest.raises(GameError, match="took longer than 0.5 seconds"):
         env.step("look")
     env.close()

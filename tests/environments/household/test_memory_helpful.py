@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constrained.agents.goal import looking_useful
-from constrained.agents.world import World
+from constrained.agents.world import World, looking_useful
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.household.task_parser import parse_task
 from constrained.environments.household.task_spec import household

@@ -2,8 +2,8 @@
 
 import pytest
 
-from constrained.environments.mind2web import Mind2WebEnv, Operation, operation_f1, read_tasks
-from constrained.environments.mind2web.tasks import StepScore, score_task
+from constrained.environments.mind2web.env import Mind2WebEnv
+from constrained.environments.mind2web.tasks import Operation, StepScore, operation_f1, read_tasks, score_task
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
 from tests.environments.mind2web import rows

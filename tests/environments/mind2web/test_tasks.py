@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.environments.mind2web import Operation, page, read_page, read_tasks
+from constrained.environments.mind2web import page
 from constrained.environments.mind2web.env import mind2web
-from constrained.environments.mind2web.page import elements
+from constrained.environments.mind2web.page import elements, read_page
+from constrained.environments.mind2web.tasks import Operation, read_tasks
 from constrained.errors import DataError
 from tests.environments.mind2web import rows
 

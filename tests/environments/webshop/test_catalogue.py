@@ -6,8 +6,16 @@ import pickle
 
 import pytest
 
-from constrained.environments.webshop import catalogue, open_shop, read_goals, read_instructions, read_products
-from constrained.environments.webshop.catalogue import SPLITS, plain, published_positions
+from constrained.environments.webshop import catalogue
+from constrained.environments.webshop.catalogue import (
+    SPLITS,
+    open_shop,
+    plain,
+    published_positions,
+    read_goals,
+    read_instructions,
+    read_products,
+)
 from constrained.environments.webshop.env import webshop
 from constrained.errors import DataError
 from tests.data import ROOT, shared

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from constrained.environments.webshop import WebshopEnv, open_shop
+from constrained.environments.webshop.catalogue import open_shop
+from constrained.environments.webshop.env import WebshopEnv
 from constrained.errors import GameError
 from constrained.knowledge import ActionKnowledge
 from tests.environments.protocols import is_suite_environment

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from constrained.environments.similarity import ratio, token_set_ratio
-from constrained.environments.webshop import Goal, Product, reward
-from constrained.environments.webshop.reward import same_text, title_words
+from constrained.environments.webshop.catalogue import Goal, Product
+from constrained.environments.webshop.reward import reward, same_text, title_words
 
 SHOES = Product(
     "B1", "Mens Basketball Sneakers, the 2 Casual Shoes - Off White", "fashion", "a › b › c", "sneakers",

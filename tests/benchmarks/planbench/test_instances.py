@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from constrained.environments.planbench import read_instances, read_plans
+from benchmarks.planbench.instances import read_instances, read_plans
 from constrained.errors import DataError, PddlError
 from tests.data import shared
 from tests.planning_domains import BLOCKS, SUSSMAN

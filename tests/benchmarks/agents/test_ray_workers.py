@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
+from benchmarks.agents.ray_workers import RayWorkers, _next_share
 from constrained import ActionKnowledge, ConstrainedError
 from constrained.agents.episode import Settings
-from constrained.agents.ray_workers import RayWorkers, _next_share
 from constrained.agents.run_file import RunFile, read_run
 from constrained.agents.suite_runner import header, play_suite
 from constrained.cli import main
@@ -202,5 +202,5 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
 
 
 def test_ray_is_not_imported_unless_asked_for():
-    code = "import sys, benchmarks.agents.command, constrained.agents.ray_workers; print('ray' in sys.modules)"
+    code = "import sys, benchmarks.agents.command, benchmarks.agents.ray_workers; print('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from constrained.agents.metrics import Price, cost, read_prices
+from benchmarks.agents.command import read_prices
+from constrained.agents.metrics import Price, cost
 from constrained.errors import ConstrainedError
 
 USAGE = {
