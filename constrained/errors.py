@@ -90,6 +90,8 @@ class GrammarError(SourceError):
     """A grammar that can't be read, or that this engine refuses."""
 
     kind = "grammar"
+    code = "refused"
+    """What `constrained check` calls it."""
 
 
 class LimitError(GrammarError):
@@ -102,6 +104,8 @@ class LimitError(GrammarError):
     value : int
         The value of that limit.
     """
+
+    code = "limit"
 
     def __init__(self, limit: str, value: int, what: str, advice: str | None = None, **position: Any):
         self.limit, self.value = limit, value

@@ -81,7 +81,7 @@ def test_the_problem_matcher_reads_what_check_prints(tmp_path, capsys):
         for line, after in pairwise(lines)
         if re.match(first, line)
     ]
-    assert ("error", "undefined-rule", "'two' is used, but defined nowhere", str(file), "3", "10") in problems
+    assert ("error", "undefined-rule", "rule 'two' is not defined", str(file), "3", "10") in problems
     assert ("warning", "unused-slot") in {problem[:2] for problem in problems}
 
 

@@ -13,16 +13,17 @@ import difflib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from constrained.errors import GrammarError
+from constrained.errors import GrammarError, LimitError
 from constrained.grammar import lark_syntax as syntax
 from constrained.grammar.lark_syntax import Name, Options, walk
 from constrained.grammar.lark_tokens import word_at
-from constrained.grammar.nodes import STEP
+from constrained.grammar.nodes import RELATIONS, STEP
 from constrained.grammar.source import SHIPPED, Source, SourceSpan, read_file, shipped_names
-from constrained.limits import DEFAULT, Limits
+from constrained.limits import Limits
 
 
 @dataclass(eq=False)
@@ -54,11 +55,11 @@ class Scope:
         """Return what `name` stands for, which is known to be defined."""
         return self.definitions[self.full(name)]
 
-    def error(self, message: str, at: int, hint: str | None = None) -> GrammarError:
+    def error(self, message: str, at: int, hint: str | None = None, code: str = "refused") -> GrammarError:
         """Return a GrammarError at an offset of the file; the message names the import that led here."""
         if self.imported_by:
             message += f" (imported in {self.imported_by.source.name}:{self.imported_by.line})"
-        return self.span(at).error(message, hint)
+        return self.span(at).error(message, hint, code)
 
     def span(self, at: int, length: int = 0) -> SourceSpan:
         return self.source.span(at, length)
@@ -109,40 +110,48 @@ class Definition:
         return None
 
 
-def load(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Definition], list[Definition]]:
+class Faults(list[GrammarError]):
+    """What is wrong with a file: ``with faults:`` keeps an error and goes on behind the block, if `every` is wanted."""
+
+    def __init__(self, every: bool = False):
+        super().__init__()
+        self.every = every
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: object) -> bool:
+        if not self.every or not isinstance(error, GrammarError) or isinstance(error, LimitError):
+            return False
+        self.append(error)
+        return True
+
+
+def load(
+    source: Source, limits: Limits, faults: Faults, statements: list[syntax.Statement] | None = None
+) -> tuple[dict[str, Definition], list[Definition]]:
     """Load what a `.lark` file and its imports define, and what it ignores; the definitions' bodies are not read yet.
 
-    Returns
-    -------
-    definitions : dict of str to Definition
-        Every rule, terminal and slot by its full name.
-    ignored : list of Definition
-        What `%ignore` names.
-
-    Raises
-    ------
-    GrammarError
-        In the file at fault, with line, column, the line itself and a caret.
-    LimitError
-        It costs more than `limits` allow.
+    `statements` are those of the file, if they are parsed already. Errors go to `faults`; LimitError: it costs more
+    than `limits` allow.
     """
     limits.check("characters", len(source.text), f"grammar text of {len(source.text)} characters", source=source.name)
-    loader = _Loader(limits)
-    return loader.load(source), loader.ignored
+    loader = _Loader(limits, faults)
+    return loader.load(source, statements), loader.ignored
 
 
 class _Loader:
-    def __init__(self, limits: Limits):
-        self.limits = limits
+    def __init__(self, limits: Limits, faults: Faults):
+        self.limits, self.faults = limits, faults
         self.ignored: list[Definition] = []
         self._parsed: dict[Path, tuple[Source, list]] = {}
         self._loading: list[Path] = []
         self._loads = 0
         self._characters = 0
 
-    def load(self, source: Source) -> dict[str, Definition]:
+    def load(self, source: Source, statements: list[syntax.Statement] | None) -> dict[str, Definition]:
         """Return the definitions of a file, and of what it imports."""
-        statements = syntax.parse(source, self.limits)
+        statements = syntax.parse(source, self.limits) if statements is None else statements
         if source.path:
             self._loading.append(source.path.resolve())
         self._characters = len(source.text)
@@ -154,14 +163,16 @@ class _Loader:
             if isinstance(statement, syntax.Imported):
                 imports.setdefault((statement.relative, statement.path), []).append(statement)
         for same in imports.values():
-            self._import(scope, same)
+            with self.faults:
+                self._import(scope, same)
         for statement in statements:
-            if isinstance(statement, syntax.Defined):
-                self._define(scope, statement)
-            elif isinstance(statement, syntax.Declared):
-                self._declare(scope, statement)
-            elif isinstance(statement, syntax.Ignored) and scope.outer is None:
-                self._ignore(scope, statement)
+            with self.faults:
+                if isinstance(statement, syntax.Defined):
+                    self._define(scope, statement)
+                elif isinstance(statement, syntax.Declared):
+                    self._declare(scope, statement)
+                elif isinstance(statement, syntax.Ignored) and scope.outer is None:
+                    self._ignore(scope, statement)
         return scope.definitions
 
     def _define(self, scope: Scope, statement: syntax.Defined) -> None:
@@ -172,11 +183,10 @@ class _Loader:
         kind = "terminal" if terminal else "rule"
         body = Body(statement.options, scope)
         if statement.kind == "define" and known:
-            where = _where(known, scope)
-            what = "declared" if known.declared else "defined"
+            if known.params == statement.params:
+                known.bodies.append(body)  # its errors are looked for, too
             hint = "keep one, or write `%override` or `%extend` before the other"
-            hint = "a slot's values are bound at run time: leave one of both out" if known.declared else hint
-            raise span.error(f"{kind} '{statement.name}' is {what} already, {where}", hint)
+            raise _defined_twice(f"{kind} '{statement.name}'", known, scope, span, _ONE if known.declared else hint)
         if statement.kind != "define" and not known:
             hint = nearest(name, scope.definitions) or "write the definition without it, or put it after the first one"
             raise span.error(f"there is no {kind} '{statement.name}' to {statement.kind} above", hint)
@@ -196,18 +206,8 @@ class _Loader:
             name, span = scope.full(declared.text), scope.span(declared.at)
             known = scope.definitions.get(name)
             if known and not (name == STEP and known.scope is not scope):
-                where = (
-                    f"in line {known.span.line}"
-                    if known.scope is scope
-                    else f"by an import from {known.scope.source.name}"
-                )
-                what = "declared" if known.declared else "defined"
-                hint = (
-                    "declare it once"
-                    if known.declared
-                    else "a slot's values are bound at run time: leave one of both out"
-                )
-                raise span.error(f"'{declared.text}' is {what} already, {where}", hint)
+                hint = "declare it once" if known.declared else _ONE
+                raise _defined_twice(f"'{declared.text}'", known, scope, span, hint)
             scope.definitions[name] = Definition(name, declared.text.isupper(), (), [], True, declared.at, scope)
 
     def _ignore(self, scope: Scope, statement: syntax.Ignored) -> None:
@@ -243,14 +243,15 @@ class _Loader:
         self._loading.pop()
         for statement in statements:
             for imported, called in statement.names:
-                self._check_imported(scope, inner, imported, called)
-        for full in _needed([inner.full(name) for name in names], definitions):
+                with self.faults:
+                    self._check_imported(scope, inner, imported, called)
+        for full in _needed([inner.full(name) for name in names if inner.full(name) in definitions], definitions):
             known = scope.definitions.get(full)
             if known and full != STEP:
                 written = next((name for name, called in names.items() if called == full), full)
                 other = "OTHER" if written.isupper() else "other"
                 hint = f"import it under another name: `%import {'.'.join(first.path)}.{written} -> {other}`"
-                raise span.error(f"'{full}' comes from {known.span.source.name}, too", hint)
+                raise span.error(f"'{full}' comes from {known.span.source.name}, too", hint, "defined-twice")
             scope.definitions[full] = definitions[full]
 
     def _check_imported(self, scope: Scope, inner: Scope, name: Name, called: str) -> None:
@@ -260,7 +261,7 @@ class _Loader:
             own = [d for d in inner.definitions if d in inner.called.values()]
             written = {n for n, f in inner.called.items() if f in own} or set(inner.definitions)
             hint = nearest(name.text, written) or f"it has: {some(sorted(written))}"
-            raise span.error(f"{inner.source.name} has no '{name.text}'", hint)
+            raise span.error(f"{inner.source.name} has no '{name.text}'", hint, "undefined-rule")
         if found.terminal != called.isupper():
             kind, case = ("terminal", "upper") if found.terminal else ("rule", "lower")
             raise span.error(f"'{name.text}' is a {kind} and can't be called '{called}'", f"use {case} case")
@@ -284,9 +285,13 @@ class _Loader:
         return self._parsed[path]
 
 
-def _where(known: Definition, scope: Scope) -> str:
-    """Say where something was defined before."""
-    return f"in line {known.span.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+_ONE = "a slot's values are bound at run time: leave one of both out"
+
+
+def _defined_twice(what: str, known: Definition, scope: Scope, span: SourceSpan, hint: str) -> GrammarError:
+    where = f"in line {known.span.line}" if known.scope is scope else f"by an import from {known.scope.source.name}"
+    how = "declared" if known.declared else "defined"
+    return span.error(f"{what} is {how} already, {where}", hint, "defined-twice")
 
 
 def _needed(names: list[str], definitions: dict[str, Definition]) -> list[str]:
@@ -357,20 +362,29 @@ def some(names: list[str]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def undefined(item: Name, body: Body, known) -> str:
-    """Return a hint for a name that is not defined."""
-    text = body.scope.source.text
-    word = word_at(text, item.at)
-    if item.at and text[item.at - 1] in '/"' and len(word) < 4:
-        return "flags of a regular expression are i, m, s, u and x; a string has only i"
-    if word != item.text:
-        return (
-            f"'{word}' is several names: rules are lower case ({word.lower()}), terminals upper case ({word.upper()})"
-        )
-    found = nearest(item.text, known)
-    if found or not item.text.isupper():
-        return found or f"define it: `{item.text}: ...`"
-    return "define it, or `%declare` it if it is a slot bound at run time"
+def undefined(item: Name, body: Body, known: Iterable[str]) -> GrammarError:
+    """Return the error for a name that is not defined."""
+    text, name, first = body.scope.source.text, item.text, item.at
+    while first and (text[first - 1].isalnum() or text[first - 1] == "_"):
+        first -= 1
+    word = word_at(text, first)
+    flags = first and text[first - 1] in '/"' and len(word) < 4
+    if word != name and not flags:
+        hint = f"rules are lower case ({word.lower()}), terminals upper case ({word.upper()})"
+        return body.scope.error(f"the name '{word}' is neither a rule's nor a terminal's", first, hint, "syntax")
+    if flags:
+        hint = "flags of a regular expression are i, m, s, u and x; a string has only i"
+    elif name == STEP:
+        hint = "declare it: `%declare _STEP`"
+    elif name in RELATIONS:
+        hint = f"it is a relation; import it: `%import relations.{name}`"
+    elif name in ("or", "and"):
+        hint = "alternatives are written `a | b`" if name == "or" else "a sequence is written `a b`"
+    else:
+        slot = f"; or, if its values are bound at run time, `%declare {name}`" if name.isupper() else ""
+        hint = nearest(name, known) or f"define it: `{name}: ...`{slot}"
+    kind = "terminal" if name.isupper() else "rule" if item.args is None else "template"
+    return body.scope.error(f"{kind} '{name}' is not defined", item.at, hint, "undefined-rule")
 
 
 def nearest(name: str, known) -> str | None:

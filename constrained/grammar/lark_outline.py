@@ -15,7 +15,7 @@ from functools import cached_property
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import lark_syntax as syntax
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Repeated, parse, walk
-from constrained.grammar.lark_tokens import blank_comments, comments, word_at
+from constrained.grammar.lark_tokens import blank_comments, comments
 from constrained.grammar.source import Source, SourceSpan
 from constrained.limits import DEFAULT, Limits
 
@@ -81,6 +81,7 @@ class Outline:
     """The definitions and uses of one file."""
 
     source: Source
+    statements: list[syntax.Statement] = field(default_factory=list)
     definitions: list[OutlineEntry] = field(default_factory=list)
     ignored: list[Options] = field(default_factory=list)  # what each `%ignore` admits
     faults: list[GrammarError] = field(default_factory=list)  # statements that don't parse
@@ -129,14 +130,6 @@ class Outline:
         found = self.by_name.get(name)
         return found[0].span if found else None
 
-    def word(self, name: Name) -> str:
-        """Return the word that a name is part of, as a reader sees it: `Search` is two names, `S` and `earch`."""
-        text = self.source.text
-        first = name.at
-        while first and (text[first - 1].isalnum() or text[first - 1] == "_"):
-            first -= 1
-        return word_at(text, first)
-
     def span(self, item: Item) -> SourceSpan:
         """Return where an item of a definition stands; of a group, its bracket; of a repeat, its operator."""
         return self.source.span(item.at, len(item.text) if not isinstance(item, Group) else 1)
@@ -162,6 +155,7 @@ def read_outline(source: Source, limits: Limits = DEFAULT) -> Outline:
                 outline.guessed |= set(_NAME.findall(blank_comments(rest.text)))
                 return outline
             rest = replace(rest, text=rest.text[:first] + re.sub(r"[^\n]", " ", bad) + rest.text[after:])
+    outline.statements = statements
     for statement in statements:
         _add(outline, statement)
     return outline

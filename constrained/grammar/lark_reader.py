@@ -9,8 +9,8 @@ from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.analysis import productive_rules, trim
 from constrained.grammar.first_follow import resolve_tokens
-from constrained.grammar.lark_definitions import Body, Definition, load, nearest, some, undefined
-from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Value, walk
+from constrained.grammar.lark_definitions import Body, Definition, Faults, load, nearest, some, undefined
+from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
 from constrained.grammar.lark_tokens import blank_comments
 from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_recursion
@@ -22,6 +22,8 @@ from constrained.limits import DEFAULT, Limits
 IGNORED = "$ignore"
 """The rule of what `%ignore` admits after a text's last token."""
 
+_ARGUMENTS = "wrong-arguments"
+
 _RELATIONS = {
     ("values", "key"): AT,
     ("values", "than"): ANOTHER,
@@ -32,15 +34,21 @@ _RELATIONS = {
 """The templates of `grammars/relations.lark` by their parameters: an import may call them by other names."""
 
 
-def read_lark(source: Source, limits: Limits = DEFAULT) -> tuple[dict[str, Rule], frozenset[str]]:
-    """Return the rules by name, and the names of the declared slots.
+def read_lark(
+    source: Source,
+    limits: Limits = DEFAULT,
+    faults: Faults | None = None,
+    statements: list[Statement] | None = None,
+) -> tuple[dict[str, Rule], frozenset[str]]:
+    """Return the rules by name, and the names of the declared slots; `faults` and `statements` as in `load`.
 
     Raises GrammarError: with line, column, the line itself and a caret, in the file at fault. Raises LimitError: it
     costs more than `limits` allow.
     """
     try:
-        definitions, ignored = load(source, limits)
-        return _Reader(source, definitions, ignored, limits).read()
+        faults = Faults() if faults is None else faults
+        definitions, ignored = load(source, limits, faults, statements)
+        return _Reader(source, definitions, ignored, limits, faults).read()
     except RecursionError:
         raise source.error("groups are nested too deeply", hint="name the inner groups as rules") from None
 
@@ -111,35 +119,41 @@ class _Reader:
     """Reads the rules of one grammar."""
 
     def __init__(
-        self, source: Source, definitions: Mapping[str, Definition], ignored: list[Definition], limits: Limits
+        self,
+        source: Source,
+        definitions: Mapping[str, Definition],
+        ignored: list[Definition],
+        limits: Limits,
+        faults: Faults,
     ):
-        self.source = source
-        self.definitions = definitions
-        self.limits = limits
+        self.source, self.definitions, self.limits, self.faults = source, definitions, limits, faults
         self.slots = frozenset(n for n, d in definitions.items() if d.declared and d.terminal)
-        self.terminals = Terminals(limits)
+        self.terminals = Terminals(limits, faults)
         self.rules = self.terminals.rules
         self.size = 0
         shipped = [d for d in definitions.values() if d.params and d.scope.source.path == SHIPPED / "relations.lark"]
         self.relations = {d.name: _RELATIONS[tuple(d.params)] for d in shipped}
         self.templates = TemplateArguments(definitions, self.relations)
         self.gap: Node | None = None  # what %ignore admits between tokens
-        if ignored:
-            self.gap = nodes.repeat(nodes.alt([self.terminals.node(d) for d in ignored]), 0, None)
+        with faults:
+            if ignored:
+                self.gap = nodes.repeat(nodes.alt([self.terminals.node(d) for d in ignored]), 0, None)
 
     def read(self) -> tuple[dict[str, Rule], frozenset[str]]:
         checked: set[Definition] = set()
         for definition in self.definitions.values():
-            if definition.terminal:
-                checked.update(parts_first(definition, checked) if definition not in checked else ())
-            elif definition.declared:
-                hint = "only terminals are slots: write its name in capitals, or define it"
-                raise definition.span.error(f"rule '{definition.name}' is declared but not defined", hint)
-            elif not self.templates.of(definition.name) and definition.name not in self.relations:
-                self.rule(definition, {}, definition.name)
+            with self.faults:
+                if definition.terminal:
+                    checked.update(parts_first(definition, checked) if definition not in checked else ())
+                elif definition.declared:
+                    hint = "only terminals are slots: write its name in capitals, or define it"
+                    raise definition.span.error(f"rule '{definition.name}' is declared but not defined", hint)
+                elif not self.templates.of(definition.name) and definition.name not in self.relations:
+                    self.rule(definition, {}, definition.name)
         while self.templates.wanted:  # templates that take templates, once for each
             name, (definition, given) = self.templates.wanted.popitem()
-            self.rule(definition, given, name)
+            with self.faults:
+                self.rule(definition, given, name)
             self.count(1, definition.bodies[-1], definition.at)
         if self.gap is not None:
             self.rules[IGNORED] = Rule(IGNORED, self.gap)
@@ -174,8 +188,8 @@ class _BodyReader:
     def read(self) -> Node:
         return self.options(self.body.options)
 
-    def error(self, message: str, offset: int, hint: str | None = None) -> GrammarError:
-        return self.body.scope.error(message, offset, hint)
+    def error(self, message: str, offset: int, hint: str | None = None, code: str = "refused") -> GrammarError:
+        return self.body.scope.error(message, offset, hint, code)
 
     def count(self, size: int, offset: int) -> None:
         self.reader.count(size, self.body, offset)
@@ -184,6 +198,13 @@ class _BodyReader:
         return nodes.alt([nodes.seq([self.item(i) for i in items]) for items in options.items])
 
     def item(self, item: Item) -> Node:
+        if not self.reader.faults.every:
+            return self.node(item)
+        with self.reader.faults:
+            return self.node(item)
+        return nodes.EMPTY
+
+    def node(self, item: Item) -> Node:
         if isinstance(item, Name):
             return self.name(item)
         if isinstance(item, (Quoted, Range)):
@@ -211,7 +232,7 @@ class _BodyReader:
             return node if found.name == STEP else self.token(node)
         if found.params:
             hint = f"`{item.text}{{...}}` with {len(found.params)}: {', '.join(found.params)}"
-            raise self.error(f"template '{item.text}' stands without its arguments", item.at, hint)
+            raise self.error(f"template '{item.text}' stands without its arguments", item.at, hint, _ARGUMENTS)
         return Call(found.name)
 
     def template(self, item: Name) -> Node:
@@ -220,14 +241,15 @@ class _BodyReader:
         name = self.given.get(item.text)
         if args is None:
             hint = f"'{name}' takes arguments, and so must '{item.text}' wherever it is used: `{item.text}{{...}}`"
-            raise self.error(f"template '{name}' stands without its arguments", item.at, hint)
+            raise self.error(f"template '{name}' stands without its arguments", item.at, hint, _ARGUMENTS)
         found = self.definitions[name] if name else self.find(item)
         if not found.params:
             hint = "leave `{...}` out, or define it with parameters: `name{x}: ...`"
-            raise self.error(f"rule '{item.text}' is no template: it takes no arguments", item.at, hint)
+            raise self.error(f"rule '{item.text}' is no template: it takes no arguments", item.at, hint, _ARGUMENTS)
         if len(args) != len(found.params):
             hint = f"its parameters are: {', '.join(found.params)}"
-            raise self.error(f"template '{item.text}' takes {len(found.params)}, not {len(args)}", item.at, hint)
+            takes = f"takes {len(found.params)}, not {len(args)}"
+            raise self.error(f"template '{item.text}' {takes}", item.at, hint, _ARGUMENTS)
         given: dict[str, str] = {}
         values: list[Node] = []
         gap, self.gap = self.gap, None  # it belongs where the argument is used
@@ -266,9 +288,7 @@ class _BodyReader:
     def find(self, item: Name) -> Definition:
         found = self.definitions.get(self.body.scope.full(item.text))
         if found is None:
-            kind = "terminal" if item.text.isupper() else "rule" if item.args is None else "template"
-            known = [*self.definition.params, *self.definitions]
-            raise self.error(f"{kind} '{item.text}' is not defined", item.at, undefined(item, self.body, known))
+            raise undefined(item, self.body, [*self.definition.params, *self.definitions])
         return found
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from constrained.grammar import nodes
 from constrained.grammar.assertions import Lazy, end_early, greedy, looks
 from constrained.grammar.first_follow import Token
-from constrained.grammar.lark_definitions import Body, Definition, undefined, walk
+from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Node, Rule, Slot, find
@@ -25,8 +25,8 @@ small, and long chains of them flat."""
 class Terminals:
     """Reads terminals when they are asked for, their parts first. `rules`: the terminals that became rules."""
 
-    def __init__(self, limits: Limits):
-        self.limits = limits
+    def __init__(self, limits: Limits, faults: Faults):
+        self.limits, self.faults = limits, faults
         self.rules: dict[str, Rule] = {}
         self._patterns = 0  # characters of regular expressions
         self._branches: dict[Definition, list[Node]] = {}
@@ -64,10 +64,12 @@ class Terminals:
             if self._patterns > self.limits.pattern:
                 what = f"the grammar's regular expressions have more than {self.limits.pattern:,} characters together"
                 self.limits.check("pattern", self._patterns, what, **body.scope.span(item.at).for_error())
-        try:
-            found = [range_node(item)] if isinstance(item, Range) else read(item, self.limits)
-        except Fault as fault:
-            raise body.scope.error(fault.message, item.at + fault.offset, fault.hint) from None
+        found: Node | list[Node] = nodes.EMPTY
+        with self.faults:
+            try:
+                found = range_node(item) if isinstance(item, Range) else read(item, self.limits)
+            except Fault as fault:
+                raise body.scope.error(fault.message, item.at + fault.offset, fault.hint) from None
         span = body.scope.source.span(item.at, len(item.text), definition.shown)
         return [nodes.with_span(node, span) for node in (found if isinstance(found, list) else [found])]
 
@@ -171,8 +173,7 @@ def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
                 raise body.scope.error(f"a rule, '{item.text}', can't be part of a terminal", item.at, hint)
             part = body.scope.definition(item.text)
             if part is None:
-                hint = undefined(item, body, body.scope.definitions)
-                raise body.scope.error(f"terminal '{item.text}' is not defined", item.at, hint)
+                raise undefined(item, body, body.scope.definitions)
             yield part, item, body
 
 

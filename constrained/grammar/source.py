@@ -114,9 +114,11 @@ class SourceSpan:
         """The line, with a caret under the first character."""
         return self.source.context(self.line, self.column)
 
-    def error(self, message: str, hint: str | None = None) -> GrammarError:
-        """Return a GrammarError here."""
-        return self.source.error(message, hint=hint, line=self.line, column=self.column)
+    def error(self, message: str, hint: str | None = None, code: str = "refused") -> GrammarError:
+        """Return a GrammarError here; `code`: what `constrained check` calls it."""
+        error = self.source.error(message, hint=hint, line=self.line, column=self.column)
+        error.code = code
+        return error
 
     def for_error(self) -> dict:
         """Return the place as the keywords that :class:`GrammarError` takes."""

@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
-from constrained.grammar.lark_definitions import Definition, load
+from constrained.grammar.lark_definitions import Definition, Faults, load
 from constrained.grammar.lark_reader import IGNORED
 from constrained.grammar.nodes import STEP, Call, Literal, Node, Related, Repeat, Rule, Slot, Var
 from constrained.grammar.source import Source, SourceSpan
@@ -28,7 +28,7 @@ class SourceMap:
 
     def __init__(self, source: Source, rules: dict[str, Rule], limits: Limits = DEFAULT):
         self.source = source
-        self._definitions, _ = load(source, limits)
+        self._definitions, _ = load(source, limits, Faults())
         self._owner: dict[int, tuple[Node, str]] = {}  # by the node's identity
         self.rules = {name: replace(rule, body=self._copy(rule.body, name)) for name, rule in rules.items()}
 

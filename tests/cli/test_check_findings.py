@@ -120,14 +120,14 @@ def test_findings_as_data(capsys, files):
         {
             "code": "undefined-rule",
             "severity": "error",
-            "message": "'b' is used, but defined nowhere",
+            "message": "rule 'b' is not defined",
             "file": "error.lark",
             "line": 1,
             "column": 8,
             "end_column": 9,
             "context": "start: b",
             "why": "a file with an undefined name can't be loaded at all",
-            "fix": 'define it, as in `b: "..."`',
+            "fix": "define it: `b: ...`",
         }
     ]
 
@@ -290,7 +290,7 @@ def test_names_in_mixed_case_are_named_whole(capsys, tmp_path):
     findings = json.loads(run(capsys, file, "--json")[1])["files"][0]["findings"]
     assert [(f["code"], f["line"], f["column"], f["end_column"]) for f in findings] == [
         ("syntax", 1, 8, 14),
-        ("syntax", 2, 1, None),
+        ("syntax", 2, 1, 7),
         ("syntax", 3, 6, None),
     ]
     assert findings[0]["fix"] == "rules are lower case (search), terminals upper case (SEARCH)"

@@ -12,6 +12,7 @@ from constrained.automaton import Grammar
 from constrained.errors import ConstrainedError, GrammarError, KnowledgeError, LimitError
 from constrained.grammar import STEP, read_lark, read_source
 from constrained.grammar.analysis import productive_rules
+from constrained.grammar.lark_definitions import Faults
 from constrained.grammar.lark_outline import RULE, Outline, read_outline
 from constrained.grammar.nodes import Rule
 from constrained.grammar.source import Source, SourceSpan
@@ -131,24 +132,21 @@ class _Check:
         self.checked = Checked(source.name, text=source.text)
 
     def run(self, tokens: unwritable.Tokens | None, tokenizer: str) -> None:
-        rules: dict[str, Rule] = {}
-        declared: frozenset[str] = frozenset()
-        fault: GrammarError | None = None
+        outline, faults = read_outline(self.source, self.limits), Faults(every=True)
         try:
-            rules, declared = read_lark(self.source, self.limits)
+            for fault in outline.faults:
+                if isinstance(fault, LimitError):
+                    raise fault
+            rules, declared = read_lark(self.source, self.limits, faults, outline.statements)
         except LimitError as error:
             self.add(refused.refusal(error, self.source))
             return
-        except GrammarError as error:
-            fault = error
-        outline = read_outline(self.source, self.limits)
+        except GrammarError as error:  # groups too deep to be looked into
+            faults.append(error)
         self.add_all(lambda: self.as_written(outline))
         self.add_all(lambda: worlds.world(self.source, self.tools))
-        if fault is not None:
-            self.add_all(lambda: refused.literals(outline))
-            if not refused.reported(fault, self.checked.findings):
-                self.add(refused.refusal(fault, self.source, outline))
-        if self.start not in rules:
+        self.add_all(lambda: refused.refused(faults, outline))
+        if faults or outline.faults or self.start not in rules:
             return
         reached = outline.reachable(self.start)
         self.add_all(lambda: self.as_read(rules, outline, reached))
@@ -186,10 +184,6 @@ class _Check:
         start = self.start
         for fault in outline.faults:
             yield refused.syntax(fault, outline.source)
-        yield from names.undefined(outline)
-        yield from names.not_in_library(outline)
-        yield from names.defined_twice(outline)
-        yield from names.wrong_arguments(outline)
         yield from names.unused_parameters(outline)
         yield from names.repeated_alternatives(outline)
         yield from names.priorities(outline)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from difflib import get_close_matches
+from collections.abc import Iterator
 from pathlib import Path
 
 import lark
@@ -25,118 +23,10 @@ from constrained.grammar.lark_outline import (
     spelled,
 )
 from constrained.grammar.lark_syntax import Name
-from constrained.grammar.nodes import RELATIONS
 from constrained.grammar.source import SHIPPED, read_source
 from constrained.knowledge.lint.finding import Finding
 
 _STANDARD = Path(lark.__file__).parent / "grammars"
-
-
-def undefined(outline: Outline) -> Iterator[Finding]:
-    """Every name that is used but defined nowhere, at its first use."""
-    known = {*outline.by_name, *outline.guessed}
-    told: set[str] = set()
-    for name, params in _all_uses(outline):
-        word, span = outline.word(name), outline.span(name)
-        if (name.text in known and word == name.text) or name.text in params or word in told:
-            continue
-        told.add(word)
-        if word == name.text:
-            fix = _define(word, [*known, *params])
-            yield Finding("undefined-rule", f"'{word}' is used, but defined nowhere", fix, span)
-        else:
-            yield Finding(
-                "syntax",
-                f"the name '{word}' is neither a rule's nor a terminal's",
-                f"rules are lower case ({word.lower()}), terminals upper case ({word.upper()})",
-                replace(span, end_column=span.column + len(word)),
-                why="it is read as several names side by side",
-            )
-
-
-def not_in_library(outline: Outline) -> Iterator[Finding]:
-    """Imports of names that the file they are imported from doesn't define."""
-    for definition in outline.definitions:
-        there = library(outline, definition)
-        name = definition.library.split(".")[-1]
-        if there is None or name in there.by_name or there.faults:
-            continue
-        near = get_close_matches(name, there.by_name, 1, 0.6)
-        yield Finding(
-            "undefined-rule",
-            f"'{name}' is imported from {there.source.name}, which doesn't define it",
-            f"did you mean '{near[0]}'?" if near else f"import one of: {', '.join(sorted(there.by_name))}",
-            definition.span,
-        )
-
-
-def _all_uses(outline: Outline) -> Iterator[tuple[Name, tuple[str, ...]]]:
-    """Every name used, with the parameters of the definition that it stands in."""
-    for definition in outline.definitions:
-        for name in names_in(definition.options):
-            yield name, definition.params
-    for options in outline.ignored:
-        for name in names_in(options):
-            yield name, ()
-
-
-def _define(name: str, known: Iterable[str]) -> str:
-    """The fix for an undefined name."""
-    if name == STEP:
-        return "declare it: `%declare _STEP`"
-    if name in RELATIONS:
-        return f"it is a relation; import it: `%import relations.{name}`"
-    if name in ("or", "and"):
-        return "alternatives are written `a | b`" if name == "or" else "a sequence is written `a b`"
-    if name.upper() in known and name != name.upper():
-        return f"did you mean the slot or terminal '{name.upper()}'?"
-    same_kind = [k for k in known if k.isupper() == name.isupper()]
-    near = get_close_matches(name, same_kind, 1, 0.6)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    if name.isupper():
-        return (
-            f"define it, as in `{name}: /[^\\n]{{1,80}}/`; or, if its values are bound at run time, `%declare {name}`"
-        )
-    return f'define it, as in `{name}: "..."`'
-
-
-def defined_twice(outline: Outline) -> Iterator[Finding]:
-    """Names with more than one definition that doesn't say %override or %extend."""
-    for name, found in outline.by_name.items():
-        plain = [d for d in found if d.how == "define"]
-        for again in plain[1:]:
-            if again.kind == IMPORT and again.library == plain[0].library:
-                continue  # the same import twice
-            what = "imported and defined" if IMPORT in (plain[0].kind, again.kind) else "defined"
-            yield Finding(
-                "defined-twice",
-                f"'{name}' is {what} more than once; first on line {plain[0].span.line}",
-                "keep one; or say what the second does: `%override` takes the first's place, `%extend` adds to it",
-                again.span,
-            )
-
-
-def wrong_arguments(outline: Outline) -> Iterator[Finding]:
-    """Templates used with another number of arguments than they have parameters."""
-    templates = {d.name: d for d in reversed(outline.definitions) if d.kind == RULE and d.options is not None}
-    for definition in outline.definitions:
-        for name in names_in(definition.options):
-            template, count = templates.get(name.text), len(name.args or ())
-            if name.text in definition.params or template is None or count == len(template.params):
-                continue
-            params = template.params
-            usage = f"{name.text}{{{', '.join(params)}}}" if params else name.text
-            yield Finding(
-                "wrong-arguments",
-                f"'{name.text}' takes {_count(len(params))}, here it is given {count or 'none'}",
-                f"write it as it is defined on line {template.span.line}: `{usage}`",
-                outline.span(name),
-            )
-
-
-def _count(number: int) -> str:
-    return "no arguments" if number == 0 else "1 argument" if number == 1 else f"{number} arguments"
 
 
 def unused(outline: Outline, start: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What the loader refuses, as findings: its errors, and all literals that it would stop at."""
+"""What the loader refuses, as findings."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from constrained.errors import GrammarError, LimitError
+from constrained.errors import GrammarError
 from constrained.grammar.lark_literals import Fault, literal_node, range_node
-from constrained.grammar.lark_outline import IMPORT, Outline, items_in
+from constrained.grammar.lark_outline import IMPORT, Outline
 from constrained.grammar.lark_syntax import Quoted, Range
+from constrained.grammar.lark_tokens import word_at
 from constrained.grammar.nodes import EMPTY, Node
 from constrained.grammar.source import Source, SourceSpan
-from constrained.knowledge.lint.finding import ERROR, Finding
+from constrained.knowledge.lint.finding import Finding
 from constrained.limits import DEFAULT
 
 
@@ -32,21 +33,30 @@ def refusal(fault: GrammarError, source: Source, outline: Outline | None = None)
         stem = Path(fault.source or "").stem
         imports = [e for e in outline.definitions if e.kind == IMPORT] if outline else []
         span = next((entry.span for entry in imports if entry.library.split(".")[-2] == stem), None)
-    code = "limit" if isinstance(fault, LimitError) else "refused"
-    return Finding(code, message, fault.hint or "write it another way", span)
+    return Finding(fault.code, message, fault.hint or "write it another way", span)
 
 
-def reported(fault: GrammarError, findings: Iterable[Finding]) -> bool:
-    """Whether the loader's error is among the findings already."""
-    errors = [f for f in findings if f.severity == ERROR]
-    quoted = {name for f in errors for name in re.findall(r"'(\w+)'", f.message)}
-    lines = {f.span.line for f in errors if f.span}
-    return fault.line in lines or bool(quoted.intersection(re.findall(r"\w+", _bare(fault))))
+def refused(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Finding]:
+    """Everything that the loader refuses, each once, save what only follows from another error."""
+    imports = {entry.name: entry.span for entry in outline.definitions if entry.kind == IMPORT}
+    places = {(span.line, span.column) for span in imports.values()}
+    told = set()
+    for fault in faults:
+        names = set(re.findall(r"'(\w+)'", fault.message))
+        lost = fault.code == "undefined-rule" and (fault.line, fault.column) not in places and names & imports.keys()
+        follows = fault.code not in ("defined-twice", "syntax") and names & outline.guessed
+        key = _bare(fault), None if names else (fault.line, fault.column)  # an unknown name is told of once
+        if not lost and not follows and key not in told:
+            told.add(key)
+            yield refusal(fault, outline.source, outline)
 
 
 def _span(source: Source, fault: GrammarError) -> SourceSpan:
+    """Where an error is; up to the end of the name that stands there, if one does."""
     line, column = fault.line or 1, fault.column or 1
-    return SourceSpan(source, line, column, line, column)
+    lines = source.text.split("\n")
+    name = word_at(lines[line - 1], column - 1) if line <= len(lines) else ""
+    return SourceSpan(source, line, column, line, column + len(name))
 
 
 def _bare(fault: GrammarError) -> str:
@@ -55,30 +65,12 @@ def _bare(fault: GrammarError) -> str:
     return re.sub(r"^\S*:\d+:\d+: ", "", first)
 
 
-def literals(outline: Outline) -> Iterator[Finding]:
-    """All literals that the loader would stop at; it names only the first."""
-    for entry in outline.definitions:
-        for item in items_in(entry.options):
-            if isinstance(item, (Quoted, Range)):
-                try:
-                    _read(item)
-                except Fault as fault:
-                    hint = fault.hint or "write it another way"
-                    yield Finding("refused", fault.message, hint, outline.source.span(item.at + fault.offset))
-                except GrammarError:
-                    pass  # a limit, which the loader reports
-
-
 def node_of(item: Quoted | Range) -> Node:
-    """The node of a literal; the empty text if it can't be read, which `literals` reports.
+    """The node of a literal; the empty text if it can't be read, which the loader reports.
 
     Raises RecursionError: its groups are nested too deeply.
     """
     try:
-        return _read(item)
+        return range_node(item) if isinstance(item, Range) else literal_node(item, DEFAULT)
     except (Fault, GrammarError):
         return EMPTY
-
-
-def _read(item: Quoted | Range) -> Node:
-    return range_node(item) if isinstance(item, Range) else literal_node(item, DEFAULT)
