@@ -32,6 +32,7 @@ class ValueWriter(Protocol):
 
     def add(self, rule: Rule) -> None: ...
     def later(self, name: str, write: Callable[[], Node]) -> Node: ...
+    def wait(self, name: str, write: Callable[[], Node]) -> Node: ...
     def node(self, parts: list[Subschema]) -> Node: ...
     def spellings(self, value: Any) -> set[bytes]: ...
     def values(self, parts: list[Subschema]) -> list[Any] | None: ...
@@ -252,10 +253,7 @@ class _Others:
         for pattern in trees:
             more = [(*matched, pattern) for matched in sets]
             if len(trees) > PATTERNS:
-                wanted = ([trees[p][0] for p in matched] for matched in more)
-                more = [
-                    one for one, all_of in zip(more, wanted) if strings.automaton(all_of, [], 0, None, limits).edges
-                ]
+                more = [one for one in more if strings.has_text([trees[p][0] for p in one], [], 0, None, limits)]
             sets += more
             if len(sets) > 1 << PATTERNS:
                 at = self.constraints.all("patternProperties")[0][0]
@@ -278,20 +276,18 @@ class _Others:
         own = [w.schema for w in witnesses if w.kind == "name"]
         out: list[Node] = []
         for i, one in enumerate(writer.constraints_of([*self.key_parts, *own])):
+            fitting, without, counts = wanted, unwanted, (0, None)
             if one.listed is not None:
                 values = [v for v in one.listed[1] if isinstance(v, str) and writer.admits(v, list(one.parts))]
-                out.append(
-                    strings.language(
-                        [*wanted, *strings.any_of(values)], unwanted, 0, None, f"{name}.{i}", writer.add, writer.limits
-                    )
-                    if values
-                    else NEVER
-                )
+                if not values:
+                    continue
+                fitting = [*wanted, *strings.any_of(values)]
             elif "string" in one.types:
                 fitting, without = [*wanted, *strings.trees(one)], [*unwanted, *strings.unmatched(one)]
-                out.append(
-                    strings.language(fitting, without, *one.counts("Length"), f"{name}.{i}", writer.add, writer.limits)
-                )
+                counts = one.counts("Length")
+            else:
+                continue
+            out.append(strings.language(fitting, without, *counts, f"{name}.{i}", writer.wait, writer.limits))
         return alt(out)
 
 

@@ -2,12 +2,11 @@
 
 A tree of characters becomes a nondeterministic automaton; several of these become one deterministic
 automaton by the subset construction (Rabin and Scott, "Finite automata and their decision
-problems", 1959). Only its states that are reached, and that lead to an end, are kept.
+problems", 1959). Its states are made when a text reaches them, and only those that lead to an end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from constrained.grammar import nodes
@@ -128,56 +127,74 @@ class Nfa:
         return end
 
 
-@dataclass
-class Dfa:
-    """States 0, 1, ... from the start 0; none at all where the language has no text.
+State = tuple[tuple[frozenset[int], ...], int]
+"""The states of each automaton, and how many characters were read, as far as it matters."""
 
-    Attributes
-    ----------
-    edges : list of dict
-        Per state, the state that some characters lead to -> those characters.
-    ends : set of int
-        States in which a text may be over.
+
+class Texts:
+    """The texts of `low` to `high` characters that all of some trees have, and none of others.
+
+    The deterministic automaton of them all, whose states are made when they are asked for.
     """
 
-    edges: list[dict[int, CharSet]]
-    ends: set[int]
+    def __init__(self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits):
+        self.parts = [(_nfa(node, limits), True) for node in fitting] + [(_nfa(node, limits), False) for node in without]
+        self.low, self.high, self.limits = low, high, limits
+        self.start: State = tuple(nfa.start() for nfa, _ in self.parts), 0
+        self._top = low if high is None else high
+        self._steps: dict[tuple, list[tuple[CharSet, tuple]]] = {}  # the same at every count
+        self._lives: dict[State, bool] = {}
 
-
-def product(parts: list[tuple[Nfa, bool]], low: int, high: int | None, limits: Limits) -> Dfa:
-    """Return the texts of `low` to `high` characters that every (automaton, True) accepts and no (automaton, False).
-
-    Raises
-    ------
-    LimitError
-        It takes more states than `limits.schema`.
-    """
-    top = low if high is None else high
-    start = (tuple(nfa.start() for nfa, _ in parts), 0)
-    number = {start: 0}
-    edges: list[dict[int, CharSet]] = []
-    ends = set()
-    cost = 0
-    steps: dict[tuple, list[tuple[CharSet, tuple]]] = {}  # the same at every count
-    for state in (work := [start]):
+    def may_end(self, state: State) -> bool:
+        """Whether a text may be over."""
         sets, count = state
-        if sets not in steps:
-            steps[sets] = _steps(parts, sets)
-            cost += len(steps[sets]) * sum(map(len, sets)) // 32
-        cost += 1
-        limits.check("schema", cost, "patterns and lengths that take too many states together")
-        found: dict[int, list[tuple[int, int]]] = {}
-        if count >= low and all((nfa.end in s) == wanted for (nfa, wanted), s in zip(parts, sets)):
-            ends.add(len(edges))
-        if high is None or count < high:
-            for cell, after in steps[sets]:
-                key = (after, min(count + 1, top))
-                if key not in number:
-                    number[key] = len(work)
-                    work.append(key)
-                found.setdefault(number[key], []).extend(cell.ranges)
-        edges.append({to: charset(ranges) for to, ranges in found.items()})
-    return _living(Dfa(edges, ends))
+        return count >= self.low and all((nfa.end in s) == wanted for (nfa, wanted), s in zip(self.parts, sets))
+
+    def after(self, state: State) -> dict[State, CharSet]:
+        """Return the states after one more character from which some text can be finished, and these characters."""
+        found: dict[State, list[tuple[int, int]]] = {}
+        for cell, to in self._next(state):
+            if self.lives(to):
+                found.setdefault(to, []).extend(cell.ranges)
+        return {to: charset(ranges) for to, ranges in found.items()}
+
+    def lives(self, state: State) -> bool:
+        """Whether some text can be finished from there.
+
+        Raises
+        ------
+        LimitError
+            It takes more than `limits.schema` states to tell.
+        """
+        if state in self._lives:
+            return self._lives[state]
+        before: dict[State, State | None] = {state: None}
+        for seen, at in enumerate(work := [state]):
+            self.limits.check("schema", seen, "patterns and lengths that take too many states together")
+            if self._lives.get(at) or self.may_end(at):
+                way: State | None = at
+                while way is not None:
+                    self._lives[way], way = True, before[way]
+                return True
+            for _, to in self._next(at):
+                if to not in before and self._lives.get(to, True):
+                    before[to] = at
+                    work.append(to)
+        self._lives.update(dict.fromkeys(work, False))
+        return False
+
+    def _next(self, state: State) -> list[tuple[CharSet, State]]:
+        sets, count = state
+        if count == self.high:
+            return []
+        if sets not in self._steps:
+            self._steps[sets] = _steps(self.parts, sets)
+        return [(cell, (to, min(count + 1, self._top))) for cell, to in self._steps[sets]]
+
+
+@lru_cache(maxsize=256)
+def _nfa(node: nodes.Node, limits: Limits) -> Nfa:
+    return Nfa(node, limits)
 
 
 def _steps(parts: list[tuple[Nfa, bool]], sets: tuple) -> list[tuple[CharSet, tuple]]:
@@ -194,26 +211,6 @@ def partition(sets: frozenset[CharSet]) -> list[CharSet]:
     for chars in sets:
         cells = [part for cell in cells for part in (cell & chars, cell & chars.complement()) if part]
     return cells
-
-
-def _living(dfa: Dfa) -> Dfa:
-    """Return `dfa` without the states that lead to no end."""
-    before: list[list[int]] = [[] for _ in dfa.edges]
-    for state, edges in enumerate(dfa.edges):
-        for to in edges:
-            before[to].append(state)
-    live = set(dfa.ends)
-    work = list(live)
-    while work:
-        for state in before[work.pop()]:
-            if state not in live:
-                live.add(state)
-                work.append(state)
-    if 0 not in live:
-        return Dfa([], set())
-    number = {state: i for i, state in enumerate(sorted(live))}
-    kept = [{number[to]: c for to, c in dfa.edges[s].items() if to in live and c} for s in number]
-    return Dfa(kept, {number[s] for s in dfa.ends})
 
 
 def lengths(node: nodes.Node) -> tuple[int, int | None]:

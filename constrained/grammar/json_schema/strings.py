@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import looks
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet, charset
 from constrained.grammar.json_schema.constraints import Constraints, pattern_of
-from constrained.grammar.json_schema.finite_automata import ANY, Dfa, Nfa, product, within
+from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, within
 from constrained.grammar.json_schema.keywords import UNMATCHED
 from constrained.grammar.json_schema.patterns import format_node
-from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.nodes import EMPTY, Node
 from constrained.limits import Limits
 
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
@@ -188,20 +188,26 @@ _ESCAPED = nodes.seq(
 """Any text with an escape, the first one of a character that is written so by `json.dumps`."""
 
 
-def dfa_rules(dfa: Dfa, name: str) -> tuple[Node, dict[str, Rule]]:
-    """Write a deterministic automaton of characters as rules of the text between the quotes."""
-    if not dfa.edges:
-        return nodes.NEVER, {}
-    rules = {}
-    for state, edges in enumerate(dfa.edges):
-        after = [
-            nodes.seq([character(chars), nodes.Call(f"{name}:{to}")]) for to, chars in edges.items() if to != state
-        ]
-        if state in dfa.ends:
-            after.append(nodes.EMPTY)
-        loop = [run(edges[state])] if state in edges else []
-        rules[f"{name}:{state}"] = Rule(f"{name}:{state}", nodes.seq([*loop, nodes.alt(after)]))
-    return nodes.Call(f"{name}:0"), rules
+Wait = Callable[[str, Callable[[], Node]], Node]
+"""Takes a rule's name and what writes its body, and returns a call of it."""
+
+
+class _States:
+    """The states of an automaton of characters as rules of the text between the quotes."""
+
+    def __init__(self, texts: Texts, name: str, wait: Wait):
+        self.texts, self.name, self.wait = texts, name, wait
+        self.numbers: dict[State, int] = {}
+
+    def node(self, state: State) -> Node:
+        number = self.numbers.setdefault(state, len(self.numbers))
+        return self.wait(f"{self.name}:{number}", partial(self._written, state))
+
+    def _written(self, state: State) -> Node:
+        after = self.texts.after(state)
+        loop = run(after.pop(state)) if state in after else EMPTY
+        ways = [nodes.seq([character(chars), self.node(to)]) for to, chars in after.items()]
+        return nodes.seq([loop, nodes.alt([*ways, EMPTY if self.texts.may_end(state) else nodes.NEVER])])
 
 
 def what_is_said(constraints: Constraints) -> tuple:
@@ -233,21 +239,14 @@ def any_of(values: list[str]) -> list[Node]:
     return [nodes.choices(value.encode("utf-8", "ignore") for value in values)] if values else []
 
 
-def string(constraints: Constraints, name: str, add: Callable[[Rule], None]) -> Node:
-    """Return the text between the quotes; `add` takes the rules it needs, whose names begin with `name`."""
-    return language(
-        trees(constraints), unmatched(constraints), *constraints.counts("Length"), name, add, constraints.limits
-    )
+def string(constraints: Constraints, name: str, wait: Wait) -> Node:
+    """Return the text between the quotes; `wait` takes the rules it needs, whose names begin with `name`."""
+    counts = constraints.counts("Length")
+    return language(trees(constraints), unmatched(constraints), *counts, name, wait, constraints.limits)
 
 
 def language(
-    fitting: list[Node],
-    without: list[Node],
-    low: int,
-    high: int | None,
-    name: str,
-    add: Callable[[Rule], None],
-    limits: Limits,
+    fitting: list[Node], without: list[Node], low: int, high: int | None, name: str, wait: Wait, limits: Limits
 ) -> Node:
     """Return the strings of `low` to `high` characters that fit all of some trees and none of others, unquoted."""
     if high is not None and high < low:
@@ -259,16 +258,8 @@ def language(
         node = within(fitting[0], low, high)
         if node is not None:
             return spelled(node)
-    node, rules = dfa_rules(automaton(fitting, without, low, high, limits), name)
-    for rule in rules.values():
-        add(rule)
-    return node
-
-
-def automaton(fitting: list[Node], without: list[Node], low: int, high: int | None, limits: Limits) -> Dfa:
-    """Return the deterministic automaton of such strings."""
-    parts = [(Nfa(node, limits), True) for node in fitting] + [(Nfa(node, limits), False) for node in without]
-    return product(parts, low, high, limits)
+    texts = Texts(fitting, without, low, high, limits)
+    return _States(texts, name, wait).node(texts.start) if texts.lives(texts.start) else nodes.NEVER
 
 
 def others(values: list[str]) -> Node | None:
@@ -291,4 +282,10 @@ def some_in_both(one: Constraints, other: Constraints) -> bool:
     if most is not None and most < least:
         return False
     fitting, without = trees(one) + trees(other), unmatched(one) + unmatched(other)
-    return not (fitting or without) or bool(automaton(fitting, without, least, most, one.limits).edges)
+    return not (fitting or without) or has_text(fitting, without, least, most, one.limits)
+
+
+def has_text(fitting: list[Node], without: list[Node], low: int, high: int | None, limits: Limits) -> bool:
+    """Whether there are such strings (see :func:`language`)."""
+    texts = Texts(fitting, without, low, high, limits)
+    return texts.lives(texts.start)

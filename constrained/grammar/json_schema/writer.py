@@ -77,6 +77,14 @@ class Writer:
             self._containers.append(name)
         return Call(name)
 
+    def wait(self, name: str, write: Callable[[], Node]) -> Node:
+        """Return a call of a rule of which some text is certain: written when a text reaches it."""
+        if not isinstance(self.rules, Rules):
+            return self.later(name, write)
+        if name not in self.rules:
+            self._waiting.setdefault(name, write)
+        return Call(name)
+
     def _note(self, parts: list[Subschema]) -> None:
         for part in parts:
             if part.pointer not in self._seen:
@@ -125,9 +133,7 @@ class Writer:
             return NEVER
         self._note(parts)
         name = f"{self.prefix}{part.pointer} value"
-        if name not in self.rules:
-            self._waiting.setdefault(name, partial(self._together, parts))
-        return Call(name)
+        return self.wait(name, partial(self._together, parts))
 
     def _together(self, parts: list[Subschema]) -> Node:
         return alt([self._conjunction(one) for one in self.alternatives.of(parts)])
@@ -169,7 +175,7 @@ class Writer:
         return self._scalars[key]
 
     def _string(self, name: str, constraints: Constraints) -> Node:
-        return strings.quoted(strings.string(constraints, f"{name}:", self.add))
+        return strings.quoted(strings.string(constraints, f"{name}:", self.wait))
 
     def _listed(self, values: list[Any]) -> Node:
         inner = [v for v in values if isinstance(v, (list, dict))]
