@@ -12,7 +12,7 @@ from math import isqrt
 
 from constrained.grammar import nodes
 from constrained.grammar.members import Members
-from constrained.grammar.nodes import NEVER, Node, Rule
+from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule
 from constrained.grammar.traverse import Pieces, Unit, fold, least_fixpoint, optional_repeat, units
 
 
@@ -89,29 +89,48 @@ def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
     return fold(node, leaf, all, any, optional_repeat)
 
 
+def unproductive(bodies: Mapping[str, Node]) -> set[str]:
+    """Return those of some rules' bodies from which no finite text can be derived; all other rules have one."""
+    left = dict(reversed(bodies.items()))  # what is called mostly stands after what calls it
+    for _ in range(_ROUNDS):
+        before = len(left)
+        for name, body in list(left.items()):
+            if _productive(body, lambda other: other not in left):
+                del left[name]
+        if len(left) == before:
+            return set(left)
+    others = {call.rule for body in left.values() for call in nodes.find(body, nodes.Call)} - left.keys()
+    rules = {name: Rule(name, body) for name, body in left.items()} | {name: Rule(name, EMPTY) for name in others}
+    return left.keys() - productive_rules(rules)
+
+
+_ROUNDS = 8
+
+
 def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Rule]:
     """Return `rules` without the alternatives that no text completes, so that no mask leads into a dead end.
 
     `productive`: their :func:`productive_rules`; the bodies of others stay as they are.
     """
-
-    def prune(node: Node) -> Node:
-        match node:
-            case nodes.Seq():
-                return _split_long(nodes.seq(map(prune, node.items)))
-            case nodes.Alt():
-                kept = [item for item in map(prune, node.items) if item is not NEVER]
-                return kept[0] if len(kept) == 1 else nodes.Alt(tuple(kept)) if kept else NEVER
-            case nodes.Repeat():
-                return nodes.repeat(prune(node.item), node.low, node.high)
-            case Members():
-                return node.of.only(prune)
-        return node if _productive(node, productive.__contains__) else NEVER
-
     return {
-        name: Rule(name, prune(rule.body), rule.params, rule.line) if name in productive else rule
+        name: Rule(name, prune(rule.body, productive.__contains__), rule.params, rule.line) if name in productive else rule
         for name, rule in rules.items()
     }
+
+
+def prune(node: Node, productive: Callable[[str], bool]) -> Node:
+    """Return `node` without the alternatives that no text completes, by what is said of each rule."""
+    match node:
+        case nodes.Seq():
+            return _split_long(nodes.seq(prune(item, productive) for item in node.items))
+        case nodes.Alt():
+            kept = [item for item in (prune(item, productive) for item in node.items) if item is not NEVER]
+            return kept[0] if len(kept) == 1 else nodes.Alt(tuple(kept)) if kept else NEVER
+        case nodes.Repeat():
+            return nodes.repeat(prune(node.item, productive), node.low, node.high)
+        case Members():
+            return node.of.only(lambda inner: prune(inner, productive))
+    return node if _productive(node, productive) else NEVER
 
 
 _LONG = 256

@@ -78,21 +78,17 @@ def plain(part: Subschema, document: Document, options: Options) -> Plain | None
     return _simple(part, options) if said <= _SIMPLE else None
 
 
-def all_fit(known: dict[str, Plain]) -> bool:
-    """Whether it is certain that some value fits each of these schemas; what is not among them has one."""
+def tangled(known: dict[str, Plain]) -> set[str]:
+    """Return the schemas that refer to themselves for the same value, or have too many alternatives."""
     same = {pointer: [part.pointer for part in found.parts] for pointer, found in known.items() if found.same}
     ways: dict[str, int] = {}
+    out: set[str] = set()
     for group in components(same):
         pointer = group[0]
         ways[pointer] = sum(ways.get(other, 1) for other in same[pointer])
         if len(group) > 1 or pointer in same[pointer] or ways[pointer] > BRANCHES:
-            return False  # it refers to itself for the same value, or has too many alternatives
-    unsure = {pointer: found.needs for pointer, found in known.items() if [] not in found.needs}
-    left = len(unsure) + 1
-    while unsure and len(unsure) < left:
-        left = len(unsure)
-        unsure = {p: needs for p, needs in unsure.items() if all(not unsure.keys().isdisjoint(n) for n in needs)}
-    return not unsure
+            out.update(group)
+    return out
 
 
 def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -> bool:

@@ -10,7 +10,7 @@ from json import JSONEncoder
 from typing import Any
 
 from constrained.errors import GrammarError
-from constrained.grammar.analysis import productive_rules, trim
+from constrained.grammar.analysis import prune, unproductive
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of, type_of
 from constrained.grammar.json_schema.constraints import Constraints, whole
@@ -18,9 +18,9 @@ from constrained.grammar.json_schema.containers import array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
-from constrained.grammar.json_schema.plain import Plain, all_fit, plain
+from constrained.grammar.json_schema.plain import Plain, plain, tangled
 from constrained.grammar.json_schema.whitespace import Layout
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, alt, choices, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, Seq, alt, choices, seq
 
 
 class Writer:
@@ -42,6 +42,7 @@ class Writer:
         self._containers: list[str] = []
         self._parts: list[Subschema] = []  # single schemas that may be written later
         self._seen: set[str] = set()
+        self._dead: set[str] = set()
         self._waiting: dict[str, Callable[[], Node]] = rules.waiting if isinstance(rules, Rules) else {}
         spaces = {"edge": layout.edge, "comma": layout.comma, "colon": layout.colon}
         pieces = (self._once((kind,), f"{prefix}{kind}", lambda _, n: n, n) for kind, n in spaces.items())
@@ -54,26 +55,59 @@ class Writer:
         self._write_containers()
         return node
 
-    def is_certain(self) -> bool:
-        """Whether some value fits each schema, so that rules of plain ones may wait; `rules` must be a `Rules`."""
+    def settle(self) -> set[str]:
+        """Write what isn't plain, and take out what no value fits; return the rules without any text.
+
+        Plain schemas are written when a text reaches them; `rules` must be a `Rules`.
+        """
         known: dict[str, Plain] = {}
-        for part in self._parts:  # which grows meanwhile
-            self.alternatives.check(part)
-            found = plain(part, self.document, self.options)
-            if found is not None:
-                known[part.pointer] = found
-                self.limits.check("schema", len(known), "a JSON Schema of too many schemas")
-                self._note(found.parts)
-            elif self._together([part]) is NEVER:
-                return False
-            self._write_containers()
-        every = {name: Rule(name, EMPTY) for name in self._waiting} | dict(dict.items(self.rules))
-        return all_fit(known) and len(productive_rules(every)) == len(every)
+        bodies: dict[str, Node] = {}
+        at = 0
+        while True:
+            for part in self._parts[at:]:
+                self.alternatives.check(part)
+                found = plain(part, self.document, self.options)
+                if found is not None:
+                    known[part.pointer] = found
+                    self.limits.check("schema", len(known), "a JSON Schema of too many schemas")
+                    self._note(found.parts)
+                else:
+                    bodies[self._value(part.pointer)] = self._together([part])
+                    self._write_containers()
+                at += 1
+            if at < len(self._parts):
+                continue
+            dead = tangled(known)
+            if not dead:
+                unsure = {self._value(p): self._needs(found) for p, found in known.items() if [] not in found.needs}
+                written = {name: rule.body for name, rule in dict.items(self.rules)}
+                empty = unproductive(unsure | bodies | written)
+                dead = {p for p in known if self._value(p) in empty}
+            if not dead:
+                break
+            for part in [part for part in self._parts if part.pointer in dead]:
+                del known[part.pointer]
+                bodies[self._value(part.pointer)] = self._together([part])
+                self._write_containers()
+        self._dead = empty  # not before: until all is known, schemas count as empty that may not be
+        for name, rule in list(dict.items(self.rules)) if empty else ():
+            if name not in empty:
+                self.rules[name] = Rule(name, self._pruned(rule.body))
+        return empty
+
+    def _value(self, pointer: str) -> str:
+        return f"{self.prefix}{pointer} value"
+
+    def _needs(self, found: Plain) -> Node:
+        return alt(Seq(tuple(Call(self._value(pointer)) for pointer in needs)) for needs in found.needs)
+
+    def _pruned(self, node: Node) -> Node:
+        return prune(node, lambda name: name not in self._dead) if self._dead else node
 
     def later(self, name: str, write: Callable[[], Node]) -> Node:
         """Return a call of a rule that is written once."""
         if name not in self.rules and name not in self._waiting:
-            self._waiting[name] = write
+            self._waiting[name] = lambda: self._pruned(write())
             self._containers.append(name)
         return Call(name)
 
@@ -82,7 +116,7 @@ class Writer:
         if not isinstance(self.rules, Rules):
             return self.later(name, write)
         if name not in self.rules:
-            self._waiting.setdefault(name, write)
+            self._waiting.setdefault(name, lambda: self._pruned(write()))
         return Call(name)
 
     def _note(self, parts: list[Subschema]) -> None:
@@ -132,8 +166,7 @@ class Writer:
         if part.schema is False:
             return NEVER
         self._note(parts)
-        name = f"{self.prefix}{part.pointer} value"
-        return self.wait(name, partial(self._together, parts))
+        return self.wait(self._value(part.pointer), partial(self._together, parts))
 
     def _together(self, parts: list[Subschema]) -> Node:
         return alt([self._conjunction(one) for one in self.alternatives.of(parts)])
@@ -256,15 +289,11 @@ def load_schema(schema, layout: Layout, options: Options) -> dict[str, Rule]:
         rules = Rules(options.limits.schema)
         writer = Writer(document, rules, "", layout, options)
         rules["start"] = Rule("start", writer.node([document.root]))
-        if rules["start"].body is not NEVER and writer.is_certain():
-            return rules
-        every = dict(rules.items())  # all are written now
-    productive = productive_rules(every)
-    if "start" not in productive:
+        dead = writer.settle()
+    if rules["start"].body is NEVER or "start" in dead:
         hint = "look for keywords that rule each other out, and for $ref that never come to an end"
         raise GrammarError("JSON Schema at #: no value is valid", hint=hint)
-    # texts begin with text of their own: no left recursion to turn round
-    return every if len(productive) == len(every) else trim(every, productive)
+    return rules  # texts begin with text of their own: no left recursion to turn round
 
 
 def write_schema(schema, rules: dict[str, Rule], prefix: str, layout: Layout, options: Options) -> Node:
