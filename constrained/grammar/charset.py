@@ -13,6 +13,8 @@ from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import pairwise
 
+import numpy as np
+
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 # (lead byte range, code points first and last, continuation bytes), per UTF-8 length
@@ -197,9 +199,9 @@ def partition(sets: list[CharSet]) -> list[CharSet]:
 @lru_cache(maxsize=64)
 def matching(pattern: str, flags: int = 0) -> CharSet:
     """Return the characters that a one-character `re` pattern matches, by asking `re`."""
-    text = "".join(map(chr, range(_SURROGATES[0])))
-    text += "\x00" * (_SURROGATES[1] - _SURROGATES[0] + 1)  # keeps index == code point
-    text += "".join(map(chr, range(_SURROGATES[1] + 1, MAX_CODE_POINT + 1)))
+    codes = np.arange(MAX_CODE_POINT + 1, dtype="<u4")
+    codes[_SURROGATES[0] : _SURROGATES[1] + 1] = 0  # an index is a code point
+    text = codes.tobytes().decode("utf-32-le")
     return charset((m.start(), m.end() - 1) for m in re.finditer(f"(?:{pattern})+", text, flags))
 
 

@@ -243,6 +243,10 @@ class Rules(dict[str, Rule]):
         return dict, (dict(self.items()),)
 
 
+Wait = Callable[[str, Callable[[], Node]], Node]
+"""Takes a rule's name and what writes its body when it is asked for; returns a call of it."""
+
+
 AT, ANOTHER, NEXT, BEFORE, FIRST = RELATIONS = ("at", "another", "next", "before", "first")
 """The relations of `grammars/relations.lark`."""
 

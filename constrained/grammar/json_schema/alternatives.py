@@ -16,7 +16,7 @@ from itertools import combinations
 
 from constrained.grammar.json_schema.constraints import Constraints, Witness, exact, identity
 from constrained.grammar.json_schema.document import Document, Subschema, error
-from constrained.grammar.json_schema.finite_automata import Nfa
+from constrained.grammar.json_schema.finite_automata import nfa
 from constrained.grammar.json_schema.keywords import TYPES, Options, check, is_known
 from constrained.grammar.json_schema.negation import Negation
 from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
@@ -286,7 +286,7 @@ class Validator:
 
     def _string(self, value: str, constraints: Constraints) -> bool:
         return _counted(value, constraints, "Length") and all(
-            Nfa(tree, constraints.limits).accepts(value) == wanted
+            nfa(tree, constraints.limits).accepts(value) == wanted
             for found, wanted in ((trees(constraints), True), (unmatched(constraints), False))
             for tree in found
         )
@@ -321,7 +321,7 @@ class Validator:
     def _stands(self, name: str, value, witness: Witness) -> bool:
         """Whether a property is the one that there must be."""
         fitting, without = (
-            any(Nfa(tree, self.alternatives.limits).accepts(name) for tree in trees)
+            any(nfa(tree, self.alternatives.limits).accepts(name) for tree in trees)
             for trees in witness.names(self.alternatives.limits)
         )
         fits = fitting if witness.kind == "pattern" else not without

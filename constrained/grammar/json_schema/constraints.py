@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema.document import Subschema, error
-from constrained.grammar.json_schema.finite_automata import Nfa
+from constrained.grammar.json_schema.finite_automata import Nfa, nfa
 from constrained.grammar.json_schema.keywords import DENIED, NO_MULTIPLE, SOME_ITEM, SOME_PROPERTY, TYPES, Options
 from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.nodes import Node
@@ -223,7 +223,7 @@ class Constraints:
     @cached_property
     def _matchers(self) -> dict[str, tuple[Nfa, Nfa]]:
         return {
-            pattern: (Nfa(both, self.limits), Nfa(either, self.limits))
+            pattern: (nfa(both, self.limits), nfa(either, self.limits))
             for pattern, (both, either) in self.key_trees.items()
         }
 

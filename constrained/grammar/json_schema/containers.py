@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
-from constrained.grammar.json_schema.finite_automata import Nfa
+from constrained.grammar.json_schema.finite_automata import nfa
 from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
@@ -209,8 +209,8 @@ def _variants(
     found: list[tuple[list[Subschema], int]] = [(parts, 0)]
     for i, witness in enumerate(witnesses):
         fitting, without = witness.names(writer.limits)
-        fits = all(Nfa(tree, writer.limits).accepts(name) for tree in fitting)
-        fits = fits and not any(Nfa(tree, writer.limits).accepts(name) for tree in without)
+        fits = all(nfa(tree, writer.limits).accepts(name) for tree in fitting)
+        fits = fits and not any(nfa(tree, writer.limits).accepts(name) for tree in without)
         if fits and (witness.kind != "name" or writer.admits(name, [witness.schema])):
             value = [] if witness.value is None else [witness.value]
             found += [(inner + value, bits | 1 << i) for inner, bits in found]

@@ -19,6 +19,11 @@ ANY = charset([(0, MAX_CODE_POINT)])
 """Every character."""
 
 
+@lru_cache(maxsize=1024)
+def _only(character: str) -> CharSet:
+    return charset([(ord(character),) * 2])
+
+
 class Nfa:
     """The nondeterministic automaton of a tree of characters, as `regex_node` gives it."""
 
@@ -27,6 +32,7 @@ class Nfa:
         self.limits = limits
         self.edges: list[list[tuple[CharSet, int]]] = []
         self.empty: list[list[int]] = []
+        self._steps: dict[tuple[frozenset[int], int], frozenset[int]] = {}
         self.begin = self._state()
         self.end = self._add(node, self.begin)
 
@@ -35,7 +41,10 @@ class Nfa:
 
     def step(self, states: frozenset[int], character: int) -> frozenset[int]:
         """Return the states after one more character."""
-        return self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
+        key = states, character
+        if key not in self._steps:
+            self._steps[key] = self._closure({to for s in states for chars, to in self.edges[s] if character in chars})
+        return self._steps[key]
 
     def accepts(self, text: str) -> bool:
         """Whether the whole text is in the language."""
@@ -67,7 +76,7 @@ class Nfa:
         """Add `node` after state `at`; return the state after it."""
         if isinstance(node, nodes.Literal):
             for character in node.data.decode():
-                at = self._edge(at, charset([(ord(character),) * 2]))
+                at = self._edge(at, _only(character))
             return at
         if isinstance(node, nodes.Chars):
             return self._edge(at, node.chars)
@@ -79,10 +88,17 @@ class Nfa:
             return self._repeat(node, at)
         if isinstance(node, nodes.Call):
             return self._called(node.rule, at)
-        assert isinstance(node, (nodes.Choices, nodes.Alt))
-        items = map(nodes.literal, node.values) if isinstance(node, nodes.Choices) else node.items
         end = self._state()
-        for item in items:
+        if isinstance(node, nodes.Choices):  # equal beginnings once
+            known = {"": at}
+            for text in (value.decode() for value in node.values):
+                for i, character in enumerate(text):
+                    if text[: i + 1] not in known:
+                        known[text[: i + 1]] = self._edge(known[text[:i]], _only(character))
+                self.empty[known[text]].append(end)
+            return end
+        assert isinstance(node, nodes.Alt)
+        for item in node.items:
             self.empty[self._add(item, at)].append(end)
         return end
 
@@ -138,9 +154,9 @@ class Texts:
     """
 
     def __init__(self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits):
-        self.parts = [(_nfa(node, limits), True) for node in fitting] + [(_nfa(node, limits), False) for node in without]
+        self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
         self.low, self.high, self.limits = low, high, limits
-        self.start: State = tuple(nfa.start() for nfa, _ in self.parts), 0
+        self.start: State = tuple(one.start() for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._steps: dict[tuple, list[tuple[CharSet, tuple]]] = {}  # the same at every count
         self._lives: dict[State, bool] = {}
@@ -148,7 +164,7 @@ class Texts:
     def may_end(self, state: State) -> bool:
         """Whether a text may be over."""
         sets, count = state
-        return count >= self.low and all((nfa.end in s) == wanted for (nfa, wanted), s in zip(self.parts, sets))
+        return count >= self.low and all((one.end in s) == wanted for (one, wanted), s in zip(self.parts, sets))
 
     def after(self, state: State) -> dict[State, CharSet]:
         """Return the states after one more character from which some text can be finished, and these characters."""
@@ -193,14 +209,15 @@ class Texts:
 
 
 @lru_cache(maxsize=256)
-def _nfa(node: nodes.Node, limits: Limits) -> Nfa:
+def nfa(node: nodes.Node, limits: Limits) -> Nfa:
+    """Return the automaton of a tree, made once."""
     return Nfa(node, limits)
 
 
 def _steps(parts: list[tuple[Nfa, bool]], sets: tuple) -> list[tuple[CharSet, tuple]]:
     """Return sets of characters, and the states after them in which no wanted automaton is stuck."""
-    cells = partition(frozenset().union(*(nfa.sets(s) for (nfa, _), s in zip(parts, sets))))
-    steps = ((cell, tuple(nfa.step(s, cell.ranges[0][0]) for (nfa, _), s in zip(parts, sets))) for cell in cells)
+    cells = partition(frozenset().union(*(one.sets(s) for (one, _), s in zip(parts, sets))))
+    steps = ((cell, tuple(one.step(s, cell.ranges[0][0]) for (one, _), s in zip(parts, sets))) for cell in cells)
     return [(cell, after) for cell, after in steps if all(s or not wanted for (_, wanted), s in zip(parts, after))]
 
 

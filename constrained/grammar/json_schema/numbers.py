@@ -9,14 +9,13 @@ many digits are still to come and what bounds them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 
 from constrained.grammar.charset import charset
-from constrained.grammar.nodes import EMPTY, NEVER, Call, Chars, Node, Rule, alt, choices, literal, repeat, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Chars, Node, Wait, alt, choices, literal, repeat, seq
 
 DIGITS = 100
 """Digits before the point, and after it, that a number may have."""
@@ -246,10 +245,10 @@ class Multiples:
         """Return those among the whole numbers."""
         return Multiples(_common([self.of or Fraction(1), Fraction(1)]), self.but_of)
 
-    def node(self, low: Bound | None, high: Bound | None, add: Callable[[Rule], None], name: str) -> Node | None:
+    def node(self, low: Bound | None, high: Bound | None, wait: Wait, name: str) -> Node | None:
         """Return those between two bounds; None where they can't be written down.
 
-        `add` takes their rules, whose names begin with `name`.
+        `wait` takes their rules, whose names begin with `name`.
         """
         places = next(k for k in count() if all((f * 10**k).denominator == 1 for f in (self.of or 1, *self.but_of)))
         scaled = [None if b is None else (b[0] * 10**places, b[1]) for b in (low, high)]
@@ -257,7 +256,7 @@ class Multiples:
         most = None if scaled[1] is None else math.ceil(scaled[1][0]) - 1 if scaled[1][1] else math.floor(scaled[1][0])
         out = [self._listed(least, most) if places == 0 and self.of else None]
         if out[0] is None:
-            remainders = _Remainders(self, places, add, name)
+            remainders = _Remainders(self, places, wait, name)
             out = []
             if least is None or least < 0:
                 nearest = 1 if most is None or most >= 0 else -most
@@ -319,13 +318,12 @@ _NOT_ZERO = seq(
 class _Remainders:
     """The digits of numbers of so many decimal places, scaled to whole numbers, by their remainders."""
 
-    def __init__(self, wanted: Multiples, places: int, add: Callable[[Rule], None], name: str):
+    def __init__(self, wanted: Multiples, places: int, wait: Wait, name: str):
         scale = 10**places
         self.of = int((wanted.of or Fraction(1, scale)) * scale)
         self.but_of = [int(other * scale) for other in wanted.but_of]
         self.modulus = math.lcm(self.of, *self.but_of)
-        self.places, self.add, self.name = places, add, name
-        self.made: set[str] = set()
+        self.places, self.wait, self.name = places, wait, name
 
     def natural(self, low: int, high: int | None) -> Node:
         """Return the numbers from `low` to `high`, neither negative."""
@@ -343,8 +341,14 @@ class _Remainders:
             out.append(self.digits(length, 0, lowest, highest, False))
         return alt(out)
 
-    def fits(self, remainder: int) -> bool:
-        return remainder % self.of == 0 and all(remainder % other for other in self.but_of)
+    def fits(self, value: int) -> bool:
+        return value % self.of == 0 and all(value % other for other in self.but_of)
+
+    def lives(self, left: int, remainder: int, low: str, high: str) -> bool:
+        """Whether `left` more digits between `low` and `high` make a number that fits."""
+        first, last = remainder * 10**left + int(low or 0), remainder * 10**left + int(high or "9" * left or 0)
+        first += -first % self.of
+        return any(map(self.fits, range(first, min(last, first + self.modulus) + 1, self.of)))
 
     def digits(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
         """Return `left` more digits between `low` and `high`; "" where a bound no longer matters.
@@ -352,20 +356,21 @@ class _Remainders:
         `point`: whether the decimal point is written.
         """
         low, high = low if low.strip("0") else "", high if high.strip("9") else ""
+        if not self.lives(left, remainder, low, high):
+            return NEVER
         if not left:
-            zeros = repeat(literal("0"), 0, DIGITS) if self.places else EMPTY
-            return zeros if self.fits(remainder) else NEVER
+            return repeat(literal("0"), 0, DIGITS) if self.places else EMPTY
         name = f"{self.name}:{left}{'.' * point}:{remainder}:{low}:{high}"
-        if name not in self.made:
-            self.made.add(name)
-            may_end = left <= self.places and not low and self.fits(remainder * 10**left % self.modulus)
-            if left == self.places and not point:
-                after = [seq([literal("."), self.digits(left, remainder, low, high, True)])]
-            else:
-                after = self._next(left, remainder, low, high, point)
-            may_end = may_end and (point or left == self.places) and not (point and left == self.places)
-            self.add(Rule(name, alt([*after, EMPTY] if may_end else after)))
-        return Call(name)
+        return self.wait(name, partial(self._written, left, remainder, low, high, point))
+
+    def _written(self, left: int, remainder: int, low: str, high: str, point: bool) -> Node:
+        may_end = left <= self.places and not low and self.fits(remainder * 10**left % self.modulus)
+        if left == self.places and not point:
+            after = [seq([literal("."), self.digits(left, remainder, low, high, True)])]
+        else:
+            after = self._next(left, remainder, low, high, point)
+        may_end = may_end and (point or left == self.places) and not (point and left == self.places)
+        return alt([*after, EMPTY] if may_end else after)
 
     def _next(self, left: int, remainder: int, low: str, high: str, point: bool) -> list[Node]:
         first, last = int(low[0]) if low else 0, int(high[0]) if high else 9

@@ -9,7 +9,6 @@ also as ``\uXXXX`` (two of these above U+FFFF).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import lru_cache, partial
 
 from constrained.grammar import nodes
@@ -19,7 +18,7 @@ from constrained.grammar.json_schema.constraints import Constraints, pattern_of
 from constrained.grammar.json_schema.finite_automata import ANY, State, Texts, within
 from constrained.grammar.json_schema.keywords import UNMATCHED
 from constrained.grammar.json_schema.patterns import format_node
-from constrained.grammar.nodes import EMPTY, Node
+from constrained.grammar.nodes import EMPTY, Node, Wait
 from constrained.limits import Limits
 
 RAW = charset([(0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT)])
@@ -188,10 +187,6 @@ _ESCAPED = nodes.seq(
 """Any text with an escape, the first one of a character that is written so by `json.dumps`."""
 
 
-Wait = Callable[[str, Callable[[], Node]], Node]
-"""Takes a rule's name and what writes its body, and returns a call of it."""
-
-
 class _States:
     """The states of an automaton of characters as rules of the text between the quotes."""
 
@@ -236,7 +231,12 @@ def unmatched(constraints: Constraints) -> list[Node]:
 
 def any_of(values: list[str]) -> list[Node]:
     """Return the tree of a list of strings; none for none."""
-    return [nodes.choices(value.encode("utf-8", "ignore") for value in values)] if values else []
+    return [_choices(tuple(values))] if values else []
+
+
+@lru_cache(maxsize=256)
+def _choices(values: tuple[str, ...]) -> Node:
+    return nodes.choices(value.encode("utf-8", "ignore") for value in values)
 
 
 def string(constraints: Constraints, name: str, wait: Wait) -> Node:

@@ -240,7 +240,7 @@ class Writer:
             if wanted == Multiples(None):
                 out.append(integer(*whole(low, high)) if kind == "integer" else number(low, high))
                 continue
-            node = wanted.node(low, high, self.add, f"{name}:{i}")
+            node = wanted.node(low, high, self.wait, f"{name}:{i}")
             if node is None:
                 what = "numbers between bounds that are no multiples can't be written down"
                 self.options.refuse(constraints.parts[0], "multipleOf", what, "leave the bounds out")
