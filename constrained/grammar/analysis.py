@@ -91,7 +91,7 @@ def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
 
 def unproductive(bodies: Mapping[str, Node]) -> set[str]:
     """Return those of some rules' bodies from which no finite text can be derived; all other rules have one."""
-    left = dict(reversed(bodies.items()))  # what is called mostly stands after what calls it
+    left = dict(reversed(list(bodies.items())))  # what is called mostly stands after what calls it
     for _ in range(_ROUNDS):
         before = len(left)
         for name, body in list(left.items()):
@@ -113,7 +113,9 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
     `productive`: their :func:`productive_rules`; the bodies of others stay as they are.
     """
     return {
-        name: Rule(name, prune(rule.body, productive.__contains__), rule.params, rule.line) if name in productive else rule
+        name: Rule(name, prune(rule.body, productive.__contains__), rule.params, rule.line)
+        if name in productive
+        else rule
         for name, rule in rules.items()
     }
 

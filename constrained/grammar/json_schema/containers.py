@@ -276,7 +276,8 @@ class _Others:
         own = [w.schema for w in witnesses if w.kind == "name"]
         out: list[Node] = []
         for i, one in enumerate(writer.constraints_of([*self.key_parts, *own])):
-            fitting, without, counts = wanted, unwanted, (0, None)
+            fitting, without = wanted, unwanted
+            counts: tuple[int, int | None] = 0, None
             if one.listed is not None:
                 values = [v for v in one.listed[1] if isinstance(v, str) and writer.admits(v, list(one.parts))]
                 if not values:

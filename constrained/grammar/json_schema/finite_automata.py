@@ -153,7 +153,9 @@ class Texts:
     The deterministic automaton of them all, whose states are made when they are asked for.
     """
 
-    def __init__(self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits):
+    def __init__(
+        self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits
+    ):
         self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
         self.low, self.high, self.limits = low, high, limits
         self.start: State = tuple(one.start() for one, _ in self.parts), 0
