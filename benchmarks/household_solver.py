@@ -7,28 +7,28 @@ receptacle, in which order) are tried out in copies of the world, and the one wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import permutations, product
 
-from constrained.environments.household import rules
 from constrained.environments.household.game import Game
 from constrained.environments.household.task_parser import parse_task
-from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec
-from constrained.environments.household.world import Treatment, World
+from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec, Treatment
 from constrained.errors import GameError
+from constrained.knowledge.world_state import WorldState
 
 MAX_ACTIONS = 100
 
 
-def solve(game: Game, world: World | None = None) -> list[str]:
+def solve(game: Game, truth: WorldState | None = None) -> list[str]:
     """Return actions that win the game.
 
     Parameters
     ----------
     game : Game
         One of ALFWorld's six kinds.
-    world : World, optional
-        The state to begin from, such as ``env.world`` in the middle of a game; by
-        default the game's start. It isn't changed.
+    truth : WorldState, optional
+        The facts to begin from, such as ``env.truth`` in the middle of a game; by
+        default those of the game's start.
 
     Raises
     ------
@@ -38,10 +38,11 @@ def solve(game: Game, world: World | None = None) -> list[str]:
     spec = parse_task(game.task)
     if spec == UNKNOWN:
         raise GameError(f"the task {game.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
-    start = game.world if world is None else world
+    start = game.start if truth is None else truth
+    after = cache(WorldState.after)
     best: list[str] | None = None
-    for plan in _plans(spec, start):
-        attempt = _Attempt(start, game.solved, fewer_than=len(best) if best else MAX_ACTIONS)
+    for plan in _plans(spec, game, start):
+        attempt = _Attempt(game, start, after, fewer_than=len(best) if best else MAX_ACTIONS)
         plan(attempt)
         if attempt.won:
             best = attempt.done
@@ -51,40 +52,38 @@ def solve(game: Game, world: World | None = None) -> list[str]:
 
 
 class _Attempt:
-    """One way to do the task, played in a copy of the world as it is chosen.
+    """One way to do the task, played as it is chosen.
 
     It ends when the goal is reached, an action isn't possible, or a shorter way
     is known already; later calls are ignored.
     """
 
-    def __init__(self, world: World, solved: Callable[[World], bool], fewer_than: int):
-        self.world = world.copy()
+    def __init__(self, game: Game, start: WorldState, after: Callable[[WorldState, str], WorldState], fewer_than: int):
+        self.game, self.truth = game, start
         self.done: list[str] = []
-        self.won = solved(self.world)
-        self._ended = self.won
-        self._solved = solved
+        self.won = self._ended = start.reached_goal
+        self._after = after
         self._fewer_than = fewer_than
 
     def act(self, command: str) -> None:
         if self._ended:
             return
         self.done.append(command)
-        too_long = len(self.done) >= self._fewer_than
-        if too_long or rules.act(self.world, command) is None:
+        if len(self.done) >= self._fewer_than or command not in self.truth.actions:
             self._ended = True
         else:
-            self.won = self._ended = self._solved(self.world)
+            self.truth = self._after(self.truth, command)
+            self.won = self._ended = self.truth.reached_goal
 
     def reach(self, receptacle: str, *, inside: bool = False) -> None:
         """Stand at the receptacle, opened if its inside is needed."""
-        if not self.world.reachable(receptacle):
-            self.act(f"go to {receptacle}")
-        if inside and not self.world.accessible(receptacle):
-            self.act(f"open {receptacle}")
+        for command in (f"go to {receptacle}", f"open {receptacle}")[: 2 if inside else 1]:
+            if command in self.truth.actions:
+                self.act(command)
 
     def fetch(self, name: str, source: str | None) -> None:
         """Take the object from the source if it isn't in the hand yet."""
-        if self.world.held == name:
+        if _held(self.truth) == name:
             return
         if source is None:  # it was in the hand at the start, and has been put down since
             self._ended = True
@@ -95,14 +94,20 @@ class _Attempt:
 
     def free_hand(self) -> None:
         """Put down whatever is in the hand, as near as possible."""
-        held, house = self.world.held, self.world.house
+        held, game, facts = _held(self.truth), self.game, self.truth.state
         if held is None:
             return
-        fitting = [r for r in house.receptacles if (house.kinds.get(r), house.kinds.get(held)) in house.fits]
+        kind = game.kind(held).lower()
+        fitting = [r for r in game.receptacles if ("cancontain", game.kind(r).lower(), kind) in facts]
         if not fitting:
             self._ended = True
             return
-        self.deliver(held, min(fitting, key=lambda r: (not self.world.reachable(r), not self.world.accessible(r))))
+
+        def effort(receptacle: str) -> tuple[bool, bool]:
+            shut = ("openable", receptacle) in facts and ("opened", receptacle) not in facts
+            return f"go to {receptacle}" in self.truth.actions, shut
+
+        self.deliver(held, min(fitting, key=effort))
 
     def deliver(self, name: str, receptacle: str) -> None:
         """Put the held object into or onto the receptacle."""
@@ -113,20 +118,20 @@ class _Attempt:
 Plan = Callable[[_Attempt], None]
 
 
-def _plans(spec: TaskSpec, start: World) -> Iterator[Plan]:
+def _plans(spec: TaskSpec, game: Game, start: WorldState) -> Iterator[Plan]:
     """Yield the ways to do the task."""
-    objects = [name for name in start.house.objects if _is_kind(start, name, spec.object_kind)]
+    objects = [name for name in game.objects if _is_kind(game, name, spec.object_kind)]
     if spec.task_type == LIGHT:
-        for lamp in (name for name in start.house.objects if _is_kind(start, name, spec.destination)):
-            for stand in _sources(start, lamp):
+        for lamp in (name for name in game.objects if _is_kind(game, name, spec.destination)):
+            for stand in _sources(game, start, lamp):
                 for name in objects:
-                    for source in _sources(start, name):
+                    for source in _sources(game, start, name):
                         yield _light(name, source, lamp, str(stand))
         return
-    appliances = [r for r in start.house.receptacles if spec.treatment and _is_kind(start, r, spec.treatment.appliance)]
-    for receptacle in (r for r in start.house.receptacles if _is_kind(start, r, spec.destination)):
+    appliances = [r for r in game.receptacles if spec.treatment and _is_kind(game, r, spec.treatment.appliance)]
+    for receptacle in (r for r in game.receptacles if _is_kind(game, r, spec.destination)):
         for chosen in permutations(objects, spec.count):
-            for sources in product(*(_sources(start, name) for name in chosen)):
+            for sources in product(*(_sources(game, start, name) for name in chosen)):
                 for appliance in appliances or [""]:
                     yield _placing(spec.treatment, list(zip(chosen, sources)), receptacle, appliance)
 
@@ -136,11 +141,11 @@ def _placing(
 ) -> Plan:
     def plan(attempt: _Attempt) -> None:
         for name, source in objects:
-            if treatment is not None and name not in attempt.world.states[treatment.fact]:
+            if treatment is not None and (treatment.fact, name) not in attempt.truth.state:
                 attempt.fetch(name, source)
                 attempt.reach(appliance)
                 attempt.act(f"{treatment.verb} {name} with {appliance}")
-            if name not in attempt.world.contents[receptacle]:
+            if ("inreceptacle", name, receptacle) not in attempt.truth.state:
                 attempt.fetch(name, source)
                 attempt.deliver(name, receptacle)
 
@@ -156,12 +161,16 @@ def _light(name: str, source: str | None, lamp: str, stand: str) -> Plan:
     return plan
 
 
-def _sources(world: World, name: str) -> list[str | None]:
+def _sources(game: Game, truth: WorldState, name: str) -> list[str | None]:
     """Return where an object can be taken from; None stands for the hand."""
-    if world.held == name:
+    if _held(truth) == name:
         return [None]
-    return [r for r, inside in world.contents.items() if name in inside]
+    return [r for r, inside in game.contents(truth.state).items() if name in inside]
 
 
-def _is_kind(world: World, name: str, kind: str) -> bool:
-    return world.house.kinds.get(name, "").lower() == f"{kind.lower()}type"
+def _held(truth: WorldState) -> str | None:
+    return next((name for _, _, name in truth.state.of("holds")), None)
+
+
+def _is_kind(game: Game, name: str, kind: str) -> bool:
+    return game.kind(name).lower() == f"{kind.lower()}type"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -20,13 +20,12 @@ from benchmarks.reporting import add_every, markdown, report
 from constrained.environments.data import data_file
 from constrained.environments.household import HouseholdEnv
 from constrained.environments.household.game import Game
-from constrained.environments.household.world import TRAITS, World
 from constrained.environments.suite import Suite
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.pddl import import_pddl
 from constrained.knowledge.world_state import WorldState
-from constrained.planning import Fact, Problem, Task
+from constrained.planning import Task
 from constrained.planning.wording import read_texts
 
 DOMAIN = "alfred.pddl"
@@ -44,34 +43,12 @@ def import_alfred() -> ActionKnowledge:
     return knowledge
 
 
-def facts_of(knowledge: ActionKnowledge, world: World) -> WorldState:
-    """A household as a planning task of the knowledge, with the player's names, and the facts that hold."""
-    house, physics = world.house, knowledge.world
+def facts_of(knowledge: ActionKnowledge, game: Game) -> WorldState:
+    """A household as a planning task of the knowledge, with the player's names."""
+    physics = knowledge.world
     assert physics is not None
-    objects = {name: kind for kind, names in house.things.items() for name in names}
-    task = Task(physics.domain, Problem(objects, tuple(_lasting(world))))
-    return update(WorldState(physics, task, task.initial), world)
-
-
-def _lasting(world: World) -> Iterator[Fact]:
-    """The facts that no action changes."""
-    house = world.house
-    yield from ((trait, name) for trait in TRAITS for name in house.traits[trait])
-    yield from (("receptacleAtLocation", *item) for item in house.site.items())
-    yield from (("canContain", *item) for item in house.fits)
-    for name, kind in house.kinds.items():
-        yield "receptacleType" if name in house.receptacles else "objectType", name, kind
-
-
-def update(facts: WorldState, world: World) -> WorldState:
-    """The facts as they hold in the household now."""
-    [agent] = facts.task.of_type("agent")
-    now: list[Fact] = [("atLocation", agent, world.location)]
-    now += [("holds", agent, world.held), ("holdsAny", agent)] if world.held else []
-    now += [("opened", name) for name in world.states["opened"]]
-    now += [("inReceptacle", thing, place) for place, things in world.contents.items() for thing in things]
-    now += [("objectAtLocation", thing, spot) for thing, spots in world.spots.items() for spot in spots]
-    return facts.told(facts.task.initial.changed(added=[tuple(map(str.lower, fact)) for fact in now]))
+    task = Task(physics.domain, game.problem)
+    return WorldState(physics, task, task.initial)
 
 
 class DomainEnv(HouseholdEnv):
@@ -83,12 +60,12 @@ class DomainEnv(HouseholdEnv):
 
     def reset(self) -> str:
         first = super().reset()
-        self._facts = facts_of(self._knowledge, self.world)
+        self._facts = facts_of(self._knowledge, self.game)
         return first
 
     def facts_now(self) -> WorldState:
         """The facts of the game, in the terms of the planning domain."""
-        return update(self._facts, self.world)
+        return self._facts.told(self.truth.state)
 
 
 def in_domain(suite: Suite) -> tuple[Suite, ActionKnowledge]:
@@ -122,11 +99,11 @@ def judge(game: Game, transcript: Transcript, knowledge: dict[str, ActionKnowled
     env = HouseholdEnv(game)
     env.reset()
     imported, household = (knowledge[name] for name in JUDGES)
-    facts = facts_of(imported, env.world)
+    facts = facts_of(imported, game)
     for action, _ in transcript.turns:
         if env.done:
             break
-        imported, household = imported.told(update(facts, env.world)), household.bind_view(env.view())
+        imported, household = imported.told(facts.told(env.truth.state)), household.bind_view(env.view())
         judges = imported, household
         judgements = [judge.judge(action) for judge in judges]
         env.step(action)

@@ -25,7 +25,6 @@ from constrained.environments.alfworld import AlfworldEnv
 from constrained.environments.data import data_file, fields, read_rows
 from constrained.environments.household import Game, HouseholdEnv
 from constrained.environments.household.game import SPLITS, game_files
-from constrained.environments.household.world import House
 from constrained.errors import DataError
 
 RANDOM_STEPS = 40
@@ -67,7 +66,7 @@ def compare(name: str, content: bytes, walkthrough: list[str], steps: int, found
     ours = HouseholdEnv(Game.from_json(content, name))
     original = AlfworldEnv(content, name)
     rng = random.Random(f"original {name}")  # a string seeds the same numbers on every machine
-    commands = every_command(ours.world.house)
+    commands = every_command(ours.game)
     try:
         found.games += 1
         moves = [move for action in walkthrough for move in (lambda: _impossible(ours, commands, rng), action)]
@@ -123,17 +122,17 @@ def _impossible(env: HouseholdEnv, commands: list[str], rng: random.Random) -> s
     return rng.choice([command for command in commands if command not in admissible])
 
 
-def every_command(house: House) -> list[str]:
-    """All commands that can be formed with the names of a house."""
+def every_command(game: Game) -> list[str]:
+    """All commands that can be formed with the names of a game."""
     commands = ["look", "inventory"]
-    for r in house.receptacles:
+    for r in game.receptacles:
         commands += [f"{verb} {r}" for verb in ("go to", "open", "close", "examine", "use")]
-    for o in house.objects:
+    for o in game.objects:
         commands += [f"use {o}", f"examine {o}"]
-        for r in house.receptacles:
+        for r in game.receptacles:
             commands += [f"take {o} from {r}", f"put {o} in/on {r}"]
             commands += [f"{verb} {o} with {r}" for verb in ("clean", "heat", "cool")]
-        commands += [f"slice {o} with {knife}" for knife in house.objects]
+        commands += [f"slice {o} with {knife}" for knife in game.objects]
     return commands
 
 

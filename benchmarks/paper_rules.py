@@ -38,9 +38,8 @@ def rule_set(name: str) -> ActionKnowledge:
 def printed_rules(game: Game) -> ActionKnowledge:
     """The paper's rule set for a game's task type, its slots bound to all names of the house."""
     knowledge = rule_set(game.name)
-    house = game.world.house
-    things = {slot: list(house.objects) for slot in knowledge.slots - {"RECEPTACLE"}}
-    return knowledge.bind(RECEPTACLE=list(house.receptacles), **things)
+    things = dict.fromkeys(knowledge.slots - {"RECEPTACLE"}, game.objects)
+    return knowledge.bind(RECEPTACLE=game.receptacles, **things)
 
 
 def judge(game: Game, actions: list[str], printed: ActionKnowledge, ours: ActionKnowledge) -> Counter:

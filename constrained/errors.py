@@ -82,7 +82,7 @@ class SourceError(ConstrainedError):
         source: str | None = None,
     ):
         self.line, self.column, self.context, self.source = line, column, context, source
-        position = f"{source or self.kind}:{line}:{column}: " if line is not None else ""
+        position = f"{source or self.kind}:{line}:{column}: " if line is not None else f"{source}: " if source else ""
         super().__init__(f"{position}{message}" + (f"\n{context}" if context else ""), hint)
 
 

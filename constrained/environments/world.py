@@ -10,9 +10,11 @@ from constrained.errors import DataError
 from constrained.knowledge.world import World
 from constrained.knowledge.world.known import Known
 from constrained.knowledge.world.shown import Shown
-from constrained.knowledge.world.world import Tells, join
+from constrained.knowledge.world.world import Tells, every_part, join
 from constrained.knowledge.world_state import WorldState
+from constrained.planning.facts import State
 from constrained.planning.model import ROOT, Condition, Parameter, free_variables
+from constrained.planning.query import Query
 from constrained.planning.task import GroundAction, Task
 from constrained.planning.wording import condition_words, squeezed
 
@@ -56,6 +58,7 @@ class WorldEnvironment(FactsEnvironment):
             )
         self.world = world
         self._truth = Task(world.domain, world.problem)
+        self._answers = Answers(world, self._truth)
         self.task = condition_words(self._truth.goal, self._truth) if self._truth.goal is not None else "anything"
         self.reset()
 
@@ -74,7 +77,7 @@ class WorldEnvironment(FactsEnvironment):
             answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
         else:
             self._state = self._truth.apply(self._state, ground)
-            answer = " ".join(self._answer(ground)) or DONE
+            answer = self._answers.to(ground, self._state) or DONE
         if self.had_effect or self.world.fails:
             self.known.update(action, answer)
         self.done = self._truth.reached_goal(self._state)
@@ -102,37 +105,56 @@ class WorldEnvironment(FactsEnvironment):
                     return GroundAction(name, min(found))
         return None
 
-    def _answer(self, action: GroundAction) -> Iterator[str]:
-        """What the lines above an action's rule say of it now."""
-        parameters = self._truth.schemas[action.action].action.parameters
-        values = {p.name: value for p, value in zip(parameters, action.arguments)}
-        for tells in self.world.tells:
-            if tells.rule == action.action:
-                for text in self._said(tells, values):
-                    if not any(pattern.found_in(text) for pattern in self.world.fails):
-                        yield text  # what a failure tells is no answer to what was done
 
-    def _said(self, tells: Tells, values: Mapping[str, str]) -> Iterator[str]:
+class Answers:
+    """What actions answer: what the `tells` lines above their rules say of the state after them.
+
+    Parameters
+    ----------
+    world : World
+    task : Task
+        A problem in it.
+    """
+
+    def __init__(self, world: World, task: Task):
+        self.world, self.task = world, task
+        self._order = {name: number for number, name in enumerate(task.objects)}
+        self._queries: dict[Condition, tuple[list[str], Query]] = {}
+
+    def to(self, action: GroundAction, state: State) -> str:
+        """The answer to an action that has led to a state; "" if no line says one."""
+        parameters = self.task.schemas[action.action].action.parameters
+        values = {p.name: value for p, value in zip(parameters, action.arguments)}
+        own = (tells for tells in self.world.tells if tells.rule == action.action)
+        said = (text for tells in own for text in self._said(tells, values, state))
+        # what a failure tells is no answer to what was done
+        return " ".join(text for text in said if not any(fails.found_in(text) for fails in self.world.fails))
+
+    def _said(self, tells: Tells, values: Mapping[str, str], state: State) -> Iterator[str]:
         pattern = tells.patterns[0]
         lists = {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
-        literals = [told.literal for told in tells.facts if told.literal.predicate in self.world.domain.predicates]
-        plain: list[Condition] = [one for one in literals if lists.isdisjoint(one.terms)]
-        condition = join((*plain, tells.condition))
-        for found in self._answers(tells, condition, values):
-            names = {v: [self._truth.spell(value)] for v, value in found.items()}
+        literals = (told.literal for told in tells.facts if told.literal.predicate in self.world.domain.predicates)
+        parts = [*literals, *every_part(tells.condition)]
+        plain = join(tuple(part for part in parts if lists.isdisjoint(free_variables(part))))
+        for found in self._answers(tells, plain, values, state):
+            names = {v: [self.task.spell(value)] for v, value in found.items()}
             for variable in lists:
-                about = join(tuple(one for one in literals if variable in one.terms))
-                answers = self._answers(tells, about, {v: x for v, x in found.items() if v != variable})
-                names[variable] = [self._truth.spell(value[variable]) for value in answers]
+                about = join(tuple(part for part in parts if variable in free_variables(part)))
+                answers = self._answers(tells, about, {v: x for v, x in found.items() if v != variable}, state)
+                names[variable] = [self.task.spell(answer[variable]) for answer in answers]
             holes = {hole: names.get(f"?{hole.lower()}", []) for hole in pattern.holes}
             if all(holes[hole] or is_list for hole, is_list in pattern.holes.items()):
                 yield pattern.write(holes)
 
-    def _answers(self, tells: Tells, condition: Condition, given: Mapping[str, str]) -> list[dict[str, str]]:
+    def _answers(
+        self, tells: Tells, condition: Condition, given: Mapping[str, str], state: State
+    ) -> list[dict[str, str]]:
         """The values of a condition's variables for which it holds, with those given, in the objects' order."""
-        asked = sorted(free_variables(condition))
-        query = self._truth.query(tuple(Parameter(v, tells.types.get(v, ROOT)) for v in asked), condition)
-        order = {name: number for number, name in enumerate(self._truth.objects)}
-        known = {v: given[v] for v in asked if v in given}
-        found = sorted(query.answers(self._state, known), key=lambda answer: [order[value] for value in answer])
-        return [{**given, **dict(zip(asked, answer))} for answer in found]
+        if condition not in self._queries:
+            asked = sorted(free_variables(condition))
+            parameters = tuple(Parameter(v, tells.types.get(v, ROOT)) for v in asked)
+            self._queries[condition] = asked, self.task.query(parameters, condition)
+        asked, query = self._queries[condition]
+        found = query.answers(state, {v: given[v] for v in asked if v in given})
+        in_order = sorted(found, key=lambda answer: [self._order[value] for value in answer])
+        return [{**given, **dict(zip(asked, answer))} for answer in in_order]

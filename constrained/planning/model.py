@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Union
 
-from constrained.errors import PddlError
-
 ROOT = "object"
 """The type that every type belongs to."""
 
@@ -148,9 +146,8 @@ class Problem:
         Object -> type, in the file's order.
     init : tuple of tuple of str
         The facts that hold at the start: predicate first, then arguments.
-    goal : Formula
     condition : Condition, optional
-        The goal, read by the problem's domain; None where the problem was read without it.
+        The goal; None: there is none.
     name : str
     goal_place : (str, int, int), optional
         File, line and column of the goal.
@@ -158,7 +155,6 @@ class Problem:
 
     objects: dict[str, str]
     init: tuple[tuple[str, ...], ...]
-    goal: Formula = ()
     condition: Condition | None = None
     name: str = "problem"
     goal_place: tuple[str, int, int] | None = None
@@ -214,25 +210,3 @@ def renamed(condition: Condition, names: Mapping[str, str]) -> Condition:
             return Quantified(
                 quantifier, variables, renamed(part, {old: new for old, new in names.items() if old not in own})
             )
-
-
-def typed_names(words: Formula) -> list[tuple[str, str]]:
-    """Pair each name with its type in a list such as ``a b - object r - receptacle``.
-
-    Names without a type are of PDDL's root type ``object``.
-    """
-    pairs: list[tuple[str, str]] = []
-    waiting: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if not isinstance(word, str):
-            raise PddlError(f"a typed list holds an expression where a name belongs: {word!r}")
-        if word != "-":
-            waiting.append(word)
-            continue
-        kind = next(rest, None)
-        if not isinstance(kind, str):
-            raise PddlError(f"no type follows '{' '.join(waiting[-3:])} -' in a typed list")
-        pairs += [(name, kind) for name in waiting]
-        waiting = []
-    return pairs + [(name, ROOT) for name in waiting]

@@ -33,7 +33,7 @@ class Word(str):
         return word
 
 
-def read_expression(text: str, what: str, *, places: bool = False, source: str | None = None) -> Formula:
+def read_expression(text: str, what: str, source: str | None = None) -> Formula:
     """Read the first expression in parentheses.
 
     Parameters
@@ -41,8 +41,6 @@ def read_expression(text: str, what: str, *, places: bool = False, source: str |
     text : str
     what : str
         What the text is, for messages: "the PDDL problem".
-    places : bool
-        Make the words `Word`s, which takes longer.
     source : str, optional
         The file's name, for messages.
 
@@ -55,6 +53,7 @@ def read_expression(text: str, what: str, *, places: bool = False, source: str |
         raise PddlError(
             f"{what} has {len(text):,} characters, more than {MAX_CHARACTERS:,}",
             hint="give one problem or domain, not several joined",
+            source=source,
         )
     open_lists: list[tuple[list, int]] = []
     for match in _TOKEN.finditer(text):
@@ -73,12 +72,12 @@ def read_expression(text: str, what: str, *, places: bool = False, source: str |
                 return closed
             open_lists[-1][0].append(closed)
         elif open_lists:
-            open_lists[-1][0].append(Word(token, match.start()) if places else token)
+            open_lists[-1][0].append(Word(token, match.start()))
         else:
             message = f"{what} begins with {token[:40]!r} instead of a parenthesis"
             raise error_at(text, match.start(), message, source=source)
     if not open_lists:
-        raise PddlError(f"{what} is empty", hint="it reads (define ...)")
+        raise PddlError(f"{what} is empty", hint="it reads (define ...)", source=source)
     items, start = open_lists[-1]
     name = f"({items[0]} ..." if items and isinstance(items[0], str) else "("
     line = text.count("\n", 0, start) + 1

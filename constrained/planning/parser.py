@@ -96,7 +96,7 @@ class DomainReader:
         if len(self.text) > most:
             message = f"the PDDL {kind} has {len(self.text):,} characters, more than {most:,}"
             raise PddlError(message, too_long, source=self.source)
-        define = read_expression(self.text, f"the PDDL {kind}", places=True, source=self.source)
+        define = read_expression(self.text, f"the PDDL {kind}", self.source)
         head = define[1] if len(define) > 1 and str(define[0]).lower() == "define" else ()
         if not isinstance(head, tuple) or len(head) != 2 or str(head[0]).lower() != kind:
             raise self.error(define, f"this doesn't begin with (define ({kind} NAME) ...", other)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from constrained.errors import GameError
 from constrained.planning.facts import Fact
-from constrained.planning.model import Domain, Formula, Problem, typed_names
-from constrained.planning.notation import MAX_CHARACTERS, read_expression
+from constrained.planning.model import Domain, Formula, Problem
+from constrained.planning.notation import MAX_CHARACTERS
 from constrained.planning.parser import DomainReader
 
 _SECTIONS = (":domain", ":requirements", ":objects", ":init", ":goal", ":metric")
@@ -31,40 +30,6 @@ def read_problem_of(domain: Domain, text: str, source: str = "problem") -> Probl
         supported.
     """
     return _ProblemReader(domain, text, source).read_problem()
-
-
-def read_problem(text: str) -> Problem:
-    """Read a PDDL problem without its domain: nothing is checked against that.
-
-    Raises
-    ------
-    GameError
-        The text is too long, ends inside a parenthesis, or lacks objects, initial facts or a goal; the message names
-        the section or the line.
-    """
-    define = read_expression(text, "the PDDL problem")
-    if not define or define[0] != "define":
-        raise GameError(
-            "the PDDL problem doesn't begin with (define (problem ...",
-            hint="a game file holds the problem under its key 'pddl_problem'",
-        )
-    sections = {part[0]: part[1:] for part in define[1:] if isinstance(part, tuple) and part}
-    for name in (":objects", ":init", ":goal"):
-        if not sections.get(name):
-            raise GameError(f"the PDDL problem has no ({name} ...)", hint="the file may be cut short; fetch it again")
-    goal = sections[":goal"][0]
-    if not isinstance(goal, tuple) or not goal:
-        raise GameError(f"the goal {goal!r} is not a formula", hint="write it as (and ...)")
-    return Problem(dict(typed_names(sections[":objects"])), tuple(_facts(sections[":init"])), goal)
-
-
-def _facts(init: Formula) -> Iterator[tuple[str, ...]]:
-    for fact in init:
-        if not isinstance(fact, tuple) or not fact:
-            raise GameError(f"(:init ...) holds {fact!r} where a fact (predicate argument ...) belongs")
-        words = tuple(part for part in fact if isinstance(part, str))
-        if len(words) == len(fact):  # else it is numeric, (= (distance a b) 3), which no condition asks for
-            yield words
 
 
 class _ProblemReader(DomainReader):
@@ -103,7 +68,7 @@ class _ProblemReader(DomainReader):
         objects = {self.domain.spell(name): kind for name, kind in self.own.items()}
         place = self.error(goal, "")
         at = (self.source, place.line or 1, place.column or 1)
-        return Problem(objects, facts, goal[1:], self.condition(goal[1], ()), title, at)
+        return Problem(objects, facts, self.condition(goal[1], ()), title, at)
 
     def objects(self, part: Formula) -> None:
         for declared in self.typed(part[1:]):

@@ -26,7 +26,7 @@ def back_and_forth(playing):
     """Go where one was last, if one may; else to the first place one may go to, or do what else there is to do."""
     gone = [step.action for step in playing.episode.plan.steps if step.action.startswith("go to ")]
     environment = playing.episode.world.environment
-    anywhere = [f"go to {name}" for name in environment.world.house.receptacles]
+    anywhere = [f"go to {name}" for name in environment.game.receptacles]
     others = [action for action in environment.admissible() if not action.startswith("go to ")]
     opening = [action for action in others if action.startswith("open ")]
     return next(f" {a}" for a in [*gone[::-1], *anywhere, *opening, *others] if may(playing, f" {a}"))

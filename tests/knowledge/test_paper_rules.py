@@ -135,7 +135,7 @@ def test_bound_to_what_is_in_view_only_the_thing_in_hand_can_be_put():
         knowledge = knowledge.bind_view(env.view())
 
     do("go to fridge 1")
-    assert {knowledge.judge(f"put {thing} in/on fridge 1").verdict for thing in env.world.house.objects} == {"invalid"}
+    assert {knowledge.judge(f"put {thing} in/on fridge 1").verdict for thing in env.game.objects} == {"invalid"}
     do("go to table 1")
     do("take potato 2 from table 1")
     assert knowledge.judge("put potato 2 in/on table 1")
@@ -155,7 +155,7 @@ def test_where_the_shortest_play_breaks_the_printed_rules(task_type):
         assert counts["ours forbids"] == counts["no effect"] == counts["printed invalid"] == 0
         forbidden = {name for name in counts if " -> " in name}
         printed = PRINTED[paper_rules.RULE_SETS[task_type]]
-        shares = len(set(game.world.house.site.values())) < len(game.world.house.receptacles)
+        shares = len({place for _, _, place in game.start.state.of("receptacleatlocation")}) < len(game.receptacles)
         assert shares or not forbidden & {f"{former} -> {action}" for former in printed for action in printed[former]}
         treatment = next((verb for verb in ("clean", "heat", "cool") if verb in task_type), None)
         if treatment:

@@ -16,10 +16,8 @@ from dataclasses import dataclass, replace
 
 from constrained.agents.step_formats import step_answer, step_prompt
 from constrained.environments.household import Game, HouseholdEnv
-from constrained.environments.household.goal import compile_goal
 from constrained.environments.household.observations import kind_of
 from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, TaskSpec
-from constrained.environments.household.world import World
 from constrained.environments.memory import WorldMemory
 from tools.embedded_model.expert import Prior, Seen, decide
 
@@ -73,7 +71,7 @@ def make_examples(
     Each number is a noise level (see `play`) with one play of each game: in `own` with its own task, in `other` with
     another task for its room, in `informed` with another task and the result of an exploration.
     """
-    prior = Prior(game.world.contents for game in games)
+    prior = Prior(game.contents(game.start.state) for game in games)
     examples: list[Example] = []
     for number, game in enumerate(games):
         for level, noise in enumerate([*own, *other, *informed]):
@@ -152,33 +150,35 @@ def _random_action(env: HouseholdEnv, memory: WorldMemory, rng: random.Random) -
 def relabel(game: Game, rng: random.Random) -> Game | None:
     """The same room with another task that is not solved yet; None if none was found."""
     for _ in range(TRIES):
-        spec = _draw(game.world, rng)
+        spec = _draw(game, rng)
         if spec is None:
             continue
-        goal = spec.goal()
-        solved = compile_goal(goal, game.world)
-        if not solved(game.world):
-            problem = replace(game.problem, goal=goal)
-            return replace(game, task=rng.choice(spec.sentences()), problem=problem, solved=solved)
+        other = game.wanting(spec.goal())
+        if not other.start.reached_goal:
+            return replace(other, task=rng.choice(spec.sentences()))
     return None
 
 
-def _draw(world: World, rng: random.Random) -> TaskSpec | None:
+def _draw(game: Game, rng: random.Random) -> TaskSpec | None:
     """A random task that the room has the objects and receptacles for."""
-    house, task_type = world.house, rng.choice(TASK_TYPES)
+    facts, task_type = game.start.state, rng.choice(TASK_TYPES)
     treatment = TREATED.get(task_type)
-    present = {name for listed in world.contents.values() for name in listed}
-    able = present & house.traits["pickupable"] & house.traits[treatment.trait if treatment else "pickupable"]
-    numbers = Counter(house.kinds[name] for name in able)
+    present = {name for listed in game.contents(facts).values() for name in listed}
+
+    def of(trait: str) -> set[str]:
+        return {name for name in present if (trait, name) in facts}
+
+    able = of("pickupable") & of(treatment.trait if treatment else "pickupable")
+    numbers = Counter(game.kind(name) for name in able)
     things = sorted(kind for kind, number in numbers.items() if number >= (2 if task_type == TWO else 1))
-    furniture = {house.kinds[name] for name in house.receptacles}
+    furniture = {game.kind(name) for name in game.receptacles}
     if not things or (treatment and f"{treatment.appliance}Type" not in furniture):
         return None
     thing = rng.choice(things)
     if task_type == LIGHT:
-        targets = sorted({house.kinds[name] for name in present & house.traits["toggleable"]} & LAMPS)
+        targets = sorted({game.kind(name) for name in of("toggleable")} & LAMPS)
     else:
-        targets = sorted(kind for kind in furniture if (kind, thing) in house.fits)
+        targets = sorted(kind for kind in furniture if ("cancontain", kind.lower(), thing.lower()) in facts)
     if not targets:
         return None
     return TaskSpec(task_type, thing.removesuffix("Type"), rng.choice(targets).removesuffix("Type"))

@@ -8,10 +8,9 @@ from functools import partial
 from itertools import islice
 
 from constrained.environments.base import Binding
-from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts
+from constrained.environments.household.env import KNOWLEDGE, HouseholdTexts, slots
 from constrained.environments.household.game import SPLITS, game_files, read_game_file
 from constrained.environments.household.observations import ARRIVAL, GO, NAME, NOTHING_HAPPENS
-from constrained.environments.household.rules import slots
 from constrained.environments.household.task_spec import household
 from constrained.environments.suite import Suite, Task, check_split
 from constrained.errors import GameError, install_hint

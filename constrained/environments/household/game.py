@@ -9,17 +9,22 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 
 from constrained.environments.data import archive_files, data_file, data_folder, folder_files
-from constrained.environments.household.goal import compile_goal
-from constrained.environments.household.world import World, build_world
+from constrained.environments.household.observations import name_things
+from constrained.environments.world import Answers
 from constrained.errors import DataError, GameError
-from constrained.planning.model import Problem
-from constrained.planning.problem import read_problem
+from constrained.knowledge.world import World, read_world
+from constrained.knowledge.world_state import WorldState
+from constrained.planning.facts import State
+from constrained.planning.model import Condition, Problem, renamed
+from constrained.planning.problem import read_problem_of
+from constrained.planning.task import Task
 
 SPLITS = ("valid_seen", "valid_unseen", "train")
 GAME_FILE = "game.tw-pddl"
@@ -27,6 +32,18 @@ NAMES = "names read TASK/TRIAL, as the games' folders do"
 
 _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
 _UNSOLVABLE = re.compile(rb'"solvable"\s*:\s*false')
+
+
+MAX_OBJECTS = 5_000
+"""Objects that a problem may declare; the largest game file of ALFWorld has 363."""
+
+
+@cache
+def household_world() -> World:
+    """What ``grammars/household_game.lark`` says: the household as it is."""
+    world = read_world("household_game")
+    assert world is not None  # the file that ships has `//:` lines
+    return world
 
 
 @dataclass(frozen=True)
@@ -39,25 +56,71 @@ class Game:
         "TASK/TRIAL" for ALFWorld's games.
     task : str
         The task sentence, as in "put a clean mug in coffeemachine."
-    problem : Problem
-        Objects, initial facts and goal, under the planning domain's identifiers.
-    world : World
-        The household at the start; copy it before playing in it.
-    solved : callable
-        Whether a world meets the goal.
+    start : WorldState
+        What holds at the start, under the player's names, and what is wanted.
     """
 
     name: str
     task: str
-    problem: Problem
-    world: World = field(repr=False)
-    solved: Callable[[World], bool] = field(repr=False)
+    start: WorldState = field(repr=False)
 
     @classmethod
     def from_problem(cls, name: str, task: str, problem: Problem) -> Game:
-        """Set up a game from a planning problem and its task sentence."""
-        world = build_world(problem)
-        return cls(name, task, problem, world, compile_goal(problem.goal, world))
+        """Set up a game from a planning problem, under the planning domain's identifiers, and its task sentence.
+
+        Raises
+        ------
+        GameError
+            The problem has too many objects, no receptacle to go to, or not one agent with a location.
+        """
+        world = household_world()
+        planned = Task(world.domain, _named(problem))
+        sites, starts = (len(planned.initial.of(fact)) for fact in ("receptacleatlocation", "atlocation"))
+        if not sites or starts != 1:
+            raise GameError(
+                f"the game has {sites} receptacles with a location and {starts} agents with a location",
+                hint="a household needs at least one receptacle and exactly one agent",
+            )
+        return cls(name, task, WorldState(world, planned, planned.initial))
+
+    @property
+    def problem(self) -> Problem:
+        """What there is, what holds at the start and what is wanted, under the player's names."""
+        return self.start.task.problem
+
+    @cached_property
+    def receptacles(self) -> list[str]:
+        """Where one can go, in the order in which the game lists them."""
+        at_a_place = self.start.state.table("receptacleatlocation")
+        return [name for name in self.start.task.of_type("receptacle") if at_a_place.where(1, name)]
+
+    @cached_property
+    def objects(self) -> list[str]:
+        """All things that are no receptacles, in the order in which the game lists them."""
+        return [name for name, kind in self.problem.objects.items() if kind == "object"]
+
+    def kind(self, name: str) -> str:
+        """The type of a receptacle or thing as ALFWorld spells it, "DrawerType"; "" if nothing tells it."""
+        facts = self.start.state
+        found = facts.table("receptacletype").where(1, name) | facts.table("objecttype").where(1, name)
+        return next((self.start.task.spell(kind) for _, _, kind in found), "")
+
+    def contents(self, state: State) -> dict[str, set[str]]:
+        """What is in or on each receptacle; a few things of ALFWorld's games are in two at once."""
+        found: dict[str, set[str]] = {name: set() for name in self.receptacles}
+        for _, thing, receptacle in state.of("inreceptacle"):
+            found.setdefault(receptacle, set()).add(thing)
+        return found
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What its actions answer."""
+        return Answers(household_world(), self.start.task)
+
+    def wanting(self, goal: Condition) -> Game:
+        """The same game with another goal."""
+        planned = Task(household_world().domain, replace(self.problem, condition=goal))
+        return replace(self, start=WorldState(household_world(), planned, planned.initial))
 
     @classmethod
     def from_json(cls, text: str | bytes, name: str = "game") -> Game:
@@ -69,8 +132,9 @@ class Game:
             When the text isn't a whole game; the message says where it fails.
         """
         file = read_game_file(text, name)
+        problem = read_problem_of(household_world().domain, file.problem, name)
         try:
-            return cls.from_problem(name, file.task, read_problem(file.problem))
+            return cls.from_problem(name, file.task, problem)
         except GameError as error:
             raise GameError(f"{name}: {error.message}", hint=error.hint) from error
 
@@ -83,6 +147,21 @@ class Game:
         except OSError as error:
             raise GameError(f"the game file {path} can't be read: {error.strerror}") from error
         return cls.from_json(content, "/".join(path.parts[-3:-1]) if path.name == GAME_FILE else path.stem)
+
+
+def _named(problem: Problem) -> Problem:
+    """A problem with the player's names, in the order in which the game lists things."""
+    if len(problem.objects) > MAX_OBJECTS:
+        raise GameError(f"the game has {len(problem.objects):,} objects, more than {MAX_OBJECTS:,}")
+    names = name_things(i for i, kind in problem.objects.items() if kind in ("object", "receptacle"))
+    names |= name_things(i for i, kind in problem.objects.items() if kind == "location")
+    objects = {name: problem.objects[i] for i, name in names.items()}
+    objects |= {i: kind for i, kind in problem.objects.items() if i not in names}
+    known = {i.lower(): name for i, name in names.items()}
+    init = [(predicate, *(known.get(term.lower(), term) for term in terms)) for predicate, *terms in problem.init]
+    init += [("holdsAny", agent) for predicate, agent, *_ in init if predicate.lower() == "holds"]
+    goal = None if problem.condition is None else renamed(problem.condition, known)
+    return Problem(objects, tuple(init), goal, problem.name)
 
 
 @dataclass(frozen=True)

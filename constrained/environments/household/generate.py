@@ -15,8 +15,16 @@ from constrained.environments.household.commonsense import HOLDS, LAMP_STANDS, L
 from constrained.environments.household.game import Game
 from constrained.environments.household.observations import kind_of
 from constrained.environments.household.task_parser import parse_task, resolve_task
-from constrained.environments.household.task_spec import LIGHT, TASK_TYPES, TREATED, TWO, UNKNOWN, TaskSpec, household
-from constrained.environments.household.world import TREATMENTS
+from constrained.environments.household.task_spec import (
+    LIGHT,
+    TASK_TYPES,
+    TREATED,
+    TREATMENTS,
+    TWO,
+    UNKNOWN,
+    TaskSpec,
+    household,
+)
 from constrained.environments.memory import WorldMemory
 from constrained.errors import GameError
 from constrained.planning.model import Problem

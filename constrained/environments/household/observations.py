@@ -1,8 +1,7 @@
-"""The household's words: names of things, the sentences that answer actions.
+"""The household's names of things, and how a game begins.
 
-The sentences are those of the text grammar in ALFWorld's game files (``alfred.twl2``; Shridhar et al., *ALFWorld*,
-2021), and the names are numbered as ALFWorld numbers them: a transcript of the original game and one of this game are
-the same text.
+Names are numbered as ALFWorld numbers them (Shridhar et al., *ALFWorld*, 2021), and the sentences are those of the text
+grammar in its game files: a transcript of the original game and one of this game are the same text.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from constrained.knowledge.world.pattern import joined, listed
+from constrained.knowledge.world.pattern import listed
 from constrained.knowledge.world.world import kind_of
 
 NOTHING_HAPPENS = "Nothing happens."
@@ -59,40 +58,5 @@ def name_things(identifiers: Iterable[str]) -> dict[str, str]:
 
 def introduction(receptacles: Sequence[str], task: str) -> str:
     """Return the first observation: the room, then the task."""
-    return f"{WELCOME}\n\n{middle_of_room(receptacles)}\n\nYour task is to: {task}"
-
-
-def middle_of_room(receptacles: Sequence[str]) -> str:
-    """Return how the middle of the room looks."""
-    return f"You are in the middle of a room. Looking quickly around you, you see {listed(receptacles)}."
-
-
-def facing(receptacles: Sequence[str], beside: Sequence[str]) -> str:
-    """Return the answer to `look` in front of receptacles: their names, and what lies next to them."""
-    return f"You are facing the {joined(receptacles)}. Next to it, you see {listed(beside)}."
-
-
-def receptacle(name: str, contents: Sequence[str], openable: bool, opened: bool) -> str:
-    """Return how a receptacle is described: on arrival, when it is opened, when it is examined."""
-    if not openable:
-        return f"On the {name}, you see {listed(contents)}."
-    if opened:
-        return f"The {name} is open. In it, you see {listed(contents)}."
-    return f"The {name} is closed."
-
-
-def condition(name: str, *, clean: bool, hot: bool, cool: bool, sliced: bool, toggled: bool) -> str:
-    """Return the answer to examining the held object."""
-    temperature = "hot" if hot else "cool" if cool else ""
-    words = " and ".join(word for word in (temperature, "clean" if clean else "") if word)
-    if sliced and words:
-        return f"This is a {words} sliced {name}."
-    if words == "cool":
-        return f"This is a cold {name}."
-    if words:
-        return f"This is a {words} {name}."
-    if toggled:
-        return f"This {name} is on."
-    if sliced:
-        return f"This is a sliced {name}."
-    return f"There's nothing special about {name}."
+    seen = f"You are in the middle of a room. Looking quickly around you, you see {listed(receptacles)}."
+    return f"{WELCOME}\n\n{seen}\n\nYour task is to: {task}"

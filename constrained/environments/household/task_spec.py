@@ -5,14 +5,49 @@ The types, wordings and goals are ALFWorld's (Shridhar et al., 2021, table 1; ``
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
-from constrained.environments.household.world import TREATMENTS, Treatment
+from constrained.environments.household.game import household_world
 from constrained.knowledge.world import World, read_world
-from constrained.knowledge.world.world import TaskGoal
-from constrained.planning.model import Formula, literals_in
+from constrained.knowledge.world.world import TaskGoal, filled
+from constrained.planning.model import Condition, literals_in
 
+
+class Treatment(NamedTuple):
+    """Cleaning, heating or cooling: what ``grammars/household_game.lark`` says of an action done with an appliance.
+
+    Attributes
+    ----------
+    verb, state : str
+        "heat" makes "hot".
+    fact, trait : str
+        The same as facts ("ishot"), and what the object must be ("heatable").
+    appliance : str
+        Kind of the receptacle it is done with ("Microwave").
+    """
+
+    verb: str
+    state: str
+    fact: str
+    trait: str
+    appliance: str
+
+
+def _treatments() -> Iterator[Treatment]:
+    domain = household_world().domain
+    for action in domain.actions:
+        needs = {literal.predicate: literal for literal in literals_in(action.precondition)}
+        made = next((effect.literal.predicate for effect in action.effects if effect.literal.positive), "")
+        if "holds" in needs and "receptacletype" in needs and made.startswith("is"):
+            trait = next(predicate for predicate in needs if predicate.endswith("able"))
+            kind = domain.spell(needs["receptacletype"].terms[1]).removesuffix("Type")
+            yield Treatment(action.name, made.removeprefix("is"), made, trait, kind)
+
+
+TREATMENTS = {treatment.verb: treatment for treatment in _treatments()}
 SIMPLE = "pick_and_place_simple"
 LIGHT = "look_at_obj_in_light"
 TWO = "pick_two_obj_and_place"
@@ -73,29 +108,11 @@ class TaskSpec:
         first, second = (f"{pattern.write(words)}." for pattern in goal.patterns[:2])
         return first, second
 
-    def goal(self) -> Formula:
-        """Return the task's goal in PDDL."""
-        kind, end = f"{self.object_kind}Type", f"{self.destination}Type"
-        if self.task_type == LIGHT:
-            lit = (
-                ("objectType", "?ot", end), ("toggleable", "?ot"), ("isToggled", "?ot"),
-                ("receptacleAtLocation", "?r", "?l"), ("atLocation", "?a", "?l"), ("inReceptacle", "?ot", "?r"),
-            )  # fmt: skip
-            return (
-                "and",
-                _exists("?ot - object ?r - receptacle ?a - agent ?l - location", *lit),
-                _exists("?o - object ?a - agent", ("objectType", "?o", kind), ("holds", "?a", "?o")),
-            )
-        inside = tuple(
-            (("objectType", o, kind), ("receptacleType", "?r", end), ("inReceptacle", o, "?r")) for o in ("?o1", "?o2")
-        )
-        if self.task_type == TWO:
-            other = _exists("?o2 - object", ("not", ("=", "?o1", "?o2")), *inside[1])
-            return _exists("?r - receptacle ?o1 - object", *inside[0], other)
-        treated: tuple[Formula, ...] = ()
-        if self.treatment is not None:
-            treated = ((self.treatment.trait, "?o1"), (self.treatment.fact, "?o1"))
-        return _exists("?r - receptacle ?o1 - object", *treated, *inside[0])
+    def goal(self) -> Condition:
+        """Return what is wanted, in the terms of ``grammars/household_game.lark``."""
+        asked = household_world().goal_of(self.sentences()[0])
+        assert asked is not None  # the file has each first wording
+        return filled(asked.goal.condition, {}, {hole: f"{kind}type" for hole, kind in asked.words.items()})
 
 
 UNKNOWN = TaskSpec("", "", "")
@@ -117,7 +134,3 @@ def type_of(goal: TaskGoal) -> str:
         return LIGHT
     treated = (kind for kind, treatment in TREATED.items() if treatment.state in wanted)
     return TWO if wanted.count("in") == 2 else next(treated, SIMPLE)
-
-
-def _exists(variables: str, *conditions: Formula) -> Formula:
-    return ("exists", tuple(variables.split()), ("and", *conditions))

@@ -215,7 +215,7 @@ class Known(FactStore):
     def _task_with(self, objects: Mapping[str, str]) -> Task:
         domain = replace(self.world.domain, types=dict(self.types))
         named = {self.spell(name): kind for name, kind in objects.items()}
-        return Task(domain, Problem(named, tuple(self._kinds(objects)), (), self.goal, domain.name))
+        return Task(domain, Problem(named, tuple(self._kinds(objects)), self.goal, domain.name))
 
     def _kinds(self, objects: Mapping[str, str]) -> Iterator[Fact]:
         for name, kind in objects.items():

@@ -134,11 +134,12 @@ class Pattern:
 
     def write(self, values: Mapping[str, Sequence[str]]) -> str:
         """The text with its holes filled, the first of its alternatives, and nothing that may be left out."""
-        out = []
+        out: list[str] = []
         for piece in self._pieces:
             if isinstance(piece, tuple):
                 names = values[piece[0]]
-                out.append(listed(names) if self.holes[piece[0]] else names[0])
+                list_of = joined if "".join(out).endswith("the ") else listed
+                out.append(list_of(names) if self.holes[piece[0]] else names[0])
             else:
                 out.append("|" if piece == "\\|" else piece)
         return "".join(out)

@@ -323,7 +323,7 @@ class _Reader(WordingReader):
         for name, kind in self.objects.items():
             facts.update({(wider, name): None for wider in self.domain.wider(kind) if wider in self.kinds})
         named = {self.domain.spell(name): kind for name, kind in self.objects.items()}
-        self.world.problem = Problem(named, tuple(facts), (), goal, self.domain.name)
+        self.world.problem = Problem(named, tuple(facts), goal, self.domain.name)
         used = {
             term for action in self.domain.actions for literal in _literals_of(action) for term in literal.terms
         } | {term for goal in self.world.goals for literal in literals_in(goal.condition) for term in literal.terms}

@@ -66,7 +66,7 @@ def test_exploring_changes_nothing_that_acting_finds():
     playing = house(explore_steps=4)
     answer_with(playing, *LOOKING)
     untouched = HouseholdEnv(small_house())
-    assert playing.episode.world.environment.world == untouched.world
+    assert playing.episode.world.environment.truth.state == untouched.truth.state
     assert playing.episode.world.environment.admissible() == untouched.admissible()
 
 
@@ -88,7 +88,7 @@ def test_exploring_ends_when_everything_was_seen():
                          explore_steps=50)  # fmt: skip
     explored = [s.action for s in plan.steps if s.phase == "explore"]
     assert len(explored) == len(set(explored)) < 50
-    assert sum(action.startswith("open ") for action in explored) == len(env.world.house.traits["openable"])
+    assert sum(action.startswith("open ") for action in explored) == len(env.truth.state.of("openable"))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -20,8 +20,8 @@ from constrained.environments.alfworld import AlfworldEnv
 from constrained.environments.alfworld import env as alfworld
 from constrained.environments.alfworld.engine import takeable
 from constrained.environments.household import HouseholdEnv, make_game
+from constrained.environments.household.env import slots
 from constrained.environments.household.game import game_files
-from constrained.environments.household.rules import slots
 from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, GameError
 from constrained.knowledge import ActionKnowledge
@@ -55,7 +55,7 @@ def test_the_slots_are_told_by_the_admissible_commands_and_what_lies_here(seed, 
     env = HouseholdEnv(make_game(seed))
     for _ in wander(env, walk, 15):
         view = {slot: values for slot, values in env.view().items() if values}
-        told = slots(env.admissible(), env.world.house.receptacles, env.view()["OBJECT"], env.standing_at)
+        told = slots(env.admissible(), env.game.receptacles, env.view()["OBJECT"], env.standing_at)
         assert {slot: values for slot, values in told.items() if values} == view
 
 

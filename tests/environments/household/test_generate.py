@@ -14,8 +14,7 @@ from benchmarks.household_solver import solve
 from constrained.environments.household import HouseholdEnv, game_for_task, load_games, make_game
 from constrained.environments.household.commonsense import HOLDS, ROOMS, TREATABLE
 from constrained.environments.household.task_parser import resolve_task
-from constrained.environments.household.task_spec import TASK_TYPES, TaskSpec
-from constrained.environments.household.world import TREATMENTS
+from constrained.environments.household.task_spec import TASK_TYPES, TREATMENTS, TaskSpec
 from constrained.errors import GameError
 from tests.data import shared
 from tests.environments.household.small_house import small_house
@@ -35,10 +34,10 @@ def win(game) -> int:
 @given(seed=st.integers(), task_type=st.sampled_from([None, *TASK_TYPES]))
 def test_every_made_game_begins_unsolved_and_can_be_won(seed, task_type):
     game = make_game(seed, task_type)
-    assert not game.solved(game.world)
+    assert not game.start.reached_goal
     spec, wording = resolve_task(game.task)
     assert task_type in (None, spec.task_type)
-    assert game.task == spec.sentences()[wording] and game.problem.goal == spec.goal()
+    assert game.task == spec.sentences()[wording] and game.problem.condition == spec.goal()
     assert 3 <= win(game) <= 15
 
 
@@ -46,7 +45,7 @@ def test_seeds_cover_all_task_types_rooms_and_both_wordings():
     games = [make_game(seed) for seed in range(200)]
     assert {resolve_task(game.task)[0].task_type for game in games} == set(TASK_TYPES)
     assert len({game.task for game in games}) > 120
-    kinds = {name.split()[0] for game in games for name in game.world.house.receptacles}
+    kinds = {name.split()[0] for game in games for name in game.receptacles}
     assert kinds == {kind.lower() for room in ROOMS.values() for kind in room.furniture}
 
 
@@ -105,7 +104,7 @@ def test_a_sentence_is_staged_as_the_game_it_asks_for(line):
     types = {"put": "pick_and_place_simple", "two": "pick_two_obj_and_place", "light": "look_at_obj_in_light"}
     game = game_for_task(sentence, seed=3)
     spec = TaskSpec(types.get(kind, f"pick_{kind}_then_place_in_recep"), object_kind, end)
-    assert game.problem.goal == spec.goal()
+    assert game.problem.condition == spec.goal()
     assert game.task == task
     win(game)
 
@@ -159,7 +158,7 @@ def test_the_solver_goes_on_from_the_middle_of_a_game():
     for action in ["go to table 1", "take knife 1 from table 1", "go to fridge 1"]:
         env.step(action)
     # The knife must be put down first; it only fits on the table.
-    rest = solve(env.game, env.world)
+    rest = solve(env.game, env.truth)
     assert rest[:2] == ["go to table 1", "put knife 1 in/on table 1"]
     for action in rest:
         env.step(action)
@@ -170,9 +169,9 @@ def test_the_solver_goes_on_from_the_middle_of_a_game():
 
 def test_the_solver_says_when_there_is_no_way():
     game = small_house()
-    game.world.contents["shelf 1"].discard("mug 1")
+    facts = game.start.state.changed(deleted=[("inreceptacle", "mug 1", "shelf 1")])
     with pytest.raises(GameError, match="no way found"):
-        solve(game)
+        solve(game, game.start.told(facts))
 
 
 def test_a_task_that_is_not_understood_is_not_solved():

@@ -31,10 +31,10 @@ def test_who_looks_everywhere_knows_the_whole_room(seed):
     env = HouseholdEnv(make_game(seed))
     env.reset()
     known = set()
-    for name in env.world.house.receptacles:
+    for name in env.game.receptacles:
         known.update(env.triples(env.step(f"go to {name}")[0]))
         known.update(env.triples(env.step(f"open {name}")[0]))
         known.update(env.triples(env.step(f"examine {name}")[0]))
     env.reset()
-    there = {(thing, "in/on", name) for name, inside in env.world.contents.items() for thing in inside}
+    there = {(thing, "in/on", name) for name, inside in env.game.contents(env.truth.state).items() for thing in inside}
     assert {t for t in known if t[1] == "in/on" and t[0] != "nothing"} == there

@@ -34,7 +34,7 @@ def tokenizer(examples):
 
 
 def test_expert_wins_made_games_even_when_disturbed(games):
-    prior = Prior(game.world.contents for game in games)
+    prior = Prior(game.contents(game.start.state) for game in games)
     for number, game in enumerate(games):
         assert play(HouseholdEnv(game), prior, rng=random.Random(number))[1]
     disturbed = [
@@ -44,7 +44,7 @@ def test_expert_wins_made_games_even_when_disturbed(games):
 
 
 def test_labels_are_the_experts_even_where_noise_played(games):
-    prior = Prior(game.world.contents for game in games)
+    prior = Prior(game.contents(game.start.state) for game in games)
     examples, _ = play(HouseholdEnv(games[0]), prior, noise=1.0, rng=random.Random(3), limit=10)
     assert any(example.action not in examples[i + 1].path[-1:] for i, example in enumerate(examples[:-1]))
     assert {example.action.split()[0] for example in examples} <= {
