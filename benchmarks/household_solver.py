@@ -7,28 +7,28 @@ receptacle, in which order) are tried out in copies of the world, and the one wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import permutations, product
 
 from constrained.environments.household.game import Game
 from constrained.environments.household.task_parser import parse_task
 from constrained.environments.household.task_spec import LIGHT, UNKNOWN, TaskSpec, Treatment
 from constrained.errors import GameError
-from constrained.knowledge.world_state import WorldState
+from constrained.planning.facts import State
 
 MAX_ACTIONS = 100
 
 
-def solve(game: Game, truth: WorldState | None = None) -> list[str]:
+def solve(game: Game, facts: State | None = None) -> list[str]:
     """Return actions that win the game.
 
     Parameters
     ----------
     game : Game
         One of ALFWorld's six kinds.
-    truth : WorldState, optional
-        The facts to begin from, such as ``env.truth`` in the middle of a game; by
-        default those of the game's start.
+    facts : State, optional
+        Where to begin, such as ``env.truth.state`` in the middle of a game; by
+        default the game's start.
 
     Raises
     ------
@@ -38,8 +38,8 @@ def solve(game: Game, truth: WorldState | None = None) -> list[str]:
     spec = parse_task(game.task)
     if spec == UNKNOWN:
         raise GameError(f"the task {game.task[:80]!r} isn't understood", "word it as ALFWorld does: put a mug in desk")
-    start = game.start if truth is None else truth
-    after = cache(WorldState.after)
+    start = game.start.state if facts is None else facts
+    after = cache(partial(_after, game))
     best: list[str] | None = None
     for plan in _plans(spec, game, start):
         attempt = _Attempt(game, start, after, fewer_than=len(best) if best else MAX_ACTIONS)
@@ -58,10 +58,10 @@ class _Attempt:
     is known already; later calls are ignored.
     """
 
-    def __init__(self, game: Game, start: WorldState, after: Callable[[WorldState, str], WorldState], fewer_than: int):
-        self.game, self.truth = game, start
+    def __init__(self, game: Game, start: State, after: Callable[[State, str], State | None], fewer_than: int):
+        self.game, self.facts = game, start
         self.done: list[str] = []
-        self.won = self._ended = start.reached_goal
+        self.won = self._ended = game.start.task.reached_goal(start)
         self._after = after
         self._fewer_than = fewer_than
 
@@ -69,21 +69,22 @@ class _Attempt:
         if self._ended:
             return
         self.done.append(command)
-        if len(self.done) >= self._fewer_than or command not in self.truth.actions:
+        after = self._after(self.facts, command)
+        if len(self.done) >= self._fewer_than or after is None:
             self._ended = True
         else:
-            self.truth = self._after(self.truth, command)
-            self.won = self._ended = self.truth.reached_goal
+            self.facts = after
+            self.won = self._ended = self.game.start.task.reached_goal(after)
 
     def reach(self, receptacle: str, *, inside: bool = False) -> None:
         """Stand at the receptacle, opened if its inside is needed."""
         for command in (f"go to {receptacle}", f"open {receptacle}")[: 2 if inside else 1]:
-            if command in self.truth.actions:
+            if self._after(self.facts, command):
                 self.act(command)
 
     def fetch(self, name: str, source: str | None) -> None:
         """Take the object from the source if it isn't in the hand yet."""
-        if _held(self.truth) == name:
+        if _held(self.facts) == name:
             return
         if source is None:  # it was in the hand at the start, and has been put down since
             self._ended = True
@@ -94,7 +95,7 @@ class _Attempt:
 
     def free_hand(self) -> None:
         """Put down whatever is in the hand, as near as possible."""
-        held, game, facts = _held(self.truth), self.game, self.truth.state
+        held, game, facts = _held(self.facts), self.game, self.facts
         if held is None:
             return
         kind = game.kind(held).lower()
@@ -105,7 +106,7 @@ class _Attempt:
 
         def effort(receptacle: str) -> tuple[bool, bool]:
             shut = ("openable", receptacle) in facts and ("opened", receptacle) not in facts
-            return f"go to {receptacle}" in self.truth.actions, shut
+            return self._after(facts, f"go to {receptacle}") is not None, shut
 
         self.deliver(held, min(fitting, key=effort))
 
@@ -118,7 +119,7 @@ class _Attempt:
 Plan = Callable[[_Attempt], None]
 
 
-def _plans(spec: TaskSpec, game: Game, start: WorldState) -> Iterator[Plan]:
+def _plans(spec: TaskSpec, game: Game, start: State) -> Iterator[Plan]:
     """Yield the ways to do the task."""
     objects = [name for name in game.objects if _is_kind(game, name, spec.object_kind)]
     if spec.task_type == LIGHT:
@@ -141,11 +142,11 @@ def _placing(
 ) -> Plan:
     def plan(attempt: _Attempt) -> None:
         for name, source in objects:
-            if treatment is not None and (treatment.fact, name) not in attempt.truth.state:
+            if treatment is not None and (treatment.fact, name) not in attempt.facts:
                 attempt.fetch(name, source)
                 attempt.reach(appliance)
                 attempt.act(f"{treatment.verb} {name} with {appliance}")
-            if ("inreceptacle", name, receptacle) not in attempt.truth.state:
+            if ("inreceptacle", name, receptacle) not in attempt.facts:
                 attempt.fetch(name, source)
                 attempt.deliver(name, receptacle)
 
@@ -161,15 +162,21 @@ def _light(name: str, source: str | None, lamp: str, stand: str) -> Plan:
     return plan
 
 
-def _sources(game: Game, truth: WorldState, name: str) -> list[str | None]:
+def _after(game: Game, facts: State, command: str) -> State | None:
+    """The state after a command; None if it isn't possible."""
+    action = game.answers.ground(command, facts)
+    return None if action is None else game.start.task.apply(facts, action)
+
+
+def _sources(game: Game, facts: State, name: str) -> list[str | None]:
     """Return where an object can be taken from; None stands for the hand."""
-    if _held(truth) == name:
+    if _held(facts) == name:
         return [None]
-    return [r for r, inside in game.contents(truth.state).items() if name in inside]
+    return [r for r, inside in game.contents(facts).items() if name in inside]
 
 
-def _held(truth: WorldState) -> str | None:
-    return next((name for _, _, name in truth.state.of("holds")), None)
+def _held(facts: State) -> str | None:
+    return next((name for _, _, name in facts.of("holds")), None)
 
 
 def _is_kind(game: Game, name: str, kind: str) -> bool:

@@ -7,7 +7,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -30,6 +29,7 @@ from constrained.environments.world import WorldEnvironment
 from constrained.errors import ConstrainedError, ConstrainedWarning, GameError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import load_roles
+from constrained.planning.model import NEVER
 from constrained.planning.relaxed import require_reachable
 
 OPEN_LOOP_STEPS = 12
@@ -210,7 +210,7 @@ def _make_environment(
     try:
         return HouseholdEnv(game_for_task(task, seed=seed)), None, ""
     except GameError as error:
-        house = HouseholdEnv(replace(make_game(seed), solved=lambda _: False))  # its own goal is not the task
+        house = HouseholdEnv(make_game(seed).wanting(NEVER))  # its own goal is not the task
         return None, house, f"nothing was executed: {error.message}. The slots were bound to an imagined house."
 
 

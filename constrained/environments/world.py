@@ -71,7 +71,7 @@ class WorldEnvironment(FactsEnvironment):
 
     def step(self, action: str) -> tuple[str, float, bool]:
         """Do an action; what is not possible changes nothing."""
-        ground = self._ground(action)
+        ground = self._answers.ground(action, self._state)
         self.had_effect = ground is not None
         if ground is None:
             answer = self.world.fails[0].write({}) if self.world.fails else NOTHING_HAPPENS
@@ -96,18 +96,9 @@ class WorldEnvironment(FactsEnvironment):
         """What the player knows, and what may be."""
         return self.known.facts_now()
 
-    def _ground(self, text: str) -> GroundAction | None:
-        """The possible action that a text is."""
-        for name, given in self.world.read(text):
-            if self._truth.objects.keys() >= set(given.values()):
-                found = self._truth.schemas[name].query.answers(self._state, given)
-                if found:
-                    return GroundAction(name, min(found))
-        return None
-
 
 class Answers:
-    """What actions answer: what the `tells` lines above their rules say of the state after them.
+    """What a text does in a problem, and what actions answer: what the `tells` lines say of the state after them.
 
     Parameters
     ----------
@@ -120,6 +111,15 @@ class Answers:
         self.world, self.task = world, task
         self._order = {name: number for number, name in enumerate(task.objects)}
         self._queries: dict[Condition, tuple[list[str], Query]] = {}
+
+    def ground(self, text: str, state: State) -> GroundAction | None:
+        """The action that a text is, if it is possible in a state."""
+        for name, given in self.world.read(text):
+            if self.task.objects.keys() >= set(given.values()):
+                found = self.task.schemas[name].query.answers(state, given)
+                if found:
+                    return GroundAction(name, min(found))
+        return None
 
     def to(self, action: GroundAction, state: State) -> str:
         """The answer to an action that has led to a state; "" if no line says one."""

@@ -61,6 +61,8 @@ Condition = Literal | Junction | Quantified
 
 ALWAYS = Junction("and", ())
 """The condition that always holds."""
+NEVER = Junction("or", ())
+"""The condition that never holds."""
 
 
 @dataclass(frozen=True)

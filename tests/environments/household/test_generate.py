@@ -158,7 +158,7 @@ def test_the_solver_goes_on_from_the_middle_of_a_game():
     for action in ["go to table 1", "take knife 1 from table 1", "go to fridge 1"]:
         env.step(action)
     # The knife must be put down first; it only fits on the table.
-    rest = solve(env.game, env.truth)
+    rest = solve(env.game, env.truth.state)
     assert rest[:2] == ["go to table 1", "put knife 1 in/on table 1"]
     for action in rest:
         env.step(action)
@@ -171,7 +171,7 @@ def test_the_solver_says_when_there_is_no_way():
     game = small_house()
     facts = game.start.state.changed(deleted=[("inreceptacle", "mug 1", "shelf 1")])
     with pytest.raises(GameError, match="no way found"):
-        solve(game, game.start.told(facts))
+        solve(game, facts)
 
 
 def test_a_task_that_is_not_understood_is_not_solved():
