@@ -25,11 +25,18 @@ from tqdm import tqdm
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import __version__
 from constrained.environments.question import Collection, LocalIndex, Passage, Question
-from constrained.environments.question.index import BACKENDS, by_words
+from constrained.environments.question.index import BACKENDS
+from constrained.environments.question.passages import Store
 from constrained.environments.question.suites import hotpotqa_paragraphs, load_hotpotqa
+from constrained.environments.text_search import query_terms
 from constrained.errors import ConstrainedError
 
 DEPTHS = (1, 2, 5, 10)
+
+
+def by_words(store: Store, query: str, limit: int) -> list[Passage]:
+    """The passages that hold most of the query's words, best first."""
+    return [passage for passage, _ in store.matching(query_terms(query), limit)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -103,6 +103,11 @@ def first_that_fits(loaded: LoadedModel, prompts: Iterable[str]) -> str:
     return prompt
 
 
+def instruction_that_fits(loaded: LoadedModel, instructions: Iterable[str]) -> str:
+    """The first instruction, in the model's chat format, for which the context has room; else the last."""
+    return first_that_fits(loaded, (in_chat_form(loaded, instruction) for instruction in instructions))
+
+
 def leaves_room(loaded: LoadedModel, prompt: str) -> bool:
     """Whether the model's context has room for the prompt and a step."""
     context = loaded.max_context

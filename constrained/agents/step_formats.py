@@ -78,9 +78,14 @@ def step_answer(name: str, n: int, thought: str, action: str) -> str:
 
 
 @cache
+def shipped_grammar(name: str) -> Grammar:
+    """A grammar that ships, its slots unbound, such as "steps/thought"; read once."""
+    return Grammar.from_lark(name)
+
+
 def step_format(name: str) -> Grammar:
     """The grammar of one step, its slots unbound. Raises ConstrainedError: there is no such format."""
-    return Grammar.from_lark(f"steps/{_known(name)}")
+    return shipped_grammar(f"steps/{_known(name)}")
 
 
 def step_grammar(name: str, n: int, path: Sequence[str], action: Grammar) -> Grammar:
@@ -92,12 +97,7 @@ def step_grammar(name: str, n: int, path: Sequence[str], action: Grammar) -> Gra
 
 def thought_grammar(n: int) -> Grammar:
     """The thought of step `n` with the end of its line: a ReAct step whose action is written separately."""
-    return _thought().bind(N=str(n))
-
-
-@cache
-def _thought() -> Grammar:
-    return Grammar.from_lark("steps/thought")
+    return shipped_grammar("steps/thought").bind(N=str(n))
 
 
 def parse_step(grammar: ContextFreeGrammar, text: str) -> StepText:

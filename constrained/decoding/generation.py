@@ -200,7 +200,25 @@ class Writing:
 
     def generation(self, seconds: float = 0.0) -> Generation:
         """What was written, once it is done."""
-        return _generation(self.text, self.request, self.loaded, seconds)
+        text = self.text
+        masses = [token.pruned_mass for token in text.tokens if not token.forced]
+        if text.end is not None:
+            masses.append(text.end.pruned_mass)
+        measured = masses if self.request.grammar is not None else []
+        return Generation(
+            text=text.data[text.start : text.stop_at].decode("utf-8", "replace"),
+            role=self.request.role,
+            model=self.loaded.name,
+            prompt_tokens=text.prompt_tokens,
+            completion_tokens=len(text.tokens),
+            forced_tokens=sum(token.forced for token in text.tokens),
+            forward_passes=len(masses),
+            pruned_mass=PrunedMass.of(measured),
+            seconds=seconds,
+            complete=text.complete,
+            tokens=tuple(text.tokens),
+            end=text.end,
+        )
 
 
 def _write(
@@ -254,29 +272,6 @@ def _start(loaded: LanguageModel, request: Request) -> Text:
     matcher = _compiled(loaded, grammar).matcher(request.begun)
     matcher.set_budget(limit)
     return GuidedText(matcher, ids, loaded.tokenizer)
-
-
-def _generation(text: Text, request: Request, loaded: LanguageModel, seconds: float) -> Generation:
-    """What was written, once it is done."""
-    masses = [token.pruned_mass for token in text.tokens if not token.forced]
-    if text.end is not None:
-        masses.append(text.end.pruned_mass)
-    measured = masses if request.grammar is not None else []
-    mean = sum(measured) / len(measured) if measured else 0.0
-    return Generation(
-        text=text.data[text.start : text.stop_at].decode("utf-8", "replace"),
-        role=request.role,
-        model=loaded.name,
-        prompt_tokens=text.prompt_tokens,
-        completion_tokens=len(text.tokens),
-        forced_tokens=sum(token.forced for token in text.tokens),
-        forward_passes=len(masses),
-        pruned_mass=PrunedMass(mean, max(measured, default=0.0), sum(measured)),
-        seconds=seconds,
-        complete=text.complete,
-        tokens=tuple(text.tokens),
-        end=text.end,
-    )
 
 
 @contextmanager

@@ -100,6 +100,11 @@ class PrunedMass(NamedTuple):
     max: float = 0.0
     sum: float = 0.0
 
+    @classmethod
+    def of(cls, masses: Sequence[float]) -> PrunedMass:
+        """Of the masses at each of these tokens."""
+        return cls(sum(masses) / len(masses), max(masses), sum(masses)) if masses else cls()
+
 
 @dataclass(frozen=True)
 class Generation:

@@ -100,24 +100,32 @@ def looks_like_path(name: str) -> bool:
 
 
 @contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Hide the progress bars and warnings of transformers, which address its direct callers."""
+    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
 def readable_failure(what: str, hint: str) -> Iterator[None]:
     """Turn whatever a third party's loader raises into one ModelError; hide its progress bars and warnings.
 
     The formats behind it (safetensors, GGUF, pickles, JSON) raise anything from OSError to struct.error, so every
     exception is caught; the original error is kept as the cause.
     """
-    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
     try:
-        yield
+        with quiet_transformers():
+            yield
     except Exception as error:
         text = str(error).strip().splitlines()
         raise ModelError(f"{what}: {text[0] if text else type(error).__name__}", _remedy(error) or hint) from error
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _remedy(error: Exception) -> str | None:

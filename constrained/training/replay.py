@@ -13,6 +13,7 @@ from pathlib import Path
 
 from constrained.agents.episode import Settings
 from constrained.agents.messages import for_role
+from constrained.agents.scheduler import Rollout
 from constrained.agents.suite_runner import rollout_of
 from constrained.decoding import Generation, Request
 from constrained.environments.data import read_rows
@@ -38,7 +39,7 @@ def replay_texts(
 
     Raises DataError: the task takes another course than the recorded one: the environment or the knowledge has changed.
     """
-    replayed = list(_replay(task, answers, knowledge, models, settings))
+    replayed = list(_replay(rollout_of(task, knowledge, models, settings), answers))
     policy = for_role("policy", models)
     last_phase = replayed[-1][0] if replayed else ""
     written = [
@@ -49,15 +50,8 @@ def replay_texts(
     return list(join_texts(written, bounded=policy.is_embedded))
 
 
-def _replay(
-    task: Task,
-    answers: Sequence[Generation],
-    knowledge: ActionKnowledge,
-    models: Mapping[str, LoadedModel],
-    settings: Settings,
-) -> Iterator[tuple[str, Request, Generation, str]]:
+def _replay(rollout: Rollout, answers: Sequence[Generation]) -> Iterator[tuple[str, Request, Generation, str]]:
     """Yield the phase, request, answer, and the action read from it, of each answer."""
-    rollout = rollout_of(task, knowledge, models, settings)
     rollout.start()
     for answer in answers:
         request, phase = rollout.request, rollout.episode.phase
@@ -71,7 +65,7 @@ def _replay(
         reason = rollout.failure or "it isn't over after the last recorded answer"
         rollout.close()
         raise DataError(
-            f"{task.name} doesn't take its recorded course again: {reason}",
+            f"{rollout.name} doesn't take its recorded course again: {reason}",
             "the environment, the action knowledge or this library has changed: begin a new folder",
         )
 

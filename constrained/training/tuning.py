@@ -24,11 +24,11 @@ from accelerate import PartialState
 from peft import LoraConfig, PeftConfig, PeftModel
 from safetensors import SafetensorError
 from torch import nn
-from transformers.utils import logging
 
 from constrained.errors import DataError, TrainingError
 from constrained.models import LoadedModel
 from constrained.models.adapters import add_adapter, keep_requires_grad, read_adapter, require_bare
+from constrained.models.loaded import quiet_transformers
 from constrained.training.batching import BatchSampler, RowDataset, Step, collate, lay_out_steps
 from constrained.training.checkpoints import last_good
 from constrained.training.distributed import on_main_process
@@ -237,18 +237,10 @@ def _check_packing(model: Any, texts: list[Encoded], device: torch.device) -> No
 @contextmanager
 def _quiet_libraries() -> Iterator[None]:
     """Silence the warnings and progress bars of transformers and PEFT, which address their direct callers."""
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            for module in ("peft", "transformers", "accelerate", "torch"):
-                warnings.filterwarnings("ignore", module=rf"{module}\b")
-            yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
+    with quiet_transformers(), warnings.catch_warnings():
+        for module in ("peft", "transformers", "accelerate", "torch"):
+            warnings.filterwarnings("ignore", module=rf"{module}\b")
+        yield
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The loop against worlds that end early, late or never."""
 
-from constrained.agents import generate_plan
+from constrained import generate_plan
 from constrained.knowledge import ActionKnowledge
 
 

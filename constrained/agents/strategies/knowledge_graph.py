@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests
 from constrained.agents.plan import Step
-from constrained.agents.prompts import first_that_fits, in_chat_form
+from constrained.agents.prompts import instruction_that_fits
+from constrained.agents.step_formats import shipped_grammar
 from constrained.automaton import Grammar
 from constrained.environments.base import WithTriples
 
@@ -108,7 +108,7 @@ def extract(episode: Episode, step: Step, role: str) -> Requests[list[Triple]]:
     found = names(f"{step.action}\n{observation[: READ_CHARACTERS[0]]}")
     if not found:
         return []
-    grammar = _grammar("triples").bind(NAME=found)
+    grammar = shipped_grammar("steps/triples").bind(NAME=found)
     return read_triples((yield from _extractor_text(episode, role, question, grammar, TRIPLES_TOKENS)))
 
 
@@ -125,7 +125,7 @@ def task_entities(episode: Episode, graph: MultiDiGraph, role: str) -> Requests[
     readable = [node for node in nodes if node != _NONE and "\n" not in node]  # a line each that says nothing else
     if not readable:
         return []
-    grammar = _grammar("entities").bind(NODE=readable)
+    grammar = shipped_grammar("steps/entities").bind(NODE=readable)
     text = yield from _extractor_text(episode, role, question, grammar, ENTITIES_TOKENS)
     lines = text.split("\n") if episode.settings.constrained else map(str.strip, text.split("\n"))
     return [node for node in dict.fromkeys(lines) if node in readable][:MOST_ENTITIES]
@@ -164,11 +164,6 @@ def _extractor_text(
     left, model = episode.writer.tokens_left(), episode.writer.model(role)
     if left is not None and left < tokens:
         return ""
-    prompt = first_that_fits(model, (in_chat_form(model, question(characters)) for characters in READ_CHARACTERS))
+    prompt = instruction_that_fits(model, map(question, READ_CHARACTERS))
     answer = yield from episode.writer.ask(prompt, grammar, role=role, max_new_tokens=tokens, stop="\n\n")
     return answer.text
-
-
-@cache
-def _grammar(name: str) -> Grammar:
-    return Grammar.from_lark(f"steps/{name}")

@@ -7,13 +7,11 @@ it the memory itself is kept, if it can be: what was seen where, and what was al
 
 from __future__ import annotations
 
-from functools import cache
-
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests, Strategy
 from constrained.agents.plan import step_lines
-from constrained.agents.prompts import KEPT_STEPS, first_that_fits, in_chat_form
-from constrained.automaton import Grammar
+from constrained.agents.prompts import KEPT_STEPS, instruction_that_fits
+from constrained.agents.step_formats import shipped_grammar
 from constrained.environments.base import LearningMemory
 
 ROLE = "reflector"
@@ -52,17 +50,17 @@ def reflexion(episode: Episode) -> Strategy:
 def _reflect(episode: Episode, earlier: list[str]) -> Requests[str]:
     """The reflector's text on the trial that has just failed."""
     tries = [(episode.start.to_text(), kept) for kept in (episode.settings.max_steps, *KEPT_STEPS)]
-    prompt = first_that_fits(
+    prompt = instruction_that_fits(
         episode.writer.model(ROLE),
-        (_prompt(episode, text, kept, earlier) for text, kept in [*tries, ("", KEPT_STEPS[-1])]),
+        (_instruction(episode, text, kept, earlier) for text, kept in [*tries, ("", KEPT_STEPS[-1])]),
     )
     answer = yield from episode.writer.ask(
-        prompt + _HEAD, _form(), role=ROLE, max_new_tokens=LESSON_TOKENS, begun=_HEAD
+        prompt + _HEAD, shipped_grammar("steps/reflection"), role=ROLE, max_new_tokens=LESSON_TOKENS, begun=_HEAD
     )
     return answer.text.strip()
 
 
-def _prompt(episode: Episode, knowledge_text: str, kept: int, earlier: list[str]) -> str:
+def _instruction(episode: Episode, knowledge_text: str, kept: int, earlier: list[str]) -> str:
     steps = episode.steps[max(len(episode.steps) - kept, 0) :]
     trajectory = "\n".join(line for step in steps for line in step_lines(step))
     parts = [
@@ -74,9 +72,4 @@ def _prompt(episode: Episode, knowledge_text: str, kept: int, earlier: list[str]
         "Say in a few sentences, in one line that begins with `Reflection:`, what went wrong, and what it should do "
         "otherwise in the next trial, naming actions and things.",
     ]
-    return in_chat_form(episode.writer.model(ROLE), "\n\n".join(filter(None, parts)))
-
-
-@cache
-def _form() -> Grammar:
-    return Grammar.from_lark("steps/reflection")
+    return "\n\n".join(filter(None, parts))

@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests, Strategy
-from constrained.agents.prompts import first_that_fits, in_chat_form
+from constrained.agents.prompts import instruction_that_fits
+from constrained.agents.step_formats import shipped_grammar
 from constrained.agents.strategies.open_loop import open_loop, plan_ahead
 from constrained.automaton import Grammar
 from constrained.decoding.request import Generation
@@ -134,6 +134,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
     Grammar or None
         None if there is no plan.
     """
+    form = shipped_grammar("steps/rewoo")
     plans: dict[str, Grammar] = {}  # by the tool called last: those from the next line on
     for n in range(lines, 0, -1):
         before: list[str] | dict[str, str] = [str(number) for number in range(1, n)] or {}
@@ -144,7 +145,7 @@ def plan_form(after: Mapping[str, Sequence[str]], over: Collection[str], lines: 
             more = {tool: plans[now] for tool, now in called.items() if now in plans}
             if ends or more:
                 names = list(dict.fromkeys([*ends, *more]))
-                longer[last] = _form("rewoo").bind(N=str(n), BEFORE=before, TOOL=names, OVER=ends, MORE=more)
+                longer[last] = form.bind(N=str(n), BEFORE=before, TOOL=names, OVER=ends, MORE=more)
         plans = longer
     return plans.get(START)
 
@@ -163,10 +164,8 @@ def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[s
         f"Which tool may follow which ({ASK} may stand anywhere):\n"
         + "\n".join(f"  {tool} -> {', '.join(following)}" for tool, following in after.items()),
     ]
-    task = f"Task: {episode.plan.task}"
-    model = episode.writer.model(ROLE)
-    tries = (parts[:kept] for kept in range(len(parts), 0, -1))
-    return first_that_fits(model, (in_chat_form(model, "\n\n".join([*some, task])) for some in tries))
+    tries = ("\n\n".join([*parts[:kept], f"Task: {episode.plan.task}"]) for kept in range(len(parts), 0, -1))
+    return instruction_that_fits(episode.writer.model(ROLE), tries)
 
 
 # worker
@@ -174,12 +173,11 @@ def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[s
 
 def _work(episode: Episode, call: Call, evidence: Mapping[int, str], written: list[Generation]) -> Requests[str]:
     """The evidence of a call; `written` are the answers that belong to no step yet."""
-    model = episode.writer.model()
     if call.tool == ASK:
         tries = (put_in(call.input, _cut(evidence, shown)) for shown in EVIDENCE)
         forms = (f"Answer in one line, as short as you can.\n\n{text}" for text in tries)
-        prompt = first_that_fits(model, (in_chat_form(model, form) for form in forms))
-        answer = yield from episode.ask(prompt, _form("reply"))
+        prompt = instruction_that_fits(episode.writer.model(), forms)
+        answer = yield from episode.ask(prompt, shipped_grammar("steps/reply"))
         written.extend([answer] if answer else [])
         return answer.text.strip() if answer else ""
     action = _action(episode, call, put_in(call.input, evidence))
@@ -243,7 +241,7 @@ def _solve(
         episode.end("the plan came to no place where the answer may be given")
         return
     tries = [(calls, _cut(evidence, shown)) for shown in EVIDENCE] + [([], {})]
-    prompt = first_that_fits(episode.writer.model(), (_solver_prompt(episode, *some, answer) for some in tries))
+    prompt = instruction_that_fits(episode.writer.model(), (_solver_prompt(episode, *some, answer) for some in tries))
     last = yield from episode.ask(prompt, answer.next_action())
     if last:
         action = last.text if episode.settings.constrained else last.text.strip()
@@ -252,14 +250,8 @@ def _solve(
 
 def _solver_prompt(episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge) -> str:
     plan = "\n".join(f"{call}\nEvidence: {evidence.get(call.number, 'none')}" for call in calls)
-    return in_chat_form(
-        episode.writer.model(),
+    return (
         "Solve the task with the plan below and the evidence found for each of its steps; the evidence may be long, "
         f"and some of it beside the point.\n\n{plan}\n\nTask: {episode.plan.task}\n\n"
         f"Answer with one line and nothing else. {' '.join(answer.actions.values())}",
     )
-
-
-@cache
-def _form(name: str) -> Grammar:
-    return Grammar.from_lark(f"steps/{name}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from lark import Token
 
@@ -23,6 +22,7 @@ from constrained.environments.executor.actions import (
     tokens,
 )
 from constrained.environments.executor.worker import MathsWorker, shared_worker
+from constrained.environments.question.passages import Passage
 from constrained.errors import ActionError, ToolError
 
 MATHEMATICS = frozenset({"calculator", "set_equation", "solve_equation", "solve_inequality", "count", "define"})
@@ -32,26 +32,12 @@ RETRIEVED = 2
 """Paragraphs that ParagraphRetrieve finds."""
 
 
-class FoundPassage(Protocol):
-    """A search result, such as `constrained.environments.question.Passage`."""
-
-    @property
-    def title(self) -> str:
-        """The title of the passage's page."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """The passage's text."""
-        ...
-
-
 @dataclass(frozen=True)
 class Tools:
     """The tools of actions; an action whose tool is missing is refused."""
 
     # for KnowledgeQuery and ParagraphRetrieve: an index's `search`
-    search: Callable[[str, int], Sequence[FoundPassage]] | None = None
+    search: Callable[[str, int], Sequence[Passage]] | None = None
     answer: Callable[[str, list[str]], str] | None = None  # for QA: a model's answer from the texts of results
     # for Code: writes and runs a program that does what the words say, and returns what it prints. Running it safely is
     # up to this function, which needs a sandbox.
@@ -169,7 +155,7 @@ class Executor:
         text = "\n".join(paragraphs[:RETRIEVED])
         return text, text
 
-    def _search(self, query: str) -> Sequence[FoundPassage]:
+    def _search(self, query: str) -> Sequence[Passage]:
         if self.tools.search is None:
             raise ActionError("there is no index to search", "give Tools(search=index.search)")
         return self.tools.search(query, SEARCHED)

@@ -147,11 +147,6 @@ class LocalIndex:
             self._store = None
 
 
-def by_words(store: Store, query: str, limit: int) -> list[Passage]:
-    """Return the passages that hold most of the query's words, best first."""
-    return [passage for passage, _ in store.matching(query_terms(query), limit)]
-
-
 def ranked(store: Store, query: str, limit: int) -> list[Passage]:
     """Return the best passages for a question, best first; equal ones in the store's order."""
     scores = dict(store.matching(query_terms(query), max(CANDIDATES, limit)))

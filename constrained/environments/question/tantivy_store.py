@@ -8,7 +8,7 @@ from pathlib import Path
 
 from constrained.environments.question.passages import MAX_NAMED, STORE_VERSION, TITLE_WEIGHT, Passage
 from constrained.environments.text_search import name_key, title_key
-from constrained.errors import DataError, install_hint
+from constrained.errors import DataError, needs_extra
 
 HEAP_BYTES = 128 << 20
 """Memory for building."""
@@ -122,11 +122,8 @@ class TantivyStore:
 
 
 def import_tantivy():
-    """Return the module, or raise DataError with how to get it."""
-    try:
+    with needs_extra("tantivy", "the index backend tantivy", "tantivy"):
         import tantivy
-    except ImportError:
-        raise DataError("tantivy is not installed", hint=install_hint("tantivy")) from None
     return tantivy
 
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.retrieval import by_words
 from constrained.environments.question import Collection, LocalIndex, Passage, sqlite_store
-from constrained.environments.question.index import BACKENDS, PassageIndex, by_words
+from constrained.environments.question.index import BACKENDS, PassageIndex
 from constrained.environments.text_search import cut_words, query_terms
-from constrained.errors import DataError, ToolError
+from constrained.errors import ConstrainedError, DataError, ToolError
 from tests.environments.question.small import MILHOUSE, PAGES, SMALL
 
 backends = pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_an_unknown_backend_is_refused():
 
 def test_without_tantivy_its_backend_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tantivy", None)
-    with pytest.raises(DataError, match=r"constrained-agents\[tantivy\]"):
+    with pytest.raises(ConstrainedError, match=r"constrained-agents\[tantivy\]"):
         LocalIndex(SMALL, "tantivy", tmp_path)
 
 

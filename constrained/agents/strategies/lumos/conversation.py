@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from constrained.agents.prompts import KEPT_STEPS, in_chat_form, leaves_room
+from constrained.agents.prompts import KEPT_STEPS, instruction_that_fits, leaves_room
 
 if TYPE_CHECKING:  # torch takes seconds to import: only who plays pays for it
     from constrained.models import LoadedModel
@@ -102,11 +102,13 @@ def conversation_prompt(loaded: LoadedModel, turns: Sequence[Turn], user: str, b
 
 def question_prompt(loaded: LoadedModel, question: str, texts: Sequence[str]) -> str:
     """A question with the texts to answer it from, each cut if the context has no room for them."""
-    shown = max(map(len, texts), default=0)
-    while True:
-        found = "\n\n".join(text[:shown] for text in texts)
-        asked = f"Answer in a few words, from what was found.\n\n{found}\n\nQuestion: {question}\nAnswer:"
-        prompt = in_chat_form(loaded, asked)
-        if not shown or leaves_room(loaded, prompt):
-            return prompt
-        shown //= 2
+    longest = max(map(len, texts), default=0)
+    tries = (longest >> halved for halved in range(longest.bit_length() + 1))
+    founds = ("\n\n".join(text[:shown] for text in texts) for shown in tries)
+    return instruction_that_fits(
+        loaded,
+        (
+            f"Answer in a few words, from what was found.\n\n{found}\n\nQuestion: {question}\nAnswer:"
+            for found in founds
+        ),
+    )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests
 from constrained.agents.parse import parse
-from constrained.agents.step_formats import thought_grammar
+from constrained.agents.step_formats import shipped_grammar, thought_grammar
 from constrained.agents.strategies.lumos.conversation import (
     KEEP,
     STOP,
@@ -106,17 +105,17 @@ def reads_memory(episode: Episode, role: str) -> bool:
 
 def first_subgoal() -> Grammar:
     """The iterative planner's first text: ``Subgoal 1: ...``."""
-    return _format("subgoal").bind(N="1")
+    return shipped_grammar("lumos/subgoal").bind(N="1")
 
 
 def next_subgoal(number: int, most: int) -> Grammar:
     """Its answer to the result of a subgoal: the next subgoal, or that it stops; past `most` the latter."""
-    return _format("planner_iterative").bind(N=str(number) if number <= most else {})
+    return shipped_grammar("lumos/planner_iterative").bind(N=str(number) if number <= most else {})
 
 
 def whole_plan(most: int) -> Grammar:
     """The onetime planner's text: up to `most` subgoals, numbered in order."""
-    plan = _format("planner_onetime")
+    plan = shipped_grammar("lumos/planner_onetime")
     rest = plan.bind(N=str(most), MORE={})
     for number in range(most - 1, 0, -1):
         rest = plan.bind(N=str(number), MORE=rest)
@@ -136,8 +135,3 @@ def _free_subgoal(text: str) -> str | None:
     """The subgoal in a planner's text without masks; None if it stops."""
     text = text.strip()
     return None if text.startswith(STOP.rstrip(".")) else _LABEL.sub("", text.removeprefix(KEEP), count=1)
-
-
-@cache
-def _format(name: str) -> Grammar:
-    return Grammar.from_lark(f"lumos/{name}")
