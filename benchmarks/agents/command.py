@@ -28,13 +28,13 @@ from benchmarks.agents.plot import draw
 from benchmarks.agents.published import published
 from benchmarks.agents.report import ANY, table
 from benchmarks.imported import DOMAIN, in_domain
+from benchmarks.lumos import suites
 from benchmarks.reporting import add_json, report
 from constrained import __version__
 from constrained.agents.episode import LEVELS, STATE, Settings
 from constrained.agents.messages import POLICY, ROLES
 from constrained.agents.metrics import Price, summarise
-from constrained.agents.strategies import GROUNDED, STEP_FORMATS, STRATEGIES
-from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
+from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.decoding.choosers import Chooser, Uniform
 from constrained.environments.household.env import KNOWLEDGE
 from constrained.environments.suite import SUITES, Suite, open_suite
@@ -111,8 +111,8 @@ def run_command(options: argparse.Namespace) -> int:
     rows: list[dict] = []
     with _workers(options.workers, open_models, models) as workers:
         for strategy in options.strategy or ["knowagent"]:
-            lumos = strategy in GROUNDED
-            played = grounded(suite) if lumos else suite
+            lumos = strategy in suites.STRATEGIES
+            played = suites.grounded(suite) if lumos else suite
             own = ActionKnowledge.from_lark(played.knowledge, source_map=options.trace)
             played, knowledge = _held_to(options.knowledge, played, lumos) if options.knowledge else (played, own)
             judge = own if options.knowledge else None
@@ -121,7 +121,7 @@ def run_command(options: argparse.Namespace) -> int:
                     strategy, STEP_FORMATS[strategy], level != OFF, options.max_steps or played.max_steps, None,
                     level if level != OFF else STATE, options.temperature, seed=options.seed, trials=options.trials,
                     explore_steps=options.explore_steps,
-                    max_subgoals=most_subgoals(suite) if lumos else None, trace=options.trace,
+                    max_subgoals=suites.most_subgoals(suite) if lumos else None, trace=options.trace,
                 )  # fmt: skip
                 records = run(played, knowledge, models, settings, options, workers, judge)
                 figures = summarise(records, suite.measures, prices)

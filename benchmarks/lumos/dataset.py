@@ -9,13 +9,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from benchmarks.lumos import suites
 from benchmarks.lumos.demonstrations import demonstrate
 from benchmarks.lumos.problems import Worked, in_words, is_short, number, training_problems, varied, worked
 from benchmarks.lumos.recipe import WAYS, Recipe
 from constrained.agents.episode import Settings
-from constrained.agents.strategies import GROUNDED
 from constrained.agents.strategies.lumos.conversation import ground, plan_for
-from constrained.agents.strategies.lumos.suites import grounded, most_subgoals
 from constrained.environments.maths import MathsEnv
 from constrained.environments.maths.problems import WordProblem
 from constrained.environments.suite import Suite, open_suite
@@ -49,9 +48,9 @@ class Dataset:
 def suite_and_settings(way: str, suite: Suite, masks: bool, seed: int = 0) -> tuple[Suite, Settings]:
     """The suite and settings to play it with models that are asked in this way."""
     strategy, step_format = WAYS[way]
-    lumos = strategy in GROUNDED
-    suite = replace(grounded(suite), knowledge=KNOWLEDGE) if lumos else suite
-    most = most_subgoals(suite) if lumos else None
+    lumos = strategy in suites.STRATEGIES
+    suite = replace(suites.grounded(suite), knowledge=KNOWLEDGE) if lumos else suite
+    most = suites.most_subgoals(suite) if lumos else None
     return suite, Settings(strategy, step_format, masks, suite.max_steps, seed=seed, max_subgoals=most)
 
 
@@ -90,9 +89,9 @@ def tokenizer_texts(short: list[Worked], base: list[str]) -> list[str]:
 def make_dataset(short: list[Worked], base: list[str], left_out: Counter, model: LoadedModel) -> Dataset:
     """Play all problems in every way of asking with their known answers."""
     asked: dict[str, list[list[str]]] = {way: [] for way in WAYS}
-    suites = {name: open_suite(name, split="train", limit=1) for name in ("svamp", "gsm8k")}
+    opened = {name: open_suite(name, split="train", limit=1) for name in ("svamp", "gsm8k")}
     for way in WAYS:
-        how = {name: suite_and_settings(way, suite, masks=False) for name, suite in suites.items()}
+        how = {name: suite_and_settings(way, suite, masks=False) for name, suite in opened.items()}
         spaces = {name: ActionKnowledge.from_lark(suite.knowledge) for name, (suite, _) in how.items()}
         for found in tqdm(short, desc=f"asked for {way}", unit="problem"):
             settings = how[found.dataset][1]

@@ -37,7 +37,4 @@ STEP_FORMATS = {
 UNEXECUTED = {"cot": cot, "rewoo": rewoo}
 """Strategies with their own way to plan without an environment; the others then plan by `open_loop`."""
 
-GROUNDED = ("lumos", "lumos_onetime")
-"""Strategies that play a suite in Lumos's own action space, if it has one."""
-
-__all__ = ["GROUNDED", "STEP_FORMATS", "STRATEGIES", "UNEXECUTED", "open_loop"]
+__all__ = ["STEP_FORMATS", "STRATEGIES", "UNEXECUTED", "open_loop"]

@@ -23,9 +23,6 @@ from constrained.decoding.request import Generation
 
 ROLE = "planner"
 
-MOST_SUBGOALS = {"gsm8k": 8, "svamp": 2, "strategyqa": 5, "hotpotqa": 5, "mind2web": 15, "webshop": 5}
-"""Subgoals after which the released agents stop planning, by dataset."""
-
 PLAN_SUBGOALS = 10
 """Subgoals of a plan written at once, if the settings set no limit."""
 

@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 
+from benchmarks.lumos.suites import grounded, most_subgoals
 from constrained import ActionKnowledge
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
-from constrained.agents.strategies.lumos.suites import GroundedQuestion, Unanswered, grounded, most_subgoals
+from constrained.agents.strategies.lumos.grounder import GroundedQuestion, Unanswered
 from constrained.environments.base import Environment
 from constrained.environments.question import LocalIndex, Question, QuestionEnv
 from constrained.environments.suite import Suite, Task
