@@ -153,7 +153,8 @@ def _task(path: str | Path, name: str, record: TaskRecord, graph: RunGraph, text
             step = _step(Step(**line["step"]))
             answers = [_answer(answer, step.get("action", ""), texts) for answer in line["answers"]]
         except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
-            raise _damaged(path, number, f"{type(error).__name__}: {error}") from None
+            problem = f"{path}, line {number}: damaged: {type(error).__name__}: {error}"
+            raise DataError(problem, "give the .jsonl file of a run, as it was written") from None
         for answer in answers:
             if "prompt" in answer:  # most of it repeats the prompt before it: keep the length of that, and the rest
                 prompt = answer["prompt"]
@@ -251,7 +252,3 @@ def _action_start(tokens: list[dict], action: str) -> int | None:
         if length > start >= 0:
             return index
     return None
-
-
-def _damaged(path: str | Path, number: int, problem: str) -> DataError:
-    return DataError(f"{path}, line {number}: damaged: {problem}", "give the .jsonl file of a run, as it was written")

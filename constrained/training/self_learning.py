@@ -275,14 +275,9 @@ def _test(run: _Run, number: int) -> dict[str, dict]:
         records = play_all(suite, run.knowledge, models, run.test, path, batch=run.batch, words=words)
         metrics[suite.name] = summarise(records, suite.measures)
         if number:
-            first = {name: end["success"] for name, (_, end) in read_tasks(_first(path)).items()}
+            first = {name: end["success"] for name, (_, end) in read_tasks(run.round_folder(0) / path.name).items()}
             metrics[suite.name] |= paired(first, {record["name"]: record["success"] for record in records})
     return metrics
-
-
-def _first(path: Path) -> Path:
-    """The file of the same test in round 0."""
-    return path.parent.parent / "round-0" / path.name
 
 
 def paired(before: Mapping[str, bool], after: Mapping[str, bool]) -> dict[str, float]:

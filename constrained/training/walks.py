@@ -107,7 +107,8 @@ def walk_suite(
         problem = walk_problem(domain, problems, longest, f"{name} {seed}")
         if key(problem) not in taken:
             taken.add(key(problem))
-            make = partial(_environment, knowledge, PddlText(PlanningTask(domain, problem)).problem)
+            text = PddlText(PlanningTask(domain, problem)).problem
+            make = partial(PddlEnvironment, None, text, knowledge=knowledge)
             tasks.append(Task(f"{name} {seed}", "walk", make))
         if len(tasks) == number:
             return Suite(name, knowledge.name, tasks, max_steps)
@@ -128,7 +129,3 @@ def walk_problem_of(task: Task) -> Problem:
     environment = task.make()
     assert isinstance(environment, PddlEnvironment)
     return environment.facts.task.problem
-
-
-def _environment(knowledge: ActionKnowledge, problem: str) -> PddlEnvironment:
-    return PddlEnvironment(None, problem, knowledge=knowledge)

@@ -13,6 +13,7 @@ is the request's row in a table of masks with a fixed address on the device; row
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import torch
 from transformers.generation.continuous_batching.cb_logits_processors import ContinuousBatchingLogitsProcessor
@@ -23,7 +24,7 @@ from constrained.automaton import BatchMatcher, CompiledGrammar, Matcher, Vocabu
 from constrained.automaton.matcher import not_compiled
 from constrained.decoding import bitmask
 from constrained.decoding.bitmask import check_width
-from constrained.decoding.hosts.rows import Follower, not_allowed
+from constrained.decoding.hosts.hf_processor import not_allowed
 from constrained.errors import ConstrainedError
 
 MAX_FOLLOWED = 8192
@@ -68,6 +69,35 @@ class Constraint:
 
     def __deepcopy__(self, memo: object) -> Constraint:
         return self  # it never changes; transformers copies arguments of forked and restarted requests
+
+
+class Follower:
+    """The matcher of one request, kept level with its growing list of tokens.
+
+    `matcher`: at the request's beginning; taken over.
+    """
+
+    __slots__ = ("matcher", "read")
+
+    def __init__(self, matcher: Matcher):
+        self.matcher = matcher
+        self.read: list[int] = []
+
+    def follow(self, tokens: Sequence[int]) -> int | None:
+        """Read up to the end of `tokens`, all that has been generated so far; roll back what the host took back.
+
+        Returns the index of the first token that is not allowed, where reading stopped; None if there is none.
+        """
+        kept = len(self.read)
+        if self.read != list(tokens[:kept]):
+            kept = next((i for i, (a, b) in enumerate(zip(self.read, tokens)) if a != b), min(kept, len(tokens)))
+            self.matcher.rollback(len(self.read) - kept)
+            del self.read[kept:]
+        for token in tokens[kept:]:
+            if not self.matcher.advance(token):
+                return len(self.read)
+            self.read.append(token)
+        return None
 
 
 class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):

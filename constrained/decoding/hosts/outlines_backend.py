@@ -29,7 +29,7 @@ from outlines_core.json_schema import build_regex_from_schema
 
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import bitmask
-from constrained.decoding.hosts.rows import Rows
+from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
 from constrained.decoding.vocabulary import llama_cpp_vocabulary, logits_width, model_vocabulary
 from constrained.errors import ConstrainedError
 from constrained.knowledge import ActionKnowledge
@@ -166,7 +166,7 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
         self.tensor_library_name = tensor_library_name
         adapters: Mapping[str, Any] = tensor_adapters
         self.tensor_adapter: Any = adapters[tensor_library_name]()
-        self._rows = Rows(grammar, **limits)
+        self._rows = ConstrainedLogitsProcessor(grammar, **limits)
 
     def reset(self) -> None:
         """Forget the generation so far: the next step is the first of another."""
@@ -192,7 +192,7 @@ class ConstrainedOutlinesProcessor(OutlinesLogitsProcessor):
             logits are narrower than the vocabulary.
         """
         if self.tensor_library_name == "torch":
-            return self._rows.masked(input_ids, logits)
+            return self._rows(input_ids, logits)
         rows, width = logits.shape
         bitmask.check_width(self._rows.vocabulary, width)
         try:

@@ -114,7 +114,8 @@ class AlfworldEnv(HouseholdTexts):
         if self.done:
             raise GameError("the game is over: its goal was reached", hint="call reset() to play it again")
         action = action.strip()
-        moved = _PUT.fullmatch(action) if self._says_move() else None
+        says_move = any(command.startswith("move ") for command in self._now()["admissible"])
+        moved = _PUT.fullmatch(action) if says_move else None
         self._state = None  # until the engine has answered
         self._state = self._ask("step", f"move {moved[1]} to {moved[2]}" if moved else action)
         answer = _MOVE_ANSWER.sub(r"You put the \1 in/on the \2.", self._state["text"])
@@ -165,9 +166,6 @@ class AlfworldEnv(HouseholdTexts):
         if self._state is None:
             raise GameError(f"{self.name} isn't under way", hint="call reset() first")
         return self._state
-
-    def _says_move(self) -> bool:
-        return any(command.startswith("move ") for command in self._now()["admissible"])
 
 
 def original(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:

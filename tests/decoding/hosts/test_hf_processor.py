@@ -7,7 +7,6 @@ import torch
 from constrained import ActionKnowledge, ConstrainedError, Grammar, Vocabulary, compile_grammar
 from constrained.decoding import generate
 from constrained.decoding.hosts.hf_processor import ConstrainedLogitsProcessor
-from constrained.decoding.hosts.rows import Rows
 from constrained.models import load
 from tests.decoding.hosts.texts import CHOICES, GRAMMARS, text_of
 from tests.decoding.requests import no_jump_forward
@@ -107,7 +106,7 @@ def test_drafts_may_hold_anything_and_are_taken_back():
     """Forbidden tokens, what comes after them, and ends of text: no trace is left of them."""
     compiled = compile_grammar(Grammar.from_choices(["go", "gone"]), VOCABULARY)
     go, n, end, forbidden = TOKENIZER.encode("go")[0], TOKENIZER.encode("n")[0], 1, 65
-    rows = Rows(compiled, assisted=True, max_new_tokens=4)
+    rows = ConstrainedLogitsProcessor(compiled, assisted=True, max_new_tokens=4)
     for shown in ([], [go], [go, forbidden], [go, forbidden, n], [go], [go, end], [go, end, n], [go, n], [go]):
         rows.follow(np.array([[7, 8, *shown]]))
         mask = np.zeros((1, VOCABULARY.words), np.int32)
@@ -335,7 +334,7 @@ def test_rows_are_found_wherever_a_beam_search_puts_them():
     rng = np.random.default_rng(0)
     compiled = compile_grammar(Grammar.from_regex(r"(a|b|ab){1,9}c"), VOCABULARY)
     for _ in range(30):
-        rows = Rows(compiled, num_beams=4)
+        rows = ConstrainedLogitsProcessor(compiled, num_beams=4)
         ids = np.tile(rng.integers(2, 200, 5), (4, 1))
         for _ in range(8):
             batch = rows.follow(ids)
