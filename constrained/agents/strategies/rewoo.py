@@ -241,17 +241,21 @@ def _solve(
         episode.end("the plan came to no place where the answer may be given")
         return
     tries = [(calls, _cut(evidence, shown)) for shown in EVIDENCE] + [([], {})]
-    prompt = instruction_that_fits(episode.writer.model(), (_solver_prompt(episode, *some, answer) for some in tries))
+    prompt = instruction_that_fits(
+        episode.writer.model(), (_solver_instruction(episode, *some, answer) for some in tries)
+    )
     last = yield from episode.ask(prompt, answer.next_action())
     if last:
         action = last.text if episode.settings.constrained else last.text.strip()
         episode.do(episode.new_step("", action, *written, last))
 
 
-def _solver_prompt(episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge) -> str:
+def _solver_instruction(
+    episode: Episode, calls: list[Call], evidence: Mapping[int, str], answer: ActionKnowledge
+) -> str:
     plan = "\n".join(f"{call}\nEvidence: {evidence.get(call.number, 'none')}" for call in calls)
     return (
         "Solve the task with the plan below and the evidence found for each of its steps; the evidence may be long, "
         f"and some of it beside the point.\n\n{plan}\n\nTask: {episode.plan.task}\n\n"
-        f"Answer with one line and nothing else. {' '.join(answer.actions.values())}",
+        f"Answer with one line and nothing else. {' '.join(answer.actions.values())}"
     )
