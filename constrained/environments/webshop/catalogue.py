@@ -241,40 +241,24 @@ def _by_number(path: str | Path) -> dict:
     return found
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """One of the published instructions."""
-
-    text: str  # in small letters and without the price limit, which a shop adds
-    queries: tuple[str, ...]  # what people searched for to find it; for most none was recorded
-
-
-def read_instructions() -> list[Instruction]:
+def read_instructions() -> list[str]:
     """Read WebShop's 12,087 instructions in their published order, which says the split of each.
 
-    Raises DataError: a file is missing, cut short or of another form; it says at which entry.
+    They are in small letters and without the price limit, which a shop adds. Raises DataError: the file is missing, cut
+    short or of another form.
     """
-    goals, queries = data_file("webshop/human_goals.json.gz"), data_file("webshop/goal_query_map.json.gz")
-    known = read_json(queries)
-    if not isinstance(known, dict):
-        raise DataError(f"{queries} is not an object of goals and their queries")
-    for number, (goal, recorded) in enumerate(known.items(), 1):
-        if not is_text_list(recorded):
-            raise DataError(f"{queries}, entry {number}: no list of texts under {goal[:80]!r}")
+    goals = data_file("webshop/human_goals.json.gz")
     texts = read_json(goals)
-    if not isinstance(texts, list):
-        raise DataError(f"{goals} is not a list of goals")
-    for number, text in enumerate(texts, 1):
-        if not isinstance(text, str):
-            raise DataError(f"{goals}, row {number}: not a text but a {type(text).__name__}")
-    return [Instruction(text, tuple(known.get(text, ()))) for text in texts]
+    if not is_text_list(texts):
+        raise DataError(f"{goals} is not a list of texts")
+    return texts
 
 
-def published_positions(instructions: Iterable[Instruction]) -> dict[str, int]:
+def published_positions(instructions: Iterable[str]) -> dict[str, int]:
     """Return the first index of each instruction in the published order, by `plain` text."""
     positions: dict[str, int] = {}
     for index, instruction in enumerate(instructions):
-        positions.setdefault(plain(instruction.text), index)
+        positions.setdefault(plain(instruction), index)
     return positions
 
 

@@ -32,15 +32,14 @@ def read(folder):
 
 
 def test_the_published_instructions_are_read_in_their_order():
-    shared("webshop/human_goals.json.gz"), shared("webshop/goal_query_map.json.gz")
+    shared("webshop/human_goals.json.gz")
     found = read_instructions()
     assert len(found) == 12_087
-    assert found[0].text == "i need a long clip-in hair extension which is natural looking"
-    assert sum(len(i.queries) > 0 for i in found) == 1629
+    assert found[0] == "i need a long clip-in hair extension which is natural looking"
     assert [len(found[part]) for part in SPLITS.values()] == [500, 1000, 10_587]
     places = published_positions(found)
-    assert len(places) == len({plain(i.text) for i in found}) > 11_000
-    assert places[plain(found[7].text.capitalize() + ".")] == 7
+    assert len(places) == len({plain(text) for text in found}) > 11_000
+    assert places[plain(found[7].capitalize() + ".")] == 7
 
 
 def test_products_have_what_the_shop_shows_and_the_reward_asks(files):
@@ -128,21 +127,12 @@ def test_malformed_attributes_are_named(tmp_path):
         read(folder)
 
 
-@pytest.mark.parametrize(
-    "goals, queries, message",
-    [
-        ({}, {}, "human_goals.json.gz is not a list"),
-        (["a", 3], {}, "human_goals.json.gz, row 2: not a text but a int"),
-        (["a"], [], "goal_query_map.json.gz is not an object"),
-        (["a"], {"a": "b"}, "goal_query_map.json.gz, entry 1: no list of texts under 'a'"),
-    ],
-)
-def test_malformed_published_goals_are_named(tmp_path, monkeypatch, goals, queries, message):
+@pytest.mark.parametrize("goals", [{}, ["a", 3]])
+def test_malformed_published_goals_are_named(tmp_path, monkeypatch, goals):
     monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
     (tmp_path / "webshop").mkdir()
-    for name, content in (("human_goals", goals), ("goal_query_map", queries)):
-        (tmp_path / f"webshop/{name}.json.gz").write_bytes(gzip.compress(json.dumps(content).encode()))
-    with pytest.raises(DataError, match=message):
+    (tmp_path / "webshop/human_goals.json.gz").write_bytes(gzip.compress(json.dumps(goals).encode()))
+    with pytest.raises(DataError, match="human_goals.json.gz is not a list of texts"):
         read_instructions()
 
 
@@ -157,10 +147,9 @@ def test_without_a_catalogue_the_files_needed_are_named(tmp_path, monkeypatch):
 def test_the_suite_takes_the_published_order_and_split(tmp_path, monkeypatch):
     shared("webshop/human_goals.json.gz")
     (tmp_path / "webshop").mkdir()
-    for name in ("human_goals.json.gz", "goal_query_map.json.gz"):
-        (tmp_path / "webshop" / name).symlink_to(ROOT / "webshop" / name)
+    (tmp_path / "webshop/human_goals.json.gz").symlink_to(ROOT / "webshop/human_goals.json.gz")
     monkeypatch.setenv("CONSTRAINED_DATA", str(tmp_path))
-    texts = [read_instructions()[place].text for place in (499, 3, 500)]
+    texts = [read_instructions()[place] for place in (499, 3, 500)]
     written = {"instruction_attributes": ["soft"], "instruction_options": []}
     small.write(tmp_path / "webshop", instructions={
         f"C{n:09}": [{"instruction": text.capitalize() + ".", **written}] for n, text in enumerate(texts)
