@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from constrained.environments.base import Binding
-from constrained.environments.executor.executor import NO_TOOLS, Executor, Tools
+from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.problems import (
     WordProblem,
     is_held_out,
@@ -45,8 +45,6 @@ class MathsEnv:
     ----------
     answer : Fraction, optional
         Without one nothing is ever judged right.
-    tools : Tools, optional
-        What Lumos's action Code is carried out with; by default it is off.
 
     Attributes
     ----------
@@ -58,14 +56,14 @@ class MathsEnv:
         Whether an answer was given with Finish.
     """
 
-    def __init__(self, question: str, answer: Fraction | None = None, *, tools: Tools = NO_TOOLS):
+    def __init__(self, question: str, answer: Fraction | None = None):
         self.task = question
-        self._right_answer, self._tools = answer, tools
+        self._right_answer = answer
         self.reset()
 
     def reset(self) -> str:
         """Forget all results, and return the question."""
-        self._executor = Executor("maths", self._tools)
+        self._executor = Executor("maths")
         self._given: str | None = None
         self.had_effect = True
         self.done = False
