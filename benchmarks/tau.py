@@ -37,7 +37,7 @@ from constrained.environments.data import data_folder
 from constrained.errors import ConstrainedError, DataError
 from constrained.files import to_json, write_whole
 from constrained.knowledge.tool_policy import Memory
-from constrained.knowledge.tool_policy.toolbox import slot_of
+from constrained.knowledge.tool_policy.policy import slot_of
 
 RECORD = Path(__file__).parent / "results" / "tau.json"
 

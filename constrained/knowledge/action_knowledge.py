@@ -28,6 +28,7 @@ from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.faults import check_policy
+from constrained.knowledge.tool_policy.policy import slot_of
 from constrained.knowledge.tools import call_form, read_tools, tool_comments, tool_rules, toolbox
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world_state import Described, KnownFacts, WorldState
@@ -184,12 +185,13 @@ class ActionKnowledge:
         found, options = read_tools(tools, limits), Options(limits, any_order, closed, lenient)
         if policy is not None:
             read = policy if isinstance(policy, Policy) else read_policy(policy)
-            knowledge = cls.from_lark(read.source)
+            knowledge = cls.from_grammar(Grammar.from_lark(read.source), read.source)
             knowledge.tools = toolbox(found, read, call_format, options)
             knowledge.calls = knowledge.tools.form
-            check_policy(read, knowledge.slots, knowledge.tools.schemas)
+            check_policy(knowledge.tools.policy, knowledge.slots, knowledge.tools.schemas)
             described = tool_comments(found, call_format)
-            told = {a: " ".join(filter(None, [described.get(a), c])) for a, c in knowledge.actions.items()}
+            words = {slot_of(name): text for name, text in described.items()}
+            told = {a: " ".join(filter(None, [words.get(slot_of(a)), c])) for a, c in knowledge.actions.items()}
             overview = " ".join(filter(None, [knowledge.comments.get(START), described[START]]))
             knowledge.comments = {**knowledge.comments, **told, START: overview}
             return knowledge
@@ -233,8 +235,9 @@ class ActionKnowledge:
         if not graph.actions:
             raise KnowledgeError(f"{self.name}: no path begins with {' or '.join(sorted(kept)) or 'no action'}")
         state = PathState(self.grammar.with_rules(rules, self.grammar.start), graph)
-        comments = {**self.comments, START: overview}
-        return ActionKnowledge(self.name, state, comments, self.source_map, self.world, self.facts)
+        other = self._with_state(state)
+        other.comments = {**self.comments, START: overview}
+        return other
 
     # what it holds
 
@@ -384,8 +387,11 @@ class ActionKnowledge:
         """A call as the masks write it; any other action, and a call that is admitted as it stands, as it is."""
         if self.calls is None or (isinstance(action, str) and self.state.judge(action)):
             return action
-        text = self.calls.text(action)
-        return action if text is None and isinstance(action, str) else text or json.dumps(action, default=str)
+        try:
+            text = self.calls.text(action)
+            return action if text is None and isinstance(action, str) else text or json.dumps(action, default=str)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise KnowledgeError(f"a call can't be written as JSON: {error}", "give JSON values") from None
 
     def after(self, action: Any) -> ActionKnowledge:
         """The knowledge after one more action: further on the path, and with its effects in the facts.
@@ -424,6 +430,8 @@ class ActionKnowledge:
         if self.facts is None and self.calls is None and views is None:
             return self.state.check(actions)
         report, knowledge = Report(), self
+        if views is not None and not isinstance(views, Iterable):
+            raise KnowledgeError(f"views are {views!r:.80}", "give for each action what the slots hold before it")
         shown = iter(views) if views is not None else None
         for action in actions:
             if shown is not None:

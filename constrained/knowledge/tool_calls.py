@@ -63,6 +63,7 @@ class CallForm:
 
     def text(self, action: Any) -> str | None:
         """A call, given in any form, as the masks write it; None if it is none of a tool that there is."""
+        action = plain(action)
         call = self.read(action) if isinstance(action, str) else _named(action) if isinstance(action, Mapping) else None
         return self.write(*call) if call is not None and call[0] in self.schemas else None
 
@@ -85,13 +86,26 @@ def _named(call: Mapping) -> tuple[str, dict[str, Any]] | None:
     return (inner["name"], dict(arguments)) if isinstance(arguments, Mapping) else None
 
 
+_NO_CALLS = ("function_call_output", "reasoning")
+"""Items of OpenAI's Responses API beside messages and calls."""
+
+
+def plain(value: Any) -> Any:
+    """An object of a provider's client (a pydantic model) as a dictionary; anything else as it is."""
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+
+
 def calls_in(actions: Iterable[Any]) -> Iterator[Any]:
     """Every action among actions, calls and messages (OpenAI's and Anthropic's); only the assistant's hold calls."""
-    for one in actions:
+    for one in map(plain, actions):
         if not isinstance(one, Mapping) or "role" not in one:
-            yield one
+            if not isinstance(one, Mapping) or one.get("type") not in _NO_CALLS:
+                yield one
         elif one["role"] == "assistant":
-            yield from one.get("tool_calls") or ()
+            asked = one.get("tool_calls") or ()
+            if not isinstance(asked, (list, tuple)):
+                raise KnowledgeError(f"tool_calls are {asked!r:.80}", "give a list of calls")
+            yield from asked
             content = one.get("content")
             blocks = content if isinstance(content, list) else ()
             yield from (block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use")

@@ -23,8 +23,10 @@ from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
 from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy import Policy, Toolbox
-from constrained.knowledge.tool_policy.reader import read_condition
-from constrained.knowledge.tool_policy.toolbox import slot_of
+from constrained.knowledge.tool_policy.calls import path_of
+from constrained.knowledge.tool_policy.expression import Expression
+from constrained.knowledge.tool_policy.policy import slot_of
+from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree
 from constrained.limits import Limits
 
 CALL_FORMATS = {
@@ -109,6 +111,9 @@ def tool_rules(
     rules: dict[str, Rule] = {}
     then: dict[tuple[str, ...], Call] = {}  # one rule for tools with the same successors: thousands stay quick
     for tool in tools:
+        if _has_slot(tool.parameters):
+            hint = "give policy=: a .lark file with `//: tells ORDER = $.path by tool`"
+            raise KnowledgeError(f"tool {tool.name!r} has an x-slot, but nothing says what results tell", hint)
         call = _call(tool, template, call_format in CALL_FORMATS, rules, style, options)
         after = tuple(successors.get(tool.name, names))
         if after not in then:
@@ -138,14 +143,23 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
     """The tools that a policy's rules name, with their calls."""
     if policy.message and all(tool.name != policy.message for tool in tools):
         tools.append(_tool({**RESPOND, "name": policy.message}, len(tools)))
-    named = {slot_of(tool.name): tool for tool in tools}
+    named: dict[str, Tool] = {}
+    for tool in tools:
+        other = named.setdefault(slot_of(tool.name), tool)
+        if other is not tool:
+            what = f"the tools {other.name!r} and {tool.name!r} would have the same slot {slot_of(tool.name)}"
+            raise KnowledgeError(what, "rename one of them")
     used = [tool for slot, tool in named.items() if re.search(rf"\b{slot}\b", policy.source.text)]
+    policy = policy.renamed({slot: tool.name for slot, tool in named.items()})
     template = _template(call_format)
     schemas = {}
     for tool in used:
-        schema, slots = _without_slots(tool.parameters)
-        policy.needs.setdefault(tool.name, []).extend(map(read_condition, slots))
-        schemas[tool.name] = schema
+        needs: list[Expression] = []
+        schemas[tool.name] = _without_slots(tool, tool.parameters, None, needs)
+        if _has_slot(schemas[tool.name]):
+            hint = "put it into properties and items: not into $defs, anyOf, ..."
+            raise KnowledgeError(f"tool {tool.name!r}: an x-slot stands where no argument can be found", hint)
+        policy.needs[tool.name] = [*needs, *policy.needs.get(tool.name, [])]
     return Toolbox(policy, schemas, template, options)
 
 
@@ -157,16 +171,43 @@ def call_form(tools: list[Tool], call_format: str, whitespace: str) -> CallForm:
     return CallForm(template, {tool.name: tool.parameters for tool in tools}, compact=compact)
 
 
-def _without_slots(schema: dict) -> tuple[dict, list[str]]:
-    """Arguments without the keyword "x-slot", and the conditions that it stands for."""
-    properties, needs = dict(schema.get("properties", {})), []
-    for name, inner in properties.items():
-        for at, below in ((name, inner), (f"{name}[i]", inner.get("items") if isinstance(inner, dict) else None)):
-            if isinstance(below, dict) and "x-slot" in below:
-                needs.append(f"{at} in {below['x-slot']}")
-                plain = {key: value for key, value in below.items() if key != "x-slot"}
-                properties[name] = plain if at == name else {**properties[name], "items": plain}
-    return {**schema, "properties": properties}, needs
+def _has_slot(schema: Any) -> bool:
+    """Whether the keyword "x-slot" stands anywhere in a schema."""
+    found, seen = [schema], set()
+    while found:
+        one = found.pop()
+        if id(one) not in seen and isinstance(one, (dict, list)):
+            seen.add(id(one))
+            if isinstance(one, dict) and not isinstance(one.get("x-slot", {}), dict):
+                return True
+            found += one.values() if isinstance(one, dict) else one
+    return False
+
+
+def _without_slots(tool: Tool, schema: Any, at: ParseTree | None, needs: list[Expression]) -> Any:
+    """A schema without the keyword "x-slot"; the conditions that it stands for are added to `needs`."""
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: value for key, value in schema.items() if key != "x-slot"}
+    if at is not None and "x-slot" in schema:
+        slot = schema["x-slot"]
+        if not isinstance(slot, str) or not slot.isidentifier():
+            raise KnowledgeError(
+                f"tool {tool.name!r}: {slot!r} is no slot", 'name what a result tells: "x-slot": "ORDER"'
+            )
+        text = f"{'.'.join(path_of(at) or ())} in {slot}"
+        needs.append(Expression(ParseTree("compare", [at, "in", ParseTree("name", [slot])]), text))
+        needs[-1].if_given = True
+    if at is not None and len(path_of(at) or ()) > MAX_DEPTH:
+        raise KnowledgeError(f"tool {tool.name!r}: its schema nests deeper than {MAX_DEPTH}", "state it flatter")
+    properties = plain.get("properties")
+    for name, inner in properties.items() if isinstance(properties, dict) else ():
+        below = ParseTree("name", [name]) if at is None else ParseTree("member", [at, name])
+        plain["properties"] = {**plain["properties"], name: _without_slots(tool, inner, below, needs)}
+    if at is not None and "items" in plain:
+        below = ParseTree("item", [at, ParseTree("name", ["i"])])
+        plain["items"] = _without_slots(tool, plain["items"], below, needs)
+    return plain
 
 
 def _template(call_format: str) -> str:
@@ -198,12 +239,16 @@ def _text(text: str, named: bool, style: Layout) -> list[Node]:
 
 
 def _order(names: Sequence[str], follow: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    if not isinstance(follow, Mapping):
+        raise KnowledgeError(f"follow: {follow!r} says nothing of tools", "give a mapping of a tool to those after it")
     _known([*names, START], follow, "follow")
     return {name: _known(names, after, f"follow[{name!r}]") for name, after in follow.items()}
 
 
 def _known(names: Sequence[str], given: Iterable[str], what: str) -> list[str]:
     """`given` as a list; KnowledgeError if it names a tool that doesn't exist."""
+    if not isinstance(given, Iterable):
+        raise KnowledgeError(f"{what}: {given!r} is no list of tools", f"the tools are: {', '.join(names)}")
     listed = [given] if isinstance(given, str) else list(given)
     for name in listed:
         if name not in names:

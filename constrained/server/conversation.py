@@ -20,7 +20,7 @@ from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy import read_policy
 from constrained.knowledge.tool_policy.memory import Memory
-from constrained.knowledge.tool_policy.toolbox import slot_of
+from constrained.knowledge.tool_policy.policy import slot_of
 from constrained.server import bounds
 from constrained.server.chat_request import ChatRequest, RequestError
 
@@ -109,7 +109,9 @@ class Conversations:
         if not request.tools:
             return Writable(said, None)
         knowledge, may_say = self.knowledge(request.tools), True
-        if request.named and request.named not in knowledge.actions:
+        if request.named and request.named not in (
+            knowledge.actions if knowledge.tools is None else knowledge.tools.calls
+        ):
             raise RequestError(f"there is no tool {request.named!r} here", param="tool_choice")
         if knowledge.tools is None:
             if request.named:
@@ -142,7 +144,7 @@ class Conversations:
         tools = point.knowledge.tools
         assert tools is not None
         view, message = tools.view(point.memory), _speaks(point.knowledge)
-        may_say = not message or message in point.knowledge.bind_view(view).may_follow
+        may_say = not message or slot_of(message) in map(slot_of, point.knowledge.bind_view(view).may_follow)
         if message:
             view.pop(slot_of(message), None)  # it is said as it is, not written as a call
         if named:

@@ -21,7 +21,7 @@ from constrained.planning.model import Action, Condition, Junction, Literal, Qua
 def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
     """Findings on the world of a file, or on its policy of `tools`; none if it has neither."""
     try:
-        found = read_world(source)
+        found = read_world(source) if tools is None else None  # with tools, it is their policy
         if found is None:
             yield from _policy(source, tools)
     except GrammarError as error:
@@ -40,7 +40,10 @@ def world(source: Source, tools: list[Tool] | None = None) -> Iterator[Finding]:
 
 def _policy(source: Source, tools: list[Tool] | None) -> Iterator[Finding]:
     policy, slots = read_policy(source), read_outline(source).declared.keys()
-    schemas = None if tools is None else toolbox(list(tools), policy, "json", Options(DEFAULT)).schemas
+    schemas = None
+    if tools is not None:
+        box = toolbox(list(tools), policy, "json", Options(DEFAULT))
+        policy, schemas = box.policy, box.schemas
     for fault in faults(policy, slots - {STEP}, schemas):
         span = _span(source, *fault.at) if fault.at is not None else None
         yield Finding(fault.code, fault.message, fault.hint, span)

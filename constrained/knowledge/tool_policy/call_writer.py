@@ -6,7 +6,6 @@ still meet every condition; it is worked out when the text gets there.
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Callable
 from functools import partial
@@ -82,10 +81,9 @@ class CallWriter:
         if _kind(schema) == "array" and (calls.opens(path) or len(path) == 1):
             return "items", None
         if _kind(schema) == "object" and calls.opens(path):
-            items: list[tuple] = []
-            for i, (name, inner) in enumerate(schema.get("properties", {}).items()):
-                items += [("text", f"{', ' if i else '{'}{json.dumps(name)}: "), ("value", (*path, name), inner)]
-            return "into", [*items, ("text", "}")]
+            required = schema.get("required", ())
+            inner = [("member", (*path, name), one, name in required) for name, one in schema["properties"].items()]
+            return "into", [*inner, ("text", "}")]
         if len(path) == 1 and "enum" in schema:
             return "values", list(schema["enum"])
         if len(path) == 1 and _kind(schema) == "boolean":
@@ -97,15 +95,15 @@ class CallWriter:
         index = next((part for part in path if isinstance(part, int)), None)
         found: list[Any] | None = None
         low, high = schema.get("minimum"), schema.get("maximum")
-        for op, value in self.calls.domains[pattern_of(path)]:
+        for sign, value in self.calls.domains[pattern_of(path)]:
             try:
                 given = value.value(self._names(value, args, index), self.scope)
             except Unknown:
                 return []
-            if op in (ast.In, ast.Eq):
-                values = [given] if op is ast.Eq else list(given)
+            if sign in ("in", "=="):
+                values = [given] if sign == "==" else list(given)
                 found = values if found is None else [one for one in found if one in values]
-            elif op is ast.LtE:
+            elif sign == "<=":
                 high = given if high is None else min(high, given)
             else:
                 low = given if low is None else max(low, given)
@@ -115,8 +113,7 @@ class CallWriter:
                 raise KnowledgeError(what, "give conditions for both, or a list: `x in [...]`")
             return list(range(int(low), int(high) + 1))
         kept = [one for one in found if (low is None or one >= low) and (high is None or one <= high)]
-        allowed = schema.get("enum")
-        unique = {json.dumps(one, sort_keys=True): one for one in kept if allowed is None or one in allowed}
+        unique = {json.dumps(one, sort_keys=True): one for one in kept if _fits(one, schema)}
         return [_shaped(one, schema) for one in unique.values()]
 
     # looking ahead
@@ -129,6 +126,12 @@ class CallWriter:
             if kind == "check":
                 if not self._checked(item[1], args):
                     return False
+            elif kind == "member":
+                written = ("value", *item[1:3]), agenda
+                if not self._may_lack(item):
+                    agenda = written
+                elif not self._is_free(item[1]):
+                    return self._kept("lack", item, args, partial(self._either, written, agenda, args))
             elif kind == "value":
                 what, given = self._options(item, args)
                 path = item[1]
@@ -147,6 +150,17 @@ class CallWriter:
             elif kind == "more":
                 return self._can_close(item, agenda, args) or self._can_add(item, agenda, args)
         return True
+
+    def _may_lack(self, item: tuple) -> bool:
+        return not item[3] and self.calls.may_lack(item[1])
+
+    def _is_free(self, path: Path) -> bool:
+        """Whether no condition looks at the value at a path, or into it."""
+        calls = self.calls
+        return not calls.opens(path) and pattern_of(path) not in calls.domains and path[0] not in calls.mentioned
+
+    def _either(self, one: Agenda, other: Agenda, args: dict) -> bool:
+        return self._can(one, args) or self._can(other, args)
 
     def _can_close(self, item: tuple, agenda: Agenda, args: dict) -> bool:
         _, _, schema, count = item
@@ -194,8 +208,23 @@ class CallWriter:
             kind = item[0]
             if kind == "text":
                 parts.append(nodes.literal(item[1]))
-            elif kind == "optional":
-                parts.append(self._optional(item[1], item[2]))
+            elif kind == "member":
+                path, schema = item[1:3]
+                inside = args
+                for step in path[:-1]:
+                    inside = inside[step]
+                comma = nodes.literal(f"{', ' if inside else ''}{json.dumps(path[-1])}: ")
+                written = ("value", path, schema), agenda
+                if not self._may_lack(item):
+                    parts.append(comma)
+                    agenda = written
+                elif inside and self._is_free(path):
+                    parts.append(nodes.alt([nodes.seq([comma, self.calls.text_of(path, schema)]), nodes.EMPTY]))
+                else:
+                    self._cases = 0
+                    ways = [nodes.seq([comma, self._later(written, args)])] if self.can(written, args) else []
+                    ways += [self._later(agenda, args)] if self.can(agenda, args) else []
+                    return nodes.seq([*parts, nodes.alt(ways)])
             elif kind == "value":
                 what, given = self._options(item, args)
                 path, schema = item[1], item[2]
@@ -204,6 +233,7 @@ class CallWriter:
                     parts.append(self.calls.text_of(path, schema))
                 elif what == "into":
                     args, agenda = _with(args, path, {}), onto(given, agenda)
+                    parts.append(nodes.literal("{"))
                 elif what == "items":
                     args, agenda = _with(args, path, []), (("more", path, schema, 0), agenda)
                     parts.append(nodes.literal("["))
@@ -239,11 +269,6 @@ class CallWriter:
     def _later(self, agenda: Agenda, args: dict) -> Node:
         return nodes.EMPTY if agenda is None else Lazy(partial(self.write, agenda, args), _LONGEST)
 
-    def _optional(self, name: str, comma: bool) -> Node:
-        written = [nodes.literal(f"{', ' if comma else ''}{json.dumps(name)}: ")]
-        written.append(self.calls.text_of((name,), self.calls.schema["properties"][name]))
-        return nodes.alt([nodes.seq(written), nodes.EMPTY])
-
 
 def _with(args: dict, path: Path, value: Any) -> dict:
     """`args` with another value at a path; the lists and objects on the way are copied."""
@@ -256,6 +281,23 @@ def _with(args: dict, path: Path, value: Any) -> dict:
         return {**at, rest[0]: put(at.get(rest[0], {}), rest[1:])}
 
     return put(args, path)
+
+
+_TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
+
+
+def _fits(value: Any, schema: dict) -> bool:
+    """Whether a value is of its schema's type, and one of those that it lists."""
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    kinds = schema.get("type", [])
+    if value is None or isinstance(value, bool):
+        own = "null" if value is None else "boolean"
+        return not kinds or own in ([kinds] if isinstance(kinds, str) else kinds)
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    return not kinds or any(
+        isinstance(whole, _TYPES.get(k, ())) for k in ([kinds] if isinstance(kinds, str) else kinds)
+    )
 
 
 def _kind(schema: Any) -> str:

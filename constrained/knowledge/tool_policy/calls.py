@@ -8,7 +8,6 @@ whatever its schema admits.
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +15,9 @@ from typing import Any
 from constrained.errors import KnowledgeError
 from constrained.grammar.json_schema import Layout, Options, write_schema
 from constrained.grammar.nodes import Node, Rule
-from constrained.knowledge.tool_policy.expression import Definition, Expression
+from constrained.knowledge.tool_policy.expression import COMPARE, Definition, Expression, Scope, Unknown
+from constrained.knowledge.tool_policy.memory import Memory
+from constrained.knowledge.world.syntax import ParseTree
 
 Path = tuple[str | int, ...]
 Agenda = tuple | None
@@ -52,8 +53,10 @@ class Calls:
         style: Layout,
         options: Options,
     ):
-        self.name, self.schema, self.functions = name, schema, functions
-        properties = schema.get("properties", {})
+        self.name, self.functions = name, functions
+        properties = {**schema.get("properties", {})}
+        properties |= {one: {} for one in schema.get("required", ()) if one not in properties}
+        self.schema = {**schema, "properties": properties}
         listed = list(order)
         self.order = [*listed, *(one for one in properties if one not in listed)]
         if unknown := [one for one in listed if one not in properties]:
@@ -64,7 +67,7 @@ class Calls:
         self._relevant: dict[str | int, list[str]] = {}
         self.before, _, self.after = template.replace("NAME", json.dumps(name)[1:-1]).partition("ARGUMENTS")
         self.static: list[Expression] = []  # conditions that mention no argument
-        self.domains: dict[tuple[str, ...], list[tuple[type, Expression]]] = {}
+        self.domains: dict[tuple[str, ...], list[tuple[str, Expression]]] = {}
         self.checks: dict[str, list[Expression]] = {}
         self.conditions = conditions
         mentioned: dict[str, int] = {}
@@ -75,16 +78,15 @@ class Calls:
                 continue
             if (pattern := _pattern_for(condition.tree, self.order)) is not None:
                 name, text = pattern
-                schema = {**schema, "properties": {**properties, name: {**properties[name], "pattern": text}}}
-                self.schema, properties = schema, schema["properties"]
+                properties[name] = {**properties[name], "pattern": text}
                 continue
-            domain = _domain(condition, used, self.order)
+            domain = _domain(condition, self.order)
             if domain is not None:
-                path, op, value = domain
-                self.domains.setdefault(path, []).append((op, condition.part(value)))
+                path, sign, value = domain
+                self.domains.setdefault(path, []).append((sign, condition.part(value)))
                 others = [one for one in used if one != path[0]]
                 mentioned.update({one: max(mentioned.get(one, -1), self.order.index(path[0])) for one in others})
-                if len(path) > 1 and path[0] in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}:
+                if len(path) > 1 and path[0] in Expression(value).names:
                     mentioned[path[0]] = max(mentioned.get(path[0], -1), self.order.index(path[0]) + 1)
             else:
                 last = used[-1]
@@ -98,15 +100,39 @@ class Calls:
 
     def _agenda(self) -> Agenda:
         items: list[tuple] = [("text", f"{self.before}{{")]
-        for i, name in enumerate(self.order):
-            if name not in self.required and name not in self.governed:
-                items.append(("optional", name, bool(i)))
-                continue
-            items.append(("text", f"{', ' if i else ''}{json.dumps(name)}: "))
-            items.append(("value", (name,), self.schema["properties"][name]))
-            items.append(("check", name))
-        items.append(("text", f"}}{self.after}"))
-        return onto(items, None)
+        for name in self.order:
+            items += [("member", (name,), self.schema["properties"][name], name in self.required), ("check", name)]
+        return onto([*items, ("text", f"}}{self.after}")], None)
+
+    def unmet(self, memory: Memory, arguments: Mapping[str, Any]) -> list[str]:
+        """The conditions of a call that don't hold: in the words behind them, else as they are written."""
+        names, scope = {**memory, **arguments}, memory.scope(self.functions)
+        return [one.words or one.text for one in self.conditions if not self._holds(one, names, scope)]
+
+    def _holds(self, condition: Expression, names: dict[str, Any], scope: Scope) -> bool:
+        """Whether a condition holds; one about ``x[i]`` holds if it does for every element, those before it known."""
+        path, sign, other = _domain(condition, self.order) or ((), "", condition.tree)
+        if "[i]" not in path and not condition.if_given:
+            return condition.holds(names, scope)
+        root, right = path[0], condition.part(other)
+        try:
+            for i, value in _places(names[root], path[1:]):
+                listed = path[1:2] == ("[i]",)
+                before = names[root][: i if path[-1] == "[i]" else i + 1] if listed else names[root]
+                given = right.value({**names, "i": i, root: before}, scope)
+                if not (any(_like(value, one) for one in given) if sign == "in" else COMPARE[sign](value, given)):
+                    return False
+        except KeyError:
+            return condition.if_given
+        except (Unknown, TypeError):
+            return False
+        return True
+
+    def may_lack(self, path: Path) -> bool:
+        """Whether no condition asks for a value at a path, or in it."""
+        pattern = pattern_of(path)
+        below = [one for at, given in self.domains.items() if at[: len(pattern)] == pattern for _, one in given]
+        return path[0] not in self.mentioned and all(one.if_given for one in below)
 
     def opens(self, path: Path) -> bool:
         """Whether conditions look inside the value at a path."""
@@ -148,41 +174,54 @@ def _seen_by(condition: Expression, functions: Mapping[str, Definition]) -> froz
     return frozenset(names)
 
 
-def _domain(condition: Expression, used: list[str], order: list[str]) -> tuple[tuple[str, ...], type, ast.expr] | None:
+def _domain(condition: Expression, order: list[str]) -> tuple[tuple[str, ...], str, ParseTree] | None:
     """(path, comparison, the other side) of a condition that says which values an argument may have."""
-    tree = condition.tree
-    if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
-        return None
-    op = type(tree.ops[0])
-    path = path_of(tree.left)
-    if path is None or path[0] not in order or op not in (ast.In, ast.Eq, ast.LtE, ast.GtE):
-        return None
-    right = {n.id for n in ast.walk(tree.comparators[0]) if isinstance(n, ast.Name)}
-    at = order.index(path[0])
-    if any(order.index(one) >= at for one in used if one in right and not (one == path[0] and len(path) > 1)):
-        return None
-    return path, op, tree.comparators[0]
+    match condition.tree:
+        case ParseTree("compare", [left, "in" | "==" | "<=" | ">=" as sign, right]):
+            path = path_of(left)
+            if path is None or path[0] not in order:
+                return None
+            later = order[order.index(path[0]) + (len(path) > 1) :]
+            return None if Expression(right).names.intersection(later) else (path, sign, right)
+    return None
 
 
-def _pattern_for(tree: ast.expr, order: list[str]) -> tuple[str, str] | None:
+def _pattern_for(tree: ParseTree, order: list[str]) -> tuple[str, str] | None:
     """(argument, regular expression) of a condition ``search("...", argument)``, which its schema can say."""
     match tree:
-        case ast.Call(ast.Name("search"), [ast.Constant(str(text)), ast.Name(name)]) if name in order:
-            return name, text
+        case ParseTree("call", ["search", ParseTree("constant", [str(text)]), ParseTree("name", [name])]):
+            return (name, text) if name in order else None
     return None
 
 
-def path_of(node: ast.expr) -> tuple[str, ...] | None:
+def path_of(tree: ParseTree) -> tuple[str, ...] | None:
     """The path that an expression such as ``x[i].m`` names: ``("x", "[i]", "m")``; None if it names none."""
-    if isinstance(node, ast.Name):
-        return (node.id,)
-    if isinstance(node, ast.Attribute):
-        below = path_of(node.value)
-        return None if below is None else (*below, node.attr)
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id == "i":
-        below = path_of(node.value)
-        return None if below is None else (*below, "[i]")
+    match tree:
+        case ParseTree("name", [name]):
+            return (name,)
+        case ParseTree("member", [inner, step]) if (below := path_of(inner)) is not None:
+            return (*below, step)
+        case ParseTree("item", [inner, ParseTree("name", ["i"])]) if (below := path_of(inner)) is not None:
+            return (*below, "[i]")
     return None
+
+
+def _places(value: Any, path: tuple[str, ...]) -> list[tuple[int | None, Any]]:
+    """(index of the list's element, value) at each place of a path; KeyError: there is no such place."""
+    found: list[tuple[int | None, Any]] = [(None, value)]
+    for step in path:
+        if step == "[i]":
+            found = [(i if at is None else at, one) for at, top in found for i, one in enumerate(top)]
+        else:
+            found = [(at, top[step]) for at, top in found]
+    return found
+
+
+def _like(value: Any, candidate: Any) -> bool:
+    """Whether a value is a candidate, of which it may have some members only."""
+    if isinstance(value, dict) and isinstance(candidate, dict):
+        return all(name in candidate and candidate[name] == one for name, one in value.items())
+    return bool(value == candidate)
 
 
 def pattern_of(path: Path) -> tuple[str, ...]:

@@ -1,13 +1,19 @@
 """Conditions and values of a policy, worked out over JSON values.
 
-They are read by the grammar of the `//:` lines (`constrained.knowledge.world.syntax`; `policy` makes Python's syntax
-trees of it, which are never run by Python). What isn't known, such as a result that was never seen, makes a condition
-false.
+They are read by the grammar of the `//:` lines (`constrained.knowledge.world.syntax`); `reader` brings their trees into
+these forms:
+
+- ``constant [value]``, ``name [name]``, ``member [tree, name]``, ``item [tree, key, ...]``, ``call [name, tree, ...]``
+- ``compare [tree, sign, tree]``, ``calculate [tree, sign, tree]``, ``minus [tree]``, ``negation [tree]``, ``both`` and
+  ``either [tree, ...]``, ``choice [value, condition, other]``
+- ``list [tree, ...]``, ``mapping [key, value, ...]``, ``listing [tree, names, values, condition or None]``: a value for
+  each of some others, and ``listed [listing]``: a list of these
+
+What isn't known, such as a result that was never seen, makes a condition false.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import operator
 import re
@@ -16,10 +22,11 @@ from copy import copy
 from functools import cached_property, lru_cache
 from typing import Any
 
-from constrained.errors import LimitError
+from constrained.errors import KnowledgeError
+from constrained.knowledge.world.syntax import ParseTree
 
 MAX_STEPS = 2_000_000
-"""Rounds of comprehensions in working out what one memory admits."""
+"""Rounds of listings in working out what one memory admits, and the length of one list or text."""
 
 MAX_DEPTH = 50
 """Calls within calls of a policy's functions."""
@@ -29,22 +36,30 @@ class Unknown(Exception):
     """Something that an expression names is not known."""
 
 
-_BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Div: operator.truediv, ast.Mod: operator.mod,
+def _short(value: Any) -> Any:
+    if isinstance(value, (str, list, range)) and len(value) > MAX_STEPS:
+        raise KnowledgeError(f"a condition makes a value of more than {MAX_STEPS:,} parts", "make it simpler")
+    return value
+
+
+def _times(left: Any, right: Any) -> Any:
+    if not all(isinstance(one, (int, float)) for one in (left, right)):
+        raise Unknown("only numbers are multiplied")  # a text times a number may be as long as memory
+    return left * right
+
+
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }  # fmt: skip
-_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+_CALCULATE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: _short(a + b), "-": operator.sub, "*": _times, "/": operator.truediv, "%": operator.mod,
 }  # fmt: skip
 
 
 @lru_cache(maxsize=256)
 def _regex(pattern: str) -> re.Pattern:
     return re.compile(pattern)
-
-
-def _search(pattern: str, text: str) -> bool:
-    return _regex(pattern).search(text) is not None
 
 
 def _known(value: Any) -> list:
@@ -60,9 +75,9 @@ def _unique(values: Any) -> list:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": len, "sum": sum, "min": min, "max": max, "all": all, "any": any, "sorted": sorted, "round": round,
-    "abs": abs, "range": range, "zip": zip, "keys": list, "values": _known, "lower": str.lower, "search": _search,
-    "find_all": lambda pattern, text: _regex(pattern).findall(text),
-    "unique": _unique,
+    "abs": abs, "range": lambda *given: _short(range(*given)), "zip": zip, "keys": list, "values": _known,
+    "lower": str.lower, "search": lambda pattern, text: _regex(pattern).search(text) is not None,
+    "find_all": lambda pattern, text: _regex(pattern).findall(text), "unique": _unique,
     "count": lambda values, one: list(values).count(one),
 }  # fmt: skip
 """What an expression may call. `search(pattern, text)` and `find_all(pattern, text)` take regular expressions."""
@@ -79,27 +94,29 @@ class Expression:
 
     Attributes
     ----------
+    tree : ParseTree
     text : str
         As it is written, in one line.
-    at : tuple of (int, int) or None
-        The line and the column where it begins.
     words : str
         Why a condition fails, where it does.
+    at : tuple of (int, int) or None
+        The line and the column where it begins.
     names : frozenset of str
         The names in it that it doesn't bind itself, functions aside.
+    calls : frozenset of str
+        The functions that it calls.
+    if_given : bool
+        A condition only of calls that have the argument.
     """
 
-    def __init__(self, tree: ast.expr, text: str = "", words: str = "", at: tuple[int, int] | None = None):
-        self.tree, self.text, self.words, self.at = tree, text, words, at
-        bound: set[str] = set()
-        used: set[str] = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Name):
-                (bound if isinstance(node.ctx, ast.Store) else used).add(node.id)
-        self.calls = frozenset(n.func.id for n in ast.walk(self.tree) if isinstance(n, ast.Call))  # type: ignore
-        self.names = frozenset(used - bound - self.calls)
+    if_given = False
 
-    def part(self, tree: ast.expr) -> Expression:
+    def __init__(self, tree: ParseTree, text: str = "", words: str = "", at: tuple[int, int] | None = None):
+        self.tree, self.text, self.words, self.at = tree, text, words, at
+        self.names = frozenset(_free(tree))
+        self.calls = frozenset(str(part.children[0]) for part in tree.parts() if part.data == "call")
+
+    def part(self, tree: ParseTree) -> Expression:
         """A part of it, as an expression of its own."""
         part = copy(self)
         part.tree = tree
@@ -126,6 +143,14 @@ class Expression:
             return bool(self.value(names, scope))
         except Unknown:
             return False
+
+
+def _free(tree: ParseTree) -> set[str]:
+    """The names in a tree that it doesn't bind."""
+    if tree.data == "name":
+        return {tree.children[0]}
+    found = set().union(*(_free(part) for part in tree.children if isinstance(part, ParseTree)))
+    return found - set(tree.children[1]) if tree.data == "listing" else found
 
 
 class Definition:
@@ -159,9 +184,7 @@ class Scope:
         else:
             self.depth += 1
             if self.depth > MAX_DEPTH:
-                raise LimitError(
-                    "policy_steps", MAX_DEPTH, f"{name} calls itself without end", "functions don't recurse"
-                )
+                raise KnowledgeError(f"{name} calls itself without end", "functions don't recurse")
             try:
                 names = {name: self.memory[name] for name in own.looks_at if name in self.memory}
                 names.update(zip(own.params, given))
@@ -178,7 +201,7 @@ class Scope:
     def step(self) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise LimitError("policy_steps", MAX_STEPS, "a condition takes too many steps", "make it simpler")
+            raise KnowledgeError(f"a condition takes more than {MAX_STEPS:,} steps", "make it simpler")
 
 
 def _identity(value: Any) -> Any:
@@ -193,9 +216,9 @@ Run = Callable[[Mapping[str, Any], Scope], Any]
 _ERRORS = (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, OverflowError, AttributeError, re.error)
 
 
-def compiled(node: ast.expr) -> Run:
+def compiled(tree: ParseTree) -> Run:
     """A function that works out an expression; what goes wrong in it makes it `Unknown`."""
-    inner = _compiled(node)
+    inner = _compiled(tree)
 
     def run(names: Mapping[str, Any], scope: Scope) -> Any:
         try:
@@ -206,63 +229,50 @@ def compiled(node: ast.expr) -> Run:
     return run
 
 
-def _compiled(node: ast.expr) -> Run:
-    match node:
-        case ast.Constant(value):
+def _compiled(tree: ParseTree) -> Run:
+    match tree.data, tree.children:
+        case "constant", [value]:
             return lambda names, scope: value
-        case ast.Name(name):
+        case "name", [name]:
             return lambda names, scope: names[name]
-        case ast.Attribute(inner, name):
+        case "either" | "both", parts:
+            return _either([compiled(one) for one in parts], tree.data == "either")
+        case "choice", [value, condition, other]:
+            then, asked, otherwise = _compiled(value), _compiled(condition), _compiled(other)
+            return lambda names, scope: (then if asked(names, scope) else otherwise)(names, scope)
+        case "listing", [element, bound, values, condition]:
+            return _listing(element, bound, values, condition)
+        case "member", [inner, name]:
             of = _compiled(inner)
             return lambda names, scope: of(names, scope)[name]
-        case ast.Subscript(inner, ast.Tuple(elts)):
-            of, parts = _compiled(inner), [_compiled(one) for one in elts]
-            return lambda names, scope: of(names, scope)[json_key(tuple(one(names, scope) for one in parts))]
-        case ast.Subscript(inner, index):
-            of, key = _compiled(inner), _compiled(index)
+    parts = [_compiled(one) for one in tree.children if isinstance(one, ParseTree)]
+    match tree.data, parts:
+        case "item", [of, key]:
             return lambda names, scope: of(names, scope)[key(names, scope)]
-        case ast.BoolOp(op, values):
-            return _either([compiled(one) for one in values], isinstance(op, ast.Or))
-        case ast.UnaryOp(ast.Not(), inner):
-            of = _compiled(inner)
+        case "item", [of, *keys]:
+            return lambda names, scope: of(names, scope)[json_key(tuple(one(names, scope) for one in keys))]
+        case "negation", [of]:
             return lambda names, scope: not of(names, scope)
-        case ast.UnaryOp(_, inner):
-            of = _compiled(inner)
+        case "minus", [of]:
             return lambda names, scope: -of(names, scope)
-        case ast.BinOp(left, op, right):
-            first, second = _compiled(left), _compiled(right)
-            work = _times if isinstance(op, ast.Mult) else _BINARY[type(op)]
+        case "compare" | "calculate", [first, second]:
+            work = (COMPARE if tree.data == "compare" else _CALCULATE)[tree.children[1]]
             return lambda names, scope: work(first(names, scope), second(names, scope))
-        case ast.Compare(left, [op], [right]):
-            first, second, compare = _compiled(left), _compiled(right), _COMPARE[type(op)]
-            return lambda names, scope: compare(first(names, scope), second(names, scope))
-        case ast.IfExp(test, body, orelse):
-            asked, then, other = _compiled(test), _compiled(body), _compiled(orelse)
-            return lambda names, scope: (then if asked(names, scope) else other)(names, scope)
-        case ast.List(elts):
-            items = [_compiled(one) for one in elts]
-            return lambda names, scope: [one(names, scope) for one in items]
-        case ast.Tuple(elts):
-            items = [_compiled(one) for one in elts]
-            return lambda names, scope: tuple(one(names, scope) for one in items)
-        case ast.Dict(keys, values):
-            pairs = [(_compiled(k), _compiled(v)) for k, v in zip(keys, values) if k is not None]
-            return lambda names, scope: {k(names, scope): v(names, scope) for k, v in pairs}
-        case ast.GeneratorExp(element, generators):
-            return _loop(element, generators)
-        case ast.ListComp(element, generators):
-            each = _loop(element, generators)
+        case "list", _:
+            return lambda names, scope: [one(names, scope) for one in parts]
+        case "listed", [each]:
             return lambda names, scope: list(each(names, scope))
-        case ast.Call(ast.Name(name), [only]) if name in FUNCTIONS:
-            function, one = FUNCTIONS[name], _compiled(only)
-            return lambda names, scope: function(one(names, scope))
-        case ast.Call(ast.Name(name), given):
-            items = [_compiled(one) for one in given]
-            if name in FUNCTIONS:
-                function = FUNCTIONS[name]
-                return lambda names, scope: function(*[one(names, scope) for one in items])
-            return lambda names, scope: scope.call(name, [one(names, scope) for one in items])
-    raise TypeError(f"no such node in a condition: {node!r}")
+        case "mapping", _:
+            pairs = [*zip(parts[::2], parts[1::2])]
+            return lambda names, scope: {key(names, scope): value(names, scope) for key, value in pairs}
+    name = tree.children[0]
+    function = FUNCTIONS.get(name)
+    if function is None:
+        return lambda names, scope: scope.call(name, [one(names, scope) for one in parts])
+    if len(parts) == 1:
+        [only] = parts
+        return lambda names, scope: function(only(names, scope))
+    return lambda names, scope: function(*[one(names, scope) for one in parts])
 
 
 def _either(parts: list[Run], wanted: bool) -> Run:
@@ -285,13 +295,10 @@ def _either(parts: list[Run], wanted: bool) -> Run:
     return run
 
 
-def _loop(element: ast.expr, generators: list[ast.comprehension]) -> Run:
-    first, *others = generators
-    source, tests = _compiled(first.iter), [_compiled(one) for one in first.ifs]
-    inner = _loop(element, others) if others else _compiled(element)
-    targets = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
-    bound = [one.id for one in targets if isinstance(one, ast.Name)]
-    single = bound[0] if not isinstance(first.target, ast.Tuple) else None
+def _listing(element: ParseTree, bound: list[str], values: ParseTree, condition: ParseTree | None) -> Run:
+    each, source = _compiled(element), _compiled(values)
+    test = None if condition is None else _compiled(condition)
+    single = bound[0] if len(bound) == 1 else None
 
     def run(names: Mapping[str, Any], scope: Scope) -> Iterator[Any]:
         here = dict(names)
@@ -301,19 +308,10 @@ def _loop(element: ast.expr, generators: list[ast.comprehension]) -> Run:
                 here[single] = value
             else:
                 here.update(zip(bound, value))
-            if all(test(here, scope) for test in tests):
-                if others:
-                    yield from inner(here, scope)
-                else:
-                    yield inner(here, scope)
+            if test is None or test(here, scope):
+                yield each(here, scope)
 
     return run
-
-
-def _times(left: Any, right: Any) -> Any:
-    if not all(isinstance(one, (int, float)) for one in (left, right)):
-        raise Unknown("only numbers are multiplied")  # a text times a number may be as long as memory
-    return left * right
 
 
 def json_key(parts: tuple) -> str:

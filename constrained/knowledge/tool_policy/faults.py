@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge.tool_policy.calls import path_of
 from constrained.knowledge.tool_policy.expression import Expression
-from constrained.knowledge.tool_policy.policy import Makes, Policy, near
-from constrained.knowledge.tool_policy.toolbox import slot_of
+from constrained.knowledge.tool_policy.policy import Makes, Policy, near, slot_of
+from constrained.knowledge.world.syntax import ParseTree
 
 UNKNOWN_TOOL, UNKNOWN_NAME, NEVER_TRUE, WITHOUT_USE = "unknown-tool", "unknown-name", "never-true", "fact-without-use"
 
@@ -61,7 +60,7 @@ def faults(policy: Policy, slots: Collection[str], schemas: Mapping[str, dict] |
 def _names(policy: Policy, schemas: Mapping[str, dict] | None) -> Iterator[Fault]:
     """Names that nothing tells, and members that no argument has."""
     known = {*policy.initial, *(telling.name for telling in policy.tells), "i"}
-    known |= {root(one.target).id for made in policy.makes.values() for one in made}
+    known |= {root(one.target) for made in policy.makes.values() for one in made}
     for name, function in policy.functions.items():
         yield from _unknown(f"the function {name}", function.body, function.looks_at, known)
     for tool, schema in (schemas or {}).items():
@@ -82,29 +81,32 @@ def _unknown(where: str, one: Expression, names: Collection[str], there: Collect
 
 
 def _members(condition: Expression, arguments: Mapping[str, dict]) -> Iterator[Fault]:
-    for node in ast.walk(condition.tree):
-        path = path_of(node.value) if isinstance(node, ast.Attribute) else None
-        if path is None or path[0] not in arguments:
+    for part in condition.tree.parts():
+        whole = path_of(part) if part.data == "member" else None
+        if whole is None or whole[0] not in arguments:
             continue
+        *path, name = whole
         schema = arguments[path[0]]
         for step in path[1:]:
             inner = schema.get("items") if step == "[i]" else schema.get("properties", {}).get(step)
             schema = inner if isinstance(inner, dict) else {}
         members = schema.get("properties")
-        if members and node.attr not in members:  # type: ignore[attr-defined]
-            message = f"`needs {condition.text}`: {'.'.join(path)} has no member {node.attr!r}"  # type: ignore[attr-defined]
-            yield Fault(UNKNOWN_NAME, message, near(node.attr, members), condition.at)  # type: ignore[attr-defined]
+        if members and name not in members:
+            message = f"`needs {condition.text}`: {'.'.join(path)} has no member {name!r}"
+            yield Fault(UNKNOWN_NAME, message, near(name, members), condition.at)
 
 
 def _facts(policy: Policy) -> Iterator[Fault]:
     """Facts that are needed and never made true, and facts that nothing asks for."""
     changes = [one for made in policy.makes.values() for one in made]
-    true = {root(one.target).id for one in changes if isinstance(one.value.tree, ast.Call)}
+    true = {root(one.target) for one in changes if one.true is not False}
     true |= {name for name in policy.facts if policy.initial[name]}
     conditions = [one for needs in policy.needs.values() for one in needs]
     for condition in conditions:
         match condition.tree:
-            case ast.Compare(_, [ast.In()], [ast.Name(name)]) if name in policy.facts and name not in true:
+            case ParseTree("compare", [_, "in", ParseTree("name", [name])]) if (
+                name in policy.facts and name not in true
+            ):
                 message = f"`needs {condition.text}` can never hold: nothing makes {name} true"
                 yield Fault(NEVER_TRUE, message, f"//: makes {name}(...), //: tells, or //: init", condition.at)
     asked = [*conditions, *(one.body for one in policy.functions.values())]
@@ -120,8 +122,6 @@ def _parts(change: Makes) -> Iterator[Expression]:
     yield from filter(None, (change.value, change.each, change.condition))
 
 
-def root(target: ast.expr) -> ast.Name:
+def root(target: ParseTree) -> str:
     """The name that a place begins with."""
-    while not isinstance(target, ast.Name):
-        target = target.value  # type: ignore[attr-defined]
-    return target
+    return target.children[0] if target.data == "name" else root(target.children[0])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -75,9 +77,48 @@ class Memory(Mapping[str, Any]):
         return f"Memory({', '.join(self._values)})"
 
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
 def read_result(text: str) -> Any:
-    """A tool's result: its JSON; the text itself if it is none."""
+    """A tool's result: its JSON; the text itself if it is none.
+
+    What no call could repeat is left out: half of a pair of surrogates becomes a question mark, and numbers that no
+    float holds make it a text.
+    """
     try:
-        return json.loads(text)
+        data = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        if _SURROGATE.search(text):
+            data = json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
+        return data
     except (ValueError, RecursionError):
         return text
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+_STEP = re.compile(r"""\.\*|\[\*\]|\.([\w-]+)|\[(-?\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
+
+
+def found_at(path: str, value: Any) -> list[Any]:
+    """Every value at a JSON path (the token PATH of the `//:` lines); none where a member or element is missing."""
+    found = [value]
+    for name, index, *quoted in _STEP.findall(path):
+        key = next(filter(None, (name, *quoted)), "")
+        below = []
+        for top in found:
+            if not (index or key):
+                below += top.values() if isinstance(top, dict) else top if isinstance(top, list) else ()
+            elif isinstance(top, dict) and key in top:
+                below.append(top[key])
+            elif index and isinstance(top, list) and -len(top) <= int(index) < len(top):
+                below.append(top[int(index)])
+        found = below
+    return found

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
+import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from constrained.errors import KnowledgeError
 from constrained.grammar.source import Source
 from constrained.knowledge.tool_policy.expression import Definition, Expression, Scope, Unknown, json_key
-from constrained.knowledge.tool_policy.json_path import found_at
-from constrained.knowledge.tool_policy.memory import Memory, read_result
+from constrained.knowledge.tool_policy.memory import Memory, found_at, read_result
 from constrained.knowledge.world.pattern import Pattern
+from constrained.knowledge.world.syntax import ParseTree
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,26 @@ class Tells:
 class Makes:
     """What a call changes: the place that `target` names gets `value`, if `condition` holds.
 
-    With `each`, once for each `variable` in it. Facts change one after the other, values all at once.
+    With `each`, once for each `variable` in it; with `said`, only if the result says one of these. Where `target` is a
+    fact, `true` says whether it gets true or false of `value`; None: it is no fact. Facts change one after the other,
+    values all at once.
     """
 
-    target: ast.expr
+    target: ParseTree
     value: Expression
+    true: bool | None = None
+    condition: Expression | None = None
+    said: tuple[Pattern, ...] = ()
     variable: str = ""
     each: Expression | None = None
-    condition: Expression | None = None
+
+    def made(self, names: Mapping[str, Any], scope: Scope) -> Any:
+        """What the place holds then."""
+        value = self.value.value(names, scope)
+        if self.true is None:
+            return value
+        others = [one for one in names[self.target.children[0]] if one != value]
+        return [*others, value] if self.true else others
 
 
 @dataclass
@@ -81,11 +95,23 @@ class Policy:
     facts: dict[str, int] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    def renamed(self, tools: Mapping[str, str]) -> Policy:
+        """The policy with its tools named as their list does; `tools`: slot -> name."""
+
+        def name(rule: str) -> str:
+            return tools.get(slot_of(rule), rule)
+
+        other = replace(self, tells=[replace(one, tools=frozenset(map(name, one.tools))) for one in self.tells])
+        other.message = self.message and name(self.message)
+        for kept in ("needs", "makes", "order", "places"):
+            setattr(other, kept, {name(rule): value for rule, value in getattr(self, kept).items()})
+        return other
+
     def failed(self, result: str) -> bool:
         """Whether a result begins like one that says that nothing was done."""
         return any(pattern.begins(result) for pattern in self.fails)
 
-    def told(self, memory: Memory, tool: str, arguments: Mapping[str, Any], result: str) -> Memory:
+    def told(self, memory: Memory, tool: str, arguments: Mapping[str, Any], result: Any) -> Memory:
         """The memory after a call and its result.
 
         Parameters
@@ -93,9 +119,21 @@ class Policy:
         memory : Memory
         tool : str
         arguments : mapping
-        result : str
+        result : str or JSON value
             As the tool gave it: JSON, or any text.
+
+        Raises
+        ------
+        KnowledgeError
+            The result is neither.
         """
+        if not isinstance(result, str):
+            try:
+                result = json.dumps(result, ensure_ascii=False)
+            except (TypeError, ValueError, RecursionError):
+                what = f"the result of {tool} is of type {type(result).__name__}, which JSON can't say"
+                raise KnowledgeError(what, "give its text, or JSON values") from None
+        result = result.encode(errors="replace").decode()
         if self.failed(result):
             return memory
         data = result if tool == self.message else read_result(result)
@@ -106,14 +144,14 @@ class Policy:
             if tool in telling.tools:
                 after = self._tell(after, telling, names, data, scope)
         for change in self.makes.get(tool, ()):
+            if change.said and not any(pattern.found_in(result) for pattern in change.said):
+                continue
             try:
-                each = [None] if change.each is None else change.each.value(names, scope)
-                for one in each:
+                for one in [None] if change.each is None else change.each.value(names, scope):
                     inner = {**names, change.variable: one, **{fact: after[fact] for fact in self.facts}}
-                    if change.condition is not None and not change.condition.holds(inner, scope):
-                        continue
-                    place = tuple(self.place_of(change.target, inner, scope))
-                    after = after.with_place(place, change.value.value(inner, scope))
+                    if change.condition is None or change.condition.holds(inner, scope):
+                        place = tuple(self.place_of(change.target, inner, scope))
+                        after = after.with_place(place, change.made(inner, scope))
             except (Unknown, KeyError, IndexError, TypeError):
                 continue  # it changes what was never seen
         return after.since(memory)
@@ -128,7 +166,7 @@ class Policy:
                 if value not in memory.get(telling.name, []):
                     memory = memory.with_values(**{telling.name: [*memory.get(telling.name, []), value]})
             elif telling.keys:
-                keys = [next(found_at(key, value), None) for key in telling.keys]
+                keys = [next(iter(found_at(key, value)), None) for key in telling.keys]
                 if None not in keys:
                     key = keys[0] if len(keys) == 1 else json_key(tuple(keys))
                     memory = memory.with_values(**{telling.name: {**memory.get(telling.name, {}), key: value}})
@@ -136,63 +174,22 @@ class Policy:
                 memory = memory.with_values(**{telling.name: value})
         return memory
 
-    def place_of(self, target: ast.expr, names: Mapping[str, Any], scope: Scope) -> list[Any]:
-        if isinstance(target, ast.Name):
-            return [target.id]
-        if isinstance(target, ast.Attribute):
-            return [*self.place_of(target.value, names, scope), target.attr]
-        assert isinstance(target, ast.Subscript)
-        key = Expression(target.slice).value(names, scope)
-        return [*self.place_of(target.value, names, scope), json_key(key) if isinstance(key, tuple) else key]
-
-    def unmet(self, memory: Memory, tool: str, arguments: Mapping[str, Any]) -> list[str]:
-        """The conditions of a call that don't hold: in the words behind them, else as they are written."""
-        names = {**memory, **arguments}
-        return [
-            one.words or one.text
-            for one in self.needs.get(tool, ())
-            if not _holds(one, names, memory.scope(self.functions))
-        ]
-
-
-def _holds(condition: Expression, names: Mapping[str, Any], scope: Scope) -> bool:
-    """Whether a condition holds; one about ``x[i]`` holds if it does for every element of x, those before it known."""
-    roots = [n.value.id for n in ast.walk(condition.tree) if is_element(n)]  # type: ignore[attr-defined]
-    if not roots or "i" not in condition.names:
-        return condition.holds(names, scope)
-    tree = condition.tree
-    root = next((n.value.id for n in ast.walk(getattr(tree, "left", tree)) if is_element(n)), roots[0])  # type: ignore
-    listed = names.get(root)
-    if not isinstance(listed, list) or not isinstance(tree, ast.Compare):
-        return False
-    whole = is_element(tree.left)  # else a member, and the other side may look at the element's others
-    for i in range(len(listed)):
-        before = {**names, root: listed[: i + (not whole)], "i": i}
-        try:
-            left = condition.part(tree.left).value({**names, "i": i}, scope)
-            other = ast.Compare(ast.Name("left", ast.Load()), tree.ops, tree.comparators)
-            if whole and isinstance(left, dict):
-                right = condition.part(tree.comparators[0]).value(before, scope)
-                if not any(all(one.get(k) == v for k, v in left.items()) for one in right):
-                    return False
-            elif not condition.part(other).value({**before, "left": left}, scope):
-                return False
-        except Unknown:
-            return False
-    return True
-
-
-def is_element(node: ast.AST) -> bool:
-    """Whether a node is ``x[i]``."""
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.value, ast.Name)
-        and isinstance(node.slice, ast.Name)
-        and node.slice.id == "i"
-    )
+    def place_of(self, target: ParseTree, names: Mapping[str, Any], scope: Scope) -> list[Any]:
+        inner, *keys = target.children
+        if target.data == "name":
+            return [inner]
+        if target.data == "member":
+            return [*self.place_of(inner, names, scope), *keys]
+        found = [Expression(key).value(names, scope) for key in keys]
+        return [*self.place_of(inner, names, scope), found[0] if len(found) == 1 else json_key(tuple(found))]
 
 
 def near(name: str, known: Iterable[str]) -> str:
     """A hint: the known name that is like a misspelt one, or the first of them."""
     found = difflib.get_close_matches(name, list(known), 1)
     return f"did you mean {found[0]}?" if found else f"there are: {', '.join(sorted(known)[:12])}"
+
+
+def slot_of(tool: str) -> str:
+    """The slot that stands for a tool's calls in a policy's rules."""
+    return re.sub(r"\W", "_", tool.upper())

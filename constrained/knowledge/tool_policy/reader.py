@@ -18,12 +18,10 @@ those of a world (`constrained.knowledge.world`), with values beside facts:
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lark import Token
 
@@ -31,7 +29,6 @@ from constrained.errors import GrammarError
 from constrained.grammar.lark_outline import RULE, read_outline
 from constrained.grammar.source import Source, read_source
 from constrained.knowledge.tool_policy.expression import ARGUMENTS, FUNCTIONS, Definition, Expression, Scope, Unknown
-from constrained.knowledge.tool_policy.json_path import read_path
 from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells, near
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree, parse_world, rules_below
@@ -61,6 +58,7 @@ class _Reader:
     def __init__(self, source: Source):
         self.source = source
         self.policy = Policy(source)
+        self.params: dict[str, int] = {}  # of the functions
         self.depth = 0
 
     def read(self, statements: Sequence[tuple[ParseTree, str | None]]) -> Policy:
@@ -73,8 +71,7 @@ class _Reader:
                 name, *params, _ = (child for child in statement.children if child is not None)
                 if str(name) in FUNCTIONS:
                     raise self.error(name, f"`{name}` is a function that every policy has", "take another name")
-                known = Definition(tuple(map(str, params)), Expression(ast.Constant(None)))
-                self.policy.functions[str(name)] = known
+                self.params[str(name)] = len(params)
         self.policy.initial = self.policy.initial.with_values(**{name: [] for name in self.policy.facts})
         for statement, rule in statements:
             read = getattr(self, statement.data, None)
@@ -119,9 +116,10 @@ class _Reader:
     def init(self, statement: ParseTree, rule: str | None) -> None:
         for one in statement.children:
             change = self.change(one if one.data == "assignment" else ParseTree("change", [None, one, None]))
-            place = tuple(self.policy.place_of(change.target, {}, Scope(self.policy.functions, {})))
+            scope = Scope(self.policy.functions, {})
             try:
-                value = change.value.value(self.policy.initial, Scope(self.policy.functions, {}))
+                place = tuple(self.policy.place_of(change.target, {}, scope))
+                value = change.made(self.policy.initial, scope)
             except Unknown as error:
                 raise self.error(
                     statement, f"nothing is known yet of {error}", "give a value: init said = []"
@@ -131,8 +129,6 @@ class _Reader:
     def keeps(self, statement: ParseTree, rule: str | None) -> None:
         place, path, member, condition, *tools = statement.children
         name, *keys = (child for child in place.children if child is not None)
-        for one in (*keys, path):
-            read_path(str(one))
         only_if = None if condition is None else self.expression(condition)
         named = frozenset(map(self.named, tools))
         self.policy.tells.append(Tells(str(name), tuple(map(str, keys)), str(path), named, only_if, str(member or "")))
@@ -143,16 +139,14 @@ class _Reader:
         found = self.patterns(patterns)
         if holes := [hole for pattern in found for hole in pattern.holes]:
             raise self.error(statement, f"a result's text has no hole {{{holes[0]}}}", "tell values by JSON path")
-        where = ast.BoolOp(ast.Or(), [_call("search", ast.Constant(one.regex), _name("result")) for one in found])
-        if condition is not None:
-            where = ast.BoolOp(ast.And(), [where, self.value(condition)])
+        only_if = None if condition is None else self.expression(condition)
         for one in told:
             mark, atom = one.children
             if mark == "all":
                 raise self.error(one, "`all` is of a world's things", "leave it out")
             change = self.change(ParseTree("change", [mark, atom, None]))
-            told_here = replace(change, condition=Expression(where))
-            self.policy.makes.setdefault(self.above(statement, rule), []).append(told_here)
+            made = replace(change, condition=only_if, said=tuple(found))
+            self.policy.makes.setdefault(self.above(statement, rule), []).append(made)
 
     def let(self, statement: ParseTree, rule: str | None) -> None:
         name, *params, body = (child for child in statement.children if child is not None)
@@ -201,13 +195,8 @@ class _Reader:
         name, given = str(atom.children[0]), self.terms(atom)
         if name not in self.policy.facts:
             raise self.error(atom, f"no fact `{name}`", near(name, self.policy.facts))
-        now, other = _name(name), _name("it")
-        if negative is None:
-            made: ast.expr = _call("unique", ast.BinOp(now, ast.Add(), ast.List([given], ast.Load())))
-        else:
-            test = ast.Compare(other, [ast.NotEq()], [given])
-            made = ast.ListComp(other, [ast.comprehension(ast.Name("it", ast.Store()), now, [test], 0)])
-        return Makes(now, Expression(made), condition=None if condition is None else self.expression(condition))
+        only_if = None if condition is None else self.expression(condition)
+        return Makes(_name(name), Expression(given), negative is None, only_if)
 
     # values
 
@@ -221,16 +210,16 @@ class _Reader:
         at = None if begins is None else (begins.line or 0, begins.column or 0)
         return Expression(self.value(tree), " ".join(self.source.text[first:last].split()), at=at)
 
-    def terms(self, atom: ParseTree) -> ast.expr:
+    def terms(self, atom: ParseTree) -> ParseTree:
         """The one term of a fact, a list of several, or true for none."""
         given = [self.value(one) for one in atom.children[1:] if one is not None]
         count = self.policy.facts.get(str(atom.children[0]))
         if count is not None and count != len(given):
             raise self.error(atom, f"`{atom.children[0]}` has {count} argument{'s' * (count != 1)}, not {len(given)}")
-        return ast.Constant(True) if not given else given[0] if len(given) == 1 else ast.List(given, ast.Load())
+        return ParseTree("constant", [True]) if not given else given[0] if len(given) == 1 else ParseTree("list", given)
 
-    def value(self, tree: ParseTree | Token) -> ast.expr:
-        """A value or a condition as Python's syntax tree of the same meaning."""
+    def value(self, tree: ParseTree | Token) -> ParseTree:
+        """A value or a condition in the forms of `constrained.knowledge.tool_policy.expression`."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.error(tree, f"values stand deeper than {MAX_DEPTH} in each other", "split them with `let`")
@@ -238,101 +227,71 @@ class _Reader:
         self.depth -= 1
         return found
 
-    def part(self, tree: ParseTree | Token) -> ast.expr:
+    def part(self, tree: ParseTree | Token) -> ParseTree:
         if isinstance(tree, Token):
-            if tree.type == "NUMBER":
-                return ast.Constant(float(tree) if "." in tree else int(tree))
             if tree.type == "ANY":
                 raise self.error(tree, "`*` stands for a thing of a world only", "say which")
-            return ast.Constant(_text(tree))
+            number = float if "." in tree else int
+            return ParseTree("constant", [number(tree) if tree.type == "NUMBER" else _text(tree)])
         parts = [part for part in tree.children if part is not None]
-        match tree.data:
-            case "atom" | "call":
+        match tree.data, parts:
+            case "atom" | "call", _:
                 return self.atom(tree)
-            case "conditions" if len(parts) == 1:
-                return self.value(parts[0])
-            case "either" | "both" | "conditions":
-                return ast.BoolOp(ast.Or() if tree.data == "either" else ast.And(), [self.value(one) for one in parts])
-            case "negation":
-                return ast.UnaryOp(ast.Not(), self.value(parts[1]))
-            case "equality":
-                return ast.Compare(self.value(parts[0]), [_COMPARE[str(parts[1])]()], [self.value(parts[2])])
-            case "contained":
-                sign = ast.In() if len(parts) == 2 else ast.NotIn()
-                return ast.Compare(self.value(parts[0]), [sign], [self.value(parts[-1])])
-            case "sum" | "product":
-                return ast.BinOp(self.value(parts[0]), _ARITHMETIC[str(parts[1])](), self.value(parts[2]))
-            case "minus":
-                return self.signed(parts)
-            case "choice":
-                value, condition, other = map(self.value, parts)
-                return ast.IfExp(condition, value, other)
-            case "member":
-                return ast.Attribute(self.value(parts[0]), str(parts[1]), ast.Load())
-            case "item":
-                keys = [self.value(one) for one in parts[1:]]
-                return ast.Subscript(self.value(parts[0]), keys[0] if len(keys) == 1 else ast.Tuple(keys, ast.Load()))
-            case "list":
-                if parts and isinstance(parts[0], ParseTree) and parts[0].data == "listing":
-                    return ast.ListComp(*self.listing(parts[0]))
-                return ast.List([self.value(one) for one in parts], ast.Load())
-            case "listing":
-                return ast.GeneratorExp(*self.listing(tree))
-            case "mapping":
-                pairs = [tuple(map(self.value, one.children)) for one in parts]
-                return ast.Dict([key for key, _ in pairs], [value for _, value in pairs])
+            case "conditions", [one]:
+                return self.value(one)
+            case "negation", [_, one]:
+                return ParseTree("negation", [self.value(one)])
+            case "equality" | "sum" | "product", [left, sign, right]:
+                kind = "compare" if tree.data == "equality" else "calculate"
+                return ParseTree(kind, [self.value(left), "==" if sign == "=" else str(sign), self.value(right)])
+            case "contained", [left, *negative, right]:
+                return ParseTree("compare", [self.value(left), "not in" if negative else "in", self.value(right)])
+            case "minus", [sign, one]:
+                return ParseTree("minus", [self.value(one)]) if sign == "-" else self.value(one)
+            case "member", [one, name]:
+                return ParseTree("member", [self.value(one), str(name)])
+            case "listing", _:
+                element, *names, values, condition = tree.children
+                test = None if condition is None else self.value(condition)
+                return ParseTree("listing", [self.value(element), [*map(str, names)], self.value(values), test])
+            case "mapping", _:
+                return ParseTree("mapping", [self.value(one) for pair in parts for one in pair.children])
+            case "conditions" | "either" | "both" | "choice" | "item" | "list", _:
+                kind = "both" if tree.data == "conditions" else tree.data
+                found = [self.value(one) for one in parts]
+                listed = kind == "list" and [one.data for one in found] == ["listing"]
+                return ParseTree("listed" if listed else kind, found)
         raise self.error(tree, "a quantifier is of a world's things", "any(... for x in ...), all(... for x in ...)")
 
-    def atom(self, tree: ParseTree) -> ast.expr:
+    def atom(self, tree: ParseTree) -> ParseTree:
         """A name, a fact, or a call of a function."""
         name, parts = str(tree.children[0]), [part for part in tree.children[1:] if part is not None]
         if name in self.policy.facts:
-            return ast.Compare(self.terms(tree), [ast.In()], [_name(name)])
+            return ParseTree("compare", [self.terms(tree), "in", _name(name)])
         if not parts and tree.data == "atom":
-            return ast.Constant(_CONSTANTS[name]) if name in _CONSTANTS else _name(name)
-        if name not in self.policy.functions and name not in FUNCTIONS:
-            known = (*self.policy.facts, *self.policy.functions, *FUNCTIONS)
+            return ParseTree("constant", [_CONSTANTS[name]]) if name in _CONSTANTS else _name(name)
+        if name not in self.params and name not in FUNCTIONS:
+            known = (*self.policy.facts, *self.params, *FUNCTIONS)
             raise self.error(tree, f"no fact or function `{name}`", near(name, known))
-        own = self.policy.functions.get(name)
-        least, most = ARGUMENTS.get(name, (1, 1)) if own is None else (len(own.params),) * 2
+        least, most = (self.params[name],) * 2 if name in self.params else ARGUMENTS.get(name, (1, 1))
         if not least <= len(parts) <= most:
             takes = f"{least}{f' to {most}' if most != least else ''} argument{'s' * (most != 1)}"
             raise self.error(tree, f"`{name}` takes {takes}, not {len(parts)}", "see its `let`, or docs/tool_agents.md")
         given = [self.value(one) for one in parts]
-        if name in ("search", "find_all") and isinstance(given[0], ast.Constant):
+        if name in ("search", "find_all") and given[0].data == "constant":
+            [pattern] = given[0].children
             try:
-                re.compile(str(given[0].value))
+                re.compile(str(pattern))
             except re.error as error:
-                raise self.error(tree, f"{given[0].value!r} is no regular expression: {error}") from None
-        return _call(name, *given)
-
-    def signed(self, parts: Sequence[Any]) -> ast.expr:
-        sign, value = parts
-        return ast.UnaryOp(ast.USub(), self.value(value)) if str(sign) == "-" else self.value(value)
-
-    def listing(self, tree: ParseTree) -> tuple[ast.expr, list[ast.comprehension]]:
-        element, *names, values, condition = tree.children
-        stored: list[ast.expr] = [ast.Name(str(name), ast.Store()) for name in names]
-        target = stored[0] if len(stored) == 1 else ast.Tuple(stored, ast.Store())
-        tests = [] if condition is None else [self.value(condition)]
-        return self.value(element), [ast.comprehension(target, self.value(values), tests, 0)]
+                raise self.error(tree, f"{pattern!r} is no regular expression: {error}") from None
+        return ParseTree("call", [name, *given])
 
 
-_COMPARE: dict[str, type[ast.cmpop]] = {
-    "=": ast.Eq, "==": ast.Eq, "!=": ast.NotEq, "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE,
-}  # fmt: skip
-_ARITHMETIC: dict[str, type[ast.operator]] = {
-    "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "%": ast.Mod,
-}  # fmt: skip
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
 
-def _name(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def _call(function: str, *given: ast.expr) -> ast.Call:
-    return ast.Call(_name(function), list(given), [])
+def _name(name: str) -> ParseTree:
+    return ParseTree("name", [name])
 
 
 def _text(token: Token) -> str:

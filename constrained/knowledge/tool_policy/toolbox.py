@@ -10,7 +10,7 @@ from constrained.knowledge.tool_calls import CallForm
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.calls import Calls
 from constrained.knowledge.tool_policy.memory import Memory
-from constrained.knowledge.tool_policy.policy import Policy
+from constrained.knowledge.tool_policy.policy import Policy, slot_of
 
 
 class Toolbox:
@@ -58,9 +58,4 @@ class Toolbox:
 
     def unmet(self, memory: Memory, name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Why a call is not admitted: the conditions that don't hold."""
-        return self.policy.unmet(memory, name, arguments)
-
-
-def slot_of(tool: str) -> str:
-    """The slot that stands for a tool's calls in a policy's rules."""
-    return tool.upper().replace("-", "_").replace(".", "_")
+        return self.calls[name].unmet(memory, arguments)
