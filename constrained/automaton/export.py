@@ -38,7 +38,7 @@ def to_gbnf(grammar: ContextFreeGrammar, templates: Templates) -> str:
                     hint="let what is repeated write at least one character, and put `?` around the repeat",
                 )
     names = {name: "root" if name == START else f"r{i}" for i, name in enumerate(rules)}
-    printer = _Printer(_gbnf_text, _class, lambda name: names[name])
+    printer = _Printer(_gbnf_text, partial(_class, escape=_gbnf_code), lambda name: names[name])
     return "".join(f"{names[rule.name]} ::= {printer.alternatives(rule.body)}\n" for rule in rules.values())
 
 
@@ -255,7 +255,12 @@ def _decoded(data: bytes) -> str:
 
 def _gbnf_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else _code(c) for c in escaped) + '"'
+    return '"' + "".join(c if c.isprintable() else _gbnf_code(c) for c in escaped) + '"'
+
+
+def _gbnf_code(character: str) -> str:
+    code = ord(character)  # in XGrammar, an \x takes all hexadecimal digits behind it
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _code(character: str) -> str:
@@ -267,20 +272,20 @@ _CLASS_SPECIAL = "]^-[\\&~"
 """Escaped inside a class; && and ~~ are operators in Rust's."""
 
 
-def _class(chars: CharSet) -> str:
+def _class(chars: CharSet, escape: Callable[[str], str] = _code) -> str:
     rest = chars.complement()
     negated = bool(rest) and chars.ranges[-1][1] == MAX_CODE_POINT
     parts = []
     for low, high in rest.ranges if negated else chars.ranges:
-        parts += [_in_class(low)] if low == high else [_in_class(low), "-", _in_class(high)]
+        parts += [_in_class(low, escape)] if low == high else [_in_class(low, escape), "-", _in_class(high, escape)]
     return f"[{'^' if negated else ''}{''.join(parts)}]"
 
 
-def _in_class(code: int) -> str:
+def _in_class(code: int, escape: Callable[[str], str]) -> str:
     character = chr(code)
     if character.isalnum() and code < 0x80 or code == 0x20:
         return character
-    return _code(character)
+    return escape(character)
 
 
 def _regex_class(chars: CharSet) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from constrained.automaton import Grammar
 from constrained.automaton.budget import shortest
@@ -129,21 +130,23 @@ class RemoteModel:
         retries: int = 3,
         side_by_side: int = 16,
     ):
-        if not base_url.startswith(("http://", "https://")):
-            raise ModelError(f"{base_url!r} is no server's address", "it looks like http://localhost:8000/v1")
+        _check_address(base_url)
         if enforce != "ask" and enforce not in ENFORCE:
             raise ModelError(f"nothing to enforce called {enforce!r}", f"use ask, {', '.join(ENFORCE)}")
-        if attempts < 1 or side_by_side < 1:
-            raise ModelError("attempts and side_by_side are at least 1")
+        if attempts < 1 or side_by_side < 1 or retries < 0 or not timeout > 0:
+            raise ModelError("attempts and side_by_side are at least 1, retries 0, and timeout is more than 0")
         with needs_extra("openai", "remote", "a model behind a server"):
             import openai
         import os
 
         self.base_url, self.attempts = base_url.rstrip("/"), attempts
         self._model, self._enforce, self._side_by_side = model, enforce, side_by_side
+        self._key = api_key or os.environ.get("OPENAI_API_KEY") or ""
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise ModelError("the key has characters that can't be sent", "see that it was copied whole, in one line")
         self._client = openai.AsyncOpenAI(
             base_url=self.base_url,
-            api_key=api_key or os.environ.get("OPENAI_API_KEY") or "none",
+            api_key=self._key or "none",
             timeout=timeout,
             max_retries=retries,
         )
@@ -268,8 +271,9 @@ class RemoteModel:
             raise _Refused(
                 f"{self.base_url} answered without a text", "see that it serves /chat/completions as OpenAI's API does"
             )
-        used = response.usage
-        counts = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
+        text = text.encode(errors="replace").decode()
+        used = [getattr(response.usage, kind, 0) for kind in ("prompt_tokens", "completion_tokens")]
+        counts = [count if isinstance(count, int) else 0 for count in used]
         return _Answer(_from_json(text) if "response_format" in options else text, cut_off, *counts)
 
     async def _call(self, method: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
@@ -289,9 +293,11 @@ class RemoteModel:
                 f"{self.base_url} refuses the key", "set OPENAI_API_KEY to the server's key, or pass api_key="
             ) from None
         except openai.APIStatusError as error:
-            raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {_told(error)}") from None
-        except (openai.OpenAIError, ValueError) as error:
-            raise ModelError(f"{self.base_url} answered something unreadable: {str(error)[:200]}") from None
+            told = _told(error).replace(self._key or "\0", "(the key)")
+            raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {told}") from None
+        except Exception as error:  # whatever the client makes of an answer that is none
+            what = f"{type(error).__name__}: {error}"[:200]
+            raise ModelError(f"{self.base_url} answered something unreadable: {what}") from None
 
     async def _first_model(self) -> str:
         found = await self._call(self._client.models.list)
@@ -315,6 +321,19 @@ class RemoteModel:
                 return name
         log.warning("%s enforces nothing: its answers are judged, and asked for again", self.base_url)
         return "nothing"
+
+
+def _check_address(address: str) -> None:
+    """Raise ModelError if it is none, or would be written into plans and logs with a key in it."""
+    try:
+        parts = urlsplit(address)
+        right = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and " " not in address
+    except (ValueError, AttributeError, TypeError):
+        right = False
+    if not right:
+        raise ModelError(f"{address!r:.80} is no server's address", "it looks like http://localhost:8000/v1")
+    if "@" in parts.netloc or parts.query:
+        raise ModelError("the address holds a name, a key or a query", "pass api_key=, or set OPENAI_API_KEY")
 
 
 def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> str:

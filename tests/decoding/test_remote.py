@@ -145,6 +145,8 @@ def test_free_text_is_not_judged(serve):
         (lambda body: b'{"choices": []}', "without a text"),
         (lambda body: None, "without a text"),
         (lambda body: b'{"choices": [{"mess', "without a text|unreadable"),
+        (lambda body: (403, f"{KEY} may not do this"), "may not do this"),
+        (lambda body: b"[" * 100_000, "unreadable"),
     ],
 )
 def test_a_server_that_fails_is_one_clear_error_without_the_key(serve, reply, told):
@@ -172,12 +174,34 @@ def test_a_failure_is_tried_again(serve):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("localhost:8000",), ("http://x/v1", "m", {"enforce": "magic"}), ("http://x/v1", "m", {"attempts": 0})],
+    [
+        ("localhost:8000",),
+        ("http://",),
+        ("http://localhost:99999/v1",),
+        ("http://me:secret@localhost/v1",),
+        ("http://localhost/v1?api-key=secret",),
+        ("http://x/v1", "m", {"enforce": "magic"}),
+        ("http://x/v1", "m", {"attempts": 0}),
+        ("http://x/v1", "m", {"retries": -1}),
+        ("http://x/v1", "m", {"timeout": 0}),
+        ("http://x/v1", "m", {"api_key": "in two\nlines"}),
+    ],
 )
 def test_arguments_that_make_no_sense(arguments):
     *given, options = [*arguments, {}] if not isinstance(arguments[-1], dict) else arguments
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError) as error:
         RemoteModel(*given, **options)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("used", [b"5", b'{"prompt_tokens": "a"}', b"null"])
+def test_an_odd_answer_is_still_judged(serve, used):
+    """Half of a pair of surrogates, and counts that are none."""
+    _, model = serve(
+        lambda body: b'{"choices": [{"message": {"content": "go to \\ud800"}}], "usage": %s}' % used, enforce="nothing"
+    )
+    [written] = model.write([ask()])
+    assert (written.text, written.replaced, written.prompt_tokens) == ("go to desk 1", "go to ?", 0)
 
 
 def test_white_space_at_the_edges_belongs_to_an_action_that_has_it(serve):
