@@ -23,6 +23,7 @@ from constrained.automaton import CompiledGrammar, Grammar
 from constrained.decoding.choosers import Choice, Chooser
 from constrained.decoding.request import Request
 from constrained.environments.base import Environment, Facts, WithForm
+from constrained.environments.facts import FactsEnvironment
 from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 
@@ -196,6 +197,9 @@ class Episode:
             self.judge = self.judge or self.knowledge
             self.knowledge = self.world.environment.form(self.knowledge)
         self.bind()
+        environment = self.world.environment
+        if isinstance(environment, FactsEnvironment) and environment.done:  # the goal holds: nothing is left to do
+            self.plan.outcome, self.plan.success, self.over = environment.outcome(), True, True
         return observation
 
     def bind(self) -> None:

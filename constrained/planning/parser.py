@@ -319,6 +319,8 @@ class DomainReader:
         amount = part[2]
         if isinstance(amount, str) and not _AMOUNT.fullmatch(amount):
             raise self.error(amount, f"a cost is a finite number that is not negative, not {amount[:40]}")
+        if not isinstance(amount, str) and not all(isinstance(w, str) and w not in "+-*/" for w in amount or ((),)):
+            raise self.error(part, "a cost is a number or (FUNCTION ARGUMENTS): it isn't computed", "state the number")
 
 
 def _both(first: Condition, second: Condition) -> Condition:

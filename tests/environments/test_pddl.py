@@ -173,3 +173,13 @@ def test_at_the_level_form_actions_may_be_impossible_and_are_judged():
 def test_a_goal_out_of_reach_is_said_before_anything_is_planned():
     with pytest.raises(PddlError, match="the goal can't be reached"):
         PddlEnvironment(FERRY, FERRY_PROBLEM.replace("(boat-at north)", ""))
+
+
+@pytest.mark.parametrize("model", [None, "random"])
+def test_a_goal_that_holds_at_the_start_is_reached_in_no_steps(model):
+    solved = FERRY_PROBLEM.replace("(:goal (at van south))", "(:goal (at van north))")
+    assert solved != FERRY_PROBLEM
+    plan = generate_plan("nothing", environment=PddlEnvironment(FERRY, solved), model=model)
+    assert plan.success and not plan.steps and plan.outcome == {"success": 1.0}
+    plan = generate_plan("nothing", knowledge=import_pddl(FERRY).knowledge().for_problem(solved), model=model)
+    assert plan.success and not plan.steps

@@ -52,6 +52,8 @@ def test_a_domain_with_an_unsupported_requirement_is_refused(requirement):
         ("(increase (fuel) 1)", "numeric effects are not supported"),
         ("(decrease (total-cost) 1)", "numeric effects are not supported"),
         ("(increase (total-cost) inf)", "a cost is a finite number"),
+        ("(increase (total-cost) (/ 1 0))", "it isn't computed"),
+        ("(increase (total-cost) ())", "it isn't computed"),
         ("(increase (total-cost) -1)", "a cost is a finite number"),
     ],
 )
