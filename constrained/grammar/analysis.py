@@ -70,20 +70,22 @@ def productive_rules(rules: Mapping[str, Rule]) -> set[str]:
     pieces = units(rules, parameters=False)
 
     def value(unit: Unit, found: Mapping[Unit, bool]) -> bool:
-        return found[unit] or all(_productive(body, found.__getitem__) for _, body in pieces[unit])
+        return found[unit] or all(is_productive(body, found.__getitem__) for _, body in pieces[unit])
 
     found = least_fixpoint(pieces, value, False)
     return {name for name in rules if found[name]}
 
 
-def _productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
+def is_productive(node: Node, rule_is: Callable[[str], bool]) -> bool:
+    """Whether some finite text can be derived from `node`, by whether it can be from a rule."""
+
     def leaf(node: Node) -> bool:
         if isinstance(node, Members):
-            return node.of.fit(lambda part: _productive(part, rule_is))
+            return node.of.fit(lambda part: is_productive(part, rule_is))
         return (
             not isinstance(node, nodes.Call)
             or rule_is(node.rule)
-            and all(_productive(arg, rule_is) for arg in node.args)
+            and all(is_productive(arg, rule_is) for arg in node.args)
         )
 
     return fold(node, leaf, all, any, optional_repeat)
@@ -95,7 +97,7 @@ def unproductive(bodies: Mapping[str, Node]) -> set[str]:
     for _ in range(_ROUNDS):
         before = len(left)
         for name, body in list(left.items()):
-            if _productive(body, lambda other: other not in left):
+            if is_productive(body, lambda other: other not in left):
                 del left[name]
         if len(left) == before:
             return set(left)
@@ -132,7 +134,7 @@ def prune(node: Node, productive: Callable[[str], bool]) -> Node:
             return nodes.repeat(prune(node.item, productive), node.low, node.high)
         case Members():
             return node.of.only(lambda inner: prune(inner, productive))
-    return node if _productive(node, productive) else NEVER
+    return node if is_productive(node, productive) else NEVER
 
 
 _LONG = 256

@@ -7,8 +7,7 @@ from collections.abc import Container, Mapping
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.analysis import productive_rules, trim
-from constrained.grammar.first_follow import resolve_tokens
+from constrained.grammar.analysis import is_productive, productive_rules, trim
 from constrained.grammar.lark_definitions import Body, Definition, Faults, load, nearest, some, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
@@ -17,6 +16,7 @@ from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_rec
 from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP, Call, Node, Rule, Var
 from constrained.grammar.source import SHIPPED, Source
 from constrained.grammar.template_instances import write_out_instances
+from constrained.grammar.token_contexts import resolve_tokens
 from constrained.limits import DEFAULT, Limits
 
 IGNORED = "$ignore"
@@ -69,25 +69,24 @@ def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Li
         raise source.error(f"'{start}' is a template and can't be the start", hint=hint, line=rules[start].line)
     whole = nodes.seq([Call(start), *([Call(IGNORED)] if IGNORED in rules else [])])
     try:
-        rules_of_chars, never = resolve_tokens(rules, whole, limits)
+        rules_of_chars, whole, asking = resolve_tokens(rules, whole, limits)
         prepared = _without_left_recursion(rules_of_chars, limits)
         productive = productive_rules(prepared)
         prepared = trim(prepared, productive)
     except RecursionError:
         raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None
     except LeftRecursion as error:
-        raise source.error(
-            f"rule '{error.rule}' is left-recursive, and the left recursion can't be eliminated",
-            error.hint,
-            *_place(source, rules[error.rule]),
-        ) from None
-    if start not in productive and never:
-        raise never[0].error(
+        rule = rules.get(error.rule.split("$")[0], rules[start])  # other names are made of its own
+        what = f"rule '{rule.name}' is left-recursive, and the left recursion can't be eliminated"
+        raise source.error(what, error.hint, *_place(source, rule)) from None
+    readable = is_productive(whole, productive.__contains__)
+    if not readable and asking:
+        raise asking[0].error(
             "what the lookaround asks for never stands beside its token",
             hint="^ and $ are the whole text's start and end: leave them out; a lookaround sees the text around "
             "the token",
         )
-    if start not in productive:
+    if not readable:
         raise source.error(
             f"no text of '{start}' can ever be complete: every way through it leads back to itself",
             "give the cycle an end, such as an action without _STEP or an empty alternative",

@@ -1,6 +1,6 @@
 """Terminals, as nodes: each is the language of the one regular expression that lark makes of it.
 
-An assertion in a terminal looks at the whole of it, and beyond: see `first_follow`.
+An assertion in a terminal looks at the whole of it, and beyond: see `token_contexts`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.assertions import Lazy, end_early, greedy, looks
-from constrained.grammar.first_follow import Token
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
 from constrained.grammar.nodes import Call, Node, Rule, Slot, find
+from constrained.grammar.token_contexts import Token
 from constrained.limits import Limits
 
 _SHARED, _NESTED = 2_000, 20

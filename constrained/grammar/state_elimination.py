@@ -21,13 +21,13 @@ Edges = Mapping[int, CharSet]
 """State that follows -> the characters that lead there."""
 
 
-def merge_equivalent(ends: Sequence[Node | None], edges: Sequence[Edges]) -> tuple[list[int], list[dict[int, CharSet]]]:
+def merge_equivalent(ends: Sequence[object], edges: Sequence[Edges]) -> tuple[list[int], list[dict[int, CharSet]]]:
     """Merge the states that read the same texts, by refinement (Moore, 1956).
 
     Parameters
     ----------
-    ends : sequence of Node or None
-        What may still be read at the end, for each state; None: it can't end there.
+    ends : sequence
+        What ending in each state means; only states with equal ones are merged.
     edges : sequence of mapping
 
     Returns

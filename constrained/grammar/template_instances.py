@@ -49,7 +49,7 @@ def write_out_instances(rules: Mapping[str, Rule], every: bool = False) -> dict[
         left = [param not in values for param in template.params]
         if key not in made:
             made[key] = name = f"{node.rule}$of{len(made)}"
-            body = rebuild(template.body, partial(_with, values=values))
+            body = rebuild(template.body, partial(with_values, values=values))
             out[name] = Rule(name, body, tuple(compress(template.params, left)), template.line)
             work.append(name)
         return Call(made[key], tuple(compress(args, left)))
@@ -74,10 +74,10 @@ def _is_closed(arg: Node) -> bool:
     return not find(arg, Var) and not find(arg, Related)
 
 
-def _with(node: Node, values: Mapping[str, Node]) -> Node:
+def with_values(node: Node, values: Mapping[str, Node]) -> Node:
     """Return a leaf with its parameters replaced."""
     if isinstance(node, Var):
         return values.get(node.name, node)
     if isinstance(node, Call) and node.args:
-        return Call(node.rule, tuple(rebuild(arg, partial(_with, values=values)) for arg in node.args))
+        return Call(node.rule, tuple(rebuild(arg, partial(with_values, values=values)) for arg in node.args))
     return node

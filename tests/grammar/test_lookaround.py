@@ -9,8 +9,12 @@ text off there.
 
 from __future__ import annotations
 
+import ast
+import itertools
+import random
 import re
 import sys
+from pathlib import Path
 
 import lark
 import pytest
@@ -20,7 +24,7 @@ from hypothesis import strategies as st
 from constrained import Grammar, GrammarError, LimitError, Limits, Vocabulary, compile_grammar
 from constrained.grammar import nodes
 from tests.automaton.brute import expected_mask, finishing
-from tests.grammar.oracles import assert_same_language, lark_accepts, words
+from tests.grammar.oracles import assert_same_language, lark_accepts, mutate, sample, words
 
 I, S, A, M = re.IGNORECASE, re.DOTALL, re.ASCII, re.MULTILINE  # noqa: E741  # as in `re`
 
@@ -139,8 +143,7 @@ def test_an_atomic_group_at_the_end_of_a_terminal_sees_what_follows():
     assert_same_language(
         Grammar.from_lark('start: A ("," A)*\nA: /(?>a+)/\n'), lambda t: compiled.fullmatch(t) is not None, "a,", 6
     )
-    with pytest.raises(GrammarError, match="'a' is read before the end, not before 'a'"):
-        Grammar.from_lark("start: A+\nA: /a++/\n")
+    assert_same_language(Grammar.from_lark("start: A+\nA: /a++/\n"), lambda t: bool(t) and set(t) == {"a"}, "a,", 5)
 
 
 # random patterns
@@ -242,6 +245,24 @@ BESIDE = {
     "lines": ('start: L ("\\n" L)*\nL: /^a+$/m', r"(?m)^a+$(\n^a+$)*", "a\n", 6),
     "what is ignored looks, too": ('start: "a" "b"?\n%ignore /#(?:(?!ab)[ab])*;/', r"(?:#b*a*;)*a(?:(?:#b*a*;)*b)?(?:#b*a*;)*", "ab#;", 6),
     "a token that can't be read there": ('start: A "b" | "c"\nA: /a(?!b)/', "c", "abc", 3),
+    "digits follow": ("start: N+\nN: /[0-9]+(?![0-9])/", r"\d+", "01", 5),
+    "a letter may follow": ('start: N "x"?\nN: /(?!if\\b)[a-z]+/', r"(?!if\b)[a-z]+", "ifx", 5),
+    "more than one character behind it": (
+        'start: A (";" | "c") ("b" | "d")?\nA: /a+(?=;b|c)/', r"a+(?=;b|c)[;c][bd]?", "a;cbd", 5),
+    "more than one character before it": ('start: "x"? "y" A\nA: /(?<=xy)a/', "xya", "xya", 4),
+    "something before it": ('start: "x"? A\nA: /(?<=x)a/', "xa", "xa", 3),
+    "a comment to the end of a line": (
+        'start: "a"\n%ignore /#.*$/m\n%ignore "\\n"', r"(?:#[^\n]*(?:\n|\Z)|\n)*a(?:#[^\n]*(?:\n|\Z)|\n)*", "a#\n", 5),
+    "only one piece of the terminal looks": ('start: A "b"?\nA: "x" | "y" /a(?!b)/', r"xb?|ya", "xyab", 4),
+    "words": ('start: (WORD | /[ -]/)+\nWORD: /\\b\\w+\\b/', r"[\w -]+", "ab -", 5),
+    "words among others": ('start: (WORD | "b")+\nWORD: /\\ba+\\b/', r"(?:\ba+\b|b)+", "ab", 6),
+    "lark's operators": (
+        'start: (A OP? | "?")+\nA: /[a-z]/\nOP: /[+*]|[?](?![a-z])/', r"(?:[a-z](?:[+*]|\?(?![a-z]))?|\?)+", "ab?+", 5),
+    "as often as counted": ('start: (A | "b")~2..4\nA: /a(?!a)/', r"(?:a(?!a)|b){2,4}", "ab", 6),
+    "in what is repeated and may be empty": ('start: (A? "c"?)~0..3 e\ne: "a"*\nA: /a(?!a)/', r"(?:(?:a(?!a))?c?){0,3}a*", "ac", 5),
+    "in a list of templates": (
+        'start: l{A} "a"?\nl{x}: x (c{",", x})*\nc{s, x}: s x\nA: /a+(?!a)/', r"a+(?!a)(?:,a+(?!a))*", "a,", 6),
+    "two that ask at once": ('start: A B? "c"? "d"?\nA: /a(?!c|bd)/\nB: /b(?!cd)/', r"a(?!c|bd)(?:b(?!cd))?c?d?", "abcd", 4),
     "two rules' texts": ('start: one | two\none: "x" A\ntwo: "y" A\nA: /(?<=x)a|b/', r"x(?:(?<=x)a|b)|y(?:(?<=x)a|b)", "xyab", 3),
 }  # fmt: skip
 
@@ -287,32 +308,69 @@ def test_random_terminals_among_random_neighbours(pattern, before, after):
     assert all(map(grammar.matches, expected))
 
 
+SIDE_BY_SIDE = {
+    "(A | B)+": "[AB]+",
+    '(A B? "a"?)*': "(AB?a?)*",
+    '(A~1..2 | ("b" | "a" B)+)+': "(A{1,2}|(b|aB)+)+",
+    "l{A} | l{B}~2": "A(bA)*a?|(B(bB)*a?){2}",
+}
+"""Rules, and the same as patterns of token names."""
+
+nonempty = st.tuples(patterns, st.sampled_from(["(?:{})[ab]", "[ab](?:{})", "a|(?<=a)b(?:{})"])).map(
+    lambda x: x[1].format(x[0]).replace("*?", "*").replace("??", "?")  # lazy repeats are tested below
+)
+
+
+@settings(max_examples=25)
+@given(nonempty, nonempty, st.sampled_from(sorted(SIDE_BY_SIDE)))
+def test_random_terminals_side_by_side(first, second, body):
+    """A text is read if it can be cut into tokens so that `re` matches each one in its place in the whole text."""
+    try:
+        re.compile(first), re.compile(second)
+    except re.error:
+        assume(False)
+    expected = set()
+    for text in words("ab\n", 4):
+        cuts: list[set[str]] = [{""}, *(set() for _ in text)]  # the names of the tokens that lead to each offset
+        for start, end in itertools.combinations(range(len(text) + 1), 2):
+            names = [text[start:end]] if text[start:end] in ("a", "b") else []
+            for name, pattern in ("A", first), ("B", second):
+                there = re.compile(f"(?:{pattern})(?=(?s:.{{{len(text) - end}}})\\Z)")
+                names += [name] if there.match(text, start) else []
+            cuts[end].update(before + name for before in cuts[start] for name in names)
+        if any(re.fullmatch(SIDE_BY_SIDE[body], names) for names in cuts[-1]):
+            expected.add(text)
+    try:
+        grammar = Grammar.from_lark(f'start: {body}\nl{{x}}: x ("b" x)* "a"?\nA: /{first}/\nB: /{second}/\n')
+    except GrammarError as error:
+        whys = ("never stands beside", "can ever be complete", "limit `lookaround`")
+        assert any(why in error.message for why in whys)
+        assert whys[2] in error.message or not expected
+        return
+    assert {text for text in words("ab\n", 4) if grammar.matches(text)} == expected
+    assert all(grammar.is_prefix(text[:i]) for text in expected for i in range(len(text) + 1))
+
+
 REFUSED = {
-    "digits follow": ('start: N+\nN: /[0-9]+(?![0-9])/', 2, 4, "'0' is read before the end, not before '0'"),
-    "a letter may follow": ('start: N "x"?\nN: /(?!if\\b)[a-z]+/', 2, 4, "'if' is read before 'x', not before the end"),
-    "a slot follows": ('%declare X\nstart: A X\nA: /a\\b/', 3, 4, "'a' is read before the end, not before 'a'"),
-    "a slot comes as an argument": ('%declare X\nstart: t{X}\nt{x}: /a\\b/ x', 3, 7, "'a' is read before the end, not before 'a'"),
-    "an action ends": ('%declare _STEP\nstart: /a\\b/ _STEP "b"', 2, 8, "'a' is read before the end, not before 'a'"),
-    "more than one character behind it": (
-        'start: A (";" | "c")\nA: /a+(?=;b|c)/', 2, 4, "'a' is read or not by more than the one character ';' behind it"),
-    "more than one character before it": (
-        'start: "x" "y" A\nA: /(?<=xy)a/', 2, 4, "'a' is read or not by more than the one character 'y' before it"),
-    "something before it": ('start: "x"? A\nA: /(?<=x)a/', 2, 4, "'a' is read after 'x', not after the start"),
-    "a comment to the end of a line": ('start: "a"\n%ignore /#.*$/m', 2, 9, "'#' is read before the end, not before 'a'"),
-    "only one piece of the terminal looks": ('start: A "b"?\nA: "x" | "y" /a(?!b)/', 2, 14, "'ya' is read before the end, not before 'b'"),
-}  # fmt: skip
+    "a slot follows": ("%declare X\nstart: A X\nA: /a\\b/", 3, 4, "behind"),
+    "a slot comes as an argument": ("%declare X\nstart: t{X}\nt{x}: /a\\b/ x", 3, 7, "behind"),
+    "an action ends": ('%declare _STEP\nstart: /a\\b/ _STEP "b"', 2, 8, "behind"),
+    "a slot is before it": ("%declare X\nstart: X A\nA: /(?<=x)a/", 3, 4, "before"),
+    "a slot may be before it": ('%declare X\nstart: (X | "y")* A\nA: /(?<=x)a/', 3, 4, "before"),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_terminal_that_its_neighbours_leave_open_is_refused(name):
-    text, line, column, what = REFUSED[name]
+def test_a_terminal_that_a_slot_decides_is_refused(name):
+    text, line, column, where = REFUSED[name]
     with pytest.raises(GrammarError) as caught:
         Grammar.from_lark(text + "\n")
     error = caught.value
     assert (error.line, error.column) == (line, column)
-    assert error.message.endswith(f"the lookaround sees beyond its token: {what}\n{error.context}")
+    what = f"the lookaround sees beyond its token, and a slot can stand {where} it"
+    assert error.message.endswith(f"{what}\n{error.context}")
     assert error.hint == (
-        "let what stands beside the token always decide it, or take the lookaround out and write what it asks for as text"
+        "let text stand beside the token, or take the lookaround out and write what it asks for as text"
     )
 
 
@@ -327,6 +385,36 @@ def test_a_terminal_of_too_many_pieces_to_look_around_is_refused():
     doubled = "".join(f"T{i}: T{i - 1} T{i - 1}\n" for i in range(1, 20))
     with pytest.raises(GrammarError, match="3:9: a terminal that looks around has too many pieces"):
         Grammar.from_lark(f'start: A\n\nA: T19? /(?<=b)c/\nT0: "b"\n{doubled}')
+
+
+# lark's own grammars
+
+LARKS = Path(lark.__file__).parent / "grammars"
+EXPRESSION = "%import python (eval_input, COMMENT)\nstart: eval_input\n%ignore /[\\t \\f]+/\n"
+
+
+def test_larks_grammar_of_itself_reads_what_lark_reads():
+    text = (LARKS / "lark.lark").read_text().replace("%ignore COMMENT", "")  # of those, lark takes the longest only
+    grammar, accepts, rnd = Grammar.from_lark(text), lark_accepts(text), random.Random(0)
+    for _ in range(40):
+        sampled = sample(grammar, rnd, 24)
+        for word in (sampled, mutate(sampled, "a?+ :|\n", rnd)):
+            assert accepts(word) == grammar.matches(word), word
+    whole = Grammar.from_lark((LARKS / "lark.lark").read_text())
+    assert all(whole.matches(path.read_text()) for path in LARKS.glob("[cl]*.lark"))
+
+
+def test_larks_grammar_of_python_reads_what_lark_reads():
+    grammar, accepts, rnd = Grammar.from_lark(EXPRESSION), lark_accepts(EXPRESSION), random.Random(0)
+    for _ in range(25):
+        sampled = sample(grammar, rnd)
+        for word in (sampled, mutate(sampled, "'\"0a ", rnd)):
+            assert accepts(word) == grammar.matches(word), word
+    found = {
+        ast.unparse(node) for node in ast.walk(ast.parse(Path(ast.__file__).read_text())) if isinstance(node, ast.expr)
+    }
+    for text in sorted(found)[::40]:
+        assert grammar.matches(text) == accepts(text)
 
 
 # lazy repeats of terminals

@@ -1,0 +1,460 @@
+"""Tokens that look around, replaced by what they read where they stand.
+
+What stands around a token decides what it reads, so each rule is written once for every *context* that a text can bring
+to it: what is to be known of the text before it, and what tokens before it still ask of the text to come. A rule that
+brings a text from one context to another is a new rule. (Bar-Hillel, Perles and Shamir, "On formal properties of
+simple phrase structure grammars", 1961: the intersection of a context-free language with a regular one.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress
+from typing import Any, NamedTuple
+
+from constrained.errors import GrammarError, LimitError
+from constrained.grammar import nodes
+from constrained.grammar.alternating_automaton import Steps
+from constrained.grammar.assertions import ANY
+from constrained.grammar.charset import CharSet, charset, partition
+from constrained.grammar.first_follow import FollowSets, bits
+from constrained.grammar.lookaround import MET, NEVER_MET, LookingToken
+from constrained.grammar.nodes import (
+    EMPTY,
+    LEAVES,
+    NEVER,
+    Alt,
+    Call,
+    Chars,
+    Choices,
+    Literal,
+    Node,
+    Related,
+    Repeat,
+    Rule,
+    Seq,
+    Slot,
+    Var,
+    find,
+)
+from constrained.grammar.template_instances import with_values
+from constrained.grammar.traverse import rebuild, units, users
+from constrained.limits import Limits
+
+
+@dataclass(frozen=True, eq=False)
+class Token(Node):
+    """A token that looks around, at one place of a grammar, until :func:`resolve_tokens`.
+
+    ``error(message, hint=...)`` makes a GrammarError at its place.
+    """
+
+    node: Node
+    name: str
+    error: Callable[..., GrammarError]
+
+
+def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[str, Rule], Node, list[Token]]:
+    """Replace every :class:`Token` by what it reads where it stands in a text of `start`.
+
+    Returns
+    -------
+    rules : dict of str to Rule
+    start : Node
+    asking : list of Token
+        Those that ask something of the text around them, or that read nothing at all.
+
+    Raises
+    ------
+    GrammarError
+        A slot's values would decide whether a token is read.
+    LimitError
+    """
+    tokens = [token for rule in rules.values() for token in find(rule.body, Token)]
+    if not tokens:
+        return rules, start, []
+    steps = Steps(limits)
+    looking: dict[Node, LookingToken] = {}
+    made: dict[Node, Node] = {}
+    extra: dict[str, Rule] = {}
+    asking: list[Token] = []
+    for token in tokens:
+        if token.node not in looking:
+            _check_parts(token)
+            found = looking[token.node] = _looking(token, steps)
+            if found.sees_beyond or not any(found.ends):
+                asking.append(token)
+            if not found.sees_beyond:
+                made[token.node], more = found.texts(f"{token.name}${len(extra)}")
+                extra.update(more)
+
+    def leaf(node: Node) -> Node:
+        if isinstance(node, Token):
+            return made.get(node.node, node)
+        if isinstance(node, Call) and node.args:
+            return Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
+        return node
+
+    out = {**{n: Rule(n, rebuild(r.body, leaf), r.params, r.line) for n, r in rules.items()}, **extra}
+    if len(made) < len(looking):
+        contexts = _Contexts(out, [(t, looking[t.node]) for t in asking if t.node not in made], steps)
+        try:
+            start = contexts.whole(start)
+        except LimitError as error:
+            raise error.at(asking[0].error("")) from None
+        out = contexts.written
+    return out, start, asking
+
+
+def _looking(token: Token, steps: Steps) -> LookingToken:
+    try:
+        return LookingToken(token.node, steps)
+    except LimitError as error:
+        raise error.at(token.error("")) from None
+    except GrammarError as error:
+        raise token.error(error.message, hint=error.hint) from None
+
+
+def _check_parts(token: Token) -> None:
+    """Raise GrammarError if some of the token's texts are not known here."""
+    for part in nodes.walk(token.node):
+        if isinstance(part, Slot):
+            raise token.error(
+                "a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal"
+            )
+        if isinstance(part, Call):
+            raise token.error(
+                "a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it"
+            )
+
+
+class Context(NamedTuple):
+    """What a text so far leaves to know, for all tokens that look beyond themselves.
+
+    Attributes
+    ----------
+    pasts : tuple of frozenset of int
+        For each token, the pasts that the text may have left: several where a slot stands before.
+    asked : frozenset of (int, int)
+        (token, condition) that what follows must meet.
+    """
+
+    pasts: tuple[frozenset[int], ...]
+    asked: frozenset[tuple[int, int]]
+
+
+Exits = dict[Context, Node]
+"""What is read in one context, by the context that it leads to."""
+
+
+@dataclass(eq=False)
+class _Unit:
+    """A node that is read in one context, as one rule for each context that it leads to."""
+
+    node: Node
+    context: Context
+    name: str
+    params: tuple[str, ...]
+    exits: dict[Context, str] = field(default_factory=dict)
+    bodies: Exits = field(default_factory=dict)
+    users: dict[_Unit, None] = field(default_factory=dict)
+
+
+class _Contexts:
+    """Writes the rules of a grammar for the contexts that its texts bring to them, into `written`."""
+
+    def __init__(self, rules: Mapping[str, Rule], looking: list[tuple[Token, LookingToken]], steps: Steps):
+        self.rules, self.steps = rules, steps
+        self.tokens, self.looking = [token for token, _ in looking], [found for _, found in looking]
+        self.number = {token.node: i for i, token in enumerate(self.tokens)}
+        self.looks_back = any(len(found.pasts) > 1 for found in self.looking)
+        self.rewritten = set(rules) if self.looks_back else _leading_to_tokens(rules)
+        self.written = {name: rule for name, rule in rules.items() if name not in self.rewritten}
+        self.names = set(self.written)
+        self.units: dict[tuple[Node, Context], _Unit] = {}
+        self.work: deque[_Unit] = deque()
+        self.asked = 0  # how often a node was asked for as rules, which may lead to more contexts later
+        self.moves_of: dict[Context, list[tuple[CharSet, Context]]] = {}
+        self.kept: dict[tuple, Any] = {}  # so that equal nodes are one
+        asked = (chars for found in self.looking for edges in (*found.asks, *found.pasts) for chars in edges.values())
+        self.classes = partition([ANY, *asked])
+        self.ones = [chars.ranges[0][0] for chars in self.classes]
+        # for each token, whether one character before it says as much as all text before it
+        self.short = [
+            all(len({_next(p, one) for p in found.pasts}) == 1 for one in self.ones) for found in self.looking
+        ]
+
+    def whole(self, start: Node) -> Node:
+        """Return the whole texts of `start`."""
+        self.follow = FollowSets(self.rules, start, self.classes, self.first_sets())
+        first = Context(tuple(frozenset([found.first_past]) for found in self.looking), frozenset())
+        whole = _Unit(start, first, "$start", ())
+        self.work.append(whole)
+        while self.work:
+            self.unit = unit = self.work.popleft()
+            unit.bodies = self.settled(self.read(unit.node, unit.context), self.follow.of.get(unit.name, -1))
+            new = [context for context in unit.bodies if context not in unit.exits]
+            if new:
+                unit.exits.update((context, self.new_name(unit.name)) for context in new)
+                self.work += [user for user in unit.users if user not in self.work]
+        for unit in self.units.values():
+            line = self.rules[name].line if (name := unit.name.rstrip("$")) in self.rules else None
+            for context, body in unit.bodies.items():
+                self.written[unit.exits[context]] = Rule(unit.exits[context], body, unit.params, line)
+        ends = [c for c in whole.bodies if all(self.looking[i].met[condition] for i, condition in c.asked)]
+        self.written[whole.name] = Rule(whole.name, nodes.alt([whole.bodies[context] for context in ends]))
+        return Call(whole.name)
+
+    def first_sets(self) -> dict[Node, int]:
+        """Return what each token begins with, with a bit of its own."""
+        out: dict[Node, int] = {}
+        for token in dict.fromkeys(token for rule in self.rules.values() for token in find(rule.body, Token)):
+            number = self.number[token.node]
+            found = self.looking[number]
+            out[token] = 1 << len(self.classes) + 1 + number
+            for start in found.starts:
+                out[token] |= bits(charset(r for c in found.edges[start].values() for r in c.ranges), self.classes)
+                if found.ends[start]:
+                    out[token] |= 1 << len(self.classes) if found.ends[start] is EMPTY else -1
+        return out
+
+    def settled(self, exits: Exits, after: int) -> Exits:
+        """Return `exits` without what the follow set `after` decides."""
+        ways = ((self.settle(context, after), node) for context, node in exits.items())
+        return _union({context: node} for context, node in ways if context is not None)
+
+    def settle(self, context: Context, after: int) -> Context | None:
+        """Return a context without what doesn't matter where the follow set `after` comes; None: nothing fits."""
+        asked = set()
+        for i, condition in context.asked:
+            thens = {_next(self.looking[i].asks[condition], one) for k, one in enumerate(self.ones) if after >> k & 1}
+            if after & self.follow.end:
+                thens.add(MET if self.looking[i].met[condition] else NEVER_MET)
+            if thens <= {NEVER_MET}:
+                return None
+            if thens != {MET}:
+                asked.add((i, condition))
+        pasts = tuple(
+            frozenset(range(len(found.pasts))) if short and not after & self.follow.end << 1 + i else before
+            for i, (found, short, before) in enumerate(zip(self.looking, self.short, context.pasts))
+        )
+        return Context(pasts, frozenset(asked))
+
+    def new_name(self, name: str) -> str:
+        found = name if name not in self.names else f"{name.rstrip('$')}${len(self.names)}"
+        self.names.add(found)
+        return found
+
+    def read(self, node: Node, context: Context) -> Exits:
+        """Return what a node reads in one context."""
+        self.steps(1)
+        if self.stays(node, context):
+            return {context: node}
+        match node:
+            case Token():
+                return self.token(node, context)
+            case Seq():
+                return self.sequence(node, context)
+            case Alt():
+                return _union(self.read(item, context) for item in node.items)
+            case Repeat():
+                return self.repeat(node, context)
+            case Call():
+                return self.call(node, context)
+            case Chars():
+                return {then: Chars(both, node.span) for both, then in self.meeting(node.chars, context)}
+            case Literal():
+                end = self.after(context, node.data)
+                return {} if end is None else {end: node}
+            case Choices():
+                ends: dict[Context | None, list[bytes]] = {}
+                for value in node.values:
+                    ends.setdefault(self.after(context, value), []).append(value)
+                return {end: nodes.choices(values, node.span) for end, values in ends.items() if end is not None}
+        if context.asked:
+            raise self.undecided(min(context.asked)[0], "behind")
+        return {Context(tuple(frozenset(range(len(found.pasts))) for found in self.looking), frozenset()): node}
+
+    def stays(self, node: Node, context: Context) -> bool:
+        """Whether a node can stay as it is."""
+        if self.looks_back or context.asked:
+            return node is EMPTY
+        if ("stays", node) not in self.kept:
+            below = nodes.walk(node)
+            has = any(isinstance(n, Token) or (isinstance(n, Call) and n.rule in self.rewritten) for n in below)
+            self.kept["stays", node] = not has
+        return self.kept["stays", node]
+
+    def undecided(self, token: int, where: str) -> GrammarError:
+        what = f"the lookaround sees beyond its token, and a slot can stand {where} it"
+        hint = "let text stand beside the token, or take the lookaround out and write what it asks for as text"
+        return self.tokens[token].error(what, hint=hint)
+
+    def meeting(self, chars: CharSet, context: Context) -> list[tuple[CharSet, Context]]:
+        """Return those of `chars` that may come next, by the context that they lead to."""
+        moves = self.moves_of.get(context)
+        if moves is None:
+            rows = [found.pasts[p] for found, pasts in zip(self.looking, context.pasts) for p in pasts]
+            rows += [self.looking[i].asks[condition] for i, condition in context.asked]
+            then_of: dict[Context, list[CharSet]] = {}
+            for seen in partition([ANY, *(c for row in rows for c in row.values())]):
+                then = self.step(context, seen.ranges[0][0])
+                if then is not None:
+                    then_of.setdefault(then, []).append(seen)
+            moves = [(charset(r for c in found for r in c.ranges), then) for then, found in then_of.items()]
+            self.moves_of[context] = moves
+        return [(both, then) for seen, then in moves if (both := chars & seen)]
+
+    def step(self, context: Context, char: int) -> Context | None:
+        pasts = tuple(
+            frozenset(_next(found.pasts[p], char) for p in before) if len(found.pasts) > 1 else before
+            for found, before in zip(self.looking, context.pasts)
+        )
+        asked = frozenset((i, _next(self.looking[i].asks[condition], char)) for i, condition in context.asked)
+        if any(condition == NEVER_MET for _, condition in asked):
+            return None
+        return Context(pasts, frozenset((i, condition) for i, condition in asked if condition != MET))
+
+    def after(self, context: Context, text: bytes) -> Context | None:
+        """Return the context after a text, if the text may come next."""
+        for char in text.decode():
+            if not self.looks_back and not context.asked:
+                break
+            self.steps(1)
+            then = self.step(context, ord(char))
+            if then is None:
+                return None
+            context = then
+        return context
+
+    def sequence(self, node: Seq, context: Context) -> Exits:
+        done: list[Node] = []
+        for i, item in enumerate(node.items):
+            found = self.read(item, context)
+            if len(found) != 1:
+                rest = self.kept.setdefault((node, i), nodes.seq(node.items[i + 1 :]))
+                return self.followed(nodes.seq(done), found, rest)
+            ((context, first),) = found.items()
+            done.append(first)
+        return {context: nodes.seq(done)}
+
+    def followed(self, before: Node, found: Exits, rest: Node) -> Exits:
+        """Return `before`, then one of `found`, then `rest`, which becomes rules as it is used several times."""
+        unit = self.unit
+        args = tuple(map(Var, unit.params))
+        return _union(
+            {exit: nodes.seq([before, first, then]) for exit, then in thens.items()}
+            for middle, first in found.items()
+            for thens in [self.as_rules(rest, middle, f"{unit.name.rstrip('$')}$", unit.params, args)]
+        )
+
+    def as_rules(
+        self, node: Node, context: Context, name: str, params: tuple[str, ...], args: tuple[Node, ...]
+    ) -> Exits:
+        """Return calls of the rules for a node in one context, one for each context that it is known to lead to."""
+        if type(node) in LEAVES or self.stays(node, context):
+            return self.read(node, context)
+        self.asked += 1
+        unit = self.units.get((node, context))
+        if unit is None:
+            unit = self.units[node, context] = _Unit(node, context, name, params)
+            self.work.append(unit)
+        unit.users[self.unit] = None
+        return {exit: Call(rule, args) for exit, rule in unit.exits.items()}
+
+    def repeat(self, node: Repeat, context: Context) -> Exits:
+        found = dict(self.read(node.item, context))
+        again = found.get(context, NEVER)
+        if len(found) == (context in found):
+            every = nodes.repeat(again, node.low, node.high)
+            return {} if every is NEVER else {context: every}
+        if node.low == 0 and node.high is None:
+            here = nodes.repeat(found.pop(context, NEVER), 0, None)
+            return _union([{context: here}, self.followed(here, found, node)])
+        more = nodes.repeat(node.item, max(node.low - 1, 0), None if node.high is None else node.high - 1)
+        after = self.followed(EMPTY, found, self.kept.setdefault(("more", node), more))
+        return _union([{context: EMPTY}, after]) if node.low == 0 else after
+
+    def call(self, node: Call, context: Context) -> Exits:
+        rule = self.rules[node.rule]
+        fixed = {var.name for related in find(rule.body, Related) for var in find(related, Var)}
+        given = {
+            param: arg
+            for param, arg in zip(rule.params, node.args)
+            if param not in fixed and not find(arg, Slot) and not find(arg, Var)
+        }
+        body = rule.body
+        if given:
+            key = (node.rule, *given.items())
+            body = self.kept.get(key) or self.kept.setdefault(key, rebuild(body, partial(with_values, values=given)))
+        left = [param not in given for param in rule.params]
+        params = tuple(compress(rule.params, left))
+        return self.as_rules(body, context, node.rule, params, tuple(compress(node.args, left)))
+
+    def token(self, node: Token, context: Context) -> Exits:
+        number = self.number[node.node]
+        found = self.looking[number]
+        if len(context.pasts[number]) > 1:
+            raise self.undecided(number, "before")
+        if (node, context) in self.kept:
+            return self.kept[node, context]
+        asked = self.asked
+        places = [(found.starts[min(context.pasts[number])], context)]
+        numbers = {places[0]: 0}
+        ends: list[Exits] = []
+        edges: list[dict[int, CharSet]] = []
+        for state, here in places:  # grows on the way
+            self.steps(1)
+            end, condition = found.ends[state], found.conditions[state]
+            if condition != MET:
+                asking = here._replace(asked=here.asked | {(number, condition)})
+                ends.append({asking: EMPTY})
+            else:
+                ends.append({} if end is None else {here: EMPTY} if end is EMPTY else self.read(end, here))
+            row: dict[int, CharSet] = {}
+            for then, chars in found.edges[state].items():
+                for both, after in self.meeting(chars, here):
+                    if (then, after) not in numbers:
+                        numbers[then, after] = len(places)
+                        places.append((then, after))
+                    target = numbers[then, after]
+                    row[target] = row[target] | both if target in row else both
+            edges.append(row)
+        key = (node.node, context, *map(frozenset, ends))
+        if key not in self.kept:
+            self.kept[key] = texts = {}
+            for exit in dict.fromkeys(exit for way in ends for exit in way):
+                name = self.new_name(f"{node.name}$")
+                texts[exit], more = found.node_of(name, 0, [way.get(exit) for way in ends], edges)
+                self.written.update(more)
+        exits = self.settled(self.kept[key], self.follow.of[node])
+        if asked == self.asked:
+            self.kept[node, context] = exits
+        return exits
+
+
+def _leading_to_tokens(rules: Mapping[str, Rule]) -> set[str]:
+    """Return the rules that a token is reached from."""
+    callers = users(units(rules, parameters=False))
+    found = {name for name, rule in rules.items() if find(rule.body, Token)}
+    work = list(found)
+    while work:
+        new = {str(name) for name in callers.get(work.pop(), ())} - found
+        found |= new
+        work += new
+    return found
+
+
+def _union(found: Iterable[Exits]) -> Exits:
+    out: dict[Context, list[Node]] = {}
+    for exits in found:
+        for context, node in exits.items():
+            out.setdefault(context, []).append(node)
+    return {context: nodes.alt(ways) for context, ways in out.items()}
+
+
+def _next(edges: Mapping[int, CharSet], char: int) -> int:
+    return next(then for then, chars in edges.items() if char in chars)
