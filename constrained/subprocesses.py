@@ -224,7 +224,7 @@ class Worker:
     def ask(self, request: Any, seconds: float) -> Any:
         """Send a request (plain data) and return the last message of the answer.
 
-        Raises SubprocessError: the process took too long, died or didn't start. The next request starts another.
+        Raises SubprocessError: the process took too long, died or didn't start; the next request starts another. Raises
         ChildError: it raised an exception.
         """
         last = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -243,10 +244,9 @@ class DeviceMatcher:
         return self._with(self.state[indices], self.left[indices])
 
     def _with(self, state: torch.Tensor, left: torch.Tensor) -> DeviceMatcher:
-        other = DeviceMatcher.__new__(DeviceMatcher)
-        other.tables, other.pad, other.backend = self.tables, self.pad, self.backend
+        other = copy.copy(self)
         other.state, other.left, other.pruned_mass = state, left, None
-        other.draws, other._generator, other._key = torch.zeros_like(state), self._generator, None
+        other.draws, other._key = torch.zeros_like(state), None
         other._scratch = self.backend.scratch(self.tables, len(state))
         return other
 

@@ -42,7 +42,7 @@ class ProcessorSampler:
     The processors are applied to the masked scores; a score that they raise from minus infinity is masked again.
     `prompts` has every row of the batch (GuidedText or Beam), in order, with its prompt as transformers holds it
     (padded on the left). `measure` asks for the pruned mass, `keep_scores` for each step's scores in :attr:`scores`.
-    ConstrainedError: one of the processors can't work behind a grammar.
+    Raises ConstrainedError: one of the processors can't work behind a grammar.
     """
 
     def __init__(

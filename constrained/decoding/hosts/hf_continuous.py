@@ -126,7 +126,7 @@ class ContinuousConstraintProcessor(ContinuousBatchingLogitsProcessor):
     def prepare_tensor_args(self, requests_with_new_token: list[FutureRequestState]) -> torch.Tensor:
         """Read the tokens that are new, and fill the table of masks; each request's row in it, int32 ``[requests]``.
 
-        ConstrainedError: a token was not allowed, or the tokens allowed are fewer than the shortest text.
+        Raises ConstrainedError: a token was not allowed, or the tokens allowed are fewer than the shortest text.
         """
         rows, batch = [], BatchMatcher()
         for request in requests_with_new_token:
