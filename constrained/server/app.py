@@ -208,14 +208,11 @@ def serve(app: Starlette, host: str, port: int, ready: Callable[[str], None]) ->
         The address can't be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
+        listening = socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as error:
         raise ConstrainedError(f"can't listen at {host}:{port}: {error}", "use another --port or --host") from None
     with listening:
         shown = f"[{host}]" if family == socket.AF_INET6 else host
-        listening.listen(128)
         ready(f"http://{shown}:{listening.getsockname()[1]}/v1")
         uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
