@@ -21,7 +21,7 @@ from itertools import islice
 from tqdm import tqdm
 
 from benchmarks.reporting import add_every, markdown, report
-from constrained.environments.alfworld import AlfworldEnv
+from constrained.environments.alfworld.env import AlfworldEnv
 from constrained.environments.data import data_file, fields, read_rows
 from constrained.environments.household import Game, HouseholdEnv
 from constrained.environments.household.game import SPLITS, game_files

@@ -24,9 +24,9 @@ from tqdm import tqdm
 
 from benchmarks.reporting import add_json, describe_machine, markdown, report
 from constrained import __version__
-from constrained.environments.question import Collection, LocalIndex, Passage, Question
-from constrained.environments.question.index import BACKENDS
-from constrained.environments.question.passages import Store
+from constrained.environments.question.env import Question
+from constrained.environments.question.index import BACKENDS, LocalIndex
+from constrained.environments.question.passages import Collection, Passage, Store
 from constrained.environments.question.suites import hotpotqa_paragraphs, load_hotpotqa
 from constrained.environments.text_search import query_terms
 from constrained.errors import ConstrainedError

@@ -31,12 +31,8 @@ __all__ = [
     "stream_plan",
 ]
 
-_LATER = {
-    "generate_plan": "constrained.agents.generate",
-    "agenerate_plan": "constrained.agents.generate",
-    "stream_plan": "constrained.agents.generate",
-}
-"""Name -> the module that it is imported from at its first use: torch and transformers take seconds."""
+_LATER = ("generate_plan", "agenerate_plan", "stream_plan")
+"""Imported at their first use: torch and transformers take seconds."""
 
 
 def __dir__() -> list[str]:
@@ -46,4 +42,4 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(import_module("constrained.agents.generate"), name)

@@ -15,7 +15,7 @@ from benchmarks.lumos.problems import Worked, in_words, is_short, number, traini
 from benchmarks.lumos.recipe import WAYS, Recipe
 from constrained.agents.episode import Settings
 from constrained.agents.strategies.lumos.conversation import ground, plan_for
-from constrained.environments.maths import MathsEnv
+from constrained.environments.maths.env import MathsEnv
 from constrained.environments.maths.problems import WordProblem
 from constrained.environments.suite import Suite, open_suite
 from constrained.knowledge import ActionKnowledge

@@ -8,7 +8,8 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies import STEP_FORMATS
 from constrained.environments.household import HouseholdEnv
-from constrained.environments.question import LocalIndex, QuestionEnv
+from constrained.environments.question.env import QuestionEnv
+from constrained.environments.question.index import LocalIndex
 from constrained.models import load
 from tests.agents.scripted import answer_with, may
 from tests.decoding.tiny import tiny

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from benchmarks import retrieval
-from constrained.environments.question import Collection, Passage, Question
+from constrained.environments.question.env import Question
+from constrained.environments.question.passages import Collection, Passage
 from tests.data import shared
 
 RESULTS = json.loads((Path(retrieval.__file__).parent / "results" / "retrieval.json").read_text())["rows"]

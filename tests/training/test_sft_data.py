@@ -14,7 +14,7 @@ from constrained.agents.strategies.lumos.conversation import Turn, conversation
 from constrained.cli import main
 from constrained.cli.options import add_tuning, tuning_of
 from constrained.decoding import Generation
-from constrained.environments.maths import MathsEnv
+from constrained.environments.maths.env import MathsEnv
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import load_adapters

@@ -14,7 +14,7 @@ from constrained.agents.strategies.lumos.planner import first_subgoal, next_subg
 from constrained.automaton import Grammar
 from constrained.environments.executor.actions import Action, action_grammar, action_space, read_turn, slots
 from constrained.environments.executor.executor import Executor
-from constrained.environments.maths import load_gsm8k, load_svamp
+from constrained.environments.maths.problems import load_gsm8k, load_svamp
 from constrained.errors import ActionError
 from constrained.training.annotations import gsm8k, strategyqa, svamp
 from constrained.training.annotations.annotation import Annotation, conversations

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from benchmarks.lumos.augment import augment
-from constrained.environments.maths import WordProblem, load_svamp
-from constrained.environments.maths.problems import svamp_parts
+from constrained.environments.maths.problems import WordProblem, load_svamp, svamp_parts
 from constrained.training.annotations import svamp
 from constrained.training.annotations.convert import execute
 from tests.data import shared

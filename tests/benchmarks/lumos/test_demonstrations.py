@@ -10,7 +10,7 @@ from constrained import ActionKnowledge
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
-from constrained.environments.maths import MathsEnv
+from constrained.environments.maths.env import MathsEnv
 from constrained.models import load
 from tests.agents.scripted import answer_with
 from tools.embedded_model.pretraining import Recipe, make_model

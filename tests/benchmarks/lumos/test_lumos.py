@@ -12,7 +12,7 @@ from benchmarks.lumos.problems import in_figures, number, training_problems, wor
 from benchmarks.lumos.recipe import PAPER_MODEL, QUICK, VARIANTS
 from benchmarks.papers import LUMOS_TABLE_2B
 from constrained.cli import main
-from constrained.environments.maths import WordProblem
+from constrained.environments.maths.problems import WordProblem
 from constrained.environments.similarity import VariationFinder
 from constrained.environments.suite import open_suite
 from tests.data import shared

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import original
-from constrained.environments.alfworld import AlfworldEnv
 from constrained.environments.alfworld import env as alfworld
 from constrained.environments.alfworld.engine import takeable
+from constrained.environments.alfworld.env import AlfworldEnv
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.env import slots
 from constrained.environments.household.game import game_files

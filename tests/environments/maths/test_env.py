@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.environments.maths import MathsEnv
+from constrained.environments.maths.env import MathsEnv
 from constrained.errors import GameError
 from tests.environments.protocols import is_suite_environment
 

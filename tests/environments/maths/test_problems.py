@@ -5,8 +5,14 @@ from fractions import Fraction
 
 import pytest
 
-from constrained.environments.maths import load_gsm8k, load_svamp
-from constrained.environments.maths.problems import is_held_out, numbers_given, read_number, same_number
+from constrained.environments.maths.problems import (
+    is_held_out,
+    load_gsm8k,
+    load_svamp,
+    numbers_given,
+    read_number,
+    same_number,
+)
 from constrained.environments.suite import open_suite
 from constrained.errors import DataError
 from tests.data import shared

@@ -1,6 +1,7 @@
 """A few pages to look things up in: names that share beginnings, and signs that mean something to search engines."""
 
-from constrained.environments.question import Collection, Passage, Question
+from constrained.environments.question.env import Question
+from constrained.environments.question.passages import Collection, Passage
 
 MILHOUSE = Passage(
     "Milhouse Van Houten",

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from constrained.environments.question import LocalIndex, Passage, QuestionEnv
-from constrained.environments.question.env import SHOWN_CHARACTERS
+from constrained.environments.question.env import SHOWN_CHARACTERS, QuestionEnv
+from constrained.environments.question.index import LocalIndex
+from constrained.environments.question.passages import Passage
 from constrained.errors import GameError, ToolError
 from tests.environments.protocols import is_suite_environment
 from tests.environments.question.small import MILHOUSE, QUESTION, SMALL

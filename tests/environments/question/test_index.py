@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.retrieval import by_words
-from constrained.environments.question import Collection, LocalIndex, Passage, sqlite_store
-from constrained.environments.question.index import BACKENDS, PassageIndex
+from constrained.environments.question import sqlite_store
+from constrained.environments.question.index import BACKENDS, LocalIndex, PassageIndex
+from constrained.environments.question.passages import Collection, Passage
 from constrained.environments.text_search import cut_words, query_terms
 from constrained.errors import ConstrainedError, DataError, ToolError
 from tests.environments.question.small import MILHOUSE, PAGES, SMALL

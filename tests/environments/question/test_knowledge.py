@@ -8,7 +8,8 @@ from constrained import ActionKnowledge
 from constrained.agents.episode import Episode, Settings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
-from constrained.environments.question import LocalIndex, QuestionEnv
+from constrained.environments.question.env import QuestionEnv
+from constrained.environments.question.index import LocalIndex
 from constrained.errors import GrammarError
 from constrained.models import load
 from tests.agents.scripted import answer_with

@@ -6,7 +6,9 @@ import json
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.environments.question import LocalIndex, page_collection, suites
+from constrained.environments.question import suites
+from constrained.environments.question.index import LocalIndex
+from constrained.environments.question.passages import page_collection
 from constrained.environments.question.suites import (
     hotpotqa_paragraphs,
     load_fever,

@@ -9,7 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from constrained.environments.question import PassageIndex, QuestionEnv, Wikipedia, wikipedia
+from constrained.environments.question import wikipedia
+from constrained.environments.question.env import QuestionEnv
+from constrained.environments.question.index import PassageIndex
+from constrained.environments.question.wikipedia import Wikipedia
 from constrained.errors import DataError, ToolError
 from tests.environments.question.small import QUESTION
 

@@ -8,7 +8,7 @@ import pytest
 
 from constrained.cli import main
 from constrained.environments.executor.executor import Executor
-from constrained.environments.maths import WordProblem
+from constrained.environments.maths.problems import WordProblem
 from constrained.errors import DataError
 from constrained.training.annotations import gsm8k, svamp
 from constrained.training.annotations.convert import converted, refused, training_conversations

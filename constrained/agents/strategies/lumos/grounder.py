@@ -25,8 +25,7 @@ from constrained.decoding.request import Generation
 from constrained.environments.base import Binding, TaskEnvironment
 from constrained.environments.executor.actions import action_grammar, further_action, read_turn
 from constrained.environments.executor.executor import Executor, Tools
-from constrained.environments.question import QuestionEnv
-from constrained.environments.question.env import MEASURES, exact_match
+from constrained.environments.question.env import MEASURES, QuestionEnv, exact_match
 from constrained.errors import ActionError
 from constrained.grammar import ContextFreeGrammar
 

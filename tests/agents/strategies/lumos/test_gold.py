@@ -11,7 +11,7 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies.lumos.conversation import KEEP, STOP, Turn, conversation, numbered
 from constrained.environments.executor.actions import read_turn
-from constrained.environments.maths import MathsEnv
+from constrained.environments.maths.env import MathsEnv
 from constrained.environments.maths.problems import GSM8K, SVAMP
 from constrained.models import load
 from constrained.training.annotations.annotation import conversations

@@ -11,7 +11,8 @@ from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
 from constrained.agents.strategies.lumos.grounder import GroundedQuestion, Unanswered
 from constrained.environments.base import Environment
-from constrained.environments.question import LocalIndex, Question, QuestionEnv
+from constrained.environments.question.env import Question, QuestionEnv
+from constrained.environments.question.index import LocalIndex
 from constrained.environments.suite import Suite, Task
 from tests.agents.scripted import answer_with
 from tests.agents.strategies.lumos.hall import HOSTILE, TINY, played, seen
