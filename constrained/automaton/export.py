@@ -7,7 +7,7 @@ notation can't say exactly is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from constrained.automaton.positions import Env, Thunk, Unbound
@@ -19,7 +19,8 @@ from constrained.grammar.charset import MAX_CODE_POINT, CharSet
 from constrained.grammar.grammar import ContextFreeGrammar
 from constrained.grammar.left_recursion import self_embedding_rules, tail_calls
 from constrained.grammar.members import Members
-from constrained.grammar.traverse import reachable
+from constrained.grammar.nonempty import nonempty_rules, without_empty
+from constrained.grammar.traverse import fold, reachable, rebuild, size
 from constrained.limits import Limits
 
 START = "start"
@@ -28,17 +29,9 @@ Rules = dict[str, n.Rule]
 
 def to_gbnf(grammar: ContextFreeGrammar, templates: Templates) -> str:
     """GBNF from the rule `root`, of single characters and texts: no engine's lexer decides anything."""
-    rules = write_out(grammar, templates)
-    nullable = Nullable(rules)
-    for rule in rules.values():
-        for loop in n.find(rule.body, n.Repeat):
-            if nullable.always(loop.item, rule.name):
-                raise GrammarError(
-                    "GBNF has no repeat of what may be empty",
-                    hint="let what is repeated write at least one character, and put `?` around the repeat",
-                )
+    rules = _without_empty_rounds(write_out(grammar, templates))
     names = {name: "root" if name == START else f"r{i}" for i, name in enumerate(rules)}
-    printer = _Printer(_gbnf_text, partial(_class, escape=_gbnf_code), lambda name: names[name])
+    printer = _Printer(_gbnf_text, partial(_class, escape=_gbnf_code), names.__getitem__)
     return "".join(f"{names[rule.name]} ::= {printer.alternatives(rule.body)}\n" for rule in rules.values())
 
 
@@ -54,9 +47,9 @@ def to_llguidance(grammar: ContextFreeGrammar, templates: Templates) -> str:
     names = {name: START if name == START else f"r{i}" for i, name in enumerate(rules)}
 
     def text(data: str) -> str:
-        return " ".join(f"/{_slashes(_regex_class(CharSet(((ord(c), ord(c)),))))}/" for c in data) or '""'
+        return " ".join(f"/{_slashes(_regex_text(c))}/" for c in data) or '""'
 
-    printer = _Printer(text, lambda chars: f"/{_slashes(_regex_class(chars))}/", lambda name: names[name])
+    printer = _Printer(text, lambda chars: f"/{_slashes(_class(chars))}/", names.__getitem__)
     return "".join(f"{names[rule.name]}: {printer.alternatives(rule.body)}\n" for rule in rules.values())
 
 
@@ -75,6 +68,20 @@ def to_regex(grammar: ContextFreeGrammar, templates: Templates) -> str:
             f"no regular expression says what rule '{written}' says: it nests", hint="use to_gbnf() or to_llguidance()"
         )
     return _regex(rules, grammar.limits)
+
+
+def _without_empty_rounds(rules: Rules) -> Rules:
+    """The same rules, where no repeat repeats the empty text, which GBNF has no way to say."""
+    nullable = Nullable(rules)
+
+    def rounds(old: n.Repeat, item: n.Node) -> n.Node:
+        if nullable.always(item, ""):
+            return n.repeat(without_empty(item, nullable), 0, old.high)
+        return n.repeat(item, old.low, old.high)
+
+    bodies = {name: fold(rule.body, lambda leaf: leaf, n.seq, n.alt, rounds) for name, rule in rules.items()}
+    found = {name: n.Rule(name, body) for name, body in bodies.items()}
+    return found | nonempty_rules(found, nullable, n.Seq(tuple(bodies.values())))
 
 
 # Writing out
@@ -207,32 +214,44 @@ def _either(ways: list[tuple[n.Node, n.Node]]) -> tuple[n.Node, n.Node]:
 
 
 class _Printer:
-    """Prints nodes as alternatives of sequences, with ``(…)`` and ``{low,high}``."""
+    """Prints nodes as alternatives of sequences, with groups and ``{low,high}``; `space` stands between all pieces."""
 
-    def __init__(self, text: Callable[[str], str], chars: Callable[[CharSet], str], name: Callable[[str], str]):
-        self._text, self._chars, self._name = text, chars, name
+    def __init__(
+        self,
+        text: Callable[[str], str],
+        chars: Callable[[CharSet], str],
+        name: Callable[[str], str],
+        group: str = "(",
+        space: str = " ",
+    ):
+        self._text, self._chars, self._name, self._group, self._space = text, chars, name, group, space
+        self._or = f"{space}|{space}"
 
     def alternatives(self, node: n.Node) -> str:
+        if isinstance(node, n.Choices):
+            return self._or.join(self._text(_decoded(value)) for value in node.values)
         items: tuple[n.Node, ...] = node.items if isinstance(node, n.Alt) else (node,)
-        return " | ".join(map(self._sequence, items))
+        return self._or.join(map(self._sequence, items))
 
     def _sequence(self, node: n.Node) -> str:
         items = node.items if isinstance(node, n.Seq) else (node,)
-        return " ".join(map(self._one, items)) if items else self._text("")
+        return self._space.join(map(self._one, items)) if items else self._text("")
 
     def _one(self, node: n.Node) -> str:
         match node:
             case n.Literal(data=data):
                 return self._text(_decoded(data))
-            case n.Choices(values=values):
-                return f"({' | '.join(self._text(_decoded(value)) for value in values)})"
             case n.Chars(chars=chars):
                 return self._chars(chars)
             case n.Call(rule=name):
                 return self._name(name)
             case n.Repeat(item=item, low=low, high=high):
-                return f"({self.alternatives(item)}){_times(low, high)}"
-        return f"({self.alternatives(node)})"
+                inner = self._one(item) if isinstance(item, n.Chars) else self._grouped(item)
+                return f"{inner}{_times(low, high)}"
+        return self._grouped(node)
+
+    def _grouped(self, node: n.Node) -> str:
+        return f"{self._group}{self.alternatives(node)})"
 
 
 def _times(low: int, high: int | None) -> str:
@@ -288,12 +307,6 @@ def _in_class(code: int, escape: Callable[[str], str]) -> str:
     return escape(character)
 
 
-def _regex_class(chars: CharSet) -> str:
-    if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
-        return _regex_text(chr(chars.ranges[0][0]))
-    return _class(chars)
-
-
 def _regex_text(text: str) -> str:
     return "".join(c if c.isprintable() and c not in _REGEX_SPECIAL else _escape(c) for c in text)
 
@@ -312,92 +325,61 @@ def _slashes(pattern: str) -> str:
 # Regular languages
 
 
+_TOO_LONG = "the regular expression becomes too long"
+
+
 def _regex(rules: Rules, limits: Limits) -> str:
     """The expression of rules whose recursion, if any, is at the end of their bodies."""
     calls = {name: [callee for callee, _ in tail_calls(rule.body, rules)] for name, rule in rules.items()}
-    solved: dict[str, str] = {}
+    solved: dict[str, n.Node] = {}
     for group in components(calls):  # callees first
-        _solve(group, rules, calls, solved, limits)
-    return solved[START]
+        _solve(group, rules, solved, limits)
+    text = _Printer(_regex_text, _class, str, "(?:", "").alternatives(solved[START])
+    limits.check("pattern", len(text), _TOO_LONG)
+    return text
 
 
-def _solve(group: list[str], rules: Rules, calls: Mapping[str, list[str]], solved: dict[str, str], limits: Limits):
+def _solve(group: list[str], rules: Rules, solved: dict[str, n.Node], limits: Limits) -> None:
     """Solve a group's equations ``x = a x | b y | c`` by Arden's lemma: ``x = a* (b y | c)``."""
-    equations = {}
-    for name in group:
-        ways: dict[str, list[str]] = {}
-        for prefix, callee in _ways(rules[name].body, set(group), solved):
-            ways.setdefault(callee, []).append(prefix)
-        equations[name] = {callee: _union(prefixes) for callee, prefixes in ways.items()}
+
+    def leaf(node: n.Node) -> n.Node:
+        return solved.get(node.rule, node) if isinstance(node, n.Call) else node
+
+    equations: dict[str, dict[str, n.Node]] = {name: {} for name in group}
     for i, name in enumerate(group):
         equation = equations[name]
-        again = equation.pop(name, None)
-        if again is not None:
-            loop = f"(?:{again})*" if again else ""
-            equation = equations[name] = {callee: loop + _group(text) for callee, text in equation.items()}
-        for other in group[i + 1 :]:
-            _substitute(equations[other], name, equation)
-            limits.check("pattern", sum(map(len, equations[other].values())), "the regular expression becomes too long")
-    for i, name in reversed(list(enumerate(group))):
-        for other in group[i + 1 :]:
-            _substitute(equations[name], other, {"": solved[other]})
-        solved[name] = equations[name][""]
-        limits.check("pattern", len(solved[name]), "the regular expression becomes too long")
+        for prefix, callee in _ways(rebuild(rules[name].body, leaf), set(group)):
+            equation[callee] = n.alt([equation.get(callee, n.NEVER), prefix])
+        for other in group[:i]:  # those before are solved but for what comes after them
+            prefix = equation.pop(other, n.NEVER)
+            for callee, node in equations[other].items() if prefix is not n.NEVER else ():
+                equation[callee] = n.alt([equation.get(callee, n.NEVER), n.seq([prefix, node])])
+        again = n.repeat(equation.pop(name, n.NEVER), 0, None)
+        equations[name] = {callee: n.seq([again, node]) for callee, node in equation.items()}
+        _check_length(equations[name].values(), limits)
+    for name in reversed(group):
+        solved[name] = n.alt([n.seq([node, solved[to]]) if to else node for to, node in equations[name].items()])
+        _check_length([solved[name]], limits)
 
 
-def _substitute(equation: dict[str, str], name: str, value: Mapping[str, str]) -> None:
-    prefix = equation.pop(name, None)
-    for callee, text in value.items() if prefix is not None else ():
-        assert prefix is not None
-        joined = _group(prefix) + _group(text)
-        equation[callee] = _union([equation[callee], joined]) if callee in equation else joined
+def _check_length(found: Iterable[n.Node], limits: Limits) -> None:
+    """Raise LimitError if what is written of `found` would be too long; every node takes a character, or more."""
+    limits.check("pattern", sum(map(size, found)), _TOO_LONG)
 
 
-def _ways(node: n.Node, group: set[str], solved: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(expression, rule of the group called after it; "" for none)."""
+def _ways(node: n.Node, group: set[str]) -> Iterator[tuple[n.Node, str]]:
+    """(what is read, rule of the group called after it; "" for none)."""
     match node:
         case n.Alt(items=items):
             for item in items:
-                yield from _ways(item, group, solved)
-        case n.Call(rule=name) if name in group:
-            yield "", name
+                yield from _ways(item, group)
+        case n.Call(rule=name):  # all others are solved
+            yield n.EMPTY, name
         case n.Seq(items=(*first, last)):
-            prefix = "".join(_group(_expression(item, solved)) for item in first)
-            for text, callee in _ways(last, group, solved):
-                yield (prefix + (_group(text) if prefix else text)), callee
+            yield from ((n.seq([*first, rest]), callee) for rest, callee in _ways(last, group))
         case n.Repeat(item=item, low=low, high=1) if any(call.rule in group for call in n.find(item, n.Call)):
-            yield from _ways(item, group, solved)
+            yield from _ways(item, group)
             if low == 0:
-                yield "", ""
+                yield n.EMPTY, ""
         case _:
-            yield _expression(node, solved), ""
-
-
-def _expression(node: n.Node, solved: Mapping[str, str]) -> str:
-    inner = partial(_expression, solved=solved)
-    match node:
-        case n.Literal(data=data):
-            return _regex_text(_decoded(data))
-        case n.Choices(values=values):
-            return "|".join(_regex_text(_decoded(value)) for value in values)
-        case n.Chars(chars=chars):
-            return _regex_class(chars)
-        case n.Call(rule=name):
-            return solved[name]
-        case n.Seq(items=items):
-            return "".join(_group(inner(item)) for item in items)
-        case n.Alt(items=items):
-            return _union([inner(item) for item in items])
-        case n.Repeat(item=item, low=low, high=high):
-            text = inner(item)
-            return (text if isinstance(item, n.Chars) else f"(?:{text})") + _times(low, high)
-    raise TypeError(f"no {type(node).__name__} is left once a grammar is written out")
-
-
-def _union(texts: list[str]) -> str:
-    return "|".join(dict.fromkeys(texts))
-
-
-def _group(text: str) -> str:
-    """`text` as a part of a sequence."""
-    return f"(?:{text})" if "|" in text else text
+            yield node, ""

@@ -8,6 +8,7 @@ symbols), and Hopcroft, Motwani and Ullman, *Introduction to Automata Theory*, s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from math import isqrt
 
 from constrained.grammar import nodes
@@ -20,14 +21,16 @@ class Nullable:
     """Which parts of a grammar can be the empty text. `slots`: slots that are bound to something that can be empty."""
 
     def __init__(self, rules: Mapping[str, Rule], slots: frozenset[str] = frozenset()):
-        self._slots = slots
+        self._rules, self._slots = rules, slots
         self._always = self._solve(units(rules, parameters=False))  # parameters count as not empty
-        templates = any(rule.params for rule in rules.values())
-        self._sometimes = self._solve(units(rules)) if templates else self._always
+
+    @cached_property
+    def _sometimes(self) -> dict[Unit, bool]:
+        return self._solve(units(self._rules)) if any(r.params for r in self._rules.values()) else self._always
 
     def rule(self, name: str) -> bool:
         """Whether the rule can be empty, whatever its arguments."""
-        return self._always[name]
+        return self._always.get(name, False)
 
     def always(self, node: Node, rule: str) -> bool:
         """Whether `node`, standing in `rule`, can be empty whatever the rule's parameters are."""
@@ -62,7 +65,15 @@ class Nullable:
                 return not node.values[0]
             case nodes.Except():
                 return bool(node.values[0])
+            case nodes.Scoped():
+                return self._nullable(scoped_value(node) or node.node, rule, found)
         return False
+
+
+def scoped_value(node: nodes.Scoped) -> nodes.Scoped | None:
+    """Return the piece of grammar that a scope around a parameter alone stands for, if it is one."""
+    value = node.values.get(node.node.name) if isinstance(node.node, nodes.Var) else None
+    return value if isinstance(value, nodes.Scoped) else None
 
 
 def productive_rules(rules: Mapping[str, Rule]) -> set[str]:

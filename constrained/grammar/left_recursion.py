@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
 from constrained.grammar.nodes import EMPTY, Alt, Call, Inner, Node, Related, Repeat, Rule, Seq, Var, find
+from constrained.grammar.nonempty import nonempty_name, nonempty_rules
 from constrained.limits import Limits
 
 
@@ -252,8 +253,9 @@ class _Elimination:
                 after = nodes.alt([*steps, EMPTY] if name == target else steps)
                 self.out[f"{target}${name}"] = Rule(f"{target}${name}", after)
         if self.nullable.rule(target):
-            self.out[_nonempty(target)] = Rule(_nonempty(target), body, rule.params, rule.line)
-            body = nodes.alt([Call(_nonempty(target), tuple(args)), EMPTY])
+            text = nonempty_name(target)
+            self.out[text] = Rule(text, body, rule.params, rule.line)
+            body = nodes.alt([Call(text, tuple(args)), EMPTY])
         self.out[target] = Rule(target, body, rule.params, rule.line)
 
     def split(self, node: Node, rule: str) -> Iterator[tuple[str | None, Node]]:
@@ -287,20 +289,12 @@ class _Elimination:
 
     def nonempty_call(self, node: Call, rule: str) -> Node:
         """Return a call for the nonempty texts of a nullable rule outside the group."""
-        callee = self.rules[node.rule]
-        if callee.params:
+        if self.rules[node.rule].params:
             raise LeftRecursion(rule, f"{node.rule}{{...}} may be empty and hides the recursion: put some text before")
-        name = _nonempty(node.rule)
-        if name not in self.out:
-            self.out[name] = Rule(name, EMPTY)  # for calls of itself
-            inner = _Elimination(self.rules, self.nullable, set(), self.out, self.limits)
-            body = nodes.alt([rest for _, rest in inner.split(callee.body, node.rule)])
-            self.out[name] = Rule(name, body, (), callee.line)
-        return Call(name)
-
-
-def _nonempty(name: str) -> str:
-    return f"{name}$text"
+        call = Call(nonempty_name(node.rule))
+        if call.rule not in self.out:
+            self.out.update(nonempty_rules(self.out, self.nullable, call))
+        return call
 
 
 def _left_factor(node: Node) -> Node:

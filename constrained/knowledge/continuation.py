@@ -12,8 +12,10 @@ from functools import cache
 from constrained.automaton import Grammar, positions
 from constrained.automaton.graph_stack import forks_below
 from constrained.grammar import STEP, nodes
+from constrained.grammar.analysis import Nullable
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.traverse import fold, least_fixpoint, optional_repeat, size
+from constrained.grammar.nonempty import nonempty_name, nonempty_rules, without_empty
+from constrained.grammar.traverse import size
 from constrained.limits import Limits
 
 
@@ -70,66 +72,17 @@ def _two() -> Grammar:
 
 def nonempty(grammar: Grammar) -> Grammar:
     """`grammar` without the empty text, since ending a path is no action; `grammar` itself if it has none."""
-    start = _without_empty(grammar.start, grammar.of_rules(_nullable_rules))
+    start = without_empty(grammar.start, grammar.of_rules(_nullable))
     return grammar if start is grammar.start else grammar.extended(_with_nonempty_rules, start)
 
 
 def _with_nonempty_rules(rules: Mapping[str, Rule]) -> dict[str, Rule]:
     """`rules`, and a copy of each nullable one without the empty text."""
-    nullable = _nullable_rules(rules)
-    out = dict(rules)
-    for rule in rules.values():
-        if nullable[rule.name]:
-            name = _nonempty_name(rule.name)
-            out[name] = Rule(name, _without_empty(rule.body, nullable), rule.params, rule.line)
-    return out
+    nullable = _nullable(rules)
+    copies = nodes.seq([nodes.Call(nonempty_name(name)) for name in rules if nullable.rule(name)])
+    return {**rules, **nonempty_rules(rules, nullable, copies)}
 
 
-def _nonempty_name(rule: str) -> str:
-    return f"{rule}, not empty"
-
-
-def _without_empty(node: Node, nullable: Mapping[str, bool]) -> Node:
-    """`node` without the empty text; the same object if it has none."""
-    if not _nullable(node, nullable):
-        return node
-    match node:
-        case nodes.Alt():
-            return nodes.alt([_without_empty(item, nullable) for item in node.items])
-        case nodes.Seq():  # every item is nullable: some item is the first with text, and those before it are left out
-            items = [_without_empty(item, nullable) for item in node.items]
-            return nodes.alt([nodes.seq([item, *node.items[i + 1 :]]) for i, item in enumerate(items)])
-        case nodes.Repeat():
-            others = nodes.repeat(node.item, 0, None if node.high is None else node.high - 1)
-            return nodes.seq([_without_empty(node.item, nullable), others])
-        case nodes.Scoped():
-            if value := _scoped_value(node):
-                return _without_empty(value, nullable)
-            return nodes.Scoped(_without_empty(node.node, nullable), node.values)
-        case nodes.Call():
-            return nodes.Call(_nonempty_name(node.rule), node.args)
-    return nodes.NEVER
-
-
-def _nullable_rules(rules: Mapping[str, Rule]) -> dict[str, bool]:
-    """Rule -> whether it has the empty text."""
-    bodies = {name: [(name, rule.body)] for name, rule in rules.items()}
-    return least_fixpoint(bodies, lambda name, found: _nullable(rules[name].body, found), False)
-
-
-def _nullable(node: Node, rules: Mapping[str, bool]) -> bool:
-    def leaf(node: Node) -> bool:
-        match node:
-            case nodes.Scoped():
-                return _nullable(_scoped_value(node) or node.node, rules)
-            case nodes.Call():
-                return rules[node.rule]
-        return isinstance(node, nodes.Slot) and node.name == STEP
-
-    return fold(node, leaf, all, any, optional_repeat)
-
-
-def _scoped_value(node: nodes.Scoped) -> nodes.Scoped | None:
-    """The piece of grammar that a scope around a parameter alone stands for, if it is one."""
-    value = node.values.get(node.node.name) if isinstance(node.node, nodes.Var) else None
-    return value if isinstance(value, nodes.Scoped) else None
+def _nullable(rules: Mapping[str, Rule]) -> Nullable:
+    """What may be empty where a path may end."""
+    return Nullable(rules, frozenset({STEP}))
