@@ -19,6 +19,7 @@ from constrained.grammar.lark_outline import (
 )  # fmt: skip
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Repeated
 from constrained.grammar.nodes import Node, Rule
+from constrained.grammar.template_instances import write_out_instances
 from constrained.grammar.traverse import least_fixpoint
 from constrained.knowledge.lint.finding import KINDS, Finding
 from constrained.knowledge.lint.names import library
@@ -145,9 +146,8 @@ def _unbounded_inside(outline: Outline, imported: OutlineEntry, depth: int) -> I
 
 def nesting(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> Iterator[Finding]:
     """Rules that lead back to themselves within one action, each circle once."""
-    calls = _calls_inside_actions(rules)
     order = {name: i for i, name in enumerate(outline.by_name) if name in reached}
-    for component in cyclic_components(calls):
+    for component in cyclic_components(_calls_inside_actions(rules)):
         circle = sorted((name for name in component if name in order), key=order.__getitem__)
         if not circle:
             continue
@@ -165,34 +165,25 @@ def nesting(rules: Mapping[str, Rule], outline: Outline, reached: set[str]) -> I
 
 
 def _calls_inside_actions(rules: Mapping[str, Rule]) -> dict[str, set[str]]:
-    """Rule -> the rules that may be read before its action ends."""
+    """Rule -> the rules that may be read before its action ends, those that its arguments call included."""
+    instances = write_out_instances(rules, every=True)
 
     def may_end_action(rule: str, found: Mapping[str, bool]) -> bool:
-        return any(_is_step(n) or (isinstance(n, nodes.Call) and found[n.rule]) for n in nodes.walk(rules[rule].body))
+        body = instances[rule].body
+        return any(_is_step(n) or (isinstance(n, nodes.Call) and found[n.rule]) for n in nodes.walk(body))
 
-    bodies = {name: [(name, rule.body)] for name, rule in rules.items()}
+    bodies = {name: [(name, rule.body)] for name, rule in instances.items()}
     ending = {name for name, ends in least_fixpoint(bodies, may_end_action, False).items() if ends}
-    inside = {name: list(_before_step(rule.body, ending)) for name, rule in rules.items()}
+    calls: dict[str, set[str]] = {}
+    for name, rule in instances.items():
+        inside = (node.rule for node in _before_step(rule.body, ending) if isinstance(node, nodes.Call))
+        calls.setdefault(_template(name), set()).update(map(_template, inside))
+    return calls
 
-    def parameters(rule: str, found: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """The parameters of `rule` that may be read before its action ends."""
-        handed_on = (var.name for arg in _read_arguments(rule, found) for var in nodes.find(arg, nodes.Var))
-        return frozenset(n.name for n in inside[rule] if isinstance(n, nodes.Var)).union(handed_on)
 
-    def _read_arguments(rule: str, found: Mapping[str, frozenset[str]]) -> Iterator[Node]:
-        for call in inside[rule]:
-            if isinstance(call, nodes.Call):
-                given = zip(rules[call.rule].params, call.args)
-                yield from (arg for parameter, arg in given if parameter in found[call.rule])
-
-    nothing: frozenset[str] = frozenset()
-    read = least_fixpoint(bodies, parameters, nothing)
-    return {
-        name: {n.rule for n in inside[name] if isinstance(n, nodes.Call)}.union(
-            call.rule for arg in _read_arguments(name, read) for call in nodes.find(arg, nodes.Call)
-        )
-        for name in rules
-    }
+def _template(name: str) -> str:
+    """The template that a rule is an instance of; any other rule as it is."""
+    return name.split("$of")[0]
 
 
 def _before_step(node: Node, ending: set[str]) -> Iterator[Node]:
