@@ -6,14 +6,16 @@ wherever it is called. A template parameter stands for all arguments that any ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from constrained.grammar import STEP, nodes
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.traverse import Unit, call_arguments, fold, reachable
+from constrained.grammar.traverse import Pieces, Unit, call_arguments, fold, least_fixpoint, reachable
 
 First = tuple[tuple[str, ...], bool]
 """The actions that something may begin with, and whether it may hold no action."""
+
+_NOTHING: First = (), False
 
 
 class FollowSets:
@@ -26,38 +28,33 @@ class FollowSets:
         self._rules = {name: rules[name] for name in reachable(rules, nodes.Call(start))}
         self.arguments = call_arguments(self._rules)
         self._writing = {name for name, rule in self._rules.items() if writes_text(rule.body)}
-        self._first: dict[Unit, First] = {}
-        while self._grow_first():
-            pass
+        pieces: dict[Unit, Pieces] = {n: [(n, r.body)] for n, r in self._rules.items() if n not in self._writing}
+        pieces |= self.arguments
+        self._first: Mapping[Unit, First] = {}
+        self._first = least_fixpoint(
+            pieces, lambda unit, found: _union(self.first(node, rule, found) for rule, node in pieces[unit]), _NOTHING
+        )
         # FOLLOW, in two parts: the actions right behind a unit's calls, and the units that a call of it may end
         # (None: the whole path).
         self._behind: dict[Unit, dict[str, None]] = {}
         self._ends: dict[Unit, dict[Unit | None, None]] = {}
         self._note_calls(start)
 
-    def first(self, node: Node, rule: str) -> First:
-        """FIRST of `node`, which stands in `rule`."""
-        match node:
-            case nodes.Seq():
-                found: dict[str, None] = {}
-                for item in node.items:
-                    actions, empty = self.first(item, rule)
-                    found.update(dict.fromkeys(actions))
-                    if not empty:
-                        return tuple(found), False
-                return tuple(found), True
-            case nodes.Alt():
-                return _union(self.first(item, rule) for item in node.items)
-            case nodes.Repeat():
-                actions, empty = self.first(node.item, rule)
-                return actions, empty or node.low == 0
-            case nodes.Call() if node.rule in self._writing:
-                return (node.rule,), False
-            case nodes.Call():
-                return self._first.get(node.rule, ((), False))
-            case nodes.Var():
-                return self._first.get((rule, node.name), ((), False))
-        return (), _is_step(node)
+    def first(self, node: Node, rule: str, known: Mapping[Unit, First] | None = None) -> First:
+        """FIRST of `node`, which stands in `rule`; `known`: of the units, while they are being found."""
+        units = self._first if known is None else known
+
+        def leaf(node: Node) -> First:
+            match node:
+                case nodes.Call() if node.rule in self._writing:
+                    return (node.rule,), False
+                case nodes.Call():
+                    return units.get(node.rule, _NOTHING)
+                case nodes.Var():
+                    return units.get((rule, node.name), _NOTHING)
+            return (), _is_step(node)
+
+        return fold(node, leaf, _concatenation, _union, lambda repeat, item: (item[0], item[1] or repeat.low == 0))
 
     def after(self, action: str) -> First:
         """The actions that may follow `action`, and whether a path may end after it."""
@@ -71,16 +68,6 @@ class FollowSets:
                 found.update(behind)
                 may_end = may_end or ends
         return tuple(found), may_end
-
-    def _grow_first(self) -> bool:
-        """One round of the least fixed point; whether anything grew."""
-        before = dict(self._first)
-        for name, rule in self._rules.items():
-            if name not in self._writing:
-                self._first[name] = self.first(rule.body, name)
-        for unit, given in self.arguments.items():
-            self._first[unit] = _union(self.first(node, rule) for rule, node in given)
-        return self._first != before
 
     def _follow(self, unit: Unit) -> tuple[dict[str, None], bool]:
         """FOLLOW of `unit`, and whether the path may end there."""
@@ -184,6 +171,15 @@ def _after_step(node: Node) -> Iterator[Node]:
             yield from (nodes.seq([after, again]) for after in _after_step(node.item))
         case nodes.Slot() if _is_step(node):
             yield nodes.EMPTY
+
+
+def _concatenation(parts: Iterable[First]) -> First:
+    found: dict[str, None] = {}
+    for actions, empty in parts:
+        found.update(dict.fromkeys(actions))
+        if not empty:
+            return tuple(found), False
+    return tuple(found), True
 
 
 def _union(parts: Iterable[First]) -> First:
