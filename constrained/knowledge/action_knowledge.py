@@ -19,12 +19,11 @@ from constrained.grammar.nodes import EMPTY, STEP, Rule
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
-from constrained.knowledge.continuation import either
 from constrained.knowledge.description import graph_table, prompt_text, successors
 from constrained.knowledge.path_state import PathState
 from constrained.knowledge.picture import to_mermaid, to_svg
-from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report, counted
-from constrained.knowledge.step_limit import within_steps
+from constrained.knowledge.possible import PossibleActions
+from constrained.knowledge.report import Judgement, Report, counted
 from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.faults import check_policy
@@ -319,10 +318,11 @@ class ActionKnowledge:
     @property
     def may_follow(self) -> list[str]:
         """The actions that may come next, with arguments that exist now."""
-        if self.facts is None:
-            return self.state.may_follow
-        rules = {self.facts.rule(text) for text in self._possible()}
-        return [name for name in self.state.may_follow if name in rules or name not in self._described]
+        return self._step.may_follow
+
+    @property
+    def _step(self) -> PathState | PossibleActions:
+        return self.state if self.facts is None else PossibleActions(self.state, self.facts)
 
     def next_action(self, steps_left: int | None = None) -> Grammar:
         """The grammar of the actions that may come next; it never has the empty text.
@@ -337,18 +337,7 @@ class ActionKnowledge:
         KnowledgeError
             No action may come next.
         """
-        if self.facts is None:
-            return self.state.next_action(steps_left)
-        possible = self._possible(steps_left)
-        others = self._undescribed(steps_left)
-        if not possible and others is None:
-            raise KnowledgeError(
-                f"no action is possible after {self.path[-1] if self.path else 'the start'!r}",
-                hint="the conditions of all actions fail here; check --path tells for one action which",
-            )
-        if others is None:
-            return Grammar.from_choices(possible)
-        return either(Grammar.from_choices(possible), others) if possible else others
+        return self._step.next_action(steps_left)
 
     def next_actions(self, limit: int = MAX_ACTIONS) -> list[str]:
         """The actions that may come next, written out and sorted.
@@ -369,19 +358,7 @@ class ActionKnowledge:
 
         A tool's call may be given as text, whatever its spacing and order of keys, or as a dictionary.
         """
-        action = self._as_written(action)
-        if self.facts is None or not isinstance(action, str):
-            return self.state.judge(action)
-        rule = self.facts.rule(action)
-        if rule is not None and self.state.admits(action):
-            return Judgement(action, OK, rule)
-        if rule is None and (ground := self.facts.ground(action)) is not None:
-            name = self.facts.world.rules[ground.action]
-            return Judgement(action, MISORDERED, name, f"{action!r} is not possible here: {self.facts.why_not(action)}")
-        judgement = self.state.judge(action)
-        if judgement and judgement.action in self._described:  # a text of its rule, but of no objects that are there
-            return Judgement(action, INVALID, judgement.action, f"{action!r} names what is not there")
-        return judgement
+        return self._step.judge(self._as_written(action))
 
     def _as_written(self, action: Any) -> Any:
         """A call as the masks write it; any other action, and a call that is admitted as it stands, as it is."""
@@ -427,8 +404,6 @@ class ActionKnowledge:
             raise KnowledgeError("a path is a list of actions, not one text", hint=f"check([{actions!r}])")
         if self.calls is not None:
             actions = calls_in(actions)
-        if self.facts is None and self.calls is None and views is None:
-            return self.state.check(actions)
         report, knowledge = Report(), self
         if views is not None and not isinstance(views, Iterable):
             raise KnowledgeError(f"views are {views!r:.80}", "give for each action what the slots hold before it")
@@ -439,27 +414,27 @@ class ActionKnowledge:
                 if view is None:
                     raise KnowledgeError("there are fewer views than actions", "give one view for each action")
                 knowledge = knowledge.bind_view(view)
-            if self.facts is None:
-                judgement, following = knowledge.state.judged(knowledge._as_written(action))
-                report.steps.append(judgement)
-                knowledge = knowledge._with_state(following)
-                continue
-            report.steps.append(knowledge.judge(action))
-            if report.steps[-1]:
-                knowledge = knowledge.after(action)
+            judgement, knowledge = knowledge._judged(knowledge._as_written(action))
+            report.steps.append(judgement)
         report.finished = knowledge.may_end
         return report
+
+    def _judged(self, action: Any) -> tuple[Judgement, ActionKnowledge]:
+        """The verdict on an action, and the knowledge with which a check goes on."""
+        if self.facts is None:
+            judgement, state = self.state.judged(action)
+            return judgement, self._with_state(state)
+        judgement = self.judge(action)
+        return judgement, self.after(action) if judgement else self
 
     # what is known of the world
 
     @property
     def form(self) -> ActionKnowledge:
         """The same without facts: only the grammar says which action may come next."""
-        return (
-            self
-            if self.facts is None
-            else ActionKnowledge(self.name, self.state, self.comments, self.source_map, self.world)
-        )
+        other = copy(self)
+        other.facts = None
+        return other
 
     def for_problem(self, problem: Problem | str, source: str = "problem") -> ActionKnowledge:
         """The knowledge at the start of a problem: its objects are the values of the slots, its facts hold.
@@ -514,29 +489,6 @@ class ActionKnowledge:
             return {}
         kinds = {squeezed(kind): kind for kind in (ROOT, *self.world.domain.types)}
         return {slot: kinds[squeezed(slot)] for slot in self.slots if squeezed(slot) in kinds}
-
-    @cached_property
-    def _described(self) -> frozenset[str]:
-        """The rules of the actions that are known to need and change something."""
-        return frozenset(self.world.rules.values()) if self.world is not None else frozenset()
-
-    def _possible(self, steps_left: int | None = None) -> list[str]:
-        """The actions whose conditions hold and that the order of actions admits."""
-        assert self.facts is not None
-        state = self.state
-        if steps_left is not None:
-            limited = within_steps(state.grammar, steps_left)
-            state = state if limited is state.grammar else state.bound(limited)
-        return [text for text in self.facts.actions if state.admits(text)]
-
-    def _undescribed(self, steps_left: int | None) -> Grammar | None:
-        """The grammar of the next actions that are not described; None if there are none."""
-        if all(name in self._described for name in self.graph.rules[self.last]):
-            return None
-        try:
-            return self.state.without(self._described).next_action(steps_left)
-        except KnowledgeError:
-            return None
 
     # for people and models
 

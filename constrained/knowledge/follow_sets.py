@@ -28,8 +28,8 @@ class FollowSets:
         self._rules = {name: rules[name] for name in reachable(rules, nodes.Call(start))}
         self.arguments = call_arguments(self._rules)
         self._writing = {name for name, rule in self._rules.items() if writes_text(rule.body)}
-        pieces: dict[Unit, Pieces] = {n: [(n, r.body)] for n, r in self._rules.items() if n not in self._writing}
-        pieces |= self.arguments
+        choosing = {name: [(name, r.body)] for name, r in self._rules.items() if name not in self._writing}
+        pieces: dict[Unit, Pieces] = {**choosing, **self.arguments}
         self._first: Mapping[Unit, First] = {}
         self._first = least_fixpoint(
             pieces, lambda unit, found: _union(self.first(node, rule, found) for rule, node in pieces[unit]), _NOTHING

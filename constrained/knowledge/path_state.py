@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import State
@@ -11,7 +11,7 @@ from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule
 from constrained.knowledge.action_graph import START, ActionGraph
 from constrained.knowledge.continuation import continuation, nonempty
 from constrained.knowledge.diagnosis import diagnose
-from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement, Report
+from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement
 from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.unordered import UnorderedActions, start_state
 
@@ -101,15 +101,6 @@ class PathState:
         if not judgement or end is None:
             raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
         return self.advanced(action, judgement.action, end)
-
-    def check(self, actions: Iterable[str]) -> Report:
-        """As `ActionKnowledge.check`."""
-        report, state = Report(), self
-        for action in actions:
-            judgement, state = state.judged(action)
-            report.steps.append(judgement)
-        report.finished = state.may_end
-        return report
 
     def judged(self, action: str) -> tuple[Judgement, PathState]:
         """The verdict on `action`, and where the path goes on: here, after an action that is none."""
