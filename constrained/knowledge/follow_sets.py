@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from constrained.grammar import STEP, nodes
 from constrained.grammar.nodes import Node, Rule
-from constrained.grammar.traverse import Pieces, Unit, call_arguments, fold, least_fixpoint, reachable
+from constrained.grammar.traverse import Unit, call_arguments, fold, least_fixpoint, reachable, units
 
 First = tuple[tuple[str, ...], bool]
 """The actions that something may begin with, and whether it may hold no action."""
@@ -28,8 +28,7 @@ class FollowSets:
         self._rules = {name: rules[name] for name in reachable(rules, nodes.Call(start))}
         self.arguments = call_arguments(self._rules)
         self._writing = {name for name, rule in self._rules.items() if writes_text(rule.body)}
-        choosing = {name: [(name, r.body)] for name, r in self._rules.items() if name not in self._writing}
-        pieces: dict[Unit, Pieces] = {**choosing, **self.arguments}
+        pieces = {unit: given for unit, given in units(self._rules).items() if unit not in self._writing}
         self._first: Mapping[Unit, First] = {}
         self._first = least_fixpoint(
             pieces, lambda unit, found: _union(self.first(node, rule, found) for rule, node in pieces[unit]), _NOTHING
