@@ -282,6 +282,8 @@ class _Bounds:
         parts = must + may[:fill]
         if of.shown & ~node.shown and not self.lower:
             parts.append(last[0] if of.last is not n.NEVER else sum(may))
+        if of.condition and not self.lower:
+            parts = must + may
         short = sum(parts) + apart * max(len(parts) - 1, 0)
         begun = [spelled[i] + max(far, short) for i, found in one.items() for short, far in found]
         begun += [max(bound) for node, bound in ((of.others, others), (of.last, last)) if node is not n.NEVER]

@@ -300,7 +300,7 @@ class GrammarWriter:
                 names = [[_text(text), i] for text, i in of.names.items()]
                 variants = [[[self.nodes[part], bits] for part, bits in given] for given in of.values]
                 parts = [-1 if part is n.NEVER else self.nodes[part] for part in (of.others, of.last, of.between)]
-                return ["members", names, variants, of.required, *parts, of.shown, of.low, of.high]
+                return ["members", names, variants, of.required, *parts, of.shown, of.low, of.high, of.condition]
             case n.Scoped(inner, values):
                 return ["scoped", self.nodes[inner], [[name, *self._given(v)] for name, v in values.items()]]
         raise TypeError(f"no kind of node: {node!r}")
@@ -390,16 +390,19 @@ class _GrammarReader:
                 return n.Scoped(_at(self.nodes, inner), dict(map(self._given, values)))
         raise ValueError(f"no node: {described!r}")
 
-    def _members(self, names: list, values: list, required, others, last, between, shown, low, high) -> n.Node:
+    def _members(self, names: list, values: list, required, others, last, between, shown, low, high, rows) -> n.Node:
         self.check_counts(low, high)
         found = tuple(tuple((_at(self.nodes, i), bits) for i, bits in variants) for variants in values)
         indices = {_bytes(text): i for text, i in names}
         numbers = [required, shown, low, *indices.values(), *(bits for variants in found for _, bits in variants)]
+        numbers += [number for row in rows for number in row]
         every = all(type(number) is int and number >= 0 for number in numbers) and low > 0 and all(found)
+        every = every and all(i < len(found) and max(to) < at for at, (i, *to) in enumerate(rows, 2))
         if not every or set(indices.values()) != set(range(len(found))) or required >> len(found) or b"" in indices:
             raise ValueError("no members")
         free, ending = (n.NEVER if i == -1 else _at(self.nodes, i) for i in (others, last))
-        made = Names(indices, found, required, free, ending, shown, _at(self.nodes, between), low, high).start()
+        condition = tuple(map(tuple, rows))
+        made = Names(indices, found, required, free, ending, shown, _at(self.nodes, between), low, high, condition).start()
         if made is n.NEVER:
             raise ValueError("members that never end")
         return made

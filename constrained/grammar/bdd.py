@@ -6,6 +6,7 @@ Bryant, "Graph-based algorithms for Boolean function manipulation", 1986.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 FALSE, TRUE = 0, 1
 
@@ -91,6 +92,23 @@ class Formulas:
                 return None
             out.append(self.variables[order])
         return out if formula == FALSE else None
+
+    def rows(self, formula: int) -> tuple[tuple[Any, int, int], ...]:
+        """Return a diagram as rows (variable, row where it holds, row where not), each below those it leads to.
+
+        Rows count from 2; 0 and 1 are false and true. The last row is the formula, which is neither.
+        """
+        numbers, rows = {FALSE: 0, TRUE: 1}, []
+        work = [formula]
+        while work:
+            order, high, low = self._parts[work[-1]]
+            missing = [f for f in (high, low) if f not in numbers]
+            if missing:
+                work += missing
+            elif (f := work.pop()) not in numbers:
+                numbers[f] = len(numbers)
+                rows.append((self.variables[order], numbers[high], numbers[low]))
+        return tuple(rows)
 
     def _cofactor(self, formula: int, order: int, part: int) -> int:
         parts = self._parts[formula]

@@ -38,6 +38,9 @@ class Names:
     between : Node
     low, high : int, int or None
         How many members there may be; those of `others` count once towards `low`, as they may share a name.
+    condition : tuple of (int, int, int)
+        Which names there must be, as the `rows` of a decision diagram (`bdd.py`) whose variables are the names'
+        indices; empty for no condition. Where there is one, there is no `high`.
     """
 
     names: dict[bytes, int]
@@ -49,6 +52,7 @@ class Names:
     between: Node
     low: int
     high: int | None
+    condition: tuple[tuple[int, int, int], ...] = ()
     _made: dict = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -65,15 +69,33 @@ class Names:
 
     def start(self) -> Node:
         """Return all members, one at least; NEVER where there can't be any."""
-        return self.at(0, 0, 0) if self.lives(0, 0, 0) and (self.names or self.others is not NEVER) else NEVER
+        return self.at(0, 0, 0) if self.lives(0, 0, 0) and self.goes_on(0, 0) else NEVER
 
     def may_end(self, written: int, others: int, shown: int) -> bool:
         """Whether no member need follow."""
         count = written.bit_count() + (others > 0)
-        return count >= self.low and not self.required & ~written and not self.shown & ~shown
+        met = not self.condition or self.meets(written, finally_so=True)
+        return count >= self.low and not self.required & ~written and not self.shown & ~shown and met
+
+    @cached_property
+    def asked(self) -> int:
+        """The names that the condition depends on, as bits."""
+        return sum(1 << i for i in {i for i, then, other in self.condition if then != other})
+
+    def meets(self, written: int, finally_so: bool = False) -> bool:
+        """Whether the condition is met with those names, and others that may still come unless `finally_so`."""
+        key = written & self.asked, finally_so
+        if key not in self._made:
+            found = [False, True]
+            for i, then, other in self.condition:
+                found.append(found[then] if written >> i & 1 else found[other] or found[then] and not finally_so)
+            self._made[key] = found[-1]
+        return self._made[key]
 
     def lives(self, written: int, others: int, shown: int) -> bool:
         """Whether members can follow after which none need to; where something must be shown, there is no `high`."""
+        if self.condition and not self.meets(written | self.required):
+            return False
         missing = (self.required & ~written).bit_count()
         need = max(missing, self.low - written.bit_count() - (others > 0))
         left = len(self.values) - written.bit_count() + (self.others is not NEVER and not others)
@@ -104,8 +126,8 @@ class Names:
 
     def made(self) -> list[tuple[Node, list]]:
         """Return what was made so far, each with the arguments that :meth:`again` makes it of."""
-        every = self._made.items()
-        return [(node, ["rest" if len(key) > 3 else "members", *key[:3]]) for key, node in every if node is not NEVER]
+        every = ((key, node) for key, node in self._made.items() if len(key) > 2 and node is not NEVER)
+        return [(node, ["rest" if len(key) > 3 else "members", *key[:3]]) for key, node in every]
 
     def again(self, what: str, written, others, shown) -> Node:
         """Return "members" or the "rest" after them; raise ValueError where there can be none."""
@@ -121,13 +143,20 @@ class Names:
 
     def goes_on(self, written: int, others: int) -> bool:
         """Whether there may be another member."""
-        names = written.bit_count() < len(self.values)
         full = self.high is not None and written.bit_count() + others >= self.high
-        return not full and (names or self.others is not NEVER)
+        return not full and (self.others is not NEVER or bool(self.left(written)))
+
+    def left(self, written: int) -> int:
+        """Return the names that may come next, as bits, as far as the condition says."""
+        left = (1 << len(self.values)) - 1 & ~written
+        for i in range(len(self.values)) if self.condition else ():
+            if (left & self.asked) >> i & 1 and not self.meets(written | self.required | 1 << i):
+                left &= ~(1 << i)
+        return left
 
     def fit(self, fits: Callable[[Node], bool]) -> bool:
         """Whether there are members of which each node is one that `fits`."""
-        if self.shown:
+        if self.shown or self.condition:
             return self.only(lambda node: node if fits(node) else NEVER) is not NEVER
         kept = sum(any(fits(node) for node, _ in given) << i for i, given in enumerate(self.values))
         free = self.others is not NEVER and fits(self.others)
@@ -142,8 +171,9 @@ class Names:
         new = {i: at for at, i in enumerate(i for i, given in enumerate(kept) if given)}
         names = {text: new[i] for text, i in self.names.items() if i in new}
         required = sum(1 << at for i, at in new.items() if self.required >> i & 1)
-        values, others, last = tuple(filter(None, kept)), keep(self.others), keep(self.last)
-        return Names(names, values, required, others, last, self.shown, keep(self.between), self.low, self.high).start()
+        condition = tuple((new.get(i, 0), then if i in new else other, other) for i, then, other in self.condition)
+        parts = keep(self.others), keep(self.last), self.shown, keep(self.between)
+        return Names(names, tuple(filter(None, kept)), required, *parts, self.low, self.high, condition).start()
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +207,8 @@ class Members(Inner):
         of = self.of
         if not of.goes_on(self.written, self.others):
             return ()
-        left = [(text, i) for text, i in of.in_order if not self.written >> i & 1]
+        free = of.left(self.written)
+        left = [(text, i) for text, i in of.in_order if free >> i & 1]
         if of.high is not None or of.shown:  # else what was possible at first is possible after any of them
             left = [(text, i) for text, i in left if self.after(text) is not NEVER]
         return tuple(text for text, _ in left)

@@ -12,19 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import combinations
 
 from constrained.grammar.json_schema.constraints import Constraints, Witness, exact, identity
 from constrained.grammar.json_schema.document import Document, Subschema, error
 from constrained.grammar.json_schema.finite_automata import nfa
-from constrained.grammar.json_schema.keywords import TYPES, Options, check, is_known
+from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, is_known
 from constrained.grammar.json_schema.negation import Negation
+from constrained.grammar.json_schema.presence import holds, names_in, presence
 from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _FOLLOWED = frozenset(
     "allOf anyOf oneOf not if then else dependentRequired dependentSchemas dependencies".split()
 ).union(_REFERENCES)
+
+_UNCONDITIONAL = frozenset({*_REFERENCES, "allOf", "then", "else"})
+"""Keywords that are followed, and leave no choice."""
 
 _TOO_MANY = "anyOf, oneOf and what else leaves a choice have too many combinations"
 _SHARE = "put what the branches share beside them, once"
@@ -100,6 +105,10 @@ class Alternatives:
             if not _FOLLOWED.isdisjoint(part.keywords):
                 for at, keyword in enumerate(part.keywords):
                     if keyword in _FOLLOWED:
+                        present = self._present(part, keyword)
+                        if present is not None:
+                            work.append(((*order, at, 0), present))
+                            continue
                         work += [((*order, at, i), one) for i, one in enumerate(self._beside(part, keyword))]
                         choices += [
                             [[((*order, at, i), one) for i, one in enumerate(branch)] for branch in choice]
@@ -164,6 +173,29 @@ class Alternatives:
             case "dependentRequired" | "dependentSchemas" | "dependencies":
                 return [self._dependency(part, keyword, name, needs) for name, needs in part[keyword].items()]
         return []
+
+    def _present(self, part: Subschema, keyword: str) -> Subschema | None:
+        """Return what a keyword says as a condition on the names of an object, if that is all, and names aren't counted."""
+        if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part) or self._counts_names:
+            return None
+        found = presence(part, keyword, self.options, self.check)
+        if found is None or not names_in(found.condition):
+            return None
+        of_objects = {} if found.of_others else {"type": "object"}
+        return part.made({**of_objects, PRESENT: found.condition}, f"{keyword} present")
+
+    @cached_property
+    def _counts_names(self) -> bool:
+        """Whether the document has a bound on how many properties there are, other than one at least."""
+        work: list = [self.document.root.schema]
+        for value in work:
+            if isinstance(value, dict):
+                if "maxProperties" in value or value.get("minProperties", 1) != 1:
+                    return True
+                work += value.values()
+            elif isinstance(value, list):
+                work += value
+        return False
 
     def _evaluated(self, part: Subschema) -> bool:
         """Whether it matters which schemas at `part` hold, as an unevaluated… counts what they evaluate."""
@@ -309,6 +341,7 @@ class Validator:
         return (
             _counted(value, constraints, "Properties")
             and all(name in value for name in constraints.required)
+            and all(holds(condition, value) for condition in constraints.present)
             and all(self.admits(v, constraints.property(k)) for k, v in value.items())
             and all(
                 self.admits(k, [part.below("propertyNames")])

@@ -13,8 +13,9 @@ from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
-from constrained.grammar.json_schema.keywords import DENIED, NO_MULTIPLE, SOME_ITEM, SOME_PROPERTY, TYPES, Options
+from constrained.grammar.json_schema.keywords import DENIED, NO_MULTIPLE, PRESENT, SOME_ITEM, SOME_PROPERTY, TYPES, Options
 from constrained.grammar.json_schema.patterns import pattern_node
+from constrained.grammar.json_schema.presence import Condition, names_in
 from constrained.grammar.nodes import Node
 from constrained.limits import Limits
 
@@ -197,7 +198,12 @@ class Constraints:
     def names(self) -> list[str]:
         """The properties that are named, in the schema's order."""
         named = [name for _, properties in self.all("properties") for name in properties]
-        return list(dict.fromkeys([*named, *self.required]))
+        return list(dict.fromkeys([*named, *self.required, *(n for one in self.present for n in names_in(one))]))
+
+    @property
+    def present(self) -> list[Condition]:
+        """Conditions on which names there are."""
+        return [condition for _, condition in self.all(PRESENT)]
 
     @cached_property
     def required(self) -> list[str]:

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from constrained.grammar.alternating_automaton import Steps
+from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema import strings
 from constrained.grammar.json_schema.constraints import Constraints, Witness
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.finite_automata import nfa
 from constrained.grammar.json_schema.keywords import Options
+from constrained.grammar.json_schema.presence import formula
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
 from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule, alt, choices, literal, repeat, seq
@@ -162,14 +165,20 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     if listed is not None:  # few names: each is a property of its own
         names += [k for k in listed if isinstance(k, str) and k not in names]
     witnesses = constraints.witnesses()
-    pairs = []
+    pairs: list[tuple[set[bytes], list[Variant], bool]] = []
+    number: dict[str, int] = {}
     for k in names:
         variants = _variants(constraints, k, witnesses, writer, layout)
         required = k in constraints.required
         if variants:
+            number[k] = len(pairs)
             pairs.append((strings.texts(k), variants, required))
         elif required:
             return NEVER
+    formulas = Formulas(Steps(writer.limits))
+    condition = formula(("and", *constraints.present), number, formulas)
+    if condition == FALSE:
+        return NEVER
     others = _Others(constraints, key_parts, names, writer, name, layout, listed is None)
     free = others.node(())
     must = sum(required for _, _, required in pairs)
@@ -192,7 +201,8 @@ def properties(constraints: Constraints, writer: ValueWriter, name: str, layout:
     if high is not None and free is NEVER and high >= len(pairs):
         high = None
     last = others.node(tuple(witnesses)) if witnesses else NEVER
-    written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, writer, name, layout)
+    rows = formulas.rows(condition) if condition != TRUE else ()
+    written = _Object(pairs, free, last, (1 << len(witnesses)) - 1, low, high, rows, writer, name, layout)
     free_order = writer.options.any_order and not (witnesses and high is not None)
     return written.any_order() if free_order else written.in_order()
 
@@ -297,7 +307,7 @@ class _Object:
     """Writes an object: (spellings of a name, variants, whether it is required), others, and how many there may be.
 
     `last`: one of the others that stands for what there must be, `all_met` as bits; as names that are not listed may be
-    repeated, and the last one counts, it comes last.
+    repeated, and the last one counts, it comes last. `condition`: see `members.Names`.
     """
 
     pairs: list[tuple[set[bytes], list[Variant], bool]]
@@ -306,6 +316,7 @@ class _Object:
     all_met: int
     low: int
     high: int | None
+    condition: tuple[tuple[int, int, int], ...]
     writer: ValueWriter
     name: str
     layout: Layout
@@ -377,6 +388,7 @@ class _Object:
         required = sum(1 << i for i, (_, _, required) in enumerate(self.pairs) if required)
         values = tuple(tuple(variants) for _, variants, _ in self.pairs)
         comma, low = self.layout.comma, max(self.low, 1)
-        full = Names(names, values, required, self.others, self.last, self.all_met, comma, low, self.high).start()
-        empty = not (required or self.low or self.all_met)
-        return alt([literal("{}") if empty else NEVER, self.layout.around("{", full, "}")])
+        parts = self.others, self.last, self.all_met, comma
+        every = Names(names, values, required, *parts, low, self.high, self.condition)
+        empty = not (required or self.low or self.all_met) and (not self.condition or every.meets(0, finally_so=True))
+        return alt([literal("{}") if empty else NEVER, self.layout.around("{", every.start(), "}")])

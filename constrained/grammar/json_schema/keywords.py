@@ -82,6 +82,10 @@ SOME_PROPERTY = Made()
 the pattern ("pattern"), or is none that `schema` itself lists ("other"), or fits `schema` ("name")."""
 
 
+PRESENT = Made()
+"""A condition on which names an object has (`presence.py`)."""
+
+
 def _is_count(value) -> bool:
     return _is_number(value) and value >= 0 and value == int(value)
 

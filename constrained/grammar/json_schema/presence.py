@@ -1,0 +1,103 @@
+"""Conditions on which names an object has, such as an anyOf of `required`: they need no alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from constrained.grammar.bdd import FALSE, TRUE, Formulas
+from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.keywords import Options, is_known
+
+Condition = bool | str | tuple
+"""A name that is there; ("and", ...), ("or", ...), ("one", ...) of conditions, ("not", condition)."""
+
+
+class Presence(NamedTuple):
+    """What a schema says that is only about which names an object has: of an object, and of any other value."""
+
+    condition: Condition
+    of_others: bool
+
+
+def presence(part: Subschema, keyword, options: Options, check: Callable[[Subschema], None]) -> Presence | None:
+    """Return what one keyword of a schema says; None if it is about more than the names. `check`s schemas below."""
+
+    def of(*keys) -> Presence | None:
+        inner = part.beside(*keys)
+        check(inner)
+        if isinstance(inner.schema, bool):
+            return Presence(inner.schema, inner.schema)
+        said = (k for k in inner.keywords if is_known(k) or k == "format" and options.enforces(inner[k]))
+        return _joined("and", [presence(inner, k, options, check) for k in said])
+
+    value = part[keyword]
+    match keyword:
+        case "type" if value == "object" or value == ["object"]:
+            return Presence(True, False)
+        case "required":
+            return Presence(("and", *value), True)
+        case "properties" if all(inner is False for inner in value.values()):
+            return Presence(("and", *(("not", name) for name in value)), True)
+        case "allOf" | "anyOf" | "oneOf":
+            how = {"allOf": "and", "anyOf": "or", "oneOf": "one"}[keyword]
+            return _joined(how, [of(keyword, i) for i in range(len(value))])
+        case "not":
+            return _joined("not", [of(keyword)])
+        case "if":
+            test = of("if")
+            then, other = (of(k) if k in part else Presence(True, True) for k in ("then", "else"))
+            return _joined("and", [_joined("or", [_joined("not", [test]), then]), _joined("or", [test, other])])
+        case "then" | "else":
+            return Presence(True, True)
+        case "dependentRequired" | "dependentSchemas" | "dependencies":
+            ways = []
+            for name, needs in value.items():
+                listed = [needs] if isinstance(needs, str) else needs
+                then = Presence(("and", *listed), True) if isinstance(listed, list) else of(keyword, name)
+                ways.append(_joined("or", [Presence(("not", name), True), then]))
+            return _joined("and", ways)
+    return None
+
+
+def _joined(how: str, found: list[Presence | None]) -> Presence | None:
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    others = sum(one.of_others for one in known)
+    of_others = {"and": others == len(known), "or": others > 0, "one": others == 1, "not": others == 0}[how]
+    return Presence((how, *(one.condition for one in known)), of_others)
+
+
+def names_in(condition: Condition) -> list[str]:
+    """Return the names that a condition is about."""
+    if isinstance(condition, tuple):
+        return list(dict.fromkeys(name for inner in condition[1:] for name in names_in(inner)))
+    return [condition] if isinstance(condition, str) else []
+
+
+def holds(condition: Condition, names: Collection[str]) -> bool:
+    """Whether an object with those names meets a condition."""
+    if not isinstance(condition, tuple):
+        return condition in names if isinstance(condition, str) else condition
+    met = sum(holds(inner, names) for inner in condition[1:])
+    return {"and": met == len(condition) - 1, "or": met > 0, "one": met == 1, "not": met == 0}[condition[0]]
+
+
+def formula(condition: Condition, variables: dict[str, int], formulas: Formulas) -> int:
+    """Return a condition as a formula over the numbers of names; names without one are never there."""
+    if isinstance(condition, str):
+        return formulas.variable(variables[condition]) if condition in variables else FALSE
+    if not isinstance(condition, tuple):
+        return TRUE if condition else FALSE
+    how, *inner = condition
+    parts = [formula(one, variables, formulas) for one in inner]
+    if how == "not":
+        return formulas.negation(parts[0])
+    none, one = TRUE, FALSE  # of those so far: none holds, exactly one does
+    every, some = TRUE, FALSE
+    for part in parts:
+        one = formulas.choose(part, none, one)
+        none = formulas.choose(part, FALSE, none)
+        every, some = formulas.both(every, part), formulas.either(some, part)
+    return {"and": every, "or": some, "one": one}[how]
