@@ -28,6 +28,7 @@ class Nfa:
     """The nondeterministic automaton of a tree of characters, as `regex_node` gives it."""
 
     def __init__(self, node: nodes.Node, limits: Limits):
+        self._is_list = isinstance(node, (nodes.Choices, nodes.Literal))
         node, self.rules = eliminate_lookaround(node, "pattern", Steps(limits))
         self.limits = limits
         self.edges: list[list[tuple[CharSet, int]]] = []
@@ -52,6 +53,22 @@ class Nfa:
         for character in text:
             states = self.step(states, ord(character))
         return self.end in states
+
+    def takes_all(self, states: frozenset[int]) -> bool:
+        """Whether any text may follow, as far as it shows: a tree that ends with any number of any character."""
+        onward = (to for chars, to in self.edges[self.end] if chars is ANY) if self.end in states else ()
+        return any(self.end in self._closure({to}) for to in onward)
+
+    def listed(self, states: frozenset[int]) -> list[str] | None:
+        """Return the texts that may follow, if the tree is a list of texts."""
+        if not self._is_list:
+            return None
+        out, work = [], [(state, "") for state in states]
+        for state, text in work:
+            out += [text] if state == self.end else []
+            work += [(to, text) for to in self.empty[state] if to not in states or text]
+            work += [(to, text + chr(chars.ranges[0][0])) for chars, to in self.edges[state]]
+        return out
 
     def sets(self, states: frozenset[int]) -> set[CharSet]:
         """Return the sets of characters that the next states depend on."""
@@ -167,6 +184,16 @@ class Texts:
         """Whether a text may be over."""
         sets, count = state
         return count >= self.low and all((one.end in s) == wanted for (one, wanted), s in zip(self.parts, sets))
+
+    def but(self, state: State) -> list[str] | None:
+        """Return the texts that may not follow, where all others may; None where it is not so."""
+        sets, count = state
+        if self.high is not None or count < self.low:
+            return None
+        if not all(one.takes_all(s) for (one, wanted), s in zip(self.parts, sets) if wanted):
+            return None
+        lists = [one.listed(s) for (one, wanted), s in zip(self.parts, sets) if s and not wanted]
+        return None if None in lists else [text for texts in lists for text in texts or ()]
 
     def after(self, state: State) -> dict[State, CharSet]:
         """Return the states after one more character from which some text can be finished, and these characters."""

@@ -135,7 +135,7 @@ def _written(chars: CharSet) -> tuple[Node, Node]:
     raw = chars & RAW
     escapes = [nodes.choices(b"\\" + e.encode() for c, e in _SHORT.items() if c in chars)]
     long = chars & (_LONG if len(chars.ranges) <= RANGES else _CONTROL)
-    escapes += [nodes.seq([nodes.literal("\\u"), _code(a, b)]) for a, b in long.ranges]
+    escapes.append(nodes.seq([nodes.literal("\\u"), nodes.alt([_code(a, b) for a, b in long.ranges])]))
     return nodes.Chars(raw) if raw else nodes.NEVER, nodes.alt([e for e in escapes if e is not nodes.NEVER])
 
 
@@ -199,6 +199,10 @@ class _States:
         return self.wait(f"{self.name}:{number}", partial(self._written, state))
 
     def _written(self, state: State) -> Node:
+        but = self.texts.but(state)
+        node = None if but is None else others(but)
+        if node is not None:
+            return node
         after = self.texts.after(state)
         loop = run(after.pop(state)) if state in after else EMPTY
         ways = [nodes.seq([character(chars), self.node(to)]) for to, chars in after.items()]
