@@ -402,7 +402,9 @@ class _GrammarReader:
             raise ValueError("no members")
         free, ending = (n.NEVER if i == -1 else _at(self.nodes, i) for i in (others, last))
         condition = tuple(map(tuple, rows))
-        made = Names(indices, found, required, free, ending, shown, _at(self.nodes, between), low, high, condition).start()
+        made = Names(
+            indices, found, required, free, ending, shown, _at(self.nodes, between), low, high, condition
+        ).start()
         if made is n.NEVER:
             raise ValueError("members that never end")
         return made

@@ -175,7 +175,7 @@ class Alternatives:
         return []
 
     def _present(self, part: Subschema, keyword: str) -> Subschema | None:
-        """Return what a keyword says as a condition on the names of an object, if that is all, and names aren't counted."""
+        """Return a keyword as a condition on the names of an object, if it is one, and names are nowhere counted."""
         if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part) or self._counts_names:
             return None
         found = presence(part, keyword, self.options, self.check)

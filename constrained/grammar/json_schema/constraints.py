@@ -13,7 +13,15 @@ from constrained.errors import GrammarError, LimitError
 from constrained.grammar import nodes
 from constrained.grammar.json_schema.document import Subschema, error
 from constrained.grammar.json_schema.finite_automata import Nfa, nfa
-from constrained.grammar.json_schema.keywords import DENIED, NO_MULTIPLE, PRESENT, SOME_ITEM, SOME_PROPERTY, TYPES, Options
+from constrained.grammar.json_schema.keywords import (
+    DENIED,
+    NO_MULTIPLE,
+    PRESENT,
+    SOME_ITEM,
+    SOME_PROPERTY,
+    TYPES,
+    Options,
+)
 from constrained.grammar.json_schema.patterns import pattern_node
 from constrained.grammar.json_schema.presence import Condition, names_in
 from constrained.grammar.nodes import Node

@@ -160,7 +160,10 @@ class Nfa:
         return end
 
 
-State = tuple[tuple[frozenset[int], ...], int]
+Sets = tuple[frozenset[int], ...]
+"""The states of each automaton."""
+
+State = tuple[Sets, int]
 """The states of each automaton, and how many characters were read, as far as it matters."""
 
 
@@ -177,7 +180,7 @@ class Texts:
         self.low, self.high, self.limits = low, high, limits
         self.start: State = tuple(one.start() for one, _ in self.parts), 0
         self._top = low if high is None else high
-        self._steps: dict[tuple, list[tuple[CharSet, tuple]]] = {}  # the same at every count
+        self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
         self._lives: dict[State, bool] = {}
 
     def may_end(self, state: State) -> bool:
@@ -197,11 +200,10 @@ class Texts:
 
     def after(self, state: State) -> dict[State, CharSet]:
         """Return the states after one more character from which some text can be finished, and these characters."""
-        found: dict[State, list[tuple[int, int]]] = {}
-        for cell, to in self._next(state):
-            if self.lives(to):
-                found.setdefault(to, []).extend(cell.ranges)
-        return {to: charset(ranges) for to, ranges in found.items()}
+        sets, count = state
+        ways = self._ways(sets) if count != self.high else {}
+        onward = {(to, min(count + 1, self._top)): chars for to, chars in ways.items()}
+        return {to: chars for to, chars in onward.items() if self.lives(to)}
 
     def lives(self, state: State) -> bool:
         """Whether some text can be finished from there.
@@ -221,33 +223,31 @@ class Texts:
                 while way is not None:
                     self._lives[way], way = True, before[way]
                 return True
-            for _, to in self._next(at):
+            sets, count = at
+            for then in self._ways(sets) if count != self.high else ():
+                to = then, min(count + 1, self._top)
                 if to not in before and self._lives.get(to, True):
                     before[to] = at
                     work.append(to)
         self._lives.update(dict.fromkeys(work, False))
         return False
 
-    def _next(self, state: State) -> list[tuple[CharSet, State]]:
-        sets, count = state
-        if count == self.high:
-            return []
-        if sets not in self._steps:
-            self._steps[sets] = _steps(self.parts, sets)
-        return [(cell, (to, min(count + 1, self._top))) for cell, to in self._steps[sets]]
+    def _ways(self, sets: Sets) -> dict[Sets, CharSet]:
+        """Return the sets after one more character in which no wanted automaton is stuck, and these characters."""
+        if sets not in self._known:
+            found: dict[Sets, list[tuple[int, int]]] = {}
+            for cell in partition(frozenset().union(*(one.sets(s) for (one, _), s in zip(self.parts, sets)))):
+                to = tuple(one.step(s, cell.ranges[0][0]) for (one, _), s in zip(self.parts, sets))
+                if all(s or not wanted for (_, wanted), s in zip(self.parts, to)):
+                    found.setdefault(to, []).extend(cell.ranges)
+            self._known[sets] = {to: charset(ranges) for to, ranges in found.items()}
+        return self._known[sets]
 
 
 @lru_cache(maxsize=256)
 def nfa(node: nodes.Node, limits: Limits) -> Nfa:
     """Return the automaton of a tree, made once."""
     return Nfa(node, limits)
-
-
-def _steps(parts: list[tuple[Nfa, bool]], sets: tuple) -> list[tuple[CharSet, tuple]]:
-    """Return sets of characters, and the states after them in which no wanted automaton is stuck."""
-    cells = partition(frozenset().union(*(one.sets(s) for (one, _), s in zip(parts, sets))))
-    steps = ((cell, tuple(one.step(s, cell.ranges[0][0]) for (one, _), s in zip(parts, sets))) for cell in cells)
-    return [(cell, after) for cell, after in steps if all(s or not wanted for (_, wanted), s in zip(parts, after))]
 
 
 @lru_cache(maxsize=4096)

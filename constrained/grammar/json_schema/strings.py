@@ -124,6 +124,7 @@ def run(chars: CharSet) -> Node:
     return nodes.seq([loop, nodes.repeat(nodes.seq([escape, loop]), 0, None)])
 
 
+@lru_cache(maxsize=256)
 def character(chars: CharSet) -> Node:
     """Return one character of a set."""
     return FREE_CHARACTER if chars is ANY else nodes.alt(_written(chars))

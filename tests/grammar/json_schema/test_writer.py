@@ -166,8 +166,17 @@ def test_in_any_order(name):
         {"properties": {"a": True}, "required": ["a"], "minProperties": 2, "maxProperties": 2},
         {"properties": {"a": True}, "not": {"additionalProperties": {"type": "null"}}},
         {"properties": {"a": True, "b": True}, "not": {"properties": {"a": {"type": "null"}}}},
+        {"properties": {"a": True, "b": True}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {
+            "properties": {"a": True, "b": True, "c": True}, "additionalProperties": False,
+            "dependentRequired": {"a": ["b"]}, "not": {"required": ["b", "c"]},
+        },
+        {
+            "properties": {"a": {"const": 0}, "b": True}, "minProperties": 1,
+            "if": {"required": ["a"]}, "then": {"properties": {"d": False}}, "else": {"required": ["d"]},
+        },
     ],
-)
+)  # fmt: skip
 def test_members_in_any_order_are_those_that_are_valid_and_no_mask_is_a_dead_end(schema):
     grammar = Grammar.from_json_schema({"type": "object", **schema}, whitespace="compact")
     values = [dict(zip(names, given)) for size in range(5) for names in permutations("abcd", size)
