@@ -70,6 +70,8 @@ class World:
     def reset(self) -> str:
         """Start anew with a fresh memory; returns the first observation."""
         assert self.environment is not None, "only an environment can be started"
+        if not hasattr(self.environment, "reset"):
+            raise ConstrainedError(f"{self.environment!r:.80} is no environment", "it has reset() and step(action)")
         observation = _text(self.environment.reset())
         self.remember_from(observation)
         self.first_observation, self.tried, self.admitted, self.ways = observation, {}, {}, Ways()
@@ -84,7 +86,12 @@ class World:
         """What the slots of the action grammar may be bound to now, from what is in view and what is remembered."""
         found: dict[str, Binding] = {}
         if isinstance(self.environment, WithView):
-            found.update(self.environment.view())
+            view = self.environment.view()
+            if not isinstance(view, Mapping):
+                raise ConstrainedError(
+                    f"view() gave {view!r:.80}", "return a dict: slot -> the values that are there now"
+                )
+            found.update(view)
         if isinstance(self.memory, MemoryWithSlots):
             found.update(self.memory.slots())
         self.shown = found

@@ -89,6 +89,14 @@ def test_an_environment_of_the_package_shows_what_it_has():
         )
 
 
+@pytest.mark.parametrize(
+    ("environment", "told"), [(5, "5 is no environment"), (Desk(5), "view.. gave 5"), (Desk([]), "view.. gave ")]
+)
+def test_what_is_no_environment_is_one_clear_error(environment, told):
+    with pytest.raises(ConstrainedError, match=told):
+        generate_plan("help", ActionKnowledge.from_lark(DESK), environment=environment, model="random")
+
+
 TOOLS = [
     {"name": "look", "inputSchema": {"type": "object", "properties": {"order": {"enum": ["A1", "B 2 "]}}}},
     {"name": "note", "inputSchema": {"type": "object", "properties": {"text": {"enum": ["a\nb", " c "]}}}},

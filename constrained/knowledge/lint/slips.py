@@ -85,7 +85,7 @@ def _edge_space(outline: Outline, items: Sequence[Item]) -> Iterator[Finding]:
             yield Finding(
                 "edge-space",
                 f"this action {where} with white space",
-                f'write "{re.sub(pattern, "", _words(item))}"',
+                f'write "{left}"' if (left := re.sub(pattern, "", _words(item))) else "leave it out",
                 outline.span(item),
             )
 

@@ -127,10 +127,10 @@ class CallWriter:
                 if not self._checked(item[1], args):
                     return False
             elif kind == "member":
-                written = ("value", *item[1:3]), agenda
-                if not self._may_lack(item):
+                written, asked = (("value", *item[1:3]), agenda), self.calls.asked(item[1])
+                if item[3] or asked == "always":
                     agenda = written
-                elif not self._is_free(item[1]):
+                elif asked == "if given":
                     return self._kept("lack", item, args, partial(self._either, written, agenda, args))
             elif kind == "value":
                 what, given = self._options(item, args)
@@ -150,14 +150,6 @@ class CallWriter:
             elif kind == "more":
                 return self._can_close(item, agenda, args) or self._can_add(item, agenda, args)
         return True
-
-    def _may_lack(self, item: tuple) -> bool:
-        return not item[3] and self.calls.may_lack(item[1])
-
-    def _is_free(self, path: Path) -> bool:
-        """Whether no condition looks at the value at a path, or into it."""
-        calls = self.calls
-        return not calls.opens(path) and pattern_of(path) not in calls.domains and path[0] not in calls.mentioned
 
     def _either(self, one: Agenda, other: Agenda, args: dict) -> bool:
         return self._can(one, args) or self._can(other, args)
@@ -214,11 +206,11 @@ class CallWriter:
                 for step in path[:-1]:
                     inside = inside[step]
                 comma = nodes.literal(f"{', ' if inside else ''}{json.dumps(path[-1])}: ")
-                written = ("value", path, schema), agenda
-                if not self._may_lack(item):
+                written, asked = (("value", path, schema), agenda), self.calls.asked(path)
+                if item[3] or asked == "always":
                     parts.append(comma)
                     agenda = written
-                elif inside and self._is_free(path):
+                elif inside and asked == "never":
                     parts.append(nodes.alt([nodes.seq([comma, self.calls.text_of(path, schema)]), nodes.EMPTY]))
                 else:
                     self._cases = 0

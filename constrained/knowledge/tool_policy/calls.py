@@ -128,11 +128,13 @@ class Calls:
             return False
         return True
 
-    def may_lack(self, path: Path) -> bool:
-        """Whether no condition asks for a value at a path, or in it."""
+    def asked(self, path: Path) -> str:
+        """Whether conditions ask for a value at a path, or in it: "always", "if given", or "never"."""
         pattern = pattern_of(path)
         below = [one for at, given in self.domains.items() if at[: len(pattern)] == pattern for _, one in given]
-        return path[0] not in self.mentioned and all(one.if_given for one in below)
+        if path[0] in self.mentioned or not all(one.if_given for one in below):
+            return "always"
+        return "if given" if below else "never"
 
     def opens(self, path: Path) -> bool:
         """Whether conditions look inside the value at a path."""
