@@ -24,7 +24,7 @@ from constrained.planning.normal_form import Disjunct, disjuncts_of
 from constrained.planning.query import Query
 from constrained.planning.task import GroundAction, Task
 
-MAX_OPERATORS = 1_000_000
+MAX_OPERATORS = 300_000
 """Operators and axioms of one task; PlanBench's have some thousands."""
 
 TRUE, FALSE = 0, 1
@@ -249,8 +249,8 @@ class Grounding:
     def _check_size(self) -> None:
         if len(self.needs) + len(self.axioms) > MAX_OPERATORS:
             raise PddlError(
-                f"the task has more than {MAX_OPERATORS:,} ground actions, too many for the levels of the goal",
-                "use the level state, or fewer objects",
+                f"the task has more than {MAX_OPERATORS:,} ground actions, too many to search or to look ahead to the goal",
+                "use the level state and another model than a search, or fewer objects",
             )
 
     # numbers

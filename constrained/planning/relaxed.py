@@ -108,9 +108,14 @@ class Relaxed:
 
     @classmethod
     def of(cls, task: Task) -> Relaxed:
-        """The relaxation of a task, made once and kept with it."""
+        """The relaxation of a task, made once and kept with it; that it is too large is kept, too."""
         if "relaxed" not in vars(task):
-            vars(task)["relaxed"] = cls(task)
+            try:
+                vars(task)["relaxed"] = cls(task)
+            except PddlError as error:
+                vars(task)["relaxed"] = error.with_traceback(None)
+        if isinstance(vars(task)["relaxed"], PddlError):
+            raise vars(task)["relaxed"]
         return vars(task)["relaxed"]
 
     def distance(self, state: State, possible: Iterable[Fact] = ()) -> int | None:

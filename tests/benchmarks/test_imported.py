@@ -16,4 +16,6 @@ def test_the_expert_is_never_forbidden_and_much_of_what_does_nothing_is():
     runs = figures["knowagent D0"]
     forbidden = runs["imported"]["nothing, invalid"] + runs["imported"]["nothing, misordered"]
     assert 0 < forbidden <= runs["nothing"]
+    ours = runs["household.lark"]
+    assert ours["nothing, invalid"] + ours["nothing, misordered"] == runs["nothing"]
     assert "| expert | household.lark |" in imported.table(figures)

@@ -178,5 +178,9 @@ def test_all_equally_cheap_ways_are_helpful():
 
 def test_too_many_actions_are_a_named_limit(monkeypatch):
     monkeypatch.setattr(grounding, "MAX_OPERATORS", 10)
+    task = task_of(*PROBLEMS["blocks"])
     with pytest.raises(PddlError, match="more than 10 ground actions"):
-        Relaxed(task_of(*PROBLEMS["blocks"]))
+        Relaxed.of(task)
+    monkeypatch.delattr(grounding.Grounding, "__init__")  # it isn't tried again
+    with pytest.raises(PddlError, match="more than 10 ground actions"):
+        Relaxed.of(task)
