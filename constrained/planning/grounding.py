@@ -249,7 +249,7 @@ class Grounding:
     def _check_size(self) -> None:
         if len(self.needs) + len(self.axioms) > MAX_OPERATORS:
             raise PddlError(
-                f"the task has more than {MAX_OPERATORS:,} ground actions, too many to search or to look ahead to the goal",
+                f"the task has more than {MAX_OPERATORS:,} ground actions, too many to look ahead to the goal",
                 "use the level state and another model than a search, or fewer objects",
             )
 
