@@ -44,7 +44,7 @@ PROBLEM_STEPS = 200
 
 def generate_plan(
     task: str,
-    knowledge: str | ActionKnowledge = "household",
+    knowledge: str | ActionKnowledge | None = None,
     *,
     environment: Environment | None = None,
     strategy: str = "knowagent",
@@ -77,8 +77,9 @@ def generate_plan(
     ----------
     task : str
         For example ``"put a clean mug in the coffeemachine"``.
-    knowledge : str or ActionKnowledge
-        A shipped name, a path, grammar text, or knowledge already read and bound.
+    knowledge : str or ActionKnowledge, optional
+        A shipped name, a path, grammar text, or knowledge already read and bound. Default: that of the environment, if
+        it is a planning problem, or else "household".
     environment : Environment, optional
         What to play in; see `constrained.environments.base`.
     strategy : str
@@ -124,6 +125,8 @@ def generate_plan(
         Or one of its subclasses; see `constrained.errors`.
     """
     _check(task, strategy, level, max_steps=max_steps, explore_steps=explore_steps, max_new_tokens=max_new_tokens)
+    if knowledge is None:
+        knowledge = environment.knowledge if isinstance(environment, PddlEnvironment) else "household"
     if not isinstance(knowledge, ActionKnowledge):
         knowledge = ActionKnowledge.from_lark(knowledge, source_map=trace is not None)
     if model is None and _is_problem(knowledge, environment):
@@ -240,7 +243,7 @@ Event = str | Step | Plan
 """A piece of text, a step that was done, or the finished plan."""
 
 
-async def agenerate_plan(task: str, knowledge: str | ActionKnowledge = "household", **options: Any) -> Plan:
+async def agenerate_plan(task: str, knowledge: str | ActionKnowledge | None = None, **options: Any) -> Plan:
     """`generate_plan` in a thread of its own, so that the event loop goes on meanwhile.
 
     The parameters are those of `generate_plan`; `on_start`, `on_step` and `on_text` are called in the event loop.
@@ -259,7 +262,7 @@ async def agenerate_plan(task: str, knowledge: str | ActionKnowledge = "househol
     return await asyncio.to_thread(generate_plan, task, knowledge, **options)
 
 
-def stream_plan(task: str, knowledge: str | ActionKnowledge = "household", **options: Any) -> Iterator[Event]:
+def stream_plan(task: str, knowledge: str | ActionKnowledge | None = None, **options: Any) -> Iterator[Event]:
     """Yield what `generate_plan` writes and does, as it happens, and at last the plan.
 
     The parameters are those of `generate_plan`, but for `on_step` and `on_text`. Closing the iterator ends the plan at

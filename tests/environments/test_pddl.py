@@ -175,6 +175,11 @@ def test_a_goal_out_of_reach_is_said_before_anything_is_planned():
         PddlEnvironment(FERRY, FERRY_PROBLEM.replace("(boat-at north)", ""))
 
 
+def test_its_own_knowledge_is_the_default():
+    plan = generate_plan("take the van across", environment=ferry())
+    assert plan.success and plan.knowledge == ferry().knowledge.name and plan.invalid == 0
+
+
 @pytest.mark.parametrize("model", [None, "random"])
 def test_a_goal_that_holds_at_the_start_is_reached_in_no_steps(model):
     solved = FERRY_PROBLEM.replace("(:goal (at van south))", "(:goal (at van north))")
