@@ -1,10 +1,4 @@
-"""The ε-closure: which positions a stack reaches without reading a byte.
-
-What a construct begins with is the same on whatever stack it stands, but for the frames below. So
-where the stack has no say, that is worked out once over an open stack (a `Summary`), and then
-pushed on each stack that the construct comes to stand on: rules that nest are entered on ever new
-ones.
-"""
+"""The ε-closure: which positions a stack reaches without reading a byte."""
 
 from __future__ import annotations
 
@@ -13,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from constrained.automaton.graph_stack import GraphStack
 from constrained.automaton.liveness import Liveness
 from constrained.automaton.positions import (
-    NO_CALL,
     TOO_MANY_FRAMES,
     TOO_MANY_WAYS,
     Bottom,
@@ -57,56 +50,6 @@ Expansion = tuple[Iterable[Position], Iterable[Stack]]
 """Positions where text is read, and frames that are entered at once."""
 
 
-class Summary:
-    """The positions that a construct begins with, over a stack left open.
-
-    Attributes
-    ----------
-    frames : list of (Node, Env, int)
-        Pushed on the stack, each over the one of that index; -1: over the stack.
-    positions : list of (Position, int)
-        What is read, and over which of the frames.
-    nullable : bool
-        The construct may read nothing, so that what is below may come at once.
-    is_plain : bool
-        Nothing in it depends on the stack: no template parameters, whose values may be tied to what is below.
-    """
-
-    __slots__ = ("frames", "is_plain", "nullable", "positions")
-
-    def __init__(self, entered: Iterable[Position], bottom: Position):
-        self.frames: list[tuple[n.Node, Env, int]] = []
-        indices: dict[Stack, int] = {bottom.rest: -1}
-        self.nullable = False
-        self.positions: list[tuple[Position, int]] = []
-        for q in entered:
-            if q is bottom:
-                self.nullable = True
-            else:
-                self.positions.append((q, self._index(q.rest, indices)))
-        self.is_plain = not any(env.values for _, env, _ in self.frames)
-
-    def _index(self, frame: Stack, indices: dict[Stack, int]) -> int:
-        chain = []
-        below = frame
-        while below not in indices:
-            assert below is not None, "every stack here stands on the bottom"
-            chain.append(below)
-            below = below.next
-        for part in reversed(chain):
-            self.frames.append((part.node, part.env, indices[part.next]))
-            indices[part] = len(self.frames) - 1
-        return indices[frame]
-
-    def push(self, frames: Frames, below: Stack) -> list[Stack]:
-        """The frames on the stack `below`; last, for the index -1, that stack."""
-        made: list[Stack] = []
-        for node, env, under in self.frames:
-            made.append(frames.frame(node, env, below if under < 0 else made[under]))
-        made.append(below)
-        return made
-
-
 class Closure:
     """ε-closures over one grammar, each worked out once.
 
@@ -131,37 +74,16 @@ class Closure:
         self._liveness, self._limits = liveness, limits
         self.asks = liveness is not None  # what may begin depends on all that is below
         self._bottom = positions.accept_over(frames.bottom)
-        self._summaries: dict[tuple[int, int], Summary | None] = {}
         self._loops: dict[tuple[int, int], tuple[n.Chars, Loop] | None] = {}
         self.entered = 0
 
     def enter(self, frame: Stack) -> Reached:
         """The positions reached from `frame` without reading a byte."""
-        accept = self.positions.accept
-        work = [frame]  # first what is below, where nothing need be read
-        while work:
-            top = work[-1]
-            if top is None or top.closure is not None:
-                work.pop()
-                continue
-            summary = self.summary(top)
-            below: Sequence[Stack] = ()
-            if isinstance(top, Fork):
-                below = self._living(top.ways)
-            elif summary and summary.nullable:
-                below = (top.next,)
-            missing = [b for b in below if b is not None and b.closure is None]
-            if missing:
-                work += missing
-                continue
-            found = dict.fromkeys(q for b in below for q in ((accept,) if b is None else b.closure or ()))
-            if summary:
-                made = summary.push(self._frames, top.next)
-                found.update(dict.fromkeys(self.positions.with_rest(q, made[over]) for q, over in summary.positions))
-            elif not below:
-                found = self.entered_by(top)
-            top.closure = self._stacks.join_positions(tuple(found))
-        return (accept,) if frame is None else frame.closure or ()
+        if frame is None:
+            return (self.positions.accept,)
+        if frame.closure is None:
+            frame.closure = self._stacks.join_positions(tuple(self.entered_by(frame)))
+        return frame.closure
 
     def into_choices(
         self, values: tuple[bytes, ...], low: int, high: int, depth: int, bind: str | None, rest: Stack
@@ -182,23 +104,6 @@ class Closure:
         if isinstance(rest.node, Members):
             return self._frames.frame(rest.node.after(value), rest.env, rest.next)
         return self._templates.rebind(rest, rest.env, bind, value)
-
-    def summary(self, frame: Frame) -> Summary | None:
-        """What `frame` begins with on any stack; None where that depends on the stack."""
-        env = frame.env
-        if env is NO_CALL or env.values or self._liveness is not None:
-            return None
-        key = id(frame.node), id(env)
-        if key not in self._summaries:
-            self._summaries[key] = None  # worth its while if it comes again
-            return None
-        summary = self._summaries[key]
-        if summary is None:
-            summary = self._summaries[key] = self._summarize(frame.node, env)
-        return summary if summary.is_plain else None
-
-    def _summarize(self, node: n.Node, env: Env) -> Summary:
-        return Summary(self.entered_by(self._frames.frame(node, env, self._frames.bottom)), self._bottom)
 
     def entered_by(self, start: Frame) -> dict[Position, Stack]:
         """The positions of :meth:`enter`, each with the frame whose node is read there."""

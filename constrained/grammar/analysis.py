@@ -8,6 +8,7 @@ symbols), and Hopcroft, Motwani and Ullman, *Introduction to Automata Theory*, s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from math import isqrt
 
@@ -125,12 +126,13 @@ def trim(rules: Mapping[str, Rule], productive: Collection[str]) -> dict[str, Ru
 
     `productive`: their :func:`productive_rules`; the bodies of others stay as they are.
     """
-    return {
-        name: Rule(name, prune(rule.body, productive.__contains__), rule.params, rule.line)
-        if name in productive
-        else rule
-        for name, rule in rules.items()
-    }
+    every = len(productive) == len(rules)
+
+    def trimmed(rule: Rule) -> Rule:
+        stays = rule.name not in productive or (every and len(nodes.walk(rule.body)) <= _LONG)
+        return rule if stays else replace(rule, body=prune(rule.body, productive.__contains__))
+
+    return {name: trimmed(rule) for name, rule in rules.items()}
 
 
 def prune(node: Node, productive: Callable[[str], bool]) -> Node:

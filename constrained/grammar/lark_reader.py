@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 
 from constrained.errors import GrammarError
 from constrained.grammar import nodes
-from constrained.grammar.analysis import is_productive, productive_rules, trim
+from constrained.grammar.analysis import is_productive, trim, unproductive
 from constrained.grammar.lark_definitions import Body, Definition, Faults, load, nearest, some, undefined
 from constrained.grammar.lark_syntax import Group, Item, Name, Options, Quoted, Range, Statement, Value, walk
 from constrained.grammar.lark_terminals import Terminals, parts_first
@@ -71,7 +71,7 @@ def prepare_rules(rules: dict[str, Rule], start: str, source: Source, limits: Li
     try:
         rules_of_chars, whole, asking = resolve_tokens(rules, whole, limits)
         prepared = _without_left_recursion(rules_of_chars, limits)
-        productive = productive_rules(prepared)
+        productive = prepared.keys() - unproductive({name: rule.body for name, rule in prepared.items()})
         prepared = trim(prepared, productive)
     except RecursionError:
         raise source.error("groups are nested too deeply", hint="name the inner ones as rules") from None

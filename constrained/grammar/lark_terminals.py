@@ -13,7 +13,7 @@ from constrained.grammar.assertions import Lazy, end_early, greedy, looks
 from constrained.grammar.lark_definitions import Body, Definition, Faults, undefined, walk
 from constrained.grammar.lark_literals import Fault, branches, literal_node, range_node
 from constrained.grammar.lark_syntax import Group, Name, Options, Quoted, Range
-from constrained.grammar.nodes import Call, Node, Rule, Slot, find
+from constrained.grammar.nodes import Call, Literal, Node, Rule, Slot, find
 from constrained.grammar.token_contexts import Token
 from constrained.limits import Limits
 
@@ -53,7 +53,8 @@ class Terminals:
 
     def literal(self, item, definition: Definition, body: Body) -> Node:
         """Return the texts of a string, regular expression or range, with its span."""
-        (node,) = map(_end_early, self._literal(item, definition, body, literal_node))
+        (node,) = self._literal(item, definition, body, literal_node)
+        node = _end_early(node)
         if item.text[0] == "/" and looks(node):
             return Token(node, definition.name, partial(body.scope.error, at=item.at))
         return node
@@ -179,4 +180,6 @@ def _parts(definition: Definition) -> Iterator[tuple[Definition, Name, Body]]:
 
 def _end_early(node: Node) -> Node:
     """Return a terminal whose lazy repeats end as soon as they can, if all its texts are known here."""
+    if type(node) is Literal:  # the usual case
+        return node
     return end_early(node) if not find(node, Slot) and not find(node, Call) else greedy(node)

@@ -282,7 +282,9 @@ def choices(values: Iterable[bytes], span: SourceSpan | None = None) -> Node:
 def seq(items: Iterable[Node]) -> Node:
     """Items in order: nested sequences are flattened and neighbouring literals joined."""
     parts = [p for item in items for p in (item.items if isinstance(item, Seq) else (item,))]
-    if any(part is NEVER for part in parts):
+    if len(parts) == 1:
+        return parts[0]
+    if NEVER in parts:
         return NEVER
     if len(parts) >= _MANY_REPEATS:
         parts = _merge_repeats(parts)

@@ -127,8 +127,7 @@ def tool_rules(
         if name not in productive:
             hint = "look for keywords that rule each other out, and let some tool after it end the plan"
             raise KnowledgeError(f"tool {name!r}: no call of it can be finished", hint)
-    rules = rules if len(productive) == len(rules) else trim(rules, productive)
-    return Grammar(rules, Call(START), {STEP}, limits=options.limits)
+    return Grammar(trim(rules, productive), Call(START), {STEP}, limits=options.limits)
 
 
 RESPOND = {
