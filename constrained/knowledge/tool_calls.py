@@ -45,7 +45,7 @@ class CallForm:
         listed = self.order.get(name) or list(schema.get("properties", {}))
         names = dict.fromkeys([*(one for one in listed if one in arguments), *arguments])
         inner = schema.get("properties", {})
-        ordered = {one: _in_order(arguments[one], inner.get(one)) for one in names}
+        ordered = {one: _in_order(arguments[one], inner.get(one), schema) for one in names}
         text = json.dumps(ordered, ensure_ascii=False, separators=self._separators)
         return self.template.replace("NAME", json.dumps(name)[1:-1]).replace("ARGUMENTS", text)
 
@@ -86,6 +86,9 @@ def _named(call: Mapping) -> tuple[str, dict[str, Any]] | None:
     return (inner["name"], dict(arguments)) if isinstance(arguments, Mapping) else None
 
 
+_REFERENCES = 20
+"""References to references that are followed."""
+
 _NO_CALLS = ("function_call_output", "reasoning")
 """Items of OpenAI's Responses API beside messages and calls."""
 
@@ -111,12 +114,24 @@ def calls_in(actions: Iterable[Any]) -> Iterator[Any]:
             yield from (block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use")
 
 
-def _in_order(value: Any, schema: Any) -> Any:
+def referred(root: Any, ref: str) -> Any:
+    """What a reference such as ``#/$defs/Item`` stands for in a schema; None if it is none."""
+    for step in ref.split("/")[1:] if ref.startswith("#/") else [""]:
+        root = root.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(root, dict) else None
+    return root
+
+
+def _in_order(value: Any, schema: Any, root: Any) -> Any:
     """`value` with the members of objects in their schema's order."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    seen = 0
+    while isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and seen < _REFERENCES:
+        schema, seen = referred(root, schema["$ref"]), seen + 1
+    if not isinstance(schema, dict):
+        return value
+    properties = schema.get("properties")
     if isinstance(value, dict) and isinstance(properties, dict):
         names = dict.fromkeys([*(one for one in properties if one in value), *value])
-        return {name: _in_order(value[name], properties.get(name)) for name in names}
-    if isinstance(value, list) and isinstance(schema, dict):
-        return [_in_order(one, schema.get("items")) for one in value]
+        return {name: _in_order(value[name], properties.get(name), root) for name in names}
+    if isinstance(value, list):
+        return [_in_order(one, schema.get("items"), root) for one in value]
     return value

@@ -21,7 +21,7 @@ from constrained.grammar.json_schema import Layout, Options, layout, read_schema
 from constrained.grammar.nodes import Call, Node, Rule, Slot
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.python_tools import python_tool
-from constrained.knowledge.tool_calls import CallForm
+from constrained.knowledge.tool_calls import CallForm, referred
 from constrained.knowledge.tool_policy import Policy, Toolbox
 from constrained.knowledge.tool_policy.calls import path_of
 from constrained.knowledge.tool_policy.expression import Expression
@@ -155,7 +155,7 @@ def toolbox(tools: list[Tool], policy: Policy, call_format: str, options: Option
     for tool in used:
         needs: list[Expression] = []
         schemas[tool.name] = _without_slots(tool, tool.parameters, None, needs)
-        if _has_slot(schemas[tool.name]):
+        if _has_slot({key: value for key, value in schemas[tool.name].items() if key != "$defs"}):
             hint = "put it into properties and items: not into $defs, anyOf, ..."
             raise KnowledgeError(f"tool {tool.name!r}: an x-slot stands where no argument can be found", hint)
         policy.needs[tool.name] = [*needs, *policy.needs.get(tool.name, [])]
@@ -183,10 +183,18 @@ def _has_slot(schema: Any) -> bool:
     return False
 
 
-def _without_slots(tool: Tool, schema: Any, at: ParseTree | None, needs: list[Expression]) -> Any:
-    """A schema without the keyword "x-slot"; the conditions that it stands for are added to `needs`."""
+def _without_slots(
+    tool: Tool, schema: Any, at: ParseTree | None, needs: list[Expression], seen: frozenset[str] = frozenset()
+) -> Any:
+    """A schema without the keyword "x-slot" and with the schemas that it refers to in their places.
+
+    The conditions that slots stand for are added to `needs`. A schema that refers to itself does so still.
+    """
     if not isinstance(schema, dict):
         return schema
+    ref = schema.get("$ref")
+    if isinstance(ref, str) and ref not in seen and isinstance(found := referred(tool.parameters, ref), dict):
+        schema, seen = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}, seen | {ref}
     plain = {key: value for key, value in schema.items() if key != "x-slot"}
     if at is not None and "x-slot" in schema:
         slot = schema["x-slot"]
@@ -202,10 +210,10 @@ def _without_slots(tool: Tool, schema: Any, at: ParseTree | None, needs: list[Ex
     properties = plain.get("properties")
     for name, inner in properties.items() if isinstance(properties, dict) else ():
         below = ParseTree("name", [name]) if at is None else ParseTree("member", [at, name])
-        plain["properties"] = {**plain["properties"], name: _without_slots(tool, inner, below, needs)}
+        plain["properties"] = {**plain["properties"], name: _without_slots(tool, inner, below, needs, seen)}
     if at is not None and "items" in plain:
         below = ParseTree("item", [at, ParseTree("name", ["i"])])
-        plain["items"] = _without_slots(tool, plain["items"], below, needs)
+        plain["items"] = _without_slots(tool, plain["items"], below, needs, seen)
     return plain
 
 

@@ -121,6 +121,20 @@ def test_pydantic_models_are_tools_and_types_of_arguments():
     assert knowledge.judge({"name": "Buy", "arguments": {"items": [item]}})
     assert knowledge.judge({"name": "back", "arguments": {"item": item}})
     assert not knowledge.judge({"name": "back", "arguments": {"item": {**item, "count": 10}}})
+    assert knowledge.judge({"name": "Buy", "arguments": {"items": [{"count": 9, "name": "cup"}]}})  # in any order
+    policy = """
+%declare _STEP BUY BACK
+start: buy | back
+//: needs items[i].name in ["cup"]
+buy: BUY _STEP start
+back: BACK
+"""
+    ruled = ActionKnowledge.from_tools([Buy, back], policy=policy)
+    ruled = ruled.bind_view(ruled.tools.view(ruled.tools.policy.initial))
+    for name, count, admitted in (("cup", 9, True), ("mug", 9, False), ("cup", 10, False)):
+        arguments = {"items": [{"count": count, "name": name}]}
+        assert bool(ruled.judge({"name": "Buy", "arguments": arguments})) is admitted
+    assert ruled.judge({"name": "back", "arguments": {"item": item}})
     assert "Buy things." in knowledge.to_text() and "What to buy." in knowledge.to_text()
 
 

@@ -275,21 +275,15 @@ def _with(args: dict, path: Path, value: Any) -> dict:
     return put(args, path)
 
 
-_TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
+_NAMES = {str: {"string"}, bool: {"boolean"}, type(None): {"null"}, list: {"array"}, dict: {"object"}}
 
 
 def _fits(value: Any, schema: dict) -> bool:
     """Whether a value is of its schema's type, and one of those that it lists."""
-    if "enum" in schema and value not in schema["enum"]:
-        return False
+    names = _NAMES.get(type(value)) or ({"number", "integer"} if value == int(value) else {"number"})
     kinds = schema.get("type", [])
-    if value is None or isinstance(value, bool):
-        own = "null" if value is None else "boolean"
-        return not kinds or own in ([kinds] if isinstance(kinds, str) else kinds)
-    whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    return not kinds or any(
-        isinstance(whole, _TYPES.get(k, ())) for k in ([kinds] if isinstance(kinds, str) else kinds)
-    )
+    named = not kinds or not names.isdisjoint([kinds] if isinstance(kinds, str) else kinds)
+    return named and ("enum" not in schema or value in schema["enum"])
 
 
 def _kind(schema: Any) -> str:

@@ -117,8 +117,9 @@ class Calls:
         root, right = path[0], condition.part(other)
         try:
             for i, value in _places(names[root], path[1:]):
-                listed = path[1:2] == ("[i]",)
-                before = names[root][: i if path[-1] == "[i]" else i + 1] if listed else names[root]
+                before = names[root]
+                if path[1:2] == ("[i]",) and i is not None:
+                    before = before[: i if path[-1] == "[i]" else i + 1]
                 given = right.value({**names, "i": i, root: before}, scope)
                 if not (any(_like(value, one) for one in given) if sign == "in" else COMPARE[sign](value, given)):
                     return False
@@ -152,6 +153,8 @@ class Calls:
         pattern = pattern_of(path)
         if pattern not in self._free:
             prefix = f"{self.name}#{'.'.join(map(str, pattern))}"
+            if isinstance(schema, dict):
+                schema = {**schema, **{key: self.schema[key] for key in ("$defs", "definitions") if key in self.schema}}
             self._free[pattern] = write_schema(schema, self.rules, prefix, self.style, self.options)
         return self._free[pattern]
 

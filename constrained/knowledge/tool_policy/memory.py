@@ -112,7 +112,7 @@ def found_at(path: str, value: Any) -> list[Any]:
     found = [value]
     for name, index, *quoted in _STEP.findall(path):
         key = next(filter(None, (name, *quoted)), "")
-        below = []
+        below: list[Any] = []
         for top in found:
             if not (index or key):
                 below += top.values() if isinstance(top, dict) else top if isinstance(top, list) else ()
