@@ -15,11 +15,11 @@ from constrained.knowledge.report import INVALID, MISORDERED, OK, Judgement
 from constrained.knowledge.step_limit import within_steps
 from constrained.knowledge.unordered import UnorderedActions, start_state
 
-MAX_PLACES = 64
-"""Places on paths of which what was found out is kept."""
+MAX_CONTINUATIONS = 64
+"""Continuations of which what was found out is kept."""
 
 
-class _Place:
+class _Continuation:
     """What was found out about a grammar of the rest of a path: paths that continue alike share it."""
 
     def __init__(self, grammar: Grammar):
@@ -47,8 +47,8 @@ class PathState:
         self.graph = graph
         self.path = path
         self.last = last
-        self._places: dict[Node, _Place] = {}
-        self._place = _Place(grammar)
+        self._continuations: dict[Node, _Continuation] = {}
+        self._continuation = _Continuation(grammar)
         self._judged: tuple[str, tuple[Judgement, State | None]] | None = None
 
     def bound(self, grammar: Grammar) -> PathState:
@@ -110,19 +110,19 @@ class PathState:
     def advanced(self, text: str, action: str | None, end: State) -> PathState:
         """The state after `text`, a text of the rule `action` that ended in the automaton's state `end`."""
         rest = continuation(end.ends(), self.grammar.limits)
-        self._places.setdefault(self.grammar.start, self._place)
-        place = self._places.get(rest)
-        if place is None:
-            place = _Place(self.grammar.with_start(rest))
-            if len(self._places) < MAX_PLACES:
-                self._places[rest] = place
-        state = PathState(place.grammar, self.graph, (*self.path, text), action or self.last)
-        state._places, state._place = self._places, place
+        self._continuations.setdefault(self.grammar.start, self._continuation)
+        known = self._continuations.get(rest)
+        if known is None:
+            known = _Continuation(self.grammar.with_start(rest))
+            if len(self._continuations) < MAX_CONTINUATIONS:
+                self._continuations[rest] = known
+        state = PathState(known.grammar, self.graph, (*self.path, text), action or self.last)
+        state._continuations, state._continuation = self._continuations, known
         return state
 
     def admits(self, action: str) -> bool:
-        """Whether `action` is one of those that may come next; kept for places where paths continue alike."""
-        known = self._place.admitted
+        """Whether `action` is one of those that may come next; kept where paths continue alike."""
+        known = self._continuation.admitted
         if action not in known:
             opening = start_state(self._next_actions)
             end = opening.read(action_bytes(action)) if action and opening else None
@@ -132,15 +132,15 @@ class PathState:
     @property
     def _next_actions(self) -> Grammar:
         """The actions that may come next, read by `next_action` and `judge` alike."""
-        if self._place.nonempty is None:
-            self._place.nonempty = nonempty(self.grammar)
-        return self._place.nonempty
+        if self._continuation.nonempty is None:
+            self._continuation.nonempty = nonempty(self.grammar)
+        return self._continuation.nonempty
 
     @property
     def _at_any_point(self) -> UnorderedActions:
-        if self._place.unordered is None:
-            self._place.unordered = UnorderedActions(self.grammar, self.graph)
-        return self._place.unordered
+        if self._continuation.unordered is None:
+            self._continuation.unordered = UnorderedActions(self.grammar, self.graph)
+        return self._continuation.unordered
 
     def _judge(self, action: str) -> tuple[Judgement, State | None]:
         """The judgement, and the state after the action; the last one is kept, as the next call often takes it."""
