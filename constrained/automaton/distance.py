@@ -25,7 +25,7 @@ from constrained.automaton.positions import (
 )
 from constrained.grammar import nodes as n
 from constrained.grammar.grammar import ContextFreeGrammar, SlotValue, grammars_in, texts_in
-from constrained.grammar.left_recursion import self_embedding_groups, tail_calls
+from constrained.grammar.left_recursion import self_embedding_groups
 from constrained.grammar.members import Members
 from constrained.grammar.nodes import STEP
 
@@ -398,7 +398,7 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     bytes : frozenset of int
         One of these is read before each.
     """
-    sites = [(name, *site) for name, rule in rules.items() for site in _call_sites(rule.body, rules)]
+    sites = [(name, *site) for name, rule in rules.items() for site in _call_sites(rule.body)]
     calls = {id(call) for _, call, _, _, _ in sites if call is not None}
     uncut = {id(call) for _, call, _, before, tail in sites if call is not None and (tail or not before)}
     order = sorted({byte for _, _, _, before, _ in sites for byte in before}, key=_preference)
@@ -425,13 +425,13 @@ def nesting_calls(rules: dict[str, n.Rule]) -> tuple[set[int], frozenset[int]]:
     return cut(chosen), frozenset(chosen)
 
 
-def _call_sites(node: n.Node, rules: dict[str, n.Rule]) -> Iterator[tuple[n.Call | None, str, frozenset[int], bool]]:
+def _call_sites(node: n.Node) -> Iterator[tuple[n.Call | None, str, frozenset[int], bool]]:
     """(call, rule called, bytes read before, whether nothing is left to do after); None: in an argument."""
     for call, before, tail in _calls(node, frozenset(), True):
         yield call, call.rule, before, tail
         for arg in call.args:
-            for callee, _ in tail_calls(arg, rules):
-                yield None, callee, frozenset(), False
+            for inner in n.find(arg, n.Call):
+                yield None, inner.rule, frozenset(), False
 
 
 def _calls(node: n.Node, before: frozenset[int], tail: bool) -> Iterator[tuple[n.Call, frozenset[int], bool]]:

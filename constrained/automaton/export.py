@@ -17,7 +17,7 @@ from constrained.grammar import nodes as n
 from constrained.grammar.analysis import Nullable, components, productive_rules, trim
 from constrained.grammar.charset import MAX_CODE_POINT, CharSet
 from constrained.grammar.grammar import ContextFreeGrammar
-from constrained.grammar.left_recursion import self_embedding_rules, tail_calls
+from constrained.grammar.left_recursion import self_embedding_rules
 from constrained.grammar.members import Members
 from constrained.grammar.nonempty import nonempty_rules, without_empty
 from constrained.grammar.traverse import fold, reachable, rebuild, size
@@ -330,7 +330,7 @@ _TOO_LONG = "the regular expression becomes too long"
 
 def _regex(rules: Rules, limits: Limits) -> str:
     """The expression of rules whose recursion, if any, is at the end of their bodies."""
-    calls = {name: [callee for callee, _ in tail_calls(rule.body, rules)] for name, rule in rules.items()}
+    calls = {name: [call.rule for call in n.find(rule.body, n.Call)] for name, rule in rules.items()}
     solved: dict[str, n.Node] = {}
     for group in components(calls):  # callees first
         _solve(group, rules, solved, limits)

@@ -13,7 +13,8 @@ would be 2^depth ways to be at one position.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import Nullable, cyclic_components
@@ -64,7 +65,7 @@ def check_left_recursion(rules: Mapping[str, Rule], slots: frozenset[str] = froz
 def self_embedding_rules(rules: Mapping[str, Rule]) -> set[str]:
     """Return the rules whose recursion takes a stack: something is still to be read after the recursive call."""
     ends: dict[str, set[int]] = {}
-    edges = {name: set(tail_calls(rule.body, rules, ends=ends)) for name, rule in rules.items()}
+    edges = {name: set(tail_calls(rule.body, rules, ends)) for name, rule in rules.items()}
     return {name for group in self_embedding_groups(edges) for name in group}
 
 
@@ -79,27 +80,33 @@ def self_embedding_groups(edges: Mapping[str, set[tuple[str, bool]]]) -> list[se
 
 
 def tail_calls(
-    node: Node, rules: Mapping[str, Rule], tail: bool = True, ends: dict[str, set[int]] | None = None
+    node: Node,
+    rules: Mapping[str, Rule],
+    ends: dict[str, set[int]],
+    below: Callable[[Node], Iterable[Node]] = nodes.children,
+    entered: Callable[[str], Container[int]] | None = None,
+    tail: bool = True,
 ) -> Iterator[tuple[str, bool]]:
-    """Iterate over every call in `node` as (rule, whether it is a tail call: nothing is read after it).
+    """Iterate over the calls in `node` as (rule, whether it is a tail call: nothing is read after it).
 
-    `ends` remembers the :func:`ending_parameters` of rules from call to call.
+    `ends` remembers the :func:`ending_parameters` of rules from call to call. `below` gives the parts of a node that
+    are looked into, the first ones at least; `entered` the numbers of a rule's arguments that are, by default all.
     """
-    ends = {} if ends is None else ends
     match node:
         case Call():
             yield node.rule, tail
             if node.args and node.rule not in ends:
                 ends[node.rule] = ending_parameters(rules[node.rule])
             for i, arg in enumerate(node.args):
-                yield from tail_calls(arg, rules, tail and i in ends[node.rule], ends)
+                if entered is None or i in entered(node.rule):
+                    yield from tail_calls(arg, rules, ends, below, entered, tail and i in ends[node.rule])
         case Seq():
-            for i, item in enumerate(node.items):
-                yield from tail_calls(item, rules, tail and i == len(node.items) - 1, ends)
+            for i, item in enumerate(below(node)):
+                yield from tail_calls(item, rules, ends, below, entered, tail and i == len(node.items) - 1)
         case _:
             tail = tail and not isinstance(node, Inner) and not (isinstance(node, Repeat) and node.high != 1)
-            for item in nodes.children(node):
-                yield from tail_calls(item, rules, tail, ends)
+            for item in below(node):
+                yield from tail_calls(item, rules, ends, below, entered, tail)
 
 
 def ending_parameters(rule: Rule) -> set[int]:
@@ -130,28 +137,16 @@ class LeftCorners:
     def __init__(self, rules: Mapping[str, Rule], nullable: Nullable):
         self.rules, self.nullable = rules, nullable
         self._first: dict[str, set[int]] = {}
-        self._last = {name: ending_parameters(rule) for name, rule in rules.items() if rule.params}
+        self._ends: dict[str, set[int]] = {}
 
     def groups(self) -> list[set[str]]:
         """Return the groups of rules that call each other before any text, with something to read after."""
         return self_embedding_groups({name: set(self.of(rule.body, name)) for name, rule in self.rules.items()})
 
-    def of(self, node: Node, rule: str, tail: bool = True) -> Iterator[tuple[str, bool]]:
-        """Iterate over the calls that `node`, in `rule`, can begin with: (rule called, whether it is a tail call)."""
-        match node:
-            case Call():
-                yield node.rule, tail
-                for i in self.first_parameters(node.rule) if node.args else ():
-                    yield from self.of(node.args[i], rule, tail and i in self._last[node.rule])
-            case Seq():
-                for i, item in enumerate(node.items):
-                    yield from self.of(item, rule, tail and i == len(node.items) - 1)
-                    if not self.nullable.sometimes(item, rule):
-                        return
-            case _:
-                tail = tail and not (isinstance(node, Repeat) and node.high != 1)
-                for item in nodes.children(node):
-                    yield from self.of(item, rule, tail)
+    def of(self, node: Node, rule: str) -> Iterator[tuple[str, bool]]:
+        """Iterate over the calls that `node`, in `rule`, can begin with, as `tail_calls` does."""
+        below = partial(self.first_items, rule=rule)
+        return tail_calls(node, self.rules, self._ends, below, self.first_parameters)
 
     def first_items(self, node: Node, rule: str) -> Iterator[Node]:
         """Iterate over the nodes directly below `node` that it can begin with."""
