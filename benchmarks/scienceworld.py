@@ -150,7 +150,8 @@ def hold(simulator: Simulator, knowledge: ActionKnowledge, name: str, variation:
             start = bound.next_action().automaton.start
             drawn.update(trial.fate(draw(start, rng)) for _ in range(DRAWN))
             began = time.perf_counter()
-            listed = simulator.valid_actions()
+            with simulator.process.answering("list the valid actions"):  # draws random numbers
+                listed = list(simulator._interface.getValidActionObjectCombinations())
             listing.append(time.perf_counter() - began)
             for text in rng.sample(listed, min(DRAWN, len(listed))):
                 fate = trial.fate(text)

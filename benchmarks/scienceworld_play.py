@@ -1,8 +1,9 @@
 """Play ScienceWorld's test variations: a small model and random choice, with masks and without, beside the papers.
 
-    constrained bench scienceworld-play --variations 3 --seed 2 --without benchmarks/results/scienceworld_play.json \
+    constrained bench scienceworld-play --variations 3 --seed 3 --without benchmarks/results/scienceworld_play.json \
         --without benchmarks/results/scienceworld_play_seed_1.json \
-        --json benchmarks/results/scienceworld_play_seed_2.json
+        --without benchmarks/results/scienceworld_play_seed_2.json \
+        --json benchmarks/results/scienceworld_play_seed_3.json
 
 The score is the simulator's, 0 to 100, and 0 where a wrong `focus` failed the task. It is noted after each action: what
 was reached within WESE's 50 steps and within the package's 100 is read from the same episode. Variations are drawn from

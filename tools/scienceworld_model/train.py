@@ -2,10 +2,10 @@
 
     python -m tools.scienceworld_model.train --paths build/scienceworld/paths.jsonl
 
-Each choice of a replay is an example: what was read so far, what was admitted, what was done. Colours, letters and
-numbers that tell boxes, wires, pots and unknown substances apart are exchanged in copies of each replay, so that they
-are read and not known by heart. Of each task as many replays are read in a pass. An interrupted run, started again with
-the same arguments, goes on from its checkpoint.
+Each choice of a replay is an example: what was read so far, what was admitted, what was done. In copies of each replay
+names are exchanged, so that they are read and not known by heart: colours, letters and numbers that tell boxes, wires,
+pots and unknown substances apart; the colours of paint, with what they mix to; and what the task names, for other words
+or words that don't exist. Of each task as many replays are read in a pass.
 """
 
 from __future__ import annotations
@@ -16,21 +16,27 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors.torch import save
 from torch.nn import functional as F
 from tqdm import tqdm
 
 from constrained import ActionKnowledge
 from constrained.environments.scienceworld.reading import Reading
+from constrained.files import write_whole
 from constrained.models.chooser.reader import Moment, Reader
 from constrained.models.chooser.story import Story, Words, blocks_of, forms_of, read
-from constrained.models.chooser.text import save_reader
+from constrained.models.chooser.text import FORMAT
 
 OUT = Path("build/scienceworld/model.safetensors")
+EXAMPLES = 100
+"""Copies of a task's replays, at least."""
+RENAMED = 0.75
+"""Share of the copies in which what the task names is called otherwise."""
 MOMENTS = 24
 """Of a replay, that are read in a pass."""
 COLOURS = ("red", "green", "blue", "yellow", "orange", "purple", "violet", "black")
@@ -39,9 +45,28 @@ _EXCHANGED = (
     (rf"\b({'|'.join(COLOURS)})(?= wire\b)", ("red", "green", "blue", "yellow", "orange", "black")),
     (rf"\b({'|'.join(COLOURS)})(?= light bulb\b)", ("red", "green", "blue", "yellow", "orange", "violet")),
     (r"(?<=\bflower pot )(\d)\b", tuple("123456789")),
-    (r"(?:(?<=\bsubstance )|(?<=\bmaterial )|(?<=\bplane )|(?<=\bplanes \()|(?<=\(\w, ))([a-z])\b(?! \w)",
+    (r"(?:(?<=\bsubstance )|(?<=\bmaterial )|(?<=\bplane )|(?<=\bplanes \()|(?<=\(\w, )|(?<=\bunknown ))([a-z])\b",
      tuple("abcdefghijklmnopqrstuvwxyz")),
 )  # fmt: skip
+
+_PAINTS = ("red", "blue", "yellow")
+_MIXED = {("blue", "red"): "violet", ("blue", "yellow"): "green", ("red", "yellow"): "orange"}
+_TWICE = ("red-orange", "yellow-orange", "yellow-green", "green-blue", "violet-red", "violet-blue")
+_PAINT = re.compile(r"\b((?:red|blue|yellow|violet|green|orange)(?:-\w+)?)(?=(?: and [\w-]+)? paint\b)", re.IGNORECASE)
+
+_NAMED = re.compile(
+    r"(?:boil|melt|freeze|state of matter of|determine if|temperature of|melting point of|stages of|to grow) "
+    r"([a-z ]+?)(?= is | plant| located|[.,])|create substance '([a-z ]+)'|planes \(([a-z ]{2,}), ([a-z ]{2,})\)"
+)
+"""What a task names, so that it can be called otherwise."""
+_RECIPE = re.compile(r"you need to mix ([a-z ,]+)")
+_KEPT = {"", "water", "ice", "blue paint", "red paint", "yellow paint", "substance", "seed", "trait"}
+WORDS = (
+    "tin lead copper brass zinc iron steel gold silver mercury gallium titanium platinum rubber plastic glass wood wax "
+    "paper ceramic cotton butter cheese honey milk sugar salt flour oil candle coin nail fork spoon knife key ring "
+    "bottle plate brick stone sand clay soap sponge cake bread jam cherry peach grape lemon avocado sauce soup syrup"
+).split()
+"""Some of what the things that a task names may be called instead."""
 
 
 @dataclass
@@ -93,6 +118,11 @@ def exchanged(replay: Replay, rng: random.Random) -> Replay:
     rules = [
         (re.compile(pattern), dict(zip(values, rng.sample(values, len(values))))) for pattern, values in _EXCHANGED
     ]
+    if "paint" in replay.task:
+        rules.append((_PAINT, _paints(rng)))
+    named = _named(replay) if rng.random() < RENAMED else []
+    if named:
+        rules.append((re.compile(rf"\b({'|'.join(map(re.escape, named))})\b"), {one: _name(rng, one) for one in named}))
     done: dict[str, str] = {}
 
     def change(text: str) -> str:
@@ -108,6 +138,30 @@ def exchanged(replay: Replay, rng: random.Random) -> Replay:
         [{slot: list(map(change, values)) for slot, values in view.items()} for view in replay.views],
         list(map(change, replay.actions)), replay.learn,
     )  # fmt: skip
+
+
+def _paints(rng: random.Random) -> dict[str, str]:
+    """Colours of paint for others, and what they mix to for what those mix to."""
+    to = dict(zip(_PAINTS, rng.sample(_PAINTS, 3)))
+    to |= {mixed: _MIXED[tuple(sorted(map(to.__getitem__, two)))] for two, mixed in _MIXED.items()}  # type: ignore[index]
+    words = {frozenset(one.split("-")): one for one in _TWICE}
+    return to | {one: words[frozenset(map(to.__getitem__, one.split("-")))] for one in _TWICE}
+
+
+def _named(replay: Replay) -> list[str]:
+    """What a replay's task names, and its recipe, the longest first."""
+    found = [name.strip() for match in _NAMED.findall(replay.blocks[0].split("\n")[0]) for name in match]
+    for block in replay.blocks[1:]:
+        found += [name.strip() for recipe in _RECIPE.findall(block) for name in recipe.split(",")]
+    return sorted({name for name in found if "unknown" not in name} - _KEPT, key=lambda name: (-len(name), name))
+
+
+def _name(rng: random.Random, name: str) -> str:
+    """Another name of as many words."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return " ".join(
+        rng.choice(WORDS) if rng.random() < 0.5 else "".join(rng.choices(letters, k=7)) for _ in name.split()
+    )
 
 
 def examples(words: Words, knowledge: ActionKnowledge, replay: Replay) -> tuple[Story, list[Moment], Counter]:
@@ -179,6 +233,17 @@ def batches(groups: dict[str, list], per_task: int, size: int, rng: random.Rando
         yield batch
 
 
+def save_reader(path: Path, reader: Reader, repeats: Mapping[int, int]) -> None:
+    """Write a network, in half precision, with the words that it knows."""
+    words = reader.words
+    head = {
+        "words": list(words.words), "forms": words.forms, "width": reader.width, "embedded": reader.embedded,
+        "repeats": {str(form): count for form, count in sorted(repeats.items())},
+    }  # fmt: skip
+    tensors = {name: value.detach().half().contiguous() for name, value in reader.state_dict().items()}
+    write_whole(path, save(tensors, {FORMAT: json.dumps(head)}))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
@@ -187,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--paths", type=Path, nargs="+", default=[Path("build/scienceworld/paths.jsonl")])
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--minutes", type=float, default=40, help="of training (default: 40)")
-    parser.add_argument("--copies", type=int, default=3, help="of each replay, exchanged differently (default: 3)")
+    parser.add_argument("--copies", type=int, default=2, help="of each replay, or more (default: 2)")
     parser.add_argument("--per-task", type=int, default=24, help="replays in a pass (default: 24)")
     parser.add_argument("--batch", type=int, default=128, help="moments (default: 128)")
     parser.add_argument("--rate", type=float, default=2e-3)
@@ -213,10 +278,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         task: sorted({one.variation for one in found if one.task == task})[: options.held_out]
         for task in {one.task for one in found}
     }
+    of_task = Counter(one.task for one in found)
     for one in tqdm(found, desc="reading", disable=None):
         kept = one.variation not in held[one.task]
         made = []
-        for copy in range(options.copies if kept else 1):
+        copies = max(options.copies, EXAMPLES // of_task[one.task])
+        for copy in range(copies if kept else 1):
             *example, most = examples(words, knowledge, exchanged(one, rng) if copy else one)
             made.append(example)
             for form, count in most.items():

@@ -64,9 +64,6 @@ class ScienceWorldEnv:
         Such as "easy" or "openDoors,teleportAction"; the grammar has no teleporting.
     answer_seconds : float, optional
         How long the simulator may take over one request before it is ended.
-    every_name : bool, optional
-        Bind every name of a thing, and let anything be focused on. Default: one name for each thing, and `focus` bound
-        to what the task may ask for.
 
     Attributes
     ----------
@@ -89,17 +86,10 @@ class ScienceWorldEnv:
     exploring = ("look_around", "look_at", "look_in", "read", "inventory", "go", "open", "answer")
 
     def __init__(
-        self,
-        name: str,
-        variation: int = 0,
-        *,
-        simplifications: str = "",
-        answer_seconds: float = ANSWER_SECONDS,
-        every_name: bool = False,
+        self, name: str, variation: int = 0, *, simplifications: str = "", answer_seconds: float = ANSWER_SECONDS
     ) -> None:
         self.name = f"{name}/{variation}"
-        self._arguments = name, variation, simplifications
-        self._answer_seconds, self._every_name = answer_seconds, every_name
+        self._arguments, self._answer_seconds = (name, variation, simplifications), answer_seconds
         self._simulator: Simulator | None = None
         self._view: dict[str, Binding] | None = None
         self._focused: dict[str, str] = {}  # what need not be focused on again -> the answer
@@ -148,8 +138,6 @@ class ScienceWorldEnv:
             simulator = self._playing()
             if self._choices:
                 self._view = answers(self._choices)
-            elif self._every_name:
-                self._view = slots(simulator.scene())
             else:
                 scene = simulator.scene()
                 self._view = slots(scene, names_of(scene, *self._look()), self.task, self._focused)

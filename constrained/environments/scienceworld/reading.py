@@ -20,11 +20,12 @@ MAX_TEXT = 20_000
 """Characters of an episode's text: of longer ones the first steps are left out, but for the beginning."""
 
 _ROOM = re.compile(r"This (?:room|outside location) is called the (.+?)\. ")
+_ARTICLE = re.compile(r"\b(?:a|an|the) ", re.IGNORECASE)
 _SHORTER = [
     (re.compile(pattern), by)
     for pattern, by in (
         (r"\ba substance called ", ""),
-        (r"(?i)\b(?:a|an|the) ", ""),
+        (_ARTICLE, ""),
         (r" \(that is (\w+)\)", r" \1"),
         (r"(?i)\. (?:[\w ]+) door is closed\. ?", " closed"),
         (r"(?i)\. (?:[\w ]+) door is open\. In [\w ]+ is: ", " open: "),
@@ -35,6 +36,7 @@ _SHORTER = [
         (r"\(containing ", "("),
         (r"\bYou move to\b", "in"),
         (r"Ambiguous request: Please enter number for action you intended \(or blank to cancel\):", "which?"),
+        (r"  +", " "),
     )
 ]
 
@@ -64,8 +66,8 @@ def lines_of(look: str) -> list[str]:
 def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
     """Return one name for each thing.
 
-    The longest of those that what is seen writes, if no other thing has it; else the shortest that no other thing has.
-    Things that can't be told apart share their shortest name: the simulator asks which is meant.
+    The longest of those that what is seen writes, if no other thing has it; else the shortest of those that the fewest
+    other things have. Things that can't be told apart share it: the simulator asks which is meant.
 
     Parameters
     ----------
@@ -78,9 +80,10 @@ def names_of(scene: Scene, look: str, inventory: str) -> dict[int, str]:
     seen = " ; ".join(lines_of(look) + lines_of(inventory))
     chosen = {}
     for thing, names in everything.items():
-        own = sorted({name for name in names if holders[name] == 1}, key=lambda name: (len(name), name))
-        written = [name for name in own if name in seen and re.search(rf"\b{re.escape(name)}\b", seen)]
-        chosen[thing] = written[-1] if written else min(own or names, key=lambda name: (len(name), name))
+        known = sorted(set(names), key=lambda name: (holders[name], len(name), name))
+        shown = [(name, _ARTICLE.sub("", name)) for name in known if holders[name] == 1]
+        written = [name for name, bare in shown if bare in seen and re.search(rf"\b{re.escape(bare)}\b", seen)]
+        chosen[thing] = written[-1] if written else known[0]
     return chosen
 
 

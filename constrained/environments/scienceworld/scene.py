@@ -258,9 +258,10 @@ def _spellings(scene: Scene) -> dict[int, list[str]]:
 _KINDS = {"thing", "animal", "plant", "substance", "light", "component", "terminal", "generator", "ground"}
 """Names that say of what kind a thing is, and don't tell it from others."""
 
-_NO_SPECIES = {"in", "on", "the", "a", "with", "living", "organism", "stage", "life", "seed"}
+_NO_SPECIES = {"the", "a", "with", "living", "organism", "stage", "life", "seed"}
 """Words in the names of living things that aren't of a species."""
 
+_PLACE = re.compile(r" (?:in|on) .*")
 _ASKED = re.compile(r"focus on (?:the |an? )?(.+?)(?= with\b| you\b|[,.]|$)")
 _OF_KIND = re.compile(r"\b(non-)?(?:living thing|animal|plant)\b")
 _DESCRIBED = re.compile(r"(?:substance|thing|animal|seed)$|.*\b(?:stages|intermediate|grown)\b")
@@ -314,5 +315,5 @@ def focusable(scene: Scene, task: str, focused: Collection[str] = ()) -> set[int
         thing
         for thing, names in things.items()
         if not named.isdisjoint(names)
-        or ("living thing" in names and any(not words.isdisjoint(name.split()) for name in names))
+        or ("living thing" in names and any(not words.isdisjoint(_PLACE.sub("", name).split()) for name in names))
     }

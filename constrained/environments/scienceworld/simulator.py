@@ -62,12 +62,10 @@ class Simulator:
         with self.process.answering("tell the gold actions"):
             return list(self._interface.getGoldActionSequence())
 
-    def variations(self, task: str, split: str | None = None) -> list[int]:
-        """Return the numbers of a task's variations: all of them, or those of a split of `SPLITS`."""
+    def variations(self, task: str, split: str) -> list[int]:
+        """Return the numbers of a task's variations in a split of `SPLITS`."""
         self._check(task, 0)
         with self.process.answering(f"list the variations of {task}"):
-            if split is None:
-                return list(range(self._interface.getTaskMaxVariations(task)))
             getattr(self._interface, "taskStr_$eq")(task)  # the split's method is about the task set here
             return [int(number) for number in getattr(self._interface, SPLITS[split])()]
 
@@ -100,11 +98,6 @@ class Simulator:
     def world(self) -> Any:
         """Return the simulator's own AgentInterface, which knows the whole state."""
         return self._interface.agentInterface().get()
-
-    def valid_actions(self) -> list[str]:
-        """Return the package's own list of valid actions; drawing random numbers, it changes the rest of the game."""
-        with self.process.answering("list the valid actions"):
-            return list(self._interface.getValidActionObjectCombinations())
 
     def close(self) -> None:
         """End the process; safe to call twice."""

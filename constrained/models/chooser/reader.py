@@ -16,7 +16,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from constrained.models.chooser.story import BLOCK, NAME, PAIRS, TASK, Look, Story, Words
+from constrained.models.chooser.story import BLOCK, JUDGED, NAME, PAIRS, TASK, Look, Story, Words
+
+JUDGES = 16
+"""Width of the products that decide between names by what the task says of them."""
+LATELY = 4
+"""Blocks that are read for such a decision."""
 
 
 @dataclass
@@ -58,7 +63,7 @@ class Reader(nn.Module):
         super().__init__()
         self.words, self.width, self.embedded, self.dropout = words, width, embedded, dropout
         forms = len(words.forms)
-        self.embed = nn.Embedding(len(words.words) + 2, embedded, padding_idx=0)
+        self.embed = nn.Embedding(words.numbers, embedded, padding_idx=0)
         self.form = nn.Embedding(forms + 2, embedded)
         self.begin = nn.Linear(embedded, width)
         self.read = nn.GRU(4 * embedded, width, batch_first=True)
@@ -75,6 +80,8 @@ class Reader(nn.Module):
         self.wanted = nn.Linear(width, forms * width)
         self.likely = nn.Linear(width, forms)
         self.repeats = nn.Parameter(torch.zeros(forms, PAIRS))
+        self.judged, self.trust = nn.Linear(2 * embedded, JUDGED), nn.Parameter(torch.ones(forms + 1))
+        self.judge_of, self.judge_on = nn.Linear(3 * embedded + width, JUDGES), nn.Linear(embedded, JUDGES)
         self.wanted_second = nn.Sequential(
             nn.Linear(2 * width + embedded, 2 * width), nn.ReLU(), nn.Linear(2 * width, width)
         )
@@ -100,12 +107,12 @@ class Reader(nn.Module):
             Of the second names; None if no moment has a form and a first name.
         """
         task = torch.from_numpy(np.stack([self.words.ids(story.task, TASK) for story in stories])).long()
-        heard = self._heard(stories, self.begin(self.mean(task)).tanh())
+        heard, said = self._heard(stories, self.begin(self.mean(task)).tanh())
         keys = self.context(self.embed(task).transpose(1, 2)).relu().transpose(1, 2)
         at = torch.tensor([(moment.story, moment.step) for moment in moments])
         now = F.dropout(heard[at[:, 0], at[:, 1]], self.dropout, self.training)
-        last = torch.from_numpy(np.stack([stories[m.story].blocks[m.step] for m in moments])).long()
-        last = self.mean(last)
+        last = self.mean(torch.from_numpy(np.stack([stories[m.story].blocks[m.step] for m in moments])).long())
+        lately = said[at[:, :1], (at[:, 1:] - torch.arange(LATELY)).clamp(min=0)].mean(1)
         own = keys[at[:, 0]]
         weights = (own @ self.ask(torch.cat([now, last], -1))[:, :, None])[..., 0] / self.width**0.5
         weights = weights.masked_fill(task[at[:, 0]] == 0, -1e9).softmax(-1)
@@ -129,14 +136,22 @@ class Reader(nn.Module):
         names = padded(known)
         top = padded(known, -1e4).amax(1)
         middle = names.sum(1) / torch.tensor(sizes)[:, None]
-        state = self.state(torch.cat([now, last, self.mean(task)[at[:, 0]], asked, top, middle], -1))
+        whole = self.mean(task)[at[:, 0]]
+        state = self.state(torch.cat([now, last, whole, asked, top, middle], -1))
+        slots = len(self.words.slots)
+        # What the task asks for is decided apart, by products that need not be learnt through the layers above.
+        facts = features[:, -slots - JUDGED : -slots]
+        shown = padded(parts[1], -1e4).amax(1)
+        asking = self.judge_of(torch.cat([whole, lately, shown, now], -1))[rows] * self.judge_on(parts[3])
+        judgement = padded((facts * self.judged(torch.cat([whole[rows], parts[3]], -1))).sum(-1) + asking.sum(-1))
 
         forms = len(self.words.forms)
         wanted = self.wanted(state).view(len(looks), forms, self.width)
         scores = wanted @ names.transpose(1, 2) / self.width**0.5 + self.likely(state)[..., None]
         pairs = flat("pairs", 1).float().transpose(0, 1)  # names, forms, features
         scores = scores + padded((pairs * self.repeats).sum(-1)).transpose(1, 2)
-        in_slots = features[:, -len(self.words.slots) :] > 0
+        scores = scores + self.trust[:-1, None] * judgement[:, None]
+        in_slots = features[:, -slots:] > 0
         nameless = columns == 0  # the first is no name
         first, other = self.slots[:, 0], self.slots[:, 1]
         allowed = torch.where(first >= 0, in_slots[:, first], nameless[:, None])
@@ -156,13 +171,13 @@ class Reader(nn.Module):
             np.concatenate([m.second if m.second is not None else e for m, e in zip(moments, empty)])
         )
         seconds = names + padded(self.name_second(pairs.float()))
-        second = (seconds @ query[..., None])[..., 0] / self.width**0.5
+        second = (seconds @ query[..., None])[..., 0] / self.width**0.5 + self.trust[-1] * judgement
         slot = other[chosen[:, 0].clamp(min=0)]
         fits = padded(in_slots[torch.arange(len(rows)), slot[rows].clamp(min=0)]).bool()
         return scores, second.masked_fill(~fits, -torch.inf)
 
-    def _heard(self, stories: Sequence[Story], task: torch.Tensor) -> torch.Tensor:
-        """What was read after each block, float32, shape (stories, blocks, width); `task` is what it begins with."""
+    def _heard(self, stories: Sequence[Story], task: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What was read after each block, of `width`, and each block by itself; shape (stories, blocks, features)."""
         longest = max(len(story.blocks) for story in stories)
         blocks = np.zeros((len(stories), longest, BLOCK), np.int16)
         names = np.zeros((len(stories), longest, 2, NAME), np.int16)
@@ -174,4 +189,4 @@ class Reader(nn.Module):
         forms[forms < 0] = len(self.words.forms) + 1
         used = self.mean(torch.from_numpy(names).long()).flatten(2)
         said = self.mean(torch.from_numpy(blocks).long())
-        return self.read(torch.cat([self.form(torch.from_numpy(forms)), used, said], -1), task[None])[0]
+        return self.read(torch.cat([self.form(torch.from_numpy(forms)), used, said], -1), task[None])[0], said

@@ -10,19 +10,31 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from zlib import crc32
 
 import numpy as np
 
 _WORD = re.compile(r"[a-z']+|-?\d+(?:\.\d+)?")
 _BLOCK = re.compile(r"^Action \d+: ", re.MULTILINE)
+_PREPOSITION = re.compile(r"^(?:to|in|on) (?=\w)")
 _SLOT = re.compile(r"<([A-Z_]+)>")
 RECENT = 4
 """Actions that every name is compared with."""
-NAME, AFTER, BEFORE, ASKED, BLOCK, TASK = 8, 6, 6, 12, 48, 112
+NAME, AFTER, BEFORE, ASKED, BLOCK, TASK = 8, 6, 6, 18, 48, 112
 """Words that are read of a name, after and before the place where it was last shown, before it in the task, of a block
 and of the task."""
-FEW = 2 * RECENT + 12
+JUDGED = 5
+"""Features of a name that say what was measured of it, and whether the task's condition for it holds."""
+FEW = 2 * RECENT + 12 + JUDGED
 """Features of a name apart from its slots, and from its comparisons with the last action of each form."""
+NEAR = 9
+"""Words before a name in the task that say when it is meant."""
+COMPARED = {">0": "above", "<0": "below"}
+"""How a number that was read compares with the task's first, and the task's word for it."""
+MEANT = 0.7
+"""Share of a name's words with which a number is taken for its own."""
+UNKNOWN = 8
+"""Numbers of words that aren't known, told apart by their spelling."""
 PAIRS = 3
 """Features of a form with its first name, and of the second name with the first."""
 
@@ -34,7 +46,7 @@ class Words:
     Attributes
     ----------
     words : dict of str to int
-        From 2 on; 0 stands for no word, 1 for others.
+        From `UNKNOWN` + 1 on; 0 stands for no word, those between for words that aren't known.
     forms : tuple of str
         Actions with their slots in angle brackets: "open <SHUT>".
     slots : tuple of str
@@ -48,7 +60,7 @@ class Words:
     @classmethod
     def of(cls, words: Sequence[str], forms: Sequence[str]) -> Words:
         slots = sorted({slot for form in forms for slot in _SLOT.findall(form)})
-        return cls({word: i for i, word in enumerate(words, 2)}, tuple(forms), tuple(slots))
+        return cls({word: i for i, word in enumerate(words, UNKNOWN + 1)}, tuple(forms), tuple(slots))
 
     @property
     def features(self) -> int:
@@ -59,10 +71,25 @@ class Words:
         """The slots of a form, by number."""
         return [self.slots.index(slot) for slot in _SLOT.findall(self.forms[number])]
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers stand for words."""
+        return len(self.words) + UNKNOWN + 1
+
+    def number(self, word: str) -> int:
+        """The number that stands for a word."""
+        return self.words.get(word) or 1 + crc32(word.encode()) % UNKNOWN
+
     def ids(self, text: Sequence[str], length: int) -> np.ndarray:
         """Words as numbers, int16, shape (length,)."""
-        found = [self.words.get(word, 1) for word in text[:length]]
+        found = [self.number(word) for word in text[:length]]
         return np.array(found + [0] * (length - len(found)), np.int16)
+
+    def bag(self, text: Sequence[str]) -> np.ndarray:
+        """Which words a text has, float32, shape (numbers,)."""
+        bag = np.zeros(self.numbers, np.float32)
+        bag[[self.number(word) for word in text]] = 1
+        return bag
 
 
 def forms_of(knowledge, view: Mapping[str, Sequence[str]]) -> list[str]:
@@ -75,17 +102,12 @@ def read(text: str, numbers: Sequence[float] = ()) -> list[str]:
     """The words of a text; a number is followed by how it compares with those of the task."""
     found = []
     for word in _WORD.findall(text.lower()):
-        number = _number(word)
-        if number is None or (not numbers and len(word) == 1):
+        if not word[-1].isdigit() or (not numbers and len(word) == 1):
             found.append(word)
         else:
             found.append(word if len(word) == 1 else "#")
-            found += [f"{'>' if number > one else '<'}{i}" for i, one in enumerate(numbers)]
+            found += [f"{'>' if float(word) > one else '<'}{i}" for i, one in enumerate(numbers)]
     return found
-
-
-def _number(word: str) -> float | None:
-    return float(word) if word[-1].isdigit() else None
 
 
 @dataclass
@@ -115,6 +137,39 @@ class Look:
     admitted: np.ndarray
 
 
+class _Name:
+    """A name: its words, what the task says before it, its uses by place, and where it was last shown best."""
+
+    def __init__(self, name: str, words: Words, task: list[str]):
+        own, text = name_words(name), f" {' '.join(task)} "
+        self.own, self.bag, self.ids = set(own), words.bag(own), words.ids(own, NAME)
+        self.in_task = f" {name} " in text
+        asked: list[str] = []
+        for size in range(len(own), 0, -1):
+            runs = [own[i : i + size] for i in range(len(own) - size + 1)]
+            at = [i for i in range(len(task)) if task[i : i + size] in runs]
+            asked = [word for i in at for word in task[max(0, i - NEAR) : i]]
+            if asked:
+                break
+        self.asked = words.ids(asked, ASKED)
+        near = reversed(text[1 : max(text.find(f" {name} ", 1), 1)].split()[-NEAR:])
+        self.condition = next((word for word in near if word in COMPARED.values()), "")
+        self.uses: tuple[list[int], list[int]] = [], []
+        self.share, self.when, self.told = 0.0, -100, -1.0
+        self.before: list[str] = []
+        self.after: list[str] = []
+
+    def match(self, segments: Sequence[tuple[int, list[str], list[str], list[str], float]]) -> None:
+        """Look for the name in what was shown."""
+        for block, part, before, after, told in segments:
+            share = len(self.own.intersection(part)) / len(self.own) if self.own else 0
+            if share and share >= self.share:
+                kept = self.told if share == self.share else -1
+                self.told = max(told, kept) if share > MEANT else -1
+                self.share, self.when, self.before = share, block, before
+                self.after = [word for word in part if word not in self.own] + after
+
+
 class Story:
     """An episode as far as it has been read.
 
@@ -128,18 +183,15 @@ class Story:
     def __init__(self, words: Words, text: str):
         self.words = words
         task, _, rest = text.partition("\n")
-        told = [number for word in _WORD.findall(task) if (number := _number(word)) is not None]
+        told = [float(word) for word in _WORD.findall(task) if word[-1].isdigit()]
         self._numbers = [number for number in dict.fromkeys(told) if abs(number) >= 10][:3]
         self.task = read(task)
-        self._bags: dict[str, np.ndarray] = {}
-        self._sets: dict[str, set[str]] = {}
-        self._best: dict[str, tuple[float, int, list[str], list[str]]] = {}
-        self._segments: list[tuple[int, set[str], list[str], list[str], list[str]]] = []
-        self._asked: dict[str, np.ndarray] = {}
+        self._names: dict[str, _Name] = {}
+        self._segments: list[tuple[int, list[str], list[str], list[str], float]] = []
+        self._compared = ""
         forms = len(words.forms)
-        self._references = np.zeros((2 * RECENT + 2 + 3 * forms, len(words.words) + 2), np.float32)
-        self._references[2 * RECENT] = self._bag_of(self.task)
-        self._uses: list[dict[str, list[int]]] = [{}, {}]
+        self._references = np.zeros((2 * RECENT + 2 + 3 * forms, words.numbers), np.float32)
+        self._references[2 * RECENT] = words.bag(self.task)
         self._pairs: dict[tuple, list[int]] = {}
         self.steps: list[tuple[int, str, str]] = []
         self.blocks: list[np.ndarray] = []
@@ -154,28 +206,26 @@ class Story:
         form, *names = step = self.parse(action)
         n = len(self.steps)
         self.steps.append(step)
-        self.done = np.concatenate([self.done, [[self.words.ids(name_words(name), NAME) for name in names]]])
-        for place, name in enumerate(names):
-            if name:
-                self._uses[place].setdefault(name, []).append(n)
+        known = [self._name(name) for name in names]
+        self.done = np.concatenate([self.done, [[name.ids for name in known]]])
+        for place, name in enumerate(known):
+            name.uses[place].append(n)
         self._pairs.setdefault((form, names[0]), []).append(n)
         self._pairs.setdefault((names[0], names[1]), []).append(n)
         references, forms = self._references, len(self.words.forms)
         references[2 : 2 * RECENT] = references[: 2 * RECENT - 2].copy()
-        first, second = (self._bag(name) for name in names)
-        references[0], references[1] = first, second
+        references[:2] = [name.bag for name in known]
         if form >= 0:
-            base = 2 * RECENT + 2
-            references[base + form], references[base + forms + form] = first, second
-            references[base + 2 * forms + form] = self._bag_of(read(rest))
+            base = 2 * RECENT + 2 + form
+            references[base], references[base + forms] = references[:2]
+            references[base + 2 * forms] = self.words.bag(read(rest))
         self._read_block(rest)
 
     def parse(self, action: str) -> tuple[int, str, str]:
         """The form of an action, -1 if it is unknown, and its first and second name, "" if it has none."""
         fitting: list[tuple[int, str, str]] = []
         for number, pattern, slots in _patterns(self.words.forms):
-            found = pattern.fullmatch(action)
-            if found:
+            if found := pattern.fullmatch(action):
                 first, second = (*found.groups(), "", "")[:2]
                 fitting.append((number, first, second))
                 if all(name in self._view.get(slot, ()) for slot, name in zip(slots, found.groups())):
@@ -190,26 +240,24 @@ class Story:
         for slot, number in slots.items():
             for name in view[slot]:
                 members.setdefault(name, []).append(number)
-        names, now, references = list(members), len(self.steps), self._references
-        bags = np.stack([self._bag(name) for name in names])
-        sizes = np.maximum(bags.sum(1, keepdims=True), 1)
-        shared = bags @ references.T / sizes
+        names, now = list(members), len(self.steps)
+        known = [self._name(name) for name in names]
+        bags = np.stack([name.bag for name in known])
+        shared = bags @ self._references.T / np.maximum(bags.sum(1, keepdims=True), 1)
         features = np.zeros((len(names), words.features), np.float16)
         features[:, : shared.shape[1]] = shared
         at = shared.shape[1]
-        after, before = np.zeros((len(names), AFTER), np.int16), np.zeros((len(names), BEFORE), np.int16)
-        for i, name in enumerate(names):
-            if not name:
-                continue
-            score, when, left, right = self._shown(name)
-            after[i], before[i] = words.ids(right, AFTER), words.ids(left[-BEFORE:], BEFORE)
-            used = [self._uses[place].get(name, ()) for place in (0, 1)]
-            features[i, at : at + 10] = (
-                score, 1 / (1 + now - when), when == now, f" {name} " in f" {' '.join(self.task)} ",
-                np.log1p(len(used[0])), np.log1p(len(used[1])), 1 / (now - used[0][-1]) if used[0] else 0,
-                1 / (now - used[1][-1]) if used[1] else 0, bool(used[0]), bool(used[1]),
+        told = [name.told for name in known if name.told >= 0]
+        for i, name in enumerate(known[1:], 1):
+            one, two = name.uses
+            fits = 0 if not name.condition or not self._compared else 1 if name.condition == self._compared else -1
+            features[i, at : at + 10 + JUDGED] = (
+                name.share, 1 / (1 + now - name.when), name.when == now, name.in_task, np.log1p(len(one)),
+                np.log1p(len(two)), 1 / (now - one[-1]) if one else 0, 1 / (now - two[-1]) if two else 0, bool(one),
+                bool(two), name.told >= 0, np.log1p(max(name.told, 0)), min(told, default=0) < name.told,
+                0 <= name.told < max(told, default=0), fits,
             )  # fmt: skip
-            features[i, [words.features - len(words.slots) + number for number in members[name]]] = 1
+            features[i, [words.features - len(words.slots) + number for number in members[names[i]]]] = 1
         pairs = np.zeros((len(words.forms), len(names), PAIRS), np.float16)
         places = {name: i for i, name in enumerate(names)}
         for (form, name), uses in self._pairs.items():
@@ -217,20 +265,18 @@ class Story:
                 since = sum(use >= self._changed for use in uses)
                 pairs[form, places[name]] = np.log1p(len(uses)), 1 / (now - uses[-1]), np.log1p(since)
         return Look(
-            names, np.stack([words.ids(name_words(name), NAME) for name in names]), after, before,
-            np.stack([self._before_in_task(name) for name in names]), features, pairs,
-            np.isin(words.forms, list(forms)),
+            names, np.stack([name.ids for name in known]), np.stack([words.ids(name.after, AFTER) for name in known]),
+            np.stack([words.ids(name.before[-BEFORE:], BEFORE) for name in known]),
+            np.stack([name.asked for name in known]), features, pairs, np.isin(words.forms, list(forms)),
         )  # fmt: skip
 
     def second(self, look: Look, first: str) -> np.ndarray:
         """Features of each name as the second, float16, shape (names, PAIRS)."""
-        bag, now = self._bag(first), len(self.steps)
+        bag, now = self._name(first).bag, len(self.steps)
         found = np.zeros((len(look.names), PAIRS), np.float16)
-        for i, name in enumerate(look.names):
-            if name:
-                own = self._bag(name)
-                uses = self._pairs.get((first, name), ())
-                found[i] = own @ bag / max(1, own.sum()), np.log1p(len(uses)), 1 / (now - uses[-1]) if uses else 0
+        for i, name in enumerate(look.names[1:], 1):
+            own, uses = self._name(name).bag, self._pairs.get((first, name), ())
+            found[i] = own @ bag / max(1, own.sum()), np.log1p(len(uses)), 1 / (now - uses[-1]) if uses else 0
         return found
 
     def repeated(self, action: str) -> int:
@@ -242,8 +288,10 @@ class Story:
         block = len(self.steps)
         lines = rest.split("\n") if rest else []
         everything = read(rest, self._numbers)
+        for word in read(lines[0], self._numbers) if lines and ": " not in lines[0] else ():
+            self._compared = COMPARED.get(word, self._compared)
         self.blocks.append(self.words.ids(everything, BLOCK))
-        self._references[2 * RECENT + 1] = self._bag_of(everything)
+        self._references[2 * RECENT + 1] = self.words.bag(everything)
         if any(": " in line for line in lines):
             self._changed = block
         fresh = len(self._segments)
@@ -251,58 +299,22 @@ class Story:
             head, _, body = line.partition(": ") if ": " in line else ("", "", line)
             place = read(head)
             for item in body.split("; "):
-                parts = [read(part, self._numbers) for part in re.split(r"[:,()]| (?=to |in |on )", item)]
+                texts = re.split(r"[:,()]| (?=to |in |on )", item)
+                parts = [read(_PREPOSITION.sub("", part), self._numbers) for part in texts]
                 for i, part in enumerate(parts):
                     if part:
                         left = [*place[:2], *(word for other in parts[:i] for word in other)]
                         right = [word for other in parts[i + 1 :] for word in other]
-                        self._segments.append((block, set(part), part, left, right))
-        for name in self._best:
-            self._match(name, fresh)
+                        told = [float(word) for word in _WORD.findall(" ".join(texts[i + 1 :])) if word[-1].isdigit()]
+                        self._segments.append((block, part, left, right, max(told, default=-1)))
+        for name in self._names.values():
+            name.match(self._segments[fresh:])
 
-    def _shown(self, name: str) -> tuple[float, int, list[str], list[str]]:
-        if name not in self._best:
-            self._best[name] = (0.0, -100, [], [])
-            self._match(name, 0)
-        return self._best[name]
-
-    def _match(self, name: str, start: int) -> None:
-        own = self._sets.get(name)
-        if own is None:
-            own = self._sets[name] = set(name_words(name))
-        best, when, left, right = self._best[name]
-        for block, words, part, before, after in self._segments[start:]:
-            common = len(own & words)
-            if common and common / len(own) >= best:
-                best, when = common / len(own), block
-                left, right = before, [word for word in part if word not in own] + after
-        self._best[name] = best, when, left, right
-
-    def _before_in_task(self, name: str) -> np.ndarray:
-        found = self._asked.get(name)
-        if found is None:
-            own, words = name_words(name), []
-            for size in range(len(own), 0, -1):
-                runs = [own[i : i + size] for i in range(len(own) - size + 1)]
-                for at in range(len(self.task)):
-                    if self.task[at : at + size] in runs:
-                        words += self.task[max(0, at - 6) : at]
-                if words:
-                    break
-            found = self._asked[name] = self.words.ids(words, ASKED)
-        return found
-
-    def _bag(self, name: str) -> np.ndarray:
-        found = self._bags.get(name)
-        if found is None:
-            found = self._bags[name] = self._bag_of(name_words(name))
-        return found
-
-    def _bag_of(self, words: Sequence[str]) -> np.ndarray:
-        bag = np.zeros(len(self.words.words) + 2, np.float32)
-        bag[[self.words.words.get(word, 1) for word in words]] = 1
-        bag[0] = 0
-        return bag
+    def _name(self, name: str) -> _Name:
+        if name not in self._names:
+            self._names[name] = _Name(name, self.words, self.task)
+            self._names[name].match(self._segments)
+        return self._names[name]
 
 
 def name_words(name: str) -> list[str]:

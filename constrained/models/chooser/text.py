@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 
 from constrained.decoding.choosers import Choice
 from constrained.errors import DataError, ModelError
-from constrained.files import write_whole
 from constrained.models.chooser.reader import Moment, Reader
 from constrained.models.chooser.story import Story, Words, blocks_of, forms_of
+from constrained.models.chooser.weights import read_file
 
 EMBEDDED = Path(__file__).with_name("scienceworld.safetensors")
 
-FORMAT = "constrained text chooser 1"
+FORMAT = "constrained text chooser 2"
 """The entry of the file's metadata that holds everything but the weights."""
 
 TRIED = 150
@@ -115,31 +112,13 @@ class TextChooser:
         return held[1]
 
 
-def save_reader(path: Path, reader: Reader, repeats: Mapping[int, int]) -> None:
-    """Write a network, in half precision, with the words that it knows."""
-    words = reader.words
-    head = {
-        "words": list(words.words), "forms": words.forms, "width": reader.width, "embedded": reader.embedded,
-        "repeats": {str(form): count for form, count in sorted(repeats.items())},
-    }  # fmt: skip
-    tensors = {name: value.detach().half().contiguous() for name, value in reader.state_dict().items()}
-    write_whole(path, save(tensors, {FORMAT: json.dumps(head)}))
-
-
 def load_reader(path: Path) -> tuple[Reader, dict[str, int]]:
-    """Read a network, and how often an action of each form may be repeated.
-
-    Raises
-    ------
-    DataError
-        The file is missing or holds something else.
-    """
+    """Read a network, and how often an action of each form may be repeated; errors as of `read_file`."""
+    hint = "give what tools/scienceworld_model wrote"
+    head, tensors = read_file(path, FORMAT, hint)
     try:
-        with safe_open(path, "pt") as file:
-            head = json.loads((file.metadata() or {})[FORMAT])
-            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118  (not a dict)
         reader = Reader(Words.of(head["words"], head["forms"]), head["width"], head["embedded"])
         reader.load_state_dict(tensors)
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise DataError(f"can't read {path}: {error}", "give what tools/scienceworld_model wrote") from None
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise DataError(f"can't read {path}: {error}", hint) from None
     return reader.eval(), head["repeats"]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -27,31 +28,39 @@ MAX_BYTES = 100 << 20
 """Of a file of weights; the embedded one has under 10 MB."""
 
 
-@lru_cache(maxsize=8)
-def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.Tensor]]]:
-    """Domain's key -> width and tensors.
+def read_file(path: Path, kind: str, hint: str) -> tuple[Any, dict[str, torch.Tensor]]:
+    """Read what the metadata of a file say under a name, as JSON, and its tensors.
 
     Raises
     ------
     DataError
         The file is missing, too large, or holds something else.
     """
-    hint = "give what `constrained train self-learning --pddl` wrote"
     if not path.is_file():
         raise DataError(f"there is no file {path}", hint)
-    if path.stat().st_size > MAX_BYTES:
-        raise DataError(f"{path} is larger than {MAX_BYTES:,} bytes", hint)
     try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
         with safe_open(path, "pt") as file:
-            head = file.metadata() or {}
-            if FORMAT not in head:
-                raise DataError(f"{path} holds no weights of a chooser", hint)
-            widths = json.loads(head[FORMAT])
-            found: dict[str, tuple[int, dict[str, torch.Tensor]]] = {key: (int(w), {}) for key, w in widths.items()}
-            for name in file.keys():  # noqa: SIM118  (not a dict)
-                key, _, parameter = name.partition("/")
-                found[key][1][parameter] = file.get_tensor(name)
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+            head = (file.metadata() or {}).get(kind)
+            if head is None:
+                raise ValueError("it holds something else")
+            return json.loads(head), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"can't read {path}: {error}", hint) from None
+
+
+@lru_cache(maxsize=8)
+def read_weights(path: Path = EMBEDDED) -> dict[str, tuple[int, dict[str, torch.Tensor]]]:
+    """Domain's key -> width and tensors; errors as of `read_file`."""
+    hint = "give what `constrained train self-learning --pddl` wrote"
+    widths, tensors = read_file(path, FORMAT, hint)
+    try:
+        found: dict[str, tuple[int, dict[str, torch.Tensor]]] = {key: (int(w), {}) for key, w in widths.items()}
+        for name, tensor in tensors.items():
+            key, _, parameter = name.partition("/")
+            found[key][1][parameter] = tensor
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise DataError(f"can't read {path}: {error}", hint) from None
     return found
 

@@ -72,6 +72,15 @@ def test_a_thing_has_one_name_and_no_other_thing_has_it(simulator, task):
         assert name in everything[thing] and not (others and own), (name, own)
 
 
+def test_of_things_that_share_names_each_has_the_name_that_tells_most():
+    jar, tree = ["seed", "organism", "seed in jar"], ["organism", "plant", "tree in the adult stage"]
+    scene = Scene({1: jar, 2: jar, 3: ["seed", "organism", "seed in pot"], 4: tree}, {}, [], {})
+    look = "This room is called the garden. In it:\n\ta tree in the adult stage\n"
+    assert names_of(scene, look, "") == {
+        1: "seed in jar", 2: "seed in jar", 3: "seed in pot", 4: "tree in the adult stage"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("task", "actions"),
     [
@@ -148,4 +157,7 @@ def test_where_the_task_says_only_a_kind_the_rest_of_it_tells():
     find = "Your task is to find a(n) {}. First, focus on the thing."
     assert focusable(scene, find.format("animal")) == {1} == focusable(scene, find.format("living thing"))
     assert focusable(scene, find.format("non-living thing")) == {2}
+    plants = {1: ["cherry tree", "living thing"], 2: ["egg in outside", "egg", "living thing"]}
+    task = "Your task is to focus on the life stages of the cherry plant. The plants are located outside."
+    assert focusable(Scene(plants, {}, [], {}), task) == {1}
     assert focusable(scene, "Your task is to look about. First, focus on the thing.") == {1, 2}

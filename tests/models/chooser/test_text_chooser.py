@@ -8,8 +8,9 @@ from constrained.decoding.choosers import Choice
 from constrained.errors import DataError, ModelError
 from constrained.models import load_roles
 from constrained.models.chooser.reader import Moment, Reader
-from constrained.models.chooser.story import FEW, RECENT, Story, Words, blocks_of, forms_of, read
-from constrained.models.chooser.text import EMBEDDED, TextChooser, load_reader, save_reader
+from constrained.models.chooser.story import FEW, JUDGED, RECENT, Story, Words, blocks_of, forms_of, read
+from constrained.models.chooser.text import EMBEDDED, TextChooser, load_reader
+from tools.scienceworld_model.train import save_reader
 
 LARK = """
 %declare _STEP THING BOX TIME
@@ -73,6 +74,22 @@ def test_a_story_knows_what_was_done_and_where_a_name_was_last_shown(words):
     assert look.features[apple, in_task] == 1 and look.features[red, in_task] == 1 and look.features[lamp, in_task] == 0
     done = look.features[apple, FEW + 3 * len(words.forms) :]
     assert done.tolist() == [0, 1, 0]
+
+
+def test_words_that_are_not_known_are_told_apart(words):
+    task = words.ids(["zorb", "lamp", "zorb", "gleeb"], 5).tolist()
+    assert task[0] == task[2] != task[3] and 0 < task[0] < min(words.words.values()) <= task[1] and task[4] == 0
+
+
+def test_what_was_measured_of_names_is_compared_with_each_other_and_with_the_task(words):
+    task = "take lamp if it is above 50 degrees, else red apple if it is below 50 degrees"
+    story = Story(words, f"{task}\nroom: red apple, with: block 7% down; lamp, with: block 12% down")
+    story.update("wait\nit has 72 degrees\nroom: lamp; red apple, with: block 9% down")
+    look = story.look(words.forms, {**VIEW, "THING": ["red apple", "lamp", "degrees"]})
+    end = -len(words.slots)
+    told = {name: look.features[i, end - JUDGED : end].tolist() for i, name in enumerate(look.names)}
+    assert told["red apple"] == [1, pytest.approx(np.log1p(9), abs=0.01), 0, 1, 1]
+    assert told["lamp"] == [1, pytest.approx(np.log1p(12), abs=0.01), 1, 0, 0] and told["red box"] == [0] * JUDGED
 
 
 def test_the_network_scores_what_is_admitted_and_nothing_else(words, tmp_path):

@@ -10,7 +10,10 @@ from constrained import ActionKnowledge
 from constrained.environments.scienceworld.scene import Scene
 from constrained.models.chooser.reader import Reader
 from constrained.models.chooser.story import Words, forms_of
-from tools.scienceworld_model.paths import direct, shortened, written
+from tests.environments.scienceworld.present import needs_scienceworld
+from tools.scienceworld_model.paths import direct, shortened
+from tools.scienceworld_model.play import Play, written
+from tools.scienceworld_model.scripts import SCRIPTS
 from tools.scienceworld_model.train import MOMENTS, batches, examples, exchanged, loss_of, replays
 
 
@@ -91,3 +94,34 @@ def test_colours_are_exchanged_alike_everywhere(replay):
         boxes = [part.split()[-2] for part in one.blocks[0].split("; ")[:3]]
         assert boxes[0] == boxes[1] != boxes[2] and "red apple" in one.blocks[0]
         assert one.actions == [f"open {boxes[0]} box"] and one.views == [{"THING": [f"{boxes[0]} box"]}]
+
+
+def test_paints_are_exchanged_with_what_they_mix_to(replay):
+    text = "create red-orange paint\nred and yellow paint mix to produce orange paint; inventory: orange"
+    replay = dataclasses.replace(replay, task="chemistry-mix-paint-tertiary-color", blocks=[text], views=[], actions=[])
+    mixed = {exchanged(replay, random.Random(n)).blocks[0] for n in range(40)}
+    assert text.replace("red", "blue").replace("blue-orange", "green-blue").replace("orange p", "green p") in mixed
+    assert len(mixed) == 6 and all(one.endswith("; inventory: orange") for one in mixed)
+
+
+def test_what_the_task_names_is_called_otherwise_everywhere(replay):
+    task = "your task is to melt ice cream. first, focus on substance"
+    replay = dataclasses.replace(replay, blocks=[task, "wait\nkitchen: ice cream"], views=[], actions=["eat ice cream"])
+    names = {exchanged(replay, random.Random(n)).actions[0].removeprefix("eat ") for n in range(20)}
+    assert len(names) > 10 and all(len(name.split()) == 2 for name in names)
+    one = exchanged(replay, random.Random(1))
+    name = one.actions[0].removeprefix("eat ")
+    assert one.blocks == [block.replace("ice cream", name) for block in replay.blocks]
+
+
+@pytest.mark.parametrize("task", ["melt", "inclined-plane-friction-unnamed-surfaces"])
+def test_a_script_solves_a_training_variation(task):
+    needs_scienceworld()
+    from constrained.environments.scienceworld.simulator import borrow, give_back
+
+    simulator = borrow()
+    play = Play(simulator, task, simulator.variations(task, "train")[-1])
+    SCRIPTS[task](play, [], random.Random(0))
+    give_back(simulator)
+    assert play.noted(False)["score"] == 1
+    assert any(step["action"].startswith("focus") for step in play.steps)
