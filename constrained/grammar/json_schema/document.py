@@ -68,11 +68,12 @@ class Subschema:
         The keywords that its draft knows, spelt as since draft 6, and their values; none for true and false.
     """
 
-    __slots__ = ("base", "draft", "keywords", "pointer", "schema", "within")
+    __slots__ = ("_inner", "base", "draft", "keywords", "pointer", "schema", "within")
 
     def __init__(self, schema, pointer: str, base: str = "", draft: int = LATEST, within: frozenset[str] = frozenset()):
         self.schema, self.pointer, self.base, self.draft, self.within = schema, pointer, base, draft, within
         self.keywords: dict[Any, Any] = _known(schema, draft) if isinstance(schema, dict) else {}
+        self._inner: dict[tuple, Subschema] = {}
 
     def __getitem__(self, keyword) -> Any:
         return self.keywords.get(keyword)
@@ -82,6 +83,11 @@ class Subschema:
 
     def below(self, *keys) -> Subschema:
         """Return the schema at `keys` below this one, which holds for a part of the value."""
+        if keys not in self._inner:
+            self._inner[keys] = self._below(*keys)
+        return self._inner[keys]
+
+    def _below(self, *keys) -> Subschema:
         schema: Any = self.schema
         pointer, base, draft = self.pointer, self.base, self.draft
         for key in keys:
@@ -92,8 +98,12 @@ class Subschema:
 
     def beside(self, *keys) -> Subschema:
         """Return the schema at `keys` below this one, which holds for the same value."""
-        inner = self.below(*keys)
-        return Subschema(inner.schema, inner.pointer, inner.base, inner.draft, self.within | {self.pointer})
+        key = ("", *keys)
+        if key not in self._inner:
+            inner = self.below(*keys)
+            within = self.within | {self.pointer}
+            self._inner[key] = Subschema(inner.schema, inner.pointer, inner.base, inner.draft, within)
+        return self._inner[key]
 
     def made(self, schema: dict | bool, name: str) -> Subschema:
         """Return a schema that is made of this one, under a name that no document can give it."""
