@@ -31,6 +31,19 @@ _FOLLOWED = frozenset(
 _UNCONDITIONAL = frozenset({*_REFERENCES, "allOf", "then", "else"})
 """Keywords that are followed, and leave no choice."""
 
+_ABOUT = {
+    keyword: frozenset(types.split())
+    for types, keywords in {
+        "number integer": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
+        "string": "minLength maxLength pattern",
+        "array": "items prefixItems additionalItems minItems maxItems contains minContains maxContains uniqueItems",
+        "object": "properties required additionalProperties patternProperties propertyNames minProperties "
+        "maxProperties dependentRequired dependentSchemas dependencies",
+    }.items()
+    for keyword in keywords.split()
+}
+"""Keyword -> the types whose values it restricts."""
+
 _TOO_MANY = "anyOf, oneOf and what else leaves a choice have too many combinations"
 _SHARE = "put what the branches share beside them, once"
 
@@ -218,14 +231,39 @@ class Alternatives:
         if self.roughly:
             return [[branch] for branch in branches]
         rest = {k: v for k, v in part.keywords.items() if k not in _FOLLOWED}
+        free = [self._free_types(branch) for branch in branches]
+        twice = {t for t in TYPES if sum(t in types for types in free) > 1}
+        if twice - {"integer"}:  # whatever is of such a type is valid under two of them
+            rest["type"] = [t for t in TYPES if t in types_of(part) and t not in twice] or "null"
+            if not types_of(part) - twice:
+                return []
         shared = Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)
+        beside = [part.made({"type": rest["type"]}, "oneOf types")] if twice - {"integer"} else []
         if self.disjoint.told_apart([[shared, branch] for branch in branches]):
-            return [[branch] for branch in branches]
+            return [[*beside, branch] for branch in branches]
         out = []
         for i, branch in enumerate(branches):
             others = [b for j, b in enumerate(branches) if j != i and not self.disjoint([shared, branch], [shared, b])]
-            out.append([branch, *(part.made({"not": other}, f"oneOf not {other.pointer}") for other in others)])
+            complements = (part.made({"not": other}, f"oneOf not {other.pointer}") for other in others)
+            out.append([*beside, branch, *complements])
         return out
+
+    def _free_types(self, part: Subschema, depth: int = 8) -> frozenset[str]:
+        """Return types of which every value is valid, as far as it is plain."""
+        types = types_of(part) if part.schema is not False and depth else frozenset()
+        for keyword, value in part.keywords.items():
+            if not types:
+                break
+            if keyword in _REFERENCES:
+                types &= self._free_types(self.document.refer(part, keyword), depth - 1)
+            elif keyword in ("allOf", "anyOf"):
+                inner = [self._free_types(part.beside(keyword, i), depth - 1) for i in range(len(value))]
+                types &= frozenset.intersection(*inner) if keyword == "allOf" else frozenset.union(*inner)
+            elif keyword in _ABOUT:
+                types -= _ABOUT[keyword]
+            elif keyword != "type" and (is_known(keyword) or keyword == "format" and self.options.enforces(value)):
+                return frozenset()
+        return types
 
 
 def types_of(part: Subschema) -> frozenset[str]:

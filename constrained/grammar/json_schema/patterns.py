@@ -117,7 +117,25 @@ def pattern_node(pattern: str, limits: Limits, either: bool = False) -> Node:
         It does not parse, is not regular, or exists in one of the languages only.
     """
     limits.check("characters", len(pattern), f"a pattern of {len(pattern)} characters")
-    return nodes.alt([_found(alternative, limits) for alternative in _Translation(pattern, either).alternatives])
+    alternatives = (one for every in _Translation(pattern, either).alternatives for one in _unwrapped(every))
+    return nodes.alt([_found(alternative, limits) for alternative in alternatives])
+
+
+def _unwrapped(tokens: list[str]) -> list[list[str]]:
+    """Return the alternatives of a group that is all there is, so that what anchors them stands outermost."""
+    if tokens[:1] not in (["("], ["(?:"]) or tokens[-1] != ")":
+        return [tokens]
+    out: list[list[str]] = [[]]
+    depth = 1
+    for token in tokens[1:-1]:
+        depth += token.startswith("(") - (token == ")")
+        if not depth:
+            return [tokens]
+        if token == "|" and depth == 1:
+            out.append([])
+        else:
+            out[-1].append(token)
+    return [one for alternative in out for one in _unwrapped(alternative)]
 
 
 def _found(tokens: list[str], limits: Limits) -> Node:
