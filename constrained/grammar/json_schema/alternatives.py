@@ -3,25 +3,20 @@
 A schema becomes alternatives. Each is a conjunction: schemas that hold together, of which only the
 keywords about the value itself are still to be read. It is identified by their pointers, so that
 the same one is written once, and recursion leads back to it.
-
-On this depend two questions that `enum`, `const` and `oneOf` raise: whether one value is valid, and
-whether no value fits two schemas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import combinations
 
-from constrained.grammar.json_schema.constraints import Constraints, Witness, exact, identity
+from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
+from constrained.grammar.json_schema.disjoint import Disjoint
 from constrained.grammar.json_schema.document import Document, Subschema, error
-from constrained.grammar.json_schema.finite_automata import nfa
 from constrained.grammar.json_schema.keywords import PRESENT, TYPES, Options, check, is_known
 from constrained.grammar.json_schema.negation import Negation
-from constrained.grammar.json_schema.presence import holds, names_in, presence
-from constrained.grammar.json_schema.strings import some_in_both, trees, unmatched
+from constrained.grammar.json_schema.presence import names_in, presence
+from constrained.grammar.json_schema.validity import Validator
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _FOLLOWED = frozenset(
@@ -49,14 +44,6 @@ _SHARE = "put what the branches share beside them, once"
 
 Order = tuple[int, ...]
 """Where a schema stands among those that hold together, in the order in which they are written."""
-
-Conjunction = tuple[Subschema, ...]
-"""Schemas that hold for the same value, with nothing in them still to be resolved."""
-
-
-def key_of(conjunction: Conjunction) -> tuple[str, ...]:
-    """Return what identifies a conjunction."""
-    return tuple(part.pointer for part in conjunction)
 
 
 class Alternatives:
@@ -310,186 +297,3 @@ def _at_properties(order: Order, part: Subschema) -> Order:
     """Return where the properties of a schema stand."""
     keywords = list(part.keywords)
     return (*order, keywords.index("properties") if "properties" in part else len(keywords))
-
-
-def type_of(value) -> str:
-    """Return a value's type; "integer" for whole numbers."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "integer" if value == value // 1 else "number"
-        case str():
-            return "string"
-    return "array" if isinstance(value, list) else "object"
-
-
-class Validator:
-    """Tells whether a value is valid under schemas of one document."""
-
-    def __init__(self, alternatives: Alternatives):
-        self.alternatives = alternatives
-
-    def admits(self, value, parts: list[Subschema]) -> bool:
-        """Whether `value` is valid under all `parts`."""
-        return any(self.fits(value, one) for one in self.alternatives.constraints_of(parts))
-
-    def fits(self, value, constraints: Constraints) -> bool:
-        """Whether `value` is one of those that `constraints` admits."""
-        kind = type_of(value)
-        if kind not in constraints.types and not (kind == "integer" and "number" in constraints.types):
-            return False
-        own = identity(value)
-        if own in constraints.denied_values or not all(own in listed for listed in constraints.listed_values):
-            return False
-        how = {"integer": self._number, "number": self._number, "string": self._string}
-        return {**how, "array": self._array, "object": self._object}.get(kind, lambda *_: True)(value, constraints)
-
-    def _number(self, value, constraints: Constraints) -> bool:
-        number, low, high, of = exact(value), constraints.bound(-1), constraints.bound(1), constraints.multiple()
-        above = low is None or number > low[0] or number == low[0] and not low[1]
-        below = high is None or number < high[0] or number == high[0] and not high[1]
-        of_any = any(number % other == 0 for other in constraints.no_multiples())
-        return above and below and (of is None or number % of == 0) and not of_any
-
-    def _string(self, value: str, constraints: Constraints) -> bool:
-        return _counted(value, constraints, "Length") and all(
-            nfa(tree, constraints.limits).accepts(value) == wanted
-            for found, wanted in ((trees(constraints), True), (unmatched(constraints), False))
-            for tree in found
-        )
-
-    def _array(self, value: list, constraints: Constraints) -> bool:
-        if not _counted(value, constraints, "Items") or not all(
-            self.admits(v, constraints.item(i)) for i, v in enumerate(value)
-        ):
-            return False
-        unique = any(wanted for _, wanted in constraints.all("uniqueItems"))
-        if unique and len(set(map(identity, value))) < len(value):
-            return False
-        for wanted in constraints.wanted():
-            fitting = sum(self.admits(v, [wanted.schema]) for v in value[wanted.first :])
-            if fitting < wanted.low or wanted.high is not None and fitting > wanted.high:
-                return False
-        return True
-
-    def _object(self, value: dict, constraints: Constraints) -> bool:
-        return (
-            _counted(value, constraints, "Properties")
-            and all(name in value for name in constraints.required)
-            and all(holds(condition, value) for condition in constraints.present)
-            and all(self.admits(v, constraints.property(k)) for k, v in value.items())
-            and all(
-                self.admits(k, [part.below("propertyNames")])
-                for part, _ in constraints.all("propertyNames")
-                for k in value
-            )
-            and all(any(self._stands(k, v, w) for k, v in value.items()) for w in constraints.witnesses())
-        )
-
-    def _stands(self, name: str, value, witness: Witness) -> bool:
-        """Whether a property is the one that there must be."""
-        fitting, without = (
-            any(nfa(tree, self.alternatives.limits).accepts(name) for tree in trees)
-            for trees in witness.names(self.alternatives.limits)
-        )
-        fits = fitting if witness.kind == "pattern" else not without
-        fits = fits and (witness.kind != "name" or self.admits(name, [witness.schema]))
-        return fits and (witness.value is None or self.admits(value, [witness.value]))
-
-
-def _counted(value, constraints: Constraints, what: str) -> bool:
-    low, high = constraints.counts(what)
-    return low <= len(value) and (high is None or len(value) <= high)
-
-
-DEPTH = 4
-"""Levels of properties and items that are looked into."""
-
-
-class Disjoint:
-    """Tells whether no value fits two schemas of one document, as far as their keywords show it."""
-
-    def __init__(self, alternatives: Alternatives):
-        self.alternatives = alternatives
-        self._found: dict[tuple, bool] = {}
-
-    def __call__(self, one: list[Subschema], other: list[Subschema], depth: int = DEPTH) -> bool:
-        """Return True if no value fits both; False if one may."""
-        if not depth:
-            return False
-        with self._roughly():
-            ones, others = self.alternatives.of(one), self.alternatives.of(other)
-            return all(self._pair(a, b, depth) for a in ones for b in others)
-
-    @contextmanager
-    def _roughly(self) -> Iterator[None]:
-        before, self.alternatives.roughly = self.alternatives.roughly, True
-        try:
-            yield
-        finally:
-            self.alternatives.roughly = before
-
-    def told_apart(self, branches: list[list[Subschema]]) -> bool:
-        """Whether all branches require one property and list different values for it: the quick way."""
-        found: list[dict[str, set]] = []
-        with self._roughly():
-            for branch in branches:
-                alternatives = self.alternatives.constraints_of(branch)
-                if len(alternatives) > 1:
-                    return False
-                found += map(self._values, alternatives)
-        names = set.intersection(*map(set, found)) if found else set()
-        return not found or any(
-            len(set().union(*(f[n] for f in found))) == sum(len(f[n]) for f in found) for n in names
-        )
-
-    def _values(self, constraints: Constraints) -> dict[str, set]:
-        """Return the values of the required properties that list them."""
-        out = {}
-        for name in constraints.required if constraints.types == {"object"} else ():
-            inner = self.alternatives.constraints_of(constraints.property(name))
-            if all(one.listed for one in inner):
-                out[name] = set().union(*(one.listed_values[0] for one in inner))
-        return out
-
-    def _pair(self, one: Conjunction, other: Conjunction, depth: int) -> bool:
-        key = (key_of(one), key_of(other), depth)
-        if key not in self._found:
-            constraints = self.alternatives.constraints
-            self._found[key] = self._apart(constraints(one), constraints(other), depth)
-        return self._found[key]
-
-    def _apart(self, one: Constraints, other: Constraints, depth: int) -> bool:
-        fits = self.alternatives.validator.fits
-        for a, b in ((one, other), (other, one)):
-            if a.listed:
-                return not any(fits(v, a) and fits(v, b) for v in a.listed[1])
-        kinds = {"number" if t == "integer" else t for t in one.types}
-        kinds &= {"number" if t == "integer" else t for t in other.types}
-        how = {"number": _numbers, "string": _strings, "array": self._arrays, "object": self._objects}
-        return all(kind in how and how[kind](one, other, depth) for kind in kinds)
-
-    def _arrays(self, one: Constraints, other: Constraints, depth: int) -> bool:
-        (low, high), (low2, high2) = one.counts("Items"), other.counts("Items")
-        if high is not None and high < low2 or high2 is not None and high2 < low:
-            return True
-        return any(self(one.item(i), other.item(i), depth - 1) for i in range(min(max(low, low2), 16)))
-
-    def _objects(self, one: Constraints, other: Constraints, depth: int) -> bool:
-        names = dict.fromkeys([*one.required, *other.required])
-        return any(self(one.property(name), other.property(name), depth - 1) for name in names)
-
-
-def _numbers(one: Constraints, other: Constraints, _depth: int) -> bool:
-    for a, b in ((one, other), (other, one)):
-        high, low = a.bound(1), b.bound(-1)
-        if high and low and (high[0] < low[0] or high[0] == low[0] and (high[1] or low[1])):
-            return True
-    return False
-
-
-def _strings(one: Constraints, other: Constraints, _depth: int) -> bool:
-    return not some_in_both(one, other)

@@ -30,6 +30,15 @@ from constrained.limits import Limits
 Bound = tuple[Fraction, bool] | None
 """A bound and whether the bound itself is left out; None for no bound."""
 
+Conjunction = tuple[Subschema, ...]
+"""Schemas that hold for the same value, with nothing in them still to be resolved."""
+
+
+def key_of(conjunction: Conjunction) -> tuple[str, ...]:
+    """Return what identifies a conjunction."""
+    return tuple(part.pointer for part in conjunction)
+
+
 _NEITHER = Subschema(False, "#/false")
 
 

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from constrained.grammar import nodes
 from constrained.grammar.analysis import components
 from constrained.grammar.assertions import looks
-from constrained.grammar.json_schema.alternatives import type_of, types_of
+from constrained.grammar.json_schema.alternatives import types_of
 from constrained.grammar.json_schema.constraints import exact, pattern_of
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import FORMS, Options
+from constrained.grammar.json_schema.validity import type_of
 
 _RESTRICTING = frozenset(FORMS)
 _SIMPLE = frozenset(

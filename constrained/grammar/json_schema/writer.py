@@ -12,13 +12,14 @@ from typing import Any
 from constrained.errors import GrammarError
 from constrained.grammar.analysis import prune, unproductive
 from constrained.grammar.json_schema import strings
-from constrained.grammar.json_schema.alternatives import Alternatives, Conjunction, key_of, type_of
-from constrained.grammar.json_schema.constraints import Constraints, whole
+from constrained.grammar.json_schema.alternatives import Alternatives
+from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of, whole
 from constrained.grammar.json_schema.containers import array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
 from constrained.grammar.json_schema.plain import Plain, plain, tangled
+from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, Seq, alt, choices, seq
 

@@ -1,0 +1,100 @@
+"""Whether no value fits two schemas, which spares a `oneOf` the complements of its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
+from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.strings import some_in_both
+from constrained.grammar.json_schema.validity import Resolver
+
+DEPTH = 4
+"""Levels of properties and items that are looked into."""
+
+
+class Disjoint:
+    """Tells whether no value fits two schemas of one document, as far as their keywords show it."""
+
+    def __init__(self, alternatives: Resolver):
+        self.alternatives = alternatives
+        self._found: dict[tuple, bool] = {}
+
+    def __call__(self, one: list[Subschema], other: list[Subschema], depth: int = DEPTH) -> bool:
+        """Return True if no value fits both; False if one may."""
+        if not depth:
+            return False
+        with self._roughly():
+            ones, others = self.alternatives.of(one), self.alternatives.of(other)
+            return all(self._pair(a, b, depth) for a in ones for b in others)
+
+    @contextmanager
+    def _roughly(self) -> Iterator[None]:
+        before, self.alternatives.roughly = self.alternatives.roughly, True
+        try:
+            yield
+        finally:
+            self.alternatives.roughly = before
+
+    def told_apart(self, branches: list[list[Subschema]]) -> bool:
+        """Whether all branches require one property and list different values for it: the quick way."""
+        found: list[dict[str, set]] = []
+        with self._roughly():
+            for branch in branches:
+                alternatives = self.alternatives.constraints_of(branch)
+                if len(alternatives) > 1:
+                    return False
+                found += map(self._values, alternatives)
+        names = set.intersection(*map(set, found)) if found else set()
+        return not found or any(
+            len(set().union(*(f[n] for f in found))) == sum(len(f[n]) for f in found) for n in names
+        )
+
+    def _values(self, constraints: Constraints) -> dict[str, set]:
+        """Return the values of the required properties that list them."""
+        out = {}
+        for name in constraints.required if constraints.types == {"object"} else ():
+            inner = self.alternatives.constraints_of(constraints.property(name))
+            if all(one.listed for one in inner):
+                out[name] = set().union(*(one.listed_values[0] for one in inner))
+        return out
+
+    def _pair(self, one: Conjunction, other: Conjunction, depth: int) -> bool:
+        key = (key_of(one), key_of(other), depth)
+        if key not in self._found:
+            constraints = self.alternatives.constraints
+            self._found[key] = self._apart(constraints(one), constraints(other), depth)
+        return self._found[key]
+
+    def _apart(self, one: Constraints, other: Constraints, depth: int) -> bool:
+        fits = self.alternatives.validator.fits
+        for a, b in ((one, other), (other, one)):
+            if a.listed:
+                return not any(fits(v, a) and fits(v, b) for v in a.listed[1])
+        kinds = {"number" if t == "integer" else t for t in one.types}
+        kinds &= {"number" if t == "integer" else t for t in other.types}
+        how = {"number": _numbers, "string": _strings, "array": self._arrays, "object": self._objects}
+        return all(kind in how and how[kind](one, other, depth) for kind in kinds)
+
+    def _arrays(self, one: Constraints, other: Constraints, depth: int) -> bool:
+        (low, high), (low2, high2) = one.counts("Items"), other.counts("Items")
+        if high is not None and high < low2 or high2 is not None and high2 < low:
+            return True
+        return any(self(one.item(i), other.item(i), depth - 1) for i in range(min(max(low, low2), 16)))
+
+    def _objects(self, one: Constraints, other: Constraints, depth: int) -> bool:
+        names = dict.fromkeys([*one.required, *other.required])
+        return any(self(one.property(name), other.property(name), depth - 1) for name in names)
+
+
+def _numbers(one: Constraints, other: Constraints, _depth: int) -> bool:
+    for a, b in ((one, other), (other, one)):
+        high, low = a.bound(1), b.bound(-1)
+        if high and low and (high[0] < low[0] or high[0] == low[0] and (high[1] or low[1])):
+            return True
+    return False
+
+
+def _strings(one: Constraints, other: Constraints, _depth: int) -> bool:
+    return not some_in_both(one, other)

@@ -1,0 +1,117 @@
+"""Whether one value is valid under schemas: `enum`, `const` and names that are listed ask for it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from constrained.grammar.json_schema.constraints import Conjunction, Constraints, Witness, exact, identity
+from constrained.grammar.json_schema.document import Subschema
+from constrained.grammar.json_schema.finite_automata import nfa
+from constrained.grammar.json_schema.presence import holds
+from constrained.grammar.json_schema.strings import trees, unmatched
+from constrained.limits import Limits
+
+
+class Resolver(Protocol):
+    """What resolves schemas into alternatives: `alternatives.Alternatives`."""
+
+    limits: Limits
+    roughly: bool
+    validator: Validator
+
+    def of(self, parts: list[Subschema]) -> list[Conjunction]: ...
+    def constraints(self, conjunction: Conjunction) -> Constraints: ...
+    def constraints_of(self, parts: list[Subschema]) -> list[Constraints]: ...
+
+
+def type_of(value) -> str:
+    """Return a value's type; "integer" for whole numbers."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "integer" if value == value // 1 else "number"
+        case str():
+            return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+class Validator:
+    """Tells whether a value is valid under schemas of one document."""
+
+    def __init__(self, alternatives: Resolver):
+        self.alternatives = alternatives
+
+    def admits(self, value, parts: list[Subschema]) -> bool:
+        """Whether `value` is valid under all `parts`."""
+        return any(self.fits(value, one) for one in self.alternatives.constraints_of(parts))
+
+    def fits(self, value, constraints: Constraints) -> bool:
+        """Whether `value` is one of those that `constraints` admits."""
+        kind = type_of(value)
+        if kind not in constraints.types and not (kind == "integer" and "number" in constraints.types):
+            return False
+        own = identity(value)
+        if own in constraints.denied_values or not all(own in listed for listed in constraints.listed_values):
+            return False
+        how = {"integer": self._number, "number": self._number, "string": self._string}
+        return {**how, "array": self._array, "object": self._object}.get(kind, lambda *_: True)(value, constraints)
+
+    def _number(self, value, constraints: Constraints) -> bool:
+        number, low, high, of = exact(value), constraints.bound(-1), constraints.bound(1), constraints.multiple()
+        above = low is None or number > low[0] or number == low[0] and not low[1]
+        below = high is None or number < high[0] or number == high[0] and not high[1]
+        of_any = any(number % other == 0 for other in constraints.no_multiples())
+        return above and below and (of is None or number % of == 0) and not of_any
+
+    def _string(self, value: str, constraints: Constraints) -> bool:
+        return _counted(value, constraints, "Length") and all(
+            nfa(tree, constraints.limits).accepts(value) == wanted
+            for found, wanted in ((trees(constraints), True), (unmatched(constraints), False))
+            for tree in found
+        )
+
+    def _array(self, value: list, constraints: Constraints) -> bool:
+        if not _counted(value, constraints, "Items") or not all(
+            self.admits(v, constraints.item(i)) for i, v in enumerate(value)
+        ):
+            return False
+        unique = any(wanted for _, wanted in constraints.all("uniqueItems"))
+        if unique and len(set(map(identity, value))) < len(value):
+            return False
+        for wanted in constraints.wanted():
+            fitting = sum(self.admits(v, [wanted.schema]) for v in value[wanted.first :])
+            if fitting < wanted.low or wanted.high is not None and fitting > wanted.high:
+                return False
+        return True
+
+    def _object(self, value: dict, constraints: Constraints) -> bool:
+        return (
+            _counted(value, constraints, "Properties")
+            and all(name in value for name in constraints.required)
+            and all(holds(condition, value) for condition in constraints.present)
+            and all(self.admits(v, constraints.property(k)) for k, v in value.items())
+            and all(
+                self.admits(k, [part.below("propertyNames")])
+                for part, _ in constraints.all("propertyNames")
+                for k in value
+            )
+            and all(any(self._stands(k, v, w) for k, v in value.items()) for w in constraints.witnesses())
+        )
+
+    def _stands(self, name: str, value, witness: Witness) -> bool:
+        """Whether a property is the one that there must be."""
+        fitting, without = (
+            any(nfa(tree, self.alternatives.limits).accepts(name) for tree in trees)
+            for trees in witness.names(self.alternatives.limits)
+        )
+        fits = fitting if witness.kind == "pattern" else not without
+        fits = fits and (witness.kind != "name" or self.admits(name, [witness.schema]))
+        return fits and (witness.value is None or self.admits(value, [witness.value]))
+
+
+def _counted(value, constraints: Constraints, what: str) -> bool:
+    low, high = constraints.counts(what)
+    return low <= len(value) and (high is None or len(value) <= high)
