@@ -16,7 +16,7 @@ from constrained.grammar.left_recursion import LeftRecursion, eliminate_left_rec
 from constrained.grammar.nodes import ANOTHER, AT, BEFORE, FIRST, NEXT, STEP, Call, Node, Rule, Var
 from constrained.grammar.source import SHIPPED, Source
 from constrained.grammar.template_instances import write_out_instances
-from constrained.grammar.token_contexts import resolve_tokens
+from constrained.grammar.token_resolution import resolve_tokens
 from constrained.limits import DEFAULT, Limits
 
 IGNORED = "$ignore"

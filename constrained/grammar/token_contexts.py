@@ -15,7 +15,7 @@ from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
-from constrained.errors import GrammarError, LimitError
+from constrained.errors import GrammarError
 from constrained.grammar import nodes
 from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.assertions import ANY
@@ -42,12 +42,11 @@ from constrained.grammar.nodes import (
 )
 from constrained.grammar.template_instances import with_values
 from constrained.grammar.traverse import rebuild, units, users
-from constrained.limits import Limits
 
 
 @dataclass(frozen=True, eq=False)
 class Token(Node):
-    """A token that looks around, at one place of a grammar, until :func:`resolve_tokens`.
+    """A token that looks around, at one place of a grammar, until `token_resolution`.
 
     ``error(message, hint=...)`` makes a GrammarError at its place.
     """
@@ -55,80 +54,6 @@ class Token(Node):
     node: Node
     name: str
     error: Callable[..., GrammarError]
-
-
-def resolve_tokens(rules: dict[str, Rule], start: Node, limits: Limits) -> tuple[dict[str, Rule], Node, list[Token]]:
-    """Replace every :class:`Token` by what it reads where it stands in a text of `start`.
-
-    Returns
-    -------
-    rules : dict of str to Rule
-    start : Node
-    asking : list of Token
-        Those that ask something of the text around them, or that read nothing at all.
-
-    Raises
-    ------
-    GrammarError
-        A slot's values would decide whether a token is read.
-    LimitError
-    """
-    tokens = [token for rule in rules.values() for token in find(rule.body, Token)]
-    if not tokens:
-        return rules, start, []
-    steps = Steps(limits)
-    looking: dict[Node, LookingToken] = {}
-    made: dict[Node, Node] = {}
-    extra: dict[str, Rule] = {}
-    asking: list[Token] = []
-    for token in tokens:
-        if token.node not in looking:
-            _check_parts(token)
-            found = looking[token.node] = _looking(token, steps)
-            if found.sees_beyond or not any(found.ends):
-                asking.append(token)
-            if not found.sees_beyond:
-                made[token.node], more = found.texts(f"{token.name}${len(extra)}")
-                extra.update(more)
-
-    def leaf(node: Node) -> Node:
-        if isinstance(node, Token):
-            return made.get(node.node, node)
-        if isinstance(node, Call) and node.args:
-            return Call(node.rule, tuple(rebuild(arg, leaf) for arg in node.args))
-        return node
-
-    out = {**{n: Rule(n, rebuild(r.body, leaf), r.params, r.line) for n, r in rules.items()}, **extra}
-    if len(made) < len(looking):
-        contexts = _Contexts(out, [(t, looking[t.node]) for t in asking if t.node not in made], steps)
-        try:
-            start = contexts.whole(start)
-        except LimitError as error:
-            raise error.at(asking[0].error("")) from None
-        out = contexts.written
-    return out, start, asking
-
-
-def _looking(token: Token, steps: Steps) -> LookingToken:
-    try:
-        return LookingToken(token.node, steps)
-    except LimitError as error:
-        raise error.at(token.error("")) from None
-    except GrammarError as error:
-        raise token.error(error.message, hint=error.hint) from None
-
-
-def _check_parts(token: Token) -> None:
-    """Raise GrammarError if some of the token's texts are not known here."""
-    for part in nodes.walk(token.node):
-        if isinstance(part, Slot):
-            raise token.error(
-                "a slot is part of a terminal that looks around", hint="use the slot in a rule, beside the terminal"
-            )
-        if isinstance(part, Call):
-            raise token.error(
-                "a terminal that looks around has too many pieces", hint="use its larger parts in a rule, beside it"
-            )
 
 
 class Context(NamedTuple):
@@ -163,7 +88,7 @@ class _Unit:
     users: dict[_Unit, None] = field(default_factory=dict)
 
 
-class _Contexts:
+class Contexts:
     """Writes the rules of a grammar for the contexts that its texts bring to them, into `written`."""
 
     def __init__(self, rules: Mapping[str, Rule], looking: list[tuple[Token, LookingToken]], steps: Steps):
