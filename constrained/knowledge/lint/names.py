@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import lark
@@ -26,6 +28,7 @@ from constrained.grammar.lark_syntax import Name
 from constrained.grammar.source import SHIPPED, read_source
 from constrained.knowledge.lint.finding import Finding
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _STANDARD = Path(lark.__file__).parent / "grammars"
 
 
@@ -79,10 +82,15 @@ def holds_step(definition: OutlineEntry) -> bool:
 
 
 def unused_parameters(outline: Outline) -> Iterator[Finding]:
-    """Template parameters that the rule never writes, and that are no slot's key."""
+    """Template parameters that the rule never writes, that no `//:` line above it names, and that are no slot's key."""
     keys = _key_parameters(outline)
+    lines = outline.source.text.split("\n")
     for definition in outline.definitions:
         used = {name.text for name in names_in(definition.options)}
+        above = takewhile(
+            lambda line: line.lstrip().startswith("//"), reversed(lines[: (definition.span.line or 1) - 1])
+        )
+        used.update(word for line in above if definition.params and "//:" in line for word in _WORD.findall(line))
         for i, param in enumerate(definition.params):
             if param not in used and (definition.name, i) not in keys:
                 yield Finding(

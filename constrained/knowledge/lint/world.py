@@ -74,11 +74,15 @@ class _Uses:
         conditions += self.world.wording.conditions()
         for action in self.domain.actions:
             conditions += [action.precondition, *(effect.condition for effect in action.effects)]
+        own = self.initial or any(tells.rule is None for tells in world.tells) or len(goals) > len(world.goals)
+        self.elsewhere = not own  # what holds at the start is said by problems in other files
         self.asked = {literal.predicate for one in conditions for literal in literals_in(one)}
 
     def never_true(self) -> Iterator[Finding]:
         """Conditions that can never hold."""
         can_be = self.made | self.told | self.initial | self.unknown | self.world.kinds | {"="}
+        if self.elsewhere:
+            return
         goal = self.world.problem.condition if self.world.problem else None
         wanted = [("the goal", goal, None)] if goal is not None else []
         needed = [(a.name, a.precondition, self.world.spans[a.name]) for a in self.domain.actions]
@@ -95,8 +99,9 @@ class _Uses:
 
     def without_use(self) -> Iterator[Finding]:
         """Facts that actions change, or that are declared, and that nothing asks for and no answer tells."""
+        used = self.asked | self.told | self.world.kinds
         for predicate in self.domain.predicates:
-            if predicate in self.asked | self.told | self.world.kinds:
+            if predicate in used or (self.elsewhere and predicate not in self.changed):
                 continue
             spelled = self.domain.spell(predicate)
             what = "is changed, but nothing" if predicate in self.changed else "is declared, but nothing"

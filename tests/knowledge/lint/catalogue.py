@@ -707,11 +707,11 @@ CASES = [
     ),
     Case(
         "never-true",
-        world("//: needs lit\n//: makes not lit"),
-        (8, 1, 3),
+        world("//: needs lit\n//: makes not lit\n//: goal not lit"),
+        (9, 1, 3),
         "go needs lit, which can never hold",
         "say what makes it true: `//: makes lit(...)`, `//: init`, or `//: tells`",
-        world("//: needs lit\n//: makes not lit\n//: init lit"),
+        world("//: needs lit\n//: makes not lit\n//: goal not lit\n//: init lit"),
     ),
     Case(
         "fact-without-use",

@@ -4,7 +4,9 @@ import pytest
 
 from constrained import Vocabulary
 from constrained.knowledge.lint import CODES, Tokens, check_file
+from constrained.knowledge.pddl import import_pddl
 from tests.knowledge.lint.catalogue import CASES
+from tests.planning.domains import FERRY
 
 
 def check(text, options):
@@ -39,3 +41,8 @@ def test_the_file_mended_has_no_findings(case):
 def test_every_code_is_in_the_catalogue():
     elsewhere = {"unreadable", "not-checked"}  # test_check.py
     assert {case.code for case in CASES} | elsewhere == set(CODES)
+
+
+def test_a_domain_whose_problems_are_in_other_files_has_no_errors():
+    assert not check_file("household_game").findings
+    assert {finding.code for finding in check_file(import_pddl(FERRY).text).findings} <= {"fact-without-use"}
