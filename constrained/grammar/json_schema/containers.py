@@ -22,18 +22,16 @@ from constrained.grammar.json_schema.keywords import Options
 from constrained.grammar.json_schema.presence import formula
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.members import Names
-from constrained.grammar.nodes import EMPTY, NEVER, Node, Rule, alt, choices, literal, repeat, seq
+from constrained.grammar.nodes import EMPTY, NEVER, Node, alt, choices, literal, repeat, seq
 from constrained.limits import Limits
 
 
 class ValueWriter(Protocol):
     """What writes the values inside an array or object: `writer.Writer`."""
 
-    rules: dict[str, Rule]
     options: Options
     limits: Limits
 
-    def add(self, rule: Rule) -> None: ...
     def later(self, name: str, write: Callable[[], Node]) -> Node: ...
     def wait(self, name: str, write: Callable[[], Node]) -> Node: ...
     def node(self, parts: list[Subschema]) -> Node: ...
