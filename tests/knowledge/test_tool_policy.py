@@ -9,6 +9,7 @@ from constrained import ActionKnowledge
 from constrained.automaton import Vocabulary, compile_grammar
 from constrained.cli import main
 from constrained.errors import GrammarError, KnowledgeError
+from constrained.knowledge.tool_policy import expression
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.expression import Scope, Unknown
 from constrained.knowledge.tool_policy.memory import found_at
@@ -409,3 +410,10 @@ def test_what_costs_too_much_is_one_clear_error(condition):
     lines = f"//: let f(x) = f(x)\n//: let range_of() = [k for k in range(0, 1500000)]\n//: let g(x) = len({long})\n"
     with pytest.raises(KnowledgeError, match="without end|more than 2,000,000"):
         told(one_tool(f"{lines}//: needs {condition}", id={"type": "integer"}), "{}")
+
+
+def test_a_regular_expression_that_takes_too_long_is_one_clear_error(monkeypatch):
+    monkeypatch.setattr(expression, "MAX_SECONDS", 0.05)
+    text = "a" * 60 + "b"
+    with pytest.raises(KnowledgeError, match=r"'\(a\|aa\)\+\$' takes more than 0.05 s on a text of 61 characters"):
+        told(one_tool(f'//: needs search("(a|aa)+$", "{text}")', id={"type": "string"}), "{}")

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import json
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
+
+import regex
 
 from constrained.errors import KnowledgeError
 from constrained.knowledge.world.syntax import ParseTree
@@ -30,6 +31,9 @@ MAX_STEPS = 2_000_000
 
 MAX_DEPTH = 50
 """Calls within calls of a policy's functions."""
+
+MAX_SECONDS = 1.0
+"""That a regular expression may take on one text."""
 
 
 class Unknown(Exception):
@@ -57,9 +61,20 @@ _CALCULATE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+def _look(how: str, pattern: str, text: str) -> Any:
+    try:
+        return getattr(read_regex(pattern), how)(text, timeout=MAX_SECONDS)
+    except TimeoutError:
+        raise KnowledgeError(
+            f"the regular expression {pattern!r} takes more than {MAX_SECONDS:g} s on a text of {len(text)} characters",
+            "make it simpler: a repeat within a repeat, such as (a+)+, takes exponential time",
+        ) from None
+
+
 @lru_cache(maxsize=256)
-def _regex(pattern: str) -> re.Pattern:
-    return re.compile(pattern)
+def read_regex(pattern: str) -> regex.Pattern:
+    """A regular expression of a policy. Raises regex.error if it is none."""
+    return regex.compile(pattern)
 
 
 def _known(value: Any) -> list:
@@ -76,8 +91,8 @@ def _unique(values: Any) -> list:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": len, "sum": sum, "min": min, "max": max, "all": all, "any": any, "sorted": sorted, "round": round,
     "abs": abs, "range": lambda *given: _short(range(*given)), "zip": zip, "keys": list, "values": _known,
-    "lower": str.lower, "search": lambda pattern, text: _regex(pattern).search(text) is not None,
-    "find_all": lambda pattern, text: _regex(pattern).findall(text), "unique": _unique,
+    "lower": str.lower, "search": lambda pattern, text: _look("search", pattern, text) is not None,
+    "find_all": partial(_look, "findall"), "unique": _unique,
     "count": lambda values, one: list(values).count(one),
 }  # fmt: skip
 """What an expression may call. `search(pattern, text)` and `find_all(pattern, text)` take regular expressions."""
@@ -213,7 +228,7 @@ def _identity(value: Any) -> Any:
 
 Run = Callable[[Mapping[str, Any], Scope], Any]
 
-_ERRORS = (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, OverflowError, AttributeError, re.error)
+_ERRORS = (TypeError, KeyError, IndexError, ValueError, ZeroDivisionError, OverflowError, AttributeError, regex.error)
 
 
 def compiled(tree: ParseTree) -> Run:

@@ -23,12 +23,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import regex
 from lark import Token
 
 from constrained.errors import GrammarError
 from constrained.grammar.lark_outline import RULE, read_outline
 from constrained.grammar.source import Source, read_source
-from constrained.knowledge.tool_policy.expression import ARGUMENTS, FUNCTIONS, Definition, Expression, Scope, Unknown
+from constrained.knowledge.tool_policy.expression import (
+    ARGUMENTS,
+    FUNCTIONS,
+    Definition,
+    Expression,
+    Scope,
+    Unknown,
+    read_regex,
+)
 from constrained.knowledge.tool_policy.policy import Makes, Policy, Tells, near
 from constrained.knowledge.world.pattern import Pattern, PatternError
 from constrained.knowledge.world.syntax import MAX_DEPTH, ParseTree, parse_world, rules_below
@@ -281,8 +290,8 @@ class _Reader:
         if name in ("search", "find_all") and given[0].data == "constant":
             [pattern] = given[0].children
             try:
-                re.compile(str(pattern))
-            except re.error as error:
+                read_regex(str(pattern))
+            except regex.error as error:
                 raise self.error(tree, f"{pattern!r} is no regular expression: {error}") from None
         return ParseTree("call", [name, *given])
 
