@@ -248,14 +248,14 @@ class Story:
         features[:, : shared.shape[1]] = shared
         at = shared.shape[1]
         told = [name.told for name in known if name.told >= 0]
-        for i, name in enumerate(known[1:], 1):
-            one, two = name.uses
-            fits = 0 if not name.condition or not self._compared else 1 if name.condition == self._compared else -1
+        for i, entry in enumerate(known[1:], 1):
+            one, two = entry.uses
+            fits = 0 if not entry.condition or not self._compared else 1 if entry.condition == self._compared else -1
             features[i, at : at + 10 + JUDGED] = (
-                name.share, 1 / (1 + now - name.when), name.when == now, name.in_task, np.log1p(len(one)),
+                entry.share, 1 / (1 + now - entry.when), entry.when == now, entry.in_task, np.log1p(len(one)),
                 np.log1p(len(two)), 1 / (now - one[-1]) if one else 0, 1 / (now - two[-1]) if two else 0, bool(one),
-                bool(two), name.told >= 0, np.log1p(max(name.told, 0)), min(told, default=0) < name.told,
-                0 <= name.told < max(told, default=0), fits,
+                bool(two), entry.told >= 0, np.log1p(max(entry.told, 0)), min(told, default=0) < entry.told,
+                0 <= entry.told < max(told, default=0), fits,
             )  # fmt: skip
             features[i, [words.features - len(words.slots) + number for number in members[names[i]]]] = 1
         pairs = np.zeros((len(words.forms), len(names), PAIRS), np.float16)
