@@ -66,6 +66,11 @@ class SourceError(ConstrainedError):
         The offending line with a caret under the column.
     source : str, optional
         The name of the file.
+
+    Attributes
+    ----------
+    problem : str
+        The message without its place.
     """
 
     kind = "source"
@@ -82,6 +87,7 @@ class SourceError(ConstrainedError):
         source: str | None = None,
     ):
         self.line, self.column, self.context, self.source = line, column, context, source
+        self.problem = message
         position = f"{source or self.kind}:{line}:{column}: " if line is not None else f"{source}: " if source else ""
         super().__init__(f"{position}{message}" + (f"\n{context}" if context else ""), hint)
 

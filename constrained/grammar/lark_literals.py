@@ -115,14 +115,12 @@ def regex(literal: Quoted, text: str, flags: str, limits: Limits, first: int = 0
     try:
         return regex_node(text, number, limits, whole=False)
     except GrammarError as error:
-        message = error.message.split("\n")[0]
         offset = 0
         if error.column is not None:
-            message = message.split(": ", 1)[-1] if message.startswith("regex:") else message
             line = error.line or 1
             offset = sum(map(len, text.splitlines(True)[: line - 1])) + error.column - 1
             offset = written_offset(literal, first + offset) if literal.text[0] == "/" else 0
-        raise Fault(message, offset, error.hint) from None
+        raise Fault(error.problem, offset, error.hint) from None
 
 
 def branches(literal: Quoted, limits: Limits) -> list[Node]:

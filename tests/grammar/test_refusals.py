@@ -32,7 +32,7 @@ def test_what_is_neither_text_nor_path_is_an_error(given):
 def test_an_unknown_start_lists_the_rules(start):
     with pytest.raises(GrammarError) as caught:
         Grammar.from_lark('start: other\nother: "a"\n%ignore " "\n', start=start)
-    assert caught.value.message == f"no rule '{start}' to start from"
+    assert caught.value.problem == f"no rule '{start}' to start from"
     assert caught.value.hint == "the rules are: other, start"
 
 

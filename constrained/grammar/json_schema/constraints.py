@@ -297,9 +297,8 @@ def pattern_of(part: Subschema, keyword: str, pattern: str, limits: Limits, eith
         return pattern_node(pattern, limits, either)
     except LimitError:
         raise
-    except GrammarError as problem:
-        what = problem.message if problem.line is None else problem.message.split(": ", 1)[-1]
-        raise error(part, keyword, what, problem.hint) from None
+    except GrammarError as fault:
+        raise error(part, keyword, fault.problem, fault.hint) from None
 
 
 def whole(low: Bound, high: Bound) -> tuple[int | None, int | None]:

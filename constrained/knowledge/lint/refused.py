@@ -20,12 +20,12 @@ from constrained.limits import DEFAULT
 def syntax(fault: GrammarError, source: Source) -> Finding:
     """The finding for a statement that doesn't parse."""
     hint = fault.hint or "a rule is written `name: ...`, a terminal `NAME: ...`"
-    return Finding("syntax", _bare(fault), hint, _span(source, fault))
+    return Finding("syntax", fault.problem, hint, _span(source, fault))
 
 
 def refusal(fault: GrammarError, source: Source, outline: Outline | None = None) -> Finding:
     """The finding for a file that parses, but can't be loaded; the error may be in a file that it imports."""
-    message, span = _bare(fault), None
+    message, span = fault.problem, None
     if fault.line is not None and fault.source == source.name:
         span = _span(source, fault)
     elif fault.line is not None:
@@ -45,7 +45,7 @@ def refused(faults: Iterable[GrammarError], outline: Outline) -> Iterator[Findin
         names = set(re.findall(r"'(\w+)'", fault.message))
         lost = fault.code == "undefined-rule" and (fault.line, fault.column) not in places and names & imports.keys()
         follows = fault.code not in ("defined-twice", "syntax") and names & outline.guessed
-        key = _bare(fault), None if names else (fault.line, fault.column)  # an unknown name is told of once
+        key = fault.problem, None if names else (fault.line, fault.column)  # an unknown name is told of once
         if not lost and not follows and key not in told:
             told.add(key)
             yield refusal(fault, outline.source, outline)
@@ -57,12 +57,6 @@ def _span(source: Source, fault: GrammarError) -> SourceSpan:
     lines = source.text.split("\n")
     name = word_at(lines[line - 1], column - 1) if line <= len(lines) else ""
     return SourceSpan(source, line, column, line, column + len(name))
-
-
-def _bare(fault: GrammarError) -> str:
-    """A loader's message without its place, line and caret: a finding has a span instead."""
-    first = fault.message.split("\n", 1)[0]
-    return re.sub(r"^\S*:\d+:\d+: ", "", first)
 
 
 def node_of(item: Quoted | Range) -> Node:
