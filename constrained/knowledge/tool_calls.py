@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from constrained.errors import KnowledgeError
+from constrained.grammar.json_schema.document import pointer_keys
 
 
 class CallForm:
@@ -116,8 +117,8 @@ def calls_in(actions: Iterable[Any]) -> Iterator[Any]:
 
 def referred(root: Any, ref: str) -> Any:
     """What a reference such as ``#/$defs/Item`` stands for in a schema; None if it is none."""
-    for step in ref.split("/")[1:] if ref.startswith("#/") else [""]:
-        root = root.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(root, dict) else None
+    for key in pointer_keys(ref[1:]) if ref.startswith("#/") else [""]:
+        root = root.get(key) if isinstance(root, dict) else None
     return root
 
 

@@ -203,8 +203,7 @@ def _without_slots(
                 f"tool {tool.name!r}: {slot!r} is no slot", 'name what a result tells: "x-slot": "ORDER"'
             )
         text = f"{'.'.join(path_of(at) or ())} in {slot}"
-        needs.append(Expression(ParseTree("compare", [at, "in", ParseTree("name", [slot])]), text))
-        needs[-1].if_given = True
+        needs.append(Expression(ParseTree("compare", [at, "in", ParseTree("name", [slot])]), text, if_given=True))
     if at is not None and len(path_of(at) or ()) > MAX_DEPTH:
         raise KnowledgeError(f"tool {tool.name!r}: its schema nests deeper than {MAX_DEPTH}", "state it flatter")
     properties = plain.get("properties")

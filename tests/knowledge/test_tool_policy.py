@@ -9,11 +9,10 @@ from constrained import ActionKnowledge
 from constrained.automaton import Vocabulary, compile_grammar
 from constrained.cli import main
 from constrained.errors import GrammarError, KnowledgeError
-from constrained.knowledge.tool_policy import expression
+from constrained.knowledge.tool_policy import expression, read_policy
 from constrained.knowledge.tool_policy.call_writer import call_grammar
 from constrained.knowledge.tool_policy.expression import Scope, Unknown
 from constrained.knowledge.tool_policy.memory import found_at
-from constrained.knowledge.tool_policy.reader import read_condition
 
 TOOLS = [
     {"name": "get_order", "inputSchema": {"type": "object", "properties": {"order_id": {"type": "string"}}}},
@@ -191,6 +190,10 @@ def test_json_paths():
     assert list(found_at("$.by.*.id", value)) == [3]
     assert list(found_at("$['orders'][-2].id", value)) == [2]
     assert list(found_at("$.none[*]", value)) == []
+
+
+def read_condition(text: str) -> expression.Expression:
+    return read_policy(f"%declare _STEP ACT\nstart: act\n//: needs {text}\nact: ACT _STEP\n").needs["act"][0]
 
 
 def test_expressions_know_nothing_of_python_itself():

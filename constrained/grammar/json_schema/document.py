@@ -164,8 +164,7 @@ class Document:
         return Subschema(found.schema, found.pointer, found.base, found.draft, part.within | {part.pointer})
 
     def _at(self, part: Subschema, keyword: str, found: Subschema, fragment: str) -> Subschema:
-        for key in unquote(fragment).split("/")[1:] if fragment.startswith("/") else [fragment]:
-            key = key.replace("~1", "/").replace("~0", "~")
+        for key in pointer_keys(fragment) if fragment.startswith("/") else [fragment]:
             try:
                 found = found.below(int(key) if isinstance(found.schema, list) else key)
             except (KeyError, IndexError, ValueError, TypeError):
@@ -266,6 +265,11 @@ def error(part: Subschema, keyword: str, what: str, hint: str | None = None) -> 
     pointer, *made = part.pointer.split("\0", 1)
     place = f"{pointer}/{escaped(keyword)}" if isinstance(keyword, str) and keyword and not made else pointer
     return GrammarError(f"JSON Schema at {place}: {what}", hint=hint)
+
+
+def pointer_keys(fragment: str) -> list[str]:
+    """Return the keys of a JSON pointer that stands in a URI's fragment (RFC 6901, section 6)."""
+    return [key.replace("~1", "/").replace("~0", "~") for key in unquote(fragment).split("/")[1:]]
 
 
 def escaped(key) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from constrained.automaton import Grammar
 from constrained.errors import KnowledgeError, LimitError
 from constrained.grammar import nodes
+from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.nodes import Lazy, Node
 from constrained.knowledge.tool_policy.calls import Agenda, Calls, Path, onto, pattern_of
 from constrained.knowledge.tool_policy.expression import Expression, Unknown
@@ -275,13 +276,10 @@ def _with(args: dict, path: Path, value: Any) -> dict:
     return put(args, path)
 
 
-_NAMES = {str: {"string"}, bool: {"boolean"}, type(None): {"null"}, list: {"array"}, dict: {"object"}}
-
-
 def _fits(value: Any, schema: dict) -> bool:
     """Whether a value is of its schema's type, and one of those that it lists."""
-    names = _NAMES.get(type(value)) or ({"number", "integer"} if value == int(value) else {"number"})
-    kinds = schema.get("type", [])
+    kind, kinds = type_of(value), schema.get("type", [])
+    names = {kind, "number"} if kind == "integer" else {kind}
     named = not kinds or not names.isdisjoint([kinds] if isinstance(kinds, str) else kinds)
     return named and ("enum" not in schema or value in schema["enum"])
 

@@ -61,7 +61,7 @@ _CALCULATE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _look(how: str, pattern: str, text: str) -> Any:
+def _search(how: str, pattern: str, text: str) -> Any:
     try:
         return getattr(read_regex(pattern), how)(text, timeout=MAX_SECONDS)
     except TimeoutError:
@@ -91,8 +91,8 @@ def _unique(values: Any) -> list:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": len, "sum": sum, "min": min, "max": max, "all": all, "any": any, "sorted": sorted, "round": round,
     "abs": abs, "range": lambda *given: _short(range(*given)), "zip": zip, "keys": list, "values": _known,
-    "lower": str.lower, "search": lambda pattern, text: _look("search", pattern, text) is not None,
-    "find_all": partial(_look, "findall"), "unique": _unique,
+    "lower": str.lower, "search": lambda pattern, text: _search("search", pattern, text) is not None,
+    "find_all": partial(_search, "findall"), "unique": _unique,
     "count": lambda values, one: list(values).count(one),
 }  # fmt: skip
 """What an expression may call. `search(pattern, text)` and `find_all(pattern, text)` take regular expressions."""
@@ -124,10 +124,15 @@ class Expression:
         A condition only of calls that have the argument.
     """
 
-    if_given = False
-
-    def __init__(self, tree: ParseTree, text: str = "", words: str = "", at: tuple[int, int] | None = None):
-        self.tree, self.text, self.words, self.at = tree, text, words, at
+    def __init__(
+        self,
+        tree: ParseTree,
+        text: str = "",
+        words: str = "",
+        at: tuple[int, int] | None = None,
+        if_given: bool = False,
+    ):
+        self.tree, self.text, self.words, self.at, self.if_given = tree, text, words, at, if_given
         self.names = frozenset(_free(tree))
         self.calls = frozenset(str(part.children[0]) for part in tree.parts() if part.data == "call")
 

@@ -57,12 +57,6 @@ def read_policy(text_or_path: str | Path | Source) -> Policy:
     return _Reader(source).read(list(rules_below(source, statements, lines)))
 
 
-def read_condition(text: str) -> Expression:
-    """A condition on its own."""
-    source = Source(f"//: needs {text}", "condition", None)
-    return _Reader(source).expression(parse_world(source)[0].children[0])
-
-
 class _Reader:
     def __init__(self, source: Source):
         self.source = source
