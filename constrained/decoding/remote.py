@@ -35,6 +35,9 @@ LISTED = 1000
 SHOWN = 20
 """Admitted actions that a rejection names."""
 
+MAX_TOLD = 300
+"""Characters of a server's error that are passed on."""
+
 PROBE = ("marmalade 7", "wheelbarrow 12")
 """Two texts that no model writes by itself: a server that writes one when asked to obeys what it was sent."""
 
@@ -293,11 +296,15 @@ class RemoteModel:
                 f"{self.base_url} refuses the key", "set OPENAI_API_KEY to the server's key, or pass api_key="
             ) from None
         except openai.APIStatusError as error:
-            told = _told(error).replace(self._key or "\0", "(the key)")
+            told = self._without_key(_told(error))
             raise _Refused(f"{self.base_url} refuses the request: {error.status_code} {told}") from None
         except Exception as error:  # whatever the client makes of an answer that is none
-            what = f"{type(error).__name__}: {error}"[:200]
+            what = self._without_key(f"{type(error).__name__}: {error}")
             raise ModelError(f"{self.base_url} answered something unreadable: {what}") from None
+
+    def _without_key(self, text: str) -> str:
+        """What a server said, which may repeat what it was sent; shortened only then, lest half of the key stays."""
+        return text.replace(self._key or "\0", "(the key)")[:MAX_TOLD]
 
     async def _first_model(self) -> str:
         found = await self._call(self._client.models.list)
@@ -381,7 +388,7 @@ def _from_json(text: str) -> str:
 def _told(error: Any) -> str:
     body = getattr(error, "body", None)
     told = body.get("message") if isinstance(body, dict) else None
-    return str(told or error)[:300]
+    return str(told or error)
 
 
 class _Loop:
