@@ -17,9 +17,8 @@ RUN = {
     "trace": None,
 }  # fmt: skip
 
-LONG = "%declare _STEP\nstart: go0\n"
-LONG += "".join(f'go{n}: "go " /[a-z]{{20}}/ _STEP go{n + 1}\n' for n in range(100)) + 'go100: "stop"\n'
-"""A plan of a hundred and one steps."""
+LONG = '%declare _STEP\nstart: go~199 stop\ngo: "go " /[a-z]{200}/ _STEP\nstop: "stop"\n'
+"""A plan of two hundred long steps: no machine ends it before a test has looked at it."""
 
 
 @contextmanager
