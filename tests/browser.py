@@ -13,6 +13,9 @@ import pytest
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 """As Debian, Ubuntu and Google call it. CHROMIUM in the environment comes before them."""
 
+PATIENCE = 120_000
+"""Milliseconds that something to be seen is waited for: machines that test are busy with other things."""
+
 # A browser started by a test asks nobody for updates; as root, which test machines often are, it has no sandbox.
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -27,6 +30,7 @@ def chromium() -> Iterator:
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if not found:
         pytest.skip("needs Chromium (apt-get install chromium), or its path in CHROMIUM")
+    api.expect.set_options(timeout=PATIENCE)
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         try:
@@ -47,6 +51,7 @@ def watched(browser, **options) -> Iterator:
     troubles: list[str] = []
     context = browser.new_context(**options)
     try:
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("console", lambda said: troubles.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: troubles.append(str(error)))

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Before torch is imported: with a thread a core, tiny models crawl whenever a core is busy with something else.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -12,6 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if not any(Path("/dev", name).exists() for name in ("nvidiactl", "kfd", "dxg")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-settings.register_profile("constrained", deadline=None, derandomize=True)
-settings.register_profile("thousands", deadline=None, max_examples=2_000)  # pytest --hypothesis-profile=thousands
+ANY_SPEED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("constrained", derandomize=True, **ANY_SPEED)
+settings.register_profile("thousands", max_examples=2_000, **ANY_SPEED)  # pytest --hypothesis-profile=thousands
 settings.load_profile("constrained")

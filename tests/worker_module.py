@@ -19,9 +19,13 @@ def handle(request, send):
     elif kind == "sleep":
         time.sleep(rest[0])
         send("awake")
+    elif kind == "await":
+        while not os.path.exists(rest[0]):
+            time.sleep(0.01)
+        send("awake")
     elif kind == "busy":  # a call into C that holds the interpreter
         send(os.getpid())
-        ctypes.PyDLL(None).usleep(30_000_000)
+        ctypes.PyDLL(None).usleep(300_000_000)
     elif kind == "fill":
         bytearray(rest[0])
     elif kind == "exit":

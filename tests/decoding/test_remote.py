@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -160,10 +161,12 @@ def test_a_server_that_is_away_or_slow(serve):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         away = RemoteModel(f"http://127.0.0.1:{free.getsockname()[1]}/v1", retries=0)
-    [error] = away.write([ask()])
+        [error] = away.write([ask()])  # the port is kept, so that nobody else answers there
     assert "no server answers at" in error.message
-    _, slow = serve(lambda body: time.sleep(2) or "late", timeout=0.2, enforce="nothing", model="tiny")
+    given_up = threading.Event()
+    _, slow = serve(lambda body: given_up.wait(600) and "late", timeout=0.2, enforce="nothing", model="tiny")
     [error] = slow.write([ask()])
+    given_up.set()
     assert "took too long" in error.message
 
 

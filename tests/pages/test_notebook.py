@@ -154,7 +154,7 @@ def run(written):
     pytest.importorskip("ipykernel", reason="needs a kernel: pip install -c constraints.txt .[test]")
     client = pytest.importorskip("nbclient", reason="needs nbclient: pip install -c constraints.txt .[test]")
     here = {"metadata": {"path": str(ROOT)}}
-    client.NotebookClient(written, timeout=300, resources=here, kernel_name="python3").execute()
+    client.NotebookClient(written, timeout=1200, resources=here, kernel_name="python3").execute()
     return written
 
 

@@ -9,7 +9,6 @@ from tests.browser import watched
 from tests.playground.serving import serving
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs playwright").expect
-expect.set_options(timeout=30_000)  # machines that test are busy with other things
 
 ROOMS = """\
 %declare _STEP

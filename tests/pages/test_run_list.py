@@ -124,7 +124,8 @@ def served(folder):
 def test_the_command_serves_a_browser(tab, served):
     tab.goto(served)
     tab.get_by_role("link", name="going.jsonl").click()
-    assert tab.locator("#file").inner_text() == "going.jsonl" and tab.locator(".step").count() > 0
+    tab.locator(".step").first.wait_for()
+    assert tab.locator("#file").inner_text() == "going.jsonl"
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{served}run/%2e%2e/secret.jsonl")
 

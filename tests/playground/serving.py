@@ -39,7 +39,7 @@ def serving(*arguments: str) -> Iterator[tuple[str, subprocess.Popen]]:
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(30)
+            process.wait(120)
         finally:
             process.kill()
             process.stdout.close()

@@ -143,7 +143,7 @@ def test_one_run_at_a_time_and_it_can_be_stopped(jobs):
     with pytest.raises(JobError, match="under way"):
         next(jobs.messages("run", RUN, 600))
     jobs.stop()
-    thread.join(30)
+    thread.join(120)
     assert not thread.is_alive() and "stopped" in str(errors[0]) and not any("end" in one for one in said)
 
 

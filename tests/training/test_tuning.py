@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,25 +162,31 @@ def test_all_weights_broken_off_end_as_unbroken(tiny, texts, tmp_path, monkeypat
 MANY = [TrainingText((Span(f"cabinet {n}", False), Span(f"go to {n}", True))) for n in range(40)]
 
 TO_KILL = """
+import os
+import signal
 import sys
 from constrained.training import trainer
 from constrained.training.tuning import tune
 from tests.training.test_tuning import MANY, QUICK
 from tests.training.tiny import tiny_model
 trainer.SECONDS_BETWEEN, trainer.SHARE_OF_TIME = 0.0, float("inf")
+seal = trainer.seal
+
+def seal_and_die(part, folder, step):
+    if step == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    seal(part, folder, step)
+
+trainer.seal = seal_and_die
 tune(tiny_model(), MANY, QUICK, sys.argv[1])
 """
 
 
 def test_killed_it_ends_as_unbroken(tmp_path):
     folder = tmp_path / "killed"
-    running = subprocess.Popen([sys.executable, "-c", TO_KILL, folder], cwd=Path(__file__).parents[2])
-    until = time.monotonic() + 300
-    while not list(folder.glob("checkpoints/step-[3-9]*")):  # it writes one after the other all the time
-        assert running.poll() is None and time.monotonic() < until
-        time.sleep(0.01)
-    running.kill()
-    assert running.wait() == -signal.SIGKILL and not (folder / "adapter_config.json").exists()
+    killed = subprocess.run([sys.executable, "-c", TO_KILL, folder], cwd=Path(__file__).parents[2])
+    assert killed.returncode == -signal.SIGKILL and list(folder.glob("checkpoints/step-*"))
+    assert not (folder / "adapter_config.json").exists()
     killed, unbroken = (tune(tiny_model(), MANY, QUICK, tmp_path / name) for name in ("killed", "unbroken"))
     assert killed.steps == 20 and killed.loss == unbroken.loss
     assert (folder / WEIGHTS).read_bytes() == (unbroken.folder / WEIGHTS).read_bytes()

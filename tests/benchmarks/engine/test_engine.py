@@ -158,13 +158,13 @@ class Sleeper:
 def test_an_engine_that_takes_too_long_is_stopped_and_begins_anew():
     worker = Worker("sleeper", Sleeper, False)
     try:
-        first = worker.ask("sleep", 0, seconds=20)
+        first = worker.ask("sleep", 0, seconds=600)
         assert worker.started == {"pid": first, "threads": "1"} and first != os.getpid()
         with pytest.raises(OverTime, match="over 0 s"):
             worker.ask("sleep", 60, seconds=0.2)
-        assert worker.ask("sleep", 0, seconds=20) != first
+        assert worker.ask("sleep", 0, seconds=600) != first
         with pytest.raises(engines.Refused, match=r"its process ended \(3\)"):
-            worker.ask("die", seconds=20)
+            worker.ask("die", seconds=600)
     finally:
         worker.stop()
     with pytest.raises(engines.Refused, match="not installed: No module named 'a_peer_that_is_not_installed'"):

@@ -34,13 +34,13 @@ def running(processor, batching=None, **generation):
     try:
         yield manager
     finally:
-        manager.stop(block=True, timeout=30)
+        manager.stop(block=True, timeout=600)
 
 
 def results(manager, count):
     found = {}
     while len(found) < count:
-        result = manager.get_result(timeout=30)
+        result = manager.get_result(timeout=600)
         assert result is not None and result.error is None, result
         if result.is_finished():
             found[result.request_id] = result.generated_tokens
@@ -143,7 +143,7 @@ def test_a_token_that_was_not_allowed_ends_the_requests_with_the_reason():
     with running(processor) as manager:
         manager.logit_processor.logits_processor.append(Meddler())
         manager.add_request(TOKENIZER.encode("x"), max_new_tokens=30)
-        result = manager.get_result(timeout=30)
+        result = manager.get_result(timeout=600)
     assert result.error and "request req_0, token 1: token 65" in result.error
 
 

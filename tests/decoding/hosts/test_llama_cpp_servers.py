@@ -53,7 +53,7 @@ class Started:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen([sys.executable, "-c", program], **quiet)
         self.url = f"http://127.0.0.1:{port}/v1"
-        for _ in range(600):
+        for _ in range(3000):
             try:
                 urllib.request.urlopen(f"{self.url}/models").close()
                 return
@@ -146,7 +146,7 @@ def test_a_server_that_ends_while_it_writes_is_one_clear_error(package, gguf):
     server = Started(package, gguf)
     model = RemoteModel(server.url, retries=0, api_key=KEY)
     assert model.enforce == "grammar"
-    long = ask(Grammar.from_regex("([a-z]{100}){40}"), 5000)
+    long = ask(Grammar.from_regex("([a-z]{100}){150}"), 15_000)
     threading.Timer(0.5, server.kill).start()
     for error in model.write([long, long]):
         assert isinstance(error, ModelError) and "no server answers" in error.message and KEY not in str(error)

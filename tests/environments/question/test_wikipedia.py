@@ -128,30 +128,28 @@ def test_a_models_text_is_never_an_operator_of_the_wikis_search_nor_a_second_tit
 def drip(handler, asked):
     handler.send_response(200)
     handler.end_headers()
-    for _ in range(200):
+    while True:  # until nobody listens
         handler.wfile.write(b" ")
         handler.wfile.flush()
         time.sleep(0.05)
 
 
 def drip_headers(handler, asked):
-    for _ in range(200):
+    while True:
         handler.wfile.write(b"H")
         handler.wfile.flush()
         time.sleep(0.05)
 
 
-def sleep(handler, asked):
-    time.sleep(3)
+def silent(handler, asked):
+    handler.rfile.read(1)  # until nobody listens
 
 
-@pytest.mark.parametrize("slow", [sleep, drip, drip_headers])
+@pytest.mark.parametrize("slow", [silent, drip, drip_headers])
 def test_an_answer_that_takes_too_long_is_not_waited_for(slow):
     with serving(slow) as url:
-        began = time.monotonic()
         with pytest.raises(ToolError, match="127.0.0.1:.* did not answer within 0.3 s"):
             Wikipedia(url, timeout=0.3).search("x")
-        assert time.monotonic() - began < 2.5
         observation, _, done = QuestionEnv(QUESTION, Wikipedia(url, timeout=0.3)).step("Retrieve[x]")
         assert observation.startswith("Search error: 127.0.0.1") and not done
 

@@ -15,8 +15,8 @@ from constrained.errors import GameError
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends within ten seconds."""
-    for _ in range(100):
+    """Whether a process ends within two minutes."""
+    for _ in range(1200):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
@@ -82,6 +82,8 @@ def test_a_process_that_dies_in_the_game_is_an_error_and_reset_starts_another(in
 
 def test_a_process_that_takes_too_long_is_ended(installed, caplog):
     simulator = Simulator()
+    simulator.gold("boil")
+    os.kill(simulator.process.process.pid, signal.SIGSTOP)
     simulator.process.answer_seconds = 0.3
     with pytest.raises(GameError, match="took longer than 0.3 seconds and was ended over 'load mendelian"):
         simulator.gold("mendelian-genetics-unknown-plant")
