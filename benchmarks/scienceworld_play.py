@@ -29,7 +29,7 @@ from benchmarks.papers import WESE_TABLE_2
 from benchmarks.reporting import add_json, describe_machine, markdown
 from benchmarks.scienceworld import draw
 from constrained import ActionKnowledge, __version__
-from constrained.agents.episode import Settings
+from constrained.agents.settings import Settings
 from constrained.decoding.choosers import Chooser
 from constrained.environments.base import Binding
 from constrained.environments.data import read_json

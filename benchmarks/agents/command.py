@@ -31,9 +31,10 @@ from benchmarks.imported import DOMAIN, in_domain
 from benchmarks.lumos import suites
 from benchmarks.reporting import add_json, report
 from constrained import __version__
-from constrained.agents.episode import LEVELS, STATE, Settings
+from constrained.agents.levels import LEVELS, STATE
 from constrained.agents.messages import POLICY, ROLES
 from constrained.agents.metrics import Price, summarise
+from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES
 from constrained.decoding.choosers import Chooser, Uniform
 from constrained.environments.household.env import KNOWLEDGE

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from constrained.agents.episode import Settings
 from constrained.agents.plan import Plan, Step
 from constrained.agents.run_file import UnfinishedTask, summary
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import Models, model_versions, play
 from constrained.environments.suite import Task
 from constrained.errors import ConstrainedError, needs_extra

@@ -13,7 +13,7 @@ from benchmarks.lumos import suites
 from benchmarks.lumos.demonstrations import demonstrate
 from benchmarks.lumos.problems import Worked, in_words, is_short, number, training_problems, varied, worked
 from benchmarks.lumos.recipe import WAYS, Recipe
-from constrained.agents.episode import Settings
+from constrained.agents.settings import Settings
 from constrained.agents.strategies.lumos.conversation import ground, plan_for
 from constrained.environments.maths.env import MathsEnv
 from constrained.environments.maths.problems import WordProblem

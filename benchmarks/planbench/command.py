@@ -146,8 +146,8 @@ def _play(
     name: str, instances: Sequence[Instance], model: str, level: str, seed: int, options: argparse.Namespace
 ) -> tuple[dict[str, dict], dict[str, list[str]]]:
     """How the play of each instance ended, and its actions; continued where it stopped."""
-    from constrained.agents.episode import Settings
     from constrained.agents.run_file import read_tasks
+    from constrained.agents.settings import Settings
     from constrained.agents.suite_runner import header, label, play_all
     from constrained.environments.suite import Suite, Task
     from constrained.knowledge.pddl import import_pddl

@@ -19,7 +19,7 @@ from benchmarks.self_learning.plot import draw
 from benchmarks.self_learning.tables import paper_tables, rounds_table
 from benchmarks.self_learning.variants import VARIANTS, Variant
 from constrained import __version__
-from constrained.agents.episode import Settings
+from constrained.agents.settings import Settings
 from constrained.cli.options import add_tuning, own_device, tuning_of
 from constrained.cli.train import check_disjoint, round_summary
 from constrained.environments.suite import Suite, choose_suite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from constrained.agents.episode import GOAL, STATE
+from constrained.agents.levels import GOAL, STATE
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Variant:
     rule : str
         Of `constrained.training.filter`: "paper" drops what breaks the action knowledge, "released" does not.
     level : str
-        What the masks hold; one of `constrained.agents.episode.LEVELS`.
+        What the masks hold; one of `constrained.agents.levels.LEVELS`.
     """
 
     name: str

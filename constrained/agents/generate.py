@@ -13,11 +13,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from constrained.agents.episode import LEVELS, STATE, Episode, Settings
+from constrained.agents.episode import Episode
+from constrained.agents.levels import LEVELS, STATE
 from constrained.agents.messages import POLICY
 from constrained.agents.plan import Plan, Step
 from constrained.agents.run_file import RunFile, lines_since
 from constrained.agents.scheduler import Rollout, schedule
+from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS, STRATEGIES, UNEXECUTED, open_loop
 from constrained.agents.suite_runner import Models, ending, header
 from constrained.environments.base import Environment
@@ -104,7 +106,7 @@ def generate_plan(
     constrained : bool
         False turns the masks off, for comparison.
     level : str
-        What the masks hold, one of `constrained.agents.episode.LEVELS`: "form", "state", "goal-sound" or "goal".
+        What the masks hold, one of `constrained.agents.levels.LEVELS`: "form", "state", "goal-sound" or "goal".
     device : str, optional
     progress : bool
         Show a progress bar on standard error.

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Strategy
 from constrained.agents.plan import Plan
 from constrained.agents.run_file import RunFile, UnfinishedTask, digest, lines_since, summary
 from constrained.agents.scheduler import Rollout, schedule
+from constrained.agents.settings import Settings
 from constrained.agents.strategies import STRATEGIES
 from constrained.agents.token_trace import knowledge_snapshot
 from constrained.agents.world import World

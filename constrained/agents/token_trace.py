@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from constrained.agents.episode import MAX_ACTIONS, Episode
+from constrained.agents.episode import Episode
 from constrained.agents.parse import readings
 from constrained.automaton import CompiledGrammar, Grammar, Vocabulary
 from constrained.automaton.explain import expected
@@ -66,12 +66,12 @@ def trace_of(generation: Generation, request: Request, episode: Episode) -> dict
         could write (None: too many to count, or no action was asked for; with masks off: the number of right ones),
         and "some" of them; "left_out", the number of further ones that the rules admit; "tokens".
     """
-    knowledge, grammar = episode.knowledge, request.grammar
+    knowledge, grammar = episode.space.knowledge, request.grammar
     assert not isinstance(grammar, Grammar), "an episode's requests have compiled grammars"
     action = None if grammar is None else grammar.grammar.bindings.get(ACTION)
     action = action if isinstance(action, Grammar) else None
-    admitted = _texts(_next_action(knowledge))
-    choices = admitted if grammar is None else _texts(action)
+    admitted = _admitted(knowledge)
+    choices = admitted if grammar is None else action.texts() if action else None
     left_out = sorted(set(admitted or ()) - set(choices or ())) if choices else []
     answered = _Answered(request.begun, generation.text, grammar, episode, action, left_out)
     return {
@@ -135,7 +135,7 @@ class _Answered:
 
         If it is a rule, also the "rule", "at" which source position it is written, and that "line".
         """
-        knowledge, begin = self.episode.knowledge, self._action_begin
+        knowledge, begin = self.episode.space.knowledge, self._action_begin
         if begin is None or len(so_far) < begin or knowledge.source_map is None:
             return {"kind": "form", "reason": f"expected {self._expected(so_far)}"}
         text = so_far[begin:] if ends else so_far[begin:] + token
@@ -165,7 +165,8 @@ class _Answered:
         meant = [action for action in self.left_out if action.startswith(text)]
         if not meant:
             return "too long"
-        return "done before" if self.episode.world.done_here().issuperset(meant) else "of no use"
+        world = self.episode.world
+        return "done before" if world.history.done(world.situation()).issuperset(meant) else "of no use"
 
 
 def _rule(found: Explanation) -> dict[str, str]:
@@ -176,13 +177,8 @@ def _rule(found: Explanation) -> dict[str, str]:
     return {"rule": spot.rule or "", "at": f"{spot.source.name}:{spot.line}:{spot.column}", "line": spot.context}
 
 
-def _next_action(knowledge: ActionKnowledge) -> Grammar | None:
+def _admitted(knowledge: ActionKnowledge) -> list[str] | None:
     try:
-        return knowledge.next_action()
+        return knowledge.next_action().texts()
     except KnowledgeError:  # the path is at its end
         return None
-
-
-def _texts(action: Grammar | None) -> list[str] | None:
-    texts = None if action is None else action.automaton.start.texts(MAX_ACTIONS)
-    return None if texts is None else [text.decode() for text in texts]

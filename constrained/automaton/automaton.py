@@ -20,6 +20,9 @@ from constrained.grammar.grammar import ContextFreeGrammar, as_bytes
 MAX_FORCED = 4096
 """Bytes that `State.forced_text` looks ahead at most."""
 
+MAX_TEXTS = 100_000
+"""Texts that `Grammar.texts` lists at most."""
+
 
 class Automaton:
     """The automaton of `grammar`, grown as it is used.
@@ -203,6 +206,11 @@ class Grammar(ContextFreeGrammar):
     def is_prefix(self, text: str | bytes) -> bool:
         """Whether some text of the language begins with `text`."""
         return self.automaton.read(as_bytes(text)) is not None
+
+    def texts(self, limit: int = MAX_TEXTS) -> list[str] | None:
+        """Every text of the language, sorted; None if there are more than `limit`."""
+        texts = self.automaton.start.texts(limit)
+        return None if texts is None else [text.decode() for text in texts]
 
     # for other engines
 

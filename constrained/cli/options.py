@@ -8,7 +8,7 @@ import os
 from dataclasses import fields, replace
 from typing import Any
 
-from constrained.agents.episode import LEVELS, STATE
+from constrained.agents.levels import LEVELS, STATE
 from constrained.errors import KnowledgeError
 from constrained.training.settings import EVERY_LINEAR, PRECISIONS, PRESETS, SCHEDULES, Tuning
 

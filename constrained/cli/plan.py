@@ -6,7 +6,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from constrained.agents.episode import STATE
+from constrained.agents.levels import STATE
 from constrained.agents.plan import Plan, Step
 from constrained.agents.strategies import STRATEGIES
 from constrained.cli.options import add_bindings, add_level, add_model, bindings

@@ -148,7 +148,7 @@ def _add_self_learning(kinds) -> None:
 
 
 def run_self_learning(arguments: argparse.Namespace) -> int:
-    from constrained.agents.episode import Settings
+    from constrained.agents.settings import Settings
     from constrained.environments.suite import choose_suite
     from constrained.training.self_learning import Schedule, self_learning
 
@@ -190,7 +190,7 @@ def run_self_learning(arguments: argparse.Namespace) -> int:
 
 def _in_domain(arguments: argparse.Namespace) -> int:
     """Self-learning in a planning domain."""
-    from constrained.agents.episode import Settings
+    from constrained.agents.settings import Settings
     from constrained.environments.pddl import read_pddl
     from constrained.knowledge.pddl import import_pddl
     from constrained.planning import read_problem_of

@@ -220,7 +220,7 @@ class RemoteModel:
         began, grammar = time.monotonic(), request.grammar
         if grammar is not None and not isinstance(grammar, Grammar):
             raise not_a_grammar(grammar)
-        messages, listed = list(request.messages), None if grammar is None else _listed(grammar)
+        messages, listed = list(request.messages), None if grammar is None else grammar.texts(LISTED)
         stop = {"stop": list(request.stops)} if grammar is None and request.stop else {}
         options = {"max_tokens": request.max_new_tokens, **stop, **options}
         body = {} if grammar is None else self._body(grammar, listed)
@@ -360,11 +360,6 @@ def nearest(answer: str, action: Grammar, listed: list[str] | None = None) -> st
         state = after
     rest = shortest(state.automaton, state.positions, Distance(lower=True))
     return (data + b"".join(piece for _, piece in rest)).decode()
-
-
-def _listed(action: Grammar) -> list[str] | None:
-    texts = action.automaton.start.texts(LISTED)
-    return None if texts is None else [text.decode() for text in texts]
 
 
 def _reason(answer: str, cut_off: bool, listed: list[str] | None) -> str:

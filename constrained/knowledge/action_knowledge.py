@@ -11,6 +11,7 @@ from typing import Any
 
 from constrained import html
 from constrained.automaton import Grammar
+from constrained.automaton.automaton import MAX_TEXTS
 from constrained.errors import GrammarError, KnowledgeError
 from constrained.grammar import read_lark, read_source
 from constrained.grammar.json_schema import Options
@@ -36,9 +37,6 @@ from constrained.planning.model import ROOT, Problem
 from constrained.planning.problem import read_problem_of
 from constrained.planning.task import Task
 from constrained.planning.wording import squeezed
-
-MAX_ACTIONS = 100_000
-"""Actions at one step that are listed, at most."""
 
 
 class ActionKnowledge:
@@ -339,19 +337,19 @@ class ActionKnowledge:
         """
         return self._step.next_action(steps_left)
 
-    def next_actions(self, limit: int = MAX_ACTIONS) -> list[str]:
+    def next_actions(self, limit: int = MAX_TEXTS) -> list[str]:
         """The actions that may come next, written out and sorted.
 
         Raises KnowledgeError: no action may come next, or they can't be listed: they hold free text, or are more than
         `limit`.
         """
-        texts = self.next_action().automaton.start.texts(limit)
+        texts = self.next_action().texts(limit)
         if texts is None:
             raise KnowledgeError(
                 f"the next actions of {self.name} can't be listed: they hold free text, or are more than {limit:,}",
                 hint="next_action() is their grammar",
             )
-        return sorted(text.decode() for text in texts)
+        return texts
 
     def judge(self, action: Any) -> Judgement:
         """Judge `action` as the next one: ok, invalid or misordered, and why.

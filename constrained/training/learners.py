@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from constrained.agents.episode import Settings
+from constrained.agents.settings import Settings
 from constrained.decoding import Generation
 from constrained.environments.data import fields, read_json
 from constrained.environments.pddl import PddlEnvironment

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from constrained.agents.episode import Settings
 from constrained.agents.messages import for_role
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import rollout_of
 from constrained.decoding import Generation, Request
 from constrained.environments.data import read_rows

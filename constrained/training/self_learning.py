@@ -31,10 +31,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from constrained.agents.episode import Settings
 from constrained.agents.messages import POLICY
 from constrained.agents.metrics import summarise
 from constrained.agents.run_file import UnfinishedTask, digest, read_tasks
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import model_versions, play_all
 from constrained.environments.data import read_json
 from constrained.environments.suite import Suite

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS
 from constrained.environments.household import HouseholdEnv
 from constrained.environments.question.env import QuestionEnv

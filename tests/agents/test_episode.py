@@ -3,9 +3,11 @@
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import GOAL, GOAL_SOUND, STATE, Episode, Settings
+from constrained.agents.episode import Episode
+from constrained.agents.levels import GOAL, GOAL_SOUND, STATE
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
+from constrained.agents.settings import Settings
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.models import load
 from tests.agents.scripted import answer_with, may

@@ -6,9 +6,10 @@ import pytest
 
 from benchmarks.household_solver import solve
 from constrained import ActionKnowledge, ConstrainedError, Grammar, generate_plan
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan, Step
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.step_formats import FORMATS as STRATEGIES
 from constrained.environments.household import HouseholdEnv, game_for_task, make_game
 from constrained.errors import GrammarError, KnowledgeError, ModelError

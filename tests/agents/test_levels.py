@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from constrained import ActionKnowledge, generate_plan
-from constrained.agents.episode import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, Episode, Settings
+from constrained.agents.episode import Episode
+from constrained.agents.levels import FORM, GOAL, GOAL_SOUND, LEVELS, STATE, History, Ways
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
-from constrained.agents.world import Ways, World
+from constrained.agents.settings import Settings
+from constrained.agents.world import World
 from constrained.decoding.choosers import Uniform
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.errors import ConstrainedError
@@ -78,7 +80,8 @@ def test_what_was_done_is_left_out_only_if_nothing_new_lies_behind_it():
     world.reset()
 
     def open_now():
-        return world.without_dead_ends(sorted(world.environment.ways[world.environment.here]), None)
+        actions = sorted(world.environment.ways[world.environment.here])
+        return world.history.without_dead_ends(actions, None, world.situation())
 
     assert open_now() == ["left", "right"]
     world.step("left")
@@ -89,7 +92,7 @@ def test_what_was_done_is_left_out_only_if_nothing_new_lies_behind_it():
         "right",
     ]  # `left` was done, but `on` behind it was not: `right` alone would be the end
     world.environment.ways["b"].pop("on")
-    world.admitted["b"] = {"back"}
+    world.history.admitted["b"] = {"back"}
     assert open_now() == ["right"]
 
 
@@ -103,11 +106,11 @@ def facts_after(name, *actions):
 
 
 def test_facts_alone_tell_dead_ends_and_what_is_helpful():
-    facts, world = facts_after("a road of one way", "load a t x", "drive t x y"), World(None)
+    facts, history = facts_after("a road of one way", "load a t x", "drive t x y"), History()
     actions = [*facts.actions, "something the facts don't know"]
-    kept = world.without_dead_ends(actions, facts)
+    kept = history.without_dead_ends(actions, facts, facts.state)
     assert set(actions) - set(kept) == {"(drive t y z)"} and "something the facts don't know" in kept
-    helpful = world.helpful(kept, facts)
+    helpful = history.helpful(kept, facts, facts.state)
     assert set(helpful) < set(kept) and helpful == ["(drive t y x)"]
 
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import header, label, play
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.household.observations import NAME

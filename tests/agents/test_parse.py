@@ -8,10 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from constrained import ActionKnowledge, Grammar
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.parse import parse, readings
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.step_formats import (
     FORMATS,
     UNNUMBERED,
@@ -187,7 +188,7 @@ def test_lumos_carries_out_what_the_grounder_wrote(one, other, first, second, th
 def test_the_embedded_planner_s_thought_is_no_action(thought):
     rollout = house("lumos", model=load())
     rollout.start()
-    first = next(iter(rollout.episode.knowledge.next_action().automaton.start.texts(2000))).decode()
+    first = rollout.episode.space.knowledge.next_action().texts()[0]
     answer_with(rollout, f"{thought}\n", f" {first}")
     [step] = rollout.episode.plan.steps
     assert step.action == first and step.subgoal == f"Subgoal 1: {thought.strip()}"

@@ -6,9 +6,10 @@ from functools import partial
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import play
 from constrained.decoding import Request
 from constrained.environments.suite import open_suite

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Settings
 from constrained.agents.run_file import RunFile, read_run
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import header, label, play_suite
 from constrained.environments.household import HouseholdEnv, make_game
 from constrained.environments.suite import Suite, Task, open_suite

@@ -29,7 +29,7 @@ def test_a_model_reads_what_is_known_now_in_a_lark_world():
     assert "at: office" in text and "lies: key, office" in text and text[-1] == "Last: go to office"
     world.step("take letter")
     assert world.facts().splitlines()[-1] == "Last: take letter, no effect"
-    assert before != world.situation() and before in world.tried
+    assert before != world.situation() and before in world.history.tried
 
 
 def test_shows_lines_say_it_in_other_words():
@@ -62,7 +62,7 @@ def test_in_a_plan_written_ahead_the_situation_is_what_is_supposed():
     world.suppose(facts)
     before = world.situation()
     world.suppose(facts.after("press lamp"), "press lamp")
-    assert world.situation() != before and world.tried[before] == {"press lamp": world.situation()}
+    assert world.situation() != before and world.history.tried[before] == {"press lamp": world.situation()}
 
 
 def test_the_knowledge_of_a_world_is_not_changed_by_how_it_is_told():

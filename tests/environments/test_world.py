@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from constrained import ActionKnowledge, generate_plan
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
+from constrained.agents.settings import Settings
 from constrained.cli import main
 from constrained.environments.world import WorldEnvironment
 from constrained.errors import DataError

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Settings
 from constrained.agents.run_file import read_tasks
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import play_all
 from constrained.decoding import Generation, Request
 from constrained.environments.household import HouseholdEnv, make_game

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from constrained.agents.episode import Settings
 from constrained.agents.run_file import read_tasks
+from constrained.agents.settings import Settings
 from constrained.environments.suite import open_suite
 from constrained.errors import ConstrainedError, DataError, TrainingError
 from constrained.training import learners

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.prompts import ALPACA
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.strategies.lumos.conversation import Turn, conversation
 from constrained.cli import main
 from constrained.cli.options import add_tuning, tuning_of

@@ -26,7 +26,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
-from constrained.agents.episode import GOAL, Settings
+from constrained.agents.levels import GOAL
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import play
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_games, make_game

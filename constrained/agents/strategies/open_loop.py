@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from constrained.agents.episode import MAX_ACTIONS, Episode, Settings, after
+from constrained.agents.action_space import ActionSpace
+from constrained.agents.episode import Episode
+from constrained.agents.levels import FORM
 from constrained.agents.messages import Strategy
+from constrained.agents.settings import Settings
+from constrained.agents.step_writer import next_grammar, next_head, play_step, write_step
 from constrained.agents.world import World
 from constrained.automaton import Grammar
 from constrained.environments.base import Environment, WithPrior, WithView
@@ -17,7 +21,7 @@ from constrained.errors import ConstrainedError, KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.answering import answer_only
 from constrained.knowledge.continuation import either
-from constrained.knowledge.report import INVALID
+from constrained.knowledge.report import INVALID, OK
 from constrained.planning.model import Condition
 from constrained.planning.relaxed import Relaxed
 from constrained.planning.wording import condition_words
@@ -44,12 +48,12 @@ def cot(episode: Episode, prior: Environment | None = None) -> Strategy:
         episode.settings = replace(episode.settings, step_format="react")
         yield from plan_ahead(episode) if episode.world.environment is not None else open_loop(episode, prior)
         return
-    episode.start = episode.knowledge = answer
+    episode.start, episode.space = answer, ActionSpace(answer)
     if episode.world.environment is None:
         yield from open_loop(episode)
     else:
         episode.begin()
-        yield from episode.step()
+        yield from play_step(episode)
 
 
 def plan_ahead(episode: Episode) -> Strategy:
@@ -60,9 +64,9 @@ def plan_ahead(episode: Episode) -> Strategy:
     """
     first, environment = episode.begin(), episode.world.environment
     plan = replace(episode.plan, steps=[])  # its answers are the same list: tokens are counted together
-    draft = Episode(episode.writer.models, episode.knowledge, plan, episode.settings)
+    draft = Episode(episode.writer.models, episode.space.knowledge, plan, episode.settings)
     draft.world = World(None, episode.world.memory)
-    draft.hints = _HOW.format(stop=_stop_word(episode.knowledge))
+    draft.hints = _HOW.format(stop=_stop_word(episode.space.knowledge))
     yield from open_loop(draft, environment.prior(first) if isinstance(environment, WithPrior) else None)
     for step in plan.steps:
         if episode.over:
@@ -93,47 +97,46 @@ def open_loop(episode: Episode, prior: Environment | None = None) -> Strategy:
         house.remember_from(f"{opening}Your task is to: {plan.task}")
         episode.world.memory = house.memory
         _bind_view(episode, house)
-    if episode.only_form:
-        episode.judge, episode.knowledge = episode.judge or episode.knowledge, episode.knowledge.form
-    stop_word = _stop_word(episode.knowledge)
-    has_goal = _goal(episode.knowledge) is not None
-    episode.world.suppose(episode.knowledge.facts)
-    while len(plan.steps) < settings.max_steps and not _at_goal(episode.knowledge):
+    space = episode.space
+    if episode.level == FORM:
+        space.hold_to(space.knowledge.form)
+    stop_word = _stop_word(space.knowledge)
+    has_goal = _goal(space.knowledge) is not None
+    episode.world.suppose(space.knowledge.facts)
+    while len(plan.steps) < settings.max_steps and not _at_goal(space.knowledge):
         steps_left = _steps_left(episode)
         try:
-            action = episode.knowledge.next_action(steps_left if settings.constrained else None)
+            action = space.knowledge.next_action(steps_left if settings.constrained else None)
         except KnowledgeError:
             if has_goal:
                 break
             raise _too_tight(episode) from None
         action = _in_time(episode, episode.at_level(action) or action, steps_left)
-        may_stop = episode.knowledge.may_end and plan.steps and not action.matches(stop_word)
+        may_stop = space.knowledge.may_end and plan.steps and not action.matches(stop_word)
         if may_stop:
             action = either(action, stop_word)
         tokens = writer.tokens_left()
-        if tokens is not None and not writer.fits(episode.step_grammar(action), tokens, episode.head()):
+        if tokens is not None and not writer.fits(next_grammar(episode, action), tokens, next_head(episode)):
             break
         if tokens is not None and settings.constrained:
             tokens -= _reserve(episode, steps_left)
-        step = yield from episode.write_step(action, tokens, stop=stop_word if may_stop else None)
+        step = yield from write_step(episode, action, tokens, stop=stop_word if may_stop else None)
         if step is None or (step.action == stop_word and (may_stop or not settings.constrained)):
             break
-        if step.verdict == "ok" or episode.only_form:
-            episode.knowledge = after(episode.knowledge, step.action)
-            episode.judge = episode.judge and after(episode.judge, step.action)
-            episode.world.suppose(episode.knowledge.facts, step.action)
+        if step.verdict == OK or episode.level == FORM:
+            space.advance(step.action)
+            episode.world.suppose(space.knowledge.facts, step.action)
         reached = False
         if prior is not None:
             reached = house.step(step.action).done
             _bind_view(episode, house)
         episode.add(step)
-        if reached or not any(q.first() for q in episode.knowledge.grammar.automaton.start.positions):
+        if reached or not any(q.first() for q in space.knowledge.grammar.automaton.start.positions):
             break  # the goal is reached in the prior, or nothing may follow
-    judge = episode.judge or episode.knowledge
-    if _goal(judge) is not None:
-        plan.success = _at_goal(judge)
-        plan.note = plan.note if plan.success else _without_goal(judge, settings, len(plan.steps))
-    if settings.constrained and not has_goal and not episode.knowledge.may_end:
+    if _goal(space.judge) is not None:
+        plan.success = _at_goal(space.judge)
+        plan.note = plan.note if plan.success else _without_goal(space.judge, settings, len(plan.steps))
+    if settings.constrained and not has_goal and not space.knowledge.may_end:
         raise _too_tight(episode)
 
 
@@ -152,16 +155,16 @@ def _in_time(episode: Episode, action: Grammar, steps_left: int) -> Grammar:
 
     That an action takes too long is certain where even a plan in which nothing is undone would be too long.
     """
-    facts = episode.knowledge.facts
+    facts = episode.space.knowledge.facts
     if not episode.settings.constrained or facts is None or facts.task.goal is None:
         return action
     relaxed = Relaxed.of(facts.task)
     distance = relaxed.distance(facts.state)
-    texts = action.automaton.start.texts(MAX_ACTIONS)
+    texts = action.texts()
     if distance is None or texts is None or steps_left > SPARE_STEPS * (distance + 1):
         return action
     left = []
-    for text in map(bytes.decode, texts):
+    for text in texts:
         after = facts.after(text).state if text in facts.actions else facts.state
         further = relaxed.distance(after)
         if further is not None and further < steps_left:
@@ -187,7 +190,7 @@ def _without_goal(knowledge: ActionKnowledge, settings: Settings, steps: int) ->
 
 def _bind_view(episode: Episode, house: World) -> None:
     if isinstance(house.environment, WithView):
-        episode.knowledge = episode.knowledge.bind_view(house.environment.view())
+        episode.space.knowledge = episode.space.knowledge.bind_view(house.environment.view())
 
 
 def _stop_word(knowledge: ActionKnowledge) -> str:
@@ -212,14 +215,14 @@ def _steps_left(episode: Episode) -> int:
 def _step_cost(episode: Episode) -> int:
     """A bound on the tokens of the shortest next step."""
     try:
-        action = episode.knowledge.next_action()
+        action = episode.space.knowledge.next_action()
     except KnowledgeError:
         return 1
-    compiled = episode.step_grammar(action)
-    return (compiled.budget.fewest(compiled.matcher(episode.head()).state) or 1) + 8
+    compiled = next_grammar(episode, action)
+    return (compiled.budget.fewest(compiled.matcher(next_head(episode)).state) or 1) + 8
 
 
 def _reserve(episode: Episode, steps_left: int) -> int:
     """Tokens kept back to end the path after this step."""
-    longest = max(episode.knowledge.graph.distance.values(), default=1)
+    longest = max(episode.space.knowledge.graph.distance.values(), default=1)
     return _step_cost(episode) * max(0, min(steps_left, longest) - 1)

@@ -12,6 +12,7 @@ from constrained.agents.messages import Requests, Strategy
 from constrained.agents.plan import step_lines
 from constrained.agents.prompts import KEPT_STEPS, instruction_that_fits
 from constrained.agents.step_formats import shipped_grammar
+from constrained.agents.step_writer import play_step
 from constrained.environments.base import LearningMemory
 
 ROLE = "reflector"
@@ -31,14 +32,14 @@ def reflexion(episode: Episode) -> Strategy:
     trials = episode.settings.trials
     embedded = episode.writer.model(ROLE).is_embedded
     for trial in range(1, trials + 1):
-        memory, tried, admitted = episode.world.memory, episode.world.tried, episode.world.admitted
+        memory, history = episode.world.memory, episode.world.history
         first = episode.begin(f"trial {trial}")
         if trial > 1 and embedded and isinstance(memory, LearningMemory):
             episode.world.memory = memory.restart(first)
-            episode.world.tried, episode.world.admitted = tried, admitted
+            episode.world.history = history
         episode.hints = "\n".join(reflections[-KEPT:])
         while not episode.over:
-            yield from episode.step()
+            yield from play_step(episode)
         tokens = episode.writer.tokens_left()
         if episode.plan.success or trial == trials or (tokens is not None and tokens < LESSON_TOKENS):
             return

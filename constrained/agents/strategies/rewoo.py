@@ -27,7 +27,6 @@ from constrained.errors import KnowledgeError
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.action_graph import START
 from constrained.knowledge.answering import answer_actions, answer_only, text_calls
-from constrained.knowledge.report import OK
 
 ROLE = "planner"
 """The role that writes the plan; "policy" answers the worker's questions and solves."""
@@ -103,9 +102,9 @@ def put_in(text: str, evidence: Mapping[int, str]) -> str:
 
 
 def _plan(episode: Episode) -> Requests[Generation | None]:
-    tools, rules = text_calls(episode.knowledge), episode.knowledge.graph.rules
+    tools, rules = text_calls(episode.space.knowledge), episode.space.knowledge.graph.rules
     after = {tools.get(a, START): [tools[b] for b in rules[a] if b in tools] for a in (START, *tools)}
-    answers = set(answer_actions(episode.knowledge))
+    answers = set(answer_actions(episode.space.knowledge))
     over = {tools[action] for action in tools if answers.intersection(rules[action])}
     form = plan_form(after, over, max(episode.settings.max_steps - 1, 1))
     if form is None:
@@ -157,7 +156,7 @@ def _planner_prompt(episode: Episode, tools: Mapping[str, str], after: Mapping[s
         "is for, then `#E` and the step's number, ` = ` and one tool with its input in brackets. #E1 names what comes "
         "of step 1, and later inputs can refer to it.",
         "The tools:\n"
-        + "".join(f"- {episode.knowledge.actions[action]}\n" for action in tools)
+        + "".join(f"- {episode.space.knowledge.actions[action]}\n" for action in tools)
         + f"- {ASK}[question] asks a language model, which may be given evidence.",
         f"For example:\nPlan: Find the novel.\n#E1 = {next(iter(tools.values()))}[the novel about a whale]\n"
         f"Plan: Find out who wrote it.\n#E2 = {ASK}[Who is the author, given #E1?]",
@@ -201,7 +200,7 @@ def _leave_undone(episode: Episode, calls: list[Call], written: list[Generation]
         if action is not None:
             step = episode.new_step(call.why, action, *written)
             written.clear()
-            episode.knowledge = episode.knowledge.after(action) if step.verdict == OK else episode.knowledge
+            episode.space.advance(action)
             episode.add(step)
 
 
@@ -214,7 +213,7 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
     if not episode.settings.constrained and given == call.input:
         return written
     try:
-        state = episode.knowledge.next_action().automaton.start.read(f"{call.tool}[".encode())
+        state = episode.space.knowledge.next_action().automaton.start.read(f"{call.tool}[".encode())
     except KnowledgeError:  # the path is over
         state = None
     kept = ""
@@ -234,9 +233,9 @@ def _action(episode: Episode, call: Call, given: str) -> str | None:
 def _solve(
     episode: Episode, calls: list[Call], evidence: Mapping[int, str], written: list[Generation]
 ) -> Requests[None]:
-    answer = answer_only(episode.knowledge)
+    answer = answer_only(episode.space.knowledge)
     assert answer is not None, "rewoo is for knowledge with actions that give an answer"
-    admitted = set(answer_actions(episode.knowledge)).intersection(episode.knowledge.may_follow)
+    admitted = set(answer_actions(episode.space.knowledge)).intersection(episode.space.knowledge.may_follow)
     if episode.settings.constrained and not admitted:
         episode.end("the plan came to no place where the answer may be given")
         return

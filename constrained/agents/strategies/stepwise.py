@@ -10,13 +10,14 @@ from dataclasses import replace
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import Strategy
+from constrained.agents.step_writer import play_step
 
 
 def stepwise(episode: Episode) -> Strategy:
     """Play the environment to its end or the limits."""
     episode.begin()
     while not episode.over:
-        yield from episode.step()
+        yield from play_step(episode)
 
 
 def fireact(episode: Episode) -> Strategy:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from constrained.agents.episode import Episode
 from constrained.agents.messages import POLICY, Strategy
+from constrained.agents.step_writer import play_step
 from constrained.agents.strategies.knowledge_graph import Triple, extract, knowledge_graph, one_hop, task_entities
 from constrained.environments.base import IN_ON, LearningMemory, WithExploration
 from constrained.knowledge import ActionKnowledge
@@ -35,7 +36,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
     known: list[Triple] = []
     read: set[str | None] = set()
     while not episode.over:
-        step = yield from episode.step(explorer)
+        step = yield from play_step(episode, explorer)
         if step is not None and step.had_effect and step.observation not in read:
             read.add(step.observation)
             known += yield from extract(episode, step, extractor)
@@ -49,7 +50,7 @@ def wese(episode: Episode, explorer: str = "explorer", extractor: str = "extract
         locations = [(triple.head, triple.tail) for triple in retrieved if triple.relation == IN_ON]
         episode.world.memory.learn(locations, [triple.tail for triple in known if triple.relation == IN_ON])
     while not episode.over:
-        yield from episode.step()
+        yield from play_step(episode)
 
 
 def sese(episode: Episode) -> Strategy:

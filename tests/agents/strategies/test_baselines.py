@@ -3,9 +3,9 @@
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Settings
 from constrained.agents.run_file import RunFile, read_run
 from constrained.agents.scheduler import schedule
+from constrained.agents.settings import Settings
 from constrained.agents.strategies import STEP_FORMATS
 from constrained.agents.suite_runner import header, play_suite
 from constrained.environments.suite import open_suite

@@ -5,9 +5,10 @@ from functools import partial
 import pytest
 
 from constrained import ActionKnowledge, Grammar, generate_plan
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.strategies.knowledge_graph import (
     MOST_TRIPLES,
     NAME_CHARACTERS,

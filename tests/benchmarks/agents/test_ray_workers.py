@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.agents.ray_workers import RayWorkers, _next_share
 from constrained import ActionKnowledge, ConstrainedError
-from constrained.agents.episode import Settings
 from constrained.agents.run_file import RunFile, read_run
+from constrained.agents.settings import Settings
 from constrained.agents.suite_runner import header, play_suite
 from constrained.cli import main
 from constrained.environments.household import HouseholdEnv, make_game

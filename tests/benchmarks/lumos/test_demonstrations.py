@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks.lumos.demonstrations import demonstrate
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.environments.maths.env import MathsEnv
 from constrained.models import load
 from tests.agents.scripted import answer_with

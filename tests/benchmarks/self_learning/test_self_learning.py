@@ -11,7 +11,7 @@ from benchmarks import papers
 from benchmarks.self_learning import command
 from benchmarks.self_learning.tables import paper_tables, rounds_table
 from benchmarks.self_learning.variants import VARIANTS
-from constrained.agents.episode import GOAL
+from constrained.agents.levels import GOAL
 from constrained.cli import main
 from constrained.cli.options import tuning_of
 from constrained.errors import ConstrainedError

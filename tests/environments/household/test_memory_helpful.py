@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from constrained.agents.world import World, looking_useful
+from constrained.agents.levels import looking_useful
+from constrained.agents.world import World
 from constrained.environments.household import HouseholdEnv, load_games, make_game
 from constrained.environments.household.task_parser import parse_task
 from constrained.environments.household.task_spec import household
@@ -132,8 +133,9 @@ def won(env, steps):
     world, rng = World(env), random.Random(0)
     world.reset()
     for _ in range(steps):
-        facts = world.known_facts()
-        action = rng.choice(world.helpful(world.without_dead_ends(env.admissible(), facts), facts))
+        facts, here, history = world.known_facts(), world.situation(), world.history
+        left = history.without_dead_ends(env.admissible(), facts, here)
+        action = rng.choice(history.helpful(left, facts, here))
         result = world.step(action)
         assert result.had_effect
         if result.done:

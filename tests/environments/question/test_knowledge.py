@@ -5,9 +5,10 @@ import random
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.environments.question.env import QuestionEnv
 from constrained.environments.question.index import LocalIndex
 from constrained.errors import GrammarError

@@ -82,7 +82,7 @@ def test_a_path_that_was_recorded_is_remembered_as_one_that_was_chosen():
         for action in actions[:done]:
             world.step(action)
         facts = environment.facts_now()
-        choice = Choice("", tuple(facts.actions), path=tuple(actions[:done]), facts=facts, been=world.tried)
+        choice = Choice("", tuple(facts.actions), path=tuple(actions[:done]), facts=facts, been=world.history.tried)
         assert GraphChooser().choose(choice) == actions[done]
 
 

@@ -12,6 +12,7 @@ from constrained.agents.messages import Requests
 from constrained.agents.parse import parse
 from constrained.agents.plan import Step
 from constrained.agents.step_formats import MAX_THOUGHT
+from constrained.agents.step_writer import next_grammar, next_head, next_prompt
 from constrained.agents.strategies.lumos.conversation import (
     Turn,
     conversation_prompt,
@@ -159,8 +160,8 @@ class Grounder:
         model = episode.writer.model(ROLE)
         if reads_memory(episode, ROLE):
             thought = subgoal.text[:MAX_THOUGHT] or " "  # another model's plan may be longer; no thought is empty
-            begun = f"{episode.head(ROLE)}{thought}\nAction {len(episode.steps) + 1}:"
-            prompt, compiled = episode.prompt(ROLE) + begun, episode.step_grammar(action, ROLE)
+            begun = f"{next_head(episode, ROLE)}{thought}\nAction {len(episode.steps) + 1}:"
+            prompt, compiled = next_prompt(episode, ROLE) + begun, next_grammar(episode, action, ROLE)
         else:
             further = turn and not self._numbers_results
             grammar = further_action(action) if further else action_grammar(action, first=not turn)

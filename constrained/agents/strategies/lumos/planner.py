@@ -9,6 +9,7 @@ from constrained.agents.episode import Episode
 from constrained.agents.messages import Requests
 from constrained.agents.parse import parse
 from constrained.agents.step_formats import shipped_grammar, thought_grammar
+from constrained.agents.step_writer import next_head, next_prompt
 from constrained.agents.strategies.lumos.conversation import (
     KEEP,
     STOP,
@@ -79,8 +80,8 @@ class Planner:
         episode = self.episode
         if episode.next_action() is None:
             return None
-        head, grammar = episode.head(ROLE), thought_grammar(len(episode.steps) + 1)
-        answer = yield from episode.ask(episode.prompt(ROLE) + head, grammar, role=ROLE, begun=head)
+        head, grammar = next_head(episode, ROLE), thought_grammar(len(episode.steps) + 1)
+        answer = yield from episode.ask(next_prompt(episode, ROLE) + head, grammar, role=ROLE, begun=head)
         if answer is None:
             return None
         constrained = episode.settings.constrained

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout, schedule
+from constrained.agents.settings import Settings
 from tests.decoding.tiny import tiny
 
 TINY = tiny(context=4096)

@@ -6,9 +6,10 @@ from itertools import islice
 import pytest
 
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.strategies.lumos.conversation import KEEP, STOP, Turn, conversation, numbered
 from constrained.environments.executor.actions import read_turn
 from constrained.environments.maths.env import MathsEnv

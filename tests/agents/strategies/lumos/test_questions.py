@@ -6,9 +6,10 @@ import pytest
 
 from benchmarks.lumos.suites import grounded, most_subgoals
 from constrained import ActionKnowledge
-from constrained.agents.episode import Episode, Settings
+from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.scheduler import Rollout
+from constrained.agents.settings import Settings
 from constrained.agents.strategies.lumos.grounder import GroundedQuestion, Unanswered
 from constrained.environments.base import Environment
 from constrained.environments.question.env import Question, QuestionEnv

@@ -3,8 +3,8 @@
 import pytest
 
 from constrained import ActionKnowledge, generate_plan
-from constrained.agents.episode import Settings
 from constrained.agents.run_file import RunFile, read_run
+from constrained.agents.settings import Settings
 from constrained.agents.strategies.lumos.conversation import conversation, ground
 from constrained.agents.suite_runner import header, play_suite
 from constrained.environments.household import HouseholdEnv, make_game

@@ -1,0 +1,127 @@
+"""Let a model write the next step of an episode: its prompt, its grammar, and reading back what was written."""
+
+from __future__ import annotations
+
+from constrained.agents.episode import Episode
+from constrained.agents.messages import FREE_TOKENS, POLICY, STEP_TOKENS, ChoiceRequest, Requests
+from constrained.agents.plan import Step
+from constrained.agents.prompts import build_messages, build_prompt
+from constrained.agents.step_formats import parse_step, read_step, step_grammar, step_head
+from constrained.automaton import CompiledGrammar, Grammar
+from constrained.automaton.automaton import MAX_TEXTS
+from constrained.decoding.choosers import Choice
+from constrained.decoding.request import Request
+from constrained.errors import ConstrainedError
+
+FREE_REASONING = 320
+"""Tokens of a whole chain of thought without masks."""
+
+
+def play_step(episode: Episode, role: str = POLICY) -> Requests[Step | None]:
+    """Let a role's model write the next step, and do it.
+
+    Returns
+    -------
+    Step or None
+        None if no step may be written: the episode is over, and the plan's note says why.
+    """
+    action = episode.next_action()
+    step = None if action is None else (yield from write_step(episode, action, role=role))
+    if step is not None:
+        episode.do(step)
+    return step
+
+
+def write_step(
+    episode: Episode, action: Grammar, tokens: int | None = None, role: str = POLICY, stop: str | None = None
+) -> Requests[Step | None]:
+    """Let a role's model write a step, with masks on one whose action is of `action`; nothing is done yet.
+
+    None, and the episode ends, if `tokens` (default: those left) are too few. A chooser is told that `stop` ends
+    the plan, if it is given.
+    """
+    if episode.writer.chooser(role) is not None:
+        chosen = yield ChoiceRequest("", role=role, choice=_choice(episode, action, stop))
+        return episode.new_step("", chosen.text, chosen)
+    if episode.writer.remote(role) is not None:
+        return (yield from _write_remotely(episode, action, role))
+    head, grammar, form = next_head(episode, role), next_grammar(episode, action, role), episode.settings.step_format
+    answer = yield from episode.ask(
+        next_prompt(episode, role) + head, grammar, role=role, max_new_tokens=tokens, begun=head, stop="\nObservation",
+        free_tokens=FREE_REASONING if form == "cot" else FREE_TOKENS,
+    )  # fmt: skip
+    if answer is None:
+        return None
+    if episode.settings.constrained:
+        thought, action_text = parse_step(grammar.grammar, head + answer.text)
+    else:
+        thought, action_text = read_step(form, len(episode.steps) + 1, answer.text)
+    return episode.new_step(thought, action_text, answer)
+
+
+def _write_remotely(episode: Episode, action: Grammar, role: str) -> Requests[Step]:
+    """Let a server's model write a step: the action alone in the form "act", else the whole step."""
+    form, n, masks = episode.settings.step_format, len(episode.steps) + 1, episode.settings.constrained
+    whole = action if form == "act" else step_grammar(form, n, episode.path, action)
+    left = episode.writer.tokens_left()
+    answer = yield Request(
+        "", whole if masks else None, STEP_TOKENS if left is None else max(1, left),
+        None if masks else "\nObservation", role=role,
+        messages=build_messages(
+            episode.space.knowledge.to_text(), episode.plan.task, form,
+            episode.world.facts(), episode.steps, _known_here(episode),
+        ),
+    )  # fmt: skip
+    if form == "act" and masks:
+        return episode.new_step("", answer.text, answer)
+    thought, text = parse_step(whole, answer.text) if masks else read_step(form, n, answer.text)
+    return episode.new_step(thought, text, answer)
+
+
+def _choice(episode: Episode, action: Grammar, stop: str | None) -> Choice:
+    """What a chooser is asked, if `action` writes what is admitted."""
+    knowledge, actions = episode.space.knowledge, action.texts()
+    if actions is None:
+        raise ConstrainedError(
+            f"a chooser needs a list of the actions, but those of {knowledge.name} hold free text here, or are more "
+            f"than {MAX_TEXTS:,}",
+            "give a language model",
+        )
+    last = episode.steps[-1].observation if episode.steps else episode.plan.first_observation
+    return Choice(
+        episode.plan.task, tuple(actions), stop, tuple(episode.path), last or "",
+        episode.world.facts(), knowledge, episode.facts(), episode.world.history.tried,
+    )  # fmt: skip
+
+
+def next_prompt(episode: Episode, role: str = POLICY) -> str:
+    """What a model reads before the next step."""
+    return build_prompt(
+        episode.writer.model(role), episode.space.knowledge.to_text(), episode.plan.task, episode.settings.step_format,
+        episode.world.facts(), episode.steps, _known_here(episode),
+    )  # fmt: skip
+
+
+def _known_here(episode: Episode) -> str:
+    """What is in view, and what a strategy found out."""
+    view = "" if episode.settings.step_format == "fireact" else episode.world.in_view(episode.space.knowledge.slots)
+    return "\n".join(filter(None, [view, episode.hints]))  # FireAct's data has no such lines
+
+
+def next_head(episode: Episode, role: str = POLICY) -> str:
+    """The known beginning of the next step (its path, for instance), with which the prompt ends.
+
+    Most tokenizers join a space to the word after it, so the last space is left to the model; the embedded model
+    was trained to continue after it.
+    """
+    head = step_head(episode.settings.step_format, len(episode.steps) + 1, episode.path)
+    return head if episode.writer.model(role).is_embedded else head.rstrip(" ")
+
+
+def next_grammar(episode: Episode, action: Grammar, role: str = POLICY) -> CompiledGrammar:
+    """The grammar of the next step with `action` in it, compiled once for all uses."""
+    key = (episode.phase, len(episode.plan.steps), action, episode.writer.model(role).vocabulary)
+    if episode.compiled is None or episode.compiled[0] != key:
+        grammar = step_grammar(episode.settings.step_format, len(episode.steps) + 1, episode.path, action)
+        episode.compiled = key, episode.writer.compile(grammar, role)
+    return episode.compiled[1]
