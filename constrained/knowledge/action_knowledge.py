@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from constrained import html
 from constrained.automaton import Grammar
 from constrained.automaton.automaton import MAX_TEXTS
 from constrained.errors import GrammarError, KnowledgeError
@@ -20,16 +18,15 @@ from constrained.grammar.nodes import EMPTY, STEP, Rule
 from constrained.grammar.source import Source
 from constrained.grammar.source_map import SourceMap
 from constrained.knowledge.action_graph import START, ActionGraph
-from constrained.knowledge.description import graph_table, prompt_text, successors
+from constrained.knowledge.description import graph_table, prompt_text
 from constrained.knowledge.path_state import PathState
-from constrained.knowledge.picture import to_mermaid, to_svg
+from constrained.knowledge.picture import to_html, to_mermaid, to_svg
 from constrained.knowledge.possible import PossibleActions
 from constrained.knowledge.report import Judgement, Report, counted
 from constrained.knowledge.tool_calls import CallForm, calls_in
 from constrained.knowledge.tool_policy import Policy, Toolbox, read_policy
 from constrained.knowledge.tool_policy.faults import check_policy
-from constrained.knowledge.tool_policy.policy import slot_of
-from constrained.knowledge.tools import call_form, read_tools, tool_comments, tool_rules, toolbox
+from constrained.knowledge.tools import call_form, joined_comments, read_tools, tool_comments, tool_rules, toolbox
 from constrained.knowledge.world import World, read_world
 from constrained.knowledge.world_state import Described, KnownFacts, WorldState
 from constrained.limits import DEFAULT, Limits
@@ -186,11 +183,8 @@ class ActionKnowledge:
             knowledge.tools = toolbox(found, read, call_format, options)
             knowledge.calls = knowledge.tools.form
             check_policy(knowledge.tools.policy, knowledge.slots, knowledge.tools.schemas)
-            described = tool_comments(found, call_format)
-            words = {slot_of(name): text for name, text in described.items()}
-            told = {a: " ".join(filter(None, [words.get(slot_of(a)), c])) for a, c in knowledge.actions.items()}
-            overview = " ".join(filter(None, [knowledge.comments.get(START), described[START]]))
-            knowledge.comments = {**knowledge.comments, **told, START: overview}
+            own = {**knowledge.comments, **knowledge.actions}
+            knowledge.comments = joined_comments(own, tool_comments(found, call_format))
             return knowledge
         grammar = tool_rules(found, call_format, follow, end, whitespace, options)
         grammar.left_out = tuple(options.left_out)
@@ -203,6 +197,9 @@ class ActionKnowledge:
         other = copy(self)
         other.state, other.facts = state, facts or self.facts
         return other
+
+    def _at(self, step: PathState | PossibleActions) -> ActionKnowledge:
+        return self._with_state(step) if isinstance(step, PathState) else self._with_state(step.state, step.facts)
 
     def only(self, actions: Iterable[str], overview: str) -> ActionKnowledge:
         """The knowledge with some of its actions; where another one stood, the path may end.
@@ -311,7 +308,7 @@ class ActionKnowledge:
     @property
     def may_end(self) -> bool:
         """Whether the path may end here: the rules let it, and the goal holds if there is one."""
-        return self.state.may_end and (self.facts is None or self.facts.reached_goal)
+        return self._step.may_end
 
     @property
     def may_follow(self) -> list[str]:
@@ -362,11 +359,7 @@ class ActionKnowledge:
         """A call as the masks write it; any other action, and a call that is admitted as it stands, as it is."""
         if self.calls is None or (isinstance(action, str) and self.state.judge(action)):
             return action
-        try:
-            text = self.calls.text(action)
-            return action if text is None and isinstance(action, str) else text or json.dumps(action, default=str)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise KnowledgeError(f"a call can't be written as JSON: {error}", "give JSON values") from None
+        return self.calls.text(action)
 
     def after(self, action: Any) -> ActionKnowledge:
         """The knowledge after one more action: further on the path, and with its effects in the facts.
@@ -376,14 +369,7 @@ class ActionKnowledge:
         KnowledgeError
             The action is not admitted here.
         """
-        action = self._as_written(action)
-        if self.facts is None:
-            return self._with_state(self.state.after(action))
-        judgement = self.judge(action)
-        if not judgement:
-            raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
-        facts = self.facts.after(action) if action in self.facts.actions else self.facts
-        return self._with_state(self.state.after(action), facts)
+        return self._at(self._step.after(self._as_written(action)))
 
     def check(self, actions: Iterable[Any], views: Iterable[Mapping[str, Any]] | None = None) -> Report:
         """Judge a path. The state stays the same after an invalid action; after a misordered one, the path goes on.
@@ -412,18 +398,11 @@ class ActionKnowledge:
                 if view is None:
                     raise KnowledgeError("there are fewer views than actions", "give one view for each action")
                 knowledge = knowledge.bind_view(view)
-            judgement, knowledge = knowledge._judged(knowledge._as_written(action))
+            judgement, step = knowledge._step.judged(knowledge._as_written(action))
             report.steps.append(judgement)
+            knowledge = knowledge._at(step)
         report.finished = knowledge.may_end
         return report
-
-    def _judged(self, action: Any) -> tuple[Judgement, ActionKnowledge]:
-        """The verdict on an action, and the knowledge with which a check goes on."""
-        if self.facts is None:
-            judgement, state = self.state.judged(action)
-            return judgement, self._with_state(state)
-        judgement = self.judge(action)
-        return judgement, self.after(action) if judgement else self
 
     # what is known of the world
 
@@ -511,19 +490,6 @@ class ActionKnowledge:
 
     def _repr_html_(self) -> str:
         """The graph, then each action with its definition and what may follow it."""
-        graph, unbound = self.graph, self.grammar.unbound()
+        unbound = self.grammar.unbound()
         bound = sorted(self.slots.difference(unbound))
-        rows = [
-            [html.code(name), html.plain(words), html.plain(successors(graph, name))]
-            for name, words in self.actions.items()
-        ]
-        facts = [
-            f"<strong>{html.plain(self.name)}</strong>: {counted(len(rows), 'action')}",
-            html.plain(self.comments.get(START, "")),
-            f"first: {html.plain(successors(graph, START))}",
-            f"slots with values: {html.plain(', '.join(bound))}" if bound else "",
-            f"slots to be bound: {html.plain(', '.join(unbound))}" if unbound else "",
-            f"so far: {' → '.join(map(html.code, self.path[-3:]))}" if self.path else "",
-        ]
-        picture = html.picture(self.to_svg(), f"Action graph of {self.name}")
-        return html.output(*map(html.paragraph, facts), picture, html.table(["action", "definition", "then"], rows))
+        return to_html(self.name, self.graph, self.comments, bound, unbound, self.path)

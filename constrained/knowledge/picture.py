@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import atan2, cos, hypot, pi, sin
 
+from constrained import html
 from constrained.knowledge.action_graph import START, ActionGraph, Group
+from constrained.knowledge.description import successors
+from constrained.knowledge.report import counted
 
 CHAR = 7.9
 """Advance of the 13 px monospaced label."""
@@ -310,3 +313,28 @@ def _loop(at: Point, half: Point, centre: Point) -> str:
         return f"M{x:.1f},{y - 9:.1f} C{x + out:.1f},{y - 26:.1f} {x + out:.1f},{y + 26:.1f} {x:.1f},{y + 9:.1f}"
     y, out = (y + half[1] + 2, 46) if sin(angle) > 0 else (y - half[1] - 2, -46)
     return f"M{x - 9:.1f},{y:.1f} C{x - 26:.1f},{y + out:.1f} {x + 26:.1f},{y + out:.1f} {x + 9:.1f},{y:.1f}"
+
+
+def to_html(
+    name: str,
+    graph: ActionGraph,
+    comments: Mapping[str, str],
+    bound: Sequence[str],
+    unbound: Sequence[str],
+    path: Sequence[str],
+) -> str:
+    """What a notebook shows of action knowledge: the graph, then each action with its definition and successors."""
+    rows = [
+        [html.code(action), html.plain(comments.get(action, "")), html.plain(successors(graph, action))]
+        for action in graph.actions
+    ]
+    facts = [
+        f"<strong>{html.plain(name)}</strong>: {counted(len(rows), 'action')}",
+        html.plain(comments.get(START, "")),
+        f"first: {html.plain(successors(graph, START))}",
+        f"slots with values: {html.plain(', '.join(bound))}" if bound else "",
+        f"slots to be bound: {html.plain(', '.join(unbound))}" if unbound else "",
+        f"so far: {' → '.join(map(html.code, path[-3:]))}" if path else "",
+    ]
+    picture = html.picture(to_svg(name, graph, comments), f"Action graph of {name}")
+    return html.output(*map(html.paragraph, facts), picture, html.table(["action", "definition", "then"], rows))

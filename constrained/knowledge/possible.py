@@ -12,11 +12,19 @@ from constrained.knowledge.world_state import WorldState
 
 
 class PossibleActions:
-    """What `facts` leave of the actions that may come next on a path."""
+    """A state on a path and the facts there: what may come next, and what follows from it.
+
+    The methods are those of `PathState`, which knows the order of actions alone.
+    """
 
     def __init__(self, state: PathState, facts: WorldState):
         self.state, self.facts = state, facts
         self.described = frozenset(facts.world.rules.values())  # actions that are known to need and change something
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the path may end here: the order lets it, and the goal holds if there is one."""
+        return self.state.may_end and self.facts.reached_goal
 
     @property
     def may_follow(self) -> list[str]:
@@ -49,6 +57,19 @@ class PossibleActions:
         if judgement and judgement.action in self.described:  # a text of its rule, but of no objects that are there
             return Judgement(action, INVALID, judgement.action, f"{action!r} names what is not there")
         return judgement
+
+    def judged(self, action: str) -> tuple[Judgement, PossibleActions]:
+        """The verdict on `action`, and where the path goes on: here, if its conditions don't hold."""
+        judgement = self.judge(action)
+        return judgement, self.after(action) if judgement else self
+
+    def after(self, action: str) -> PossibleActions:
+        """As `ActionKnowledge.after`."""
+        judgement = self.judge(action)
+        if not judgement:
+            raise KnowledgeError(f"{action!r} is {judgement.verdict}: {judgement.reason}")
+        facts = self.facts.after(action) if action in self.facts.actions else self.facts
+        return PossibleActions(self.state.after(action), facts)
 
     def _texts(self, steps_left: int | None = None) -> list[str]:
         """The actions whose conditions hold and that the order of actions admits."""

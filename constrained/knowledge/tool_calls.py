@@ -62,11 +62,19 @@ class CallForm:
         whole = _object(action.strip().removeprefix("<tool_call>").removesuffix("</tool_call>"))
         return None if whole is None else _named(whole)
 
-    def text(self, action: Any) -> str | None:
-        """A call, given in any form, as the masks write it; None if it is none of a tool that there is."""
+    def text(self, action: Any) -> str:
+        """A call, given in any form, as the masks write it; what is no call of a tool that there is, as text.
+
+        Raises KnowledgeError: it can't be written as JSON.
+        """
         action = plain(action)
         call = self.read(action) if isinstance(action, str) else _named(action) if isinstance(action, Mapping) else None
-        return self.write(*call) if call is not None and call[0] in self.schemas else None
+        try:
+            if call is not None and call[0] in self.schemas:
+                return self.write(*call)
+            return action if isinstance(action, str) else json.dumps(action, default=str)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise KnowledgeError(f"a call can't be written as JSON: {error}", "give JSON values") from None
 
 
 def _object(text: str) -> dict[str, Any] | None:

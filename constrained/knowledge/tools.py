@@ -273,6 +273,13 @@ def tool_comments(tools: list[Tool], call_format: str) -> dict[str, str]:
     return comments
 
 
+def joined_comments(comments: Mapping[str, str], described: Mapping[str, str]) -> dict[str, str]:
+    """A file's comments, each behind what the tool list says of the same tool; the overview before it."""
+    words = {slot_of(name): text for name, text in described.items() if name != START}
+    joined = {name: " ".join(filter(None, [words.get(slot_of(name)), text])) for name, text in comments.items()}
+    return {**joined, START: " ".join(filter(None, [comments.get(START), described[START]]))}
+
+
 _VALUES = 6
 """Values of an enum that a signature shows."""
 
