@@ -53,6 +53,9 @@ class Bridge:
         Frame -> bounds on the bytes to the end (`Budget.bounds`).
     """
 
+    types = (n.Literal, n.Chars, n.Seq, n.Alt, n.Call)
+    """What the kernel reads by itself, unless missing values decide what can be finished."""
+
     def __init__(
         self,
         automaton: Automaton,
@@ -63,31 +66,23 @@ class Bridge:
         self.bottom, self.frame, self.no_call = automaton.frames.bottom, automaton.frames.frame, NO_CALL
         self.asks, self.near, self.deep = automaton.closure.asks, graph_stack.NEAR, graph_stack.DEEP
         self._limits, self._positions, self._stacks = automaton.limits, automaton.positions, automaton.stacks
-        self._frames, self._closure, self._templates = automaton.frames, automaton.closure, automaton.templates
+        self._frames, self._closure, self.tail = automaton.frames, automaton.closure, automaton.frames.tail
 
     def construct(self, node: n.Node, env: Env) -> tuple:
-        """What the kernel enters by itself of a construct.
+        """What the kernel enters by itself of a construct that isn't of `types`.
 
         Returns
         -------
         tuple
-            (kind, what is read, low, high, may be empty, has values, environment, nodes in it). Of a sequence, the
-            nodes are its first item and the rest; of a repeat, an item and what comes after one.
+            (kind, what is read, low, high, may be empty, has values, environment, nodes in it). Of a repeat,
+            the nodes are an item and what comes after one.
         """
         value: object = None
         if self.asks:
             return _of(ASKED, env)
-        if isinstance(node, n.Literal):
-            value = node.data
-        elif isinstance(node, n.Seq):
-            return _of(SEQ, env, *node.items[:1], *((self._frames.tail(node),) if len(node.items) > 1 else ()))
-        elif isinstance(node, n.Alt):
-            return _of(ALT, env, *node.items)
-        elif isinstance(node, n.Call) and not node.args:
-            return _of(ALT, env, env.grammar.rules[node.rule].body, inner=self._templates.env(env.grammar))
-        elif isinstance(node, n.Chars):
-            return _read(TEXT, env, node.chars, 1, 1)
-        elif isinstance(node, n.Repeat):
+        if isinstance(node, n.Call) and not node.args:
+            return _of(ALT, env, env.grammar.rules[node.rule].body, inner=self._frames.env(env.grammar, {}, 0))
+        if isinstance(node, n.Repeat):
             low, high = node.low, -1 if node.high is None else node.high
             if isinstance(node.item, n.Chars):
                 return _read(TEXT, env, node.item.chars, low, high, empty=not low)

@@ -12,7 +12,7 @@ int32_t int_between(PyObject *object, int32_t low, int32_t high, const char *wha
     return -1;
 }
 
-static int32_t know_literal(Engine *e, PyObject *data) {
+int32_t know_literal(Engine *e, PyObject *data) {
     if (!PyBytes_CheckExact(data) || PyBytes_GET_SIZE(data) > INT32_MAX) {
         PyErr_SetString(PyExc_TypeError, "a literal is not bytes");
         return -1;

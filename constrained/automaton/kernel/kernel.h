@@ -185,6 +185,8 @@ typedef struct {
     int32_t count, room, slot_room;
 } Index;
 
+#define NODE_TYPES 5 /* in Bridge.types */
+
 enum { UNREAD = -1, ASKED = 8, SEQ, ALT, REPEAT, MEMBERS }; /* kinds of constructs, beside LITERAL … LOOP; as in bridge.py */
 
 /* A node of the grammar with its parameters' values. */
@@ -255,6 +257,7 @@ typedef struct {
     PyObject *bridge;    /* constrained.automaton.bridge.Bridge */
     Tokens *tokens;
     PyObject *no_call;   /* the environment of frames without a construct */
+    PyObject *types, *tail; /* types of nodes that the kernel reads by itself; what follows the first item of a sequence */
     int32_t near, deep;  /* as in graph_stack.py */
     int asks;            /* every closure is Python's: what can be finished depends on the bindings */
     Construct *constructs;
@@ -327,6 +330,7 @@ int next_bytes(Engine *engine, const Vec *vec, uint64_t out[4]);
 int near_config(Engine *engine, const Config *config, Config *near);
 int32_t know_frame(Engine *engine, PyObject *frame);
 int config_of(Engine *engine, PyObject *described, Config *out);
+int32_t know_literal(Engine *engine, PyObject *data);
 PyObject *position_of(Engine *engine, const Config *config);
 int step_config(Engine *engine, const Config *config, uint8_t byte, Vec *out);
 Config except_text(const Engine *engine, const Config *config);
@@ -406,6 +410,7 @@ int restore_mask(Engine *engine, const Config *config, const int32_t *ids, Py_ss
 /* Python types ---------------------------------------------------------------------------------- */
 
 extern PyObject *name_enter, *name_capped, *name_number, *name_construct, *name_frame, *name_node, *name_env, *name_next, *name_ways;
+extern PyObject *name_data, *name_chars, *name_items, *name_args, *name_rule, *name_rules, *name_grammar, *name_body, *name_values;
 extern PyObject *name_zero; /* the number 0 */
 extern PyType_Spec tokens_spec, engine_spec, core_spec, rows_spec;
 extern PyTypeObject *TokensType, *EngineType, *CoreType;

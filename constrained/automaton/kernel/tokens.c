@@ -3,16 +3,19 @@
 
 PyTypeObject *TokensType;
 
-/* A node for each beginning that two or more tokens share; level by level. -1: no memory; -2: tokens out of order. */
+/* A node for each beginning that two or more tokens share, what is below one soon after it (a walk waits for memory more
+ * than for anything else). -1: no memory; -2: tokens out of order. */
 static int build_trie(Tokens *t) {
-    int32_t room = 1 << 12, child_room = 1 << 12;
+    int32_t room = 1 << 12, child_room = 1 << 12, waiting = 1, result = -1;
+    int32_t *stack = calloc(room, sizeof *stack); /* nodes without their children yet; never more than there are nodes */
     t->nodes = malloc(room * sizeof(Node));
     t->children = malloc(child_room * sizeof(uint32_t));
-    if (!t->nodes || !t->children) return -1;
+    if (!stack || !t->nodes || !t->children) goto done;
     t->nodes[0] = (Node){0, t->n, 0, 0, 0, 0, 0};
     t->node_count = 1;
-    for (int32_t i = 0; i < t->node_count; i++) {
-        Node node = t->nodes[i];
+    while (waiting) {
+        int32_t number = stack[--waiting], below = t->node_count;
+        Node node = t->nodes[number];
         int32_t at = node.low, depth = node.depth;
         while (at < node.high && t->offsets[at + 1] - t->offsets[at] == depth) at++;
         node.ends = at - node.low;
@@ -22,18 +25,23 @@ static int build_trie(Tokens *t) {
             uint8_t byte = t->flat[t->offsets[at] + depth];
             int32_t end = at + 1;
             while (end < node.high && t->lengths[end] > depth && t->flat[t->offsets[end] + depth] == byte) end++;
-            if (end < node.high && (t->lengths[end] <= depth || t->flat[t->offsets[end] + depth] < byte)) return -2;
+            if (end < node.high && (t->lengths[end] <= depth || t->flat[t->offsets[end] + depth] < byte)) {
+                result = -2;
+                goto done;
+            }
             if (t->child_count == child_room) {
                 child_room *= 2;
                 uint32_t *children = realloc(t->children, child_room * sizeof(uint32_t));
-                if (!children) return -1;
+                if (!children) goto done;
                 t->children = children;
             }
             if (end - at > 1 && t->node_count == room) {
                 room *= 2;
                 Node *nodes = realloc(t->nodes, room * sizeof(Node));
-                if (!nodes) return -1;
-                t->nodes = nodes;
+                if (nodes) t->nodes = nodes;
+                int32_t *more = realloc(stack, room * sizeof *stack);
+                if (more) stack = more;
+                if (!nodes || !more) goto done;
             }
             int leaf = end - at == 1;
             t->children[t->child_count++] = byte | (uint32_t)leaf << 8 | (uint32_t)(leaf ? at : t->node_count) << 9;
@@ -41,9 +49,13 @@ static int build_trie(Tokens *t) {
             at = end;
         }
         node.count = (uint16_t)(t->child_count - node.first);
-        t->nodes[i] = node;
+        t->nodes[number] = node;
+        for (int32_t last = t->node_count; last > below;) stack[waiting++] = --last;
     }
-    return 0;
+    result = 0;
+done:
+    free(stack);
+    return result;
 }
 
 int find_child(const Tokens *t, const Node *node, uint8_t byte, uint32_t *child) {
