@@ -156,7 +156,8 @@ def _data(checked: Checked) -> dict:
 
 
 def _check_runs(arguments, knowledge: ActionKnowledge) -> int:
-    from constrained.training.judging import check_runs  # imports the environments
+    find_benchmarks()
+    from benchmarks.judging import check_runs
 
     runs = {Path(path).name: check_runs(knowledge, path, arguments.limit) for path in arguments.runs}
     lines = []

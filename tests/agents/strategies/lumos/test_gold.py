@@ -5,6 +5,8 @@ from itertools import islice
 
 import pytest
 
+from benchmarks.lumos.solutions.annotation import conversations
+from benchmarks.lumos.solutions.convert import converted
 from constrained import ActionKnowledge
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
@@ -15,8 +17,6 @@ from constrained.environments.executor.actions import read_turn
 from constrained.environments.maths.env import MathsEnv
 from constrained.environments.maths.problems import GSM8K, SVAMP
 from constrained.models import load
-from constrained.training.annotations.annotation import conversations
-from constrained.training.annotations.convert import converted
 from tests.agents.scripted import answer_with
 from tests.data import shared
 from tests.decoding.tiny import tiny
