@@ -272,4 +272,11 @@ def _explained(source: Source, error: UnexpectedInput) -> GrammarError:
         line, column = source.line_column(len(source.text) if end < 0 else end)
     else:
         column = error.column
+        words += _quoted_name(source.text.splitlines()[line - 1], column - 1)
     return source.error(f"{found} in a `{MARK}` line", f"here belongs {', '.join(words)}", line, column)
+
+
+def _quoted_name(line: str, at: int) -> list[str]:
+    """A hint that words which no name has without quotes (`a.py`, `mug 1`) may be meant as one; empty if they can't."""
+    words = re.finditer(r'[A-Za-z][^\s"(){},;:]*(?: \d+)?', line)
+    return [f'or, if it is a name, `"{word[0]}"`' for word in words if word.start() < at < word.end()]

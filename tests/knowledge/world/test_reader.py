@@ -88,6 +88,8 @@ RULE = 'start: go\n{}\ngo: "go" _STEP start\n'
         ("//: type place", "3:10", "the type place is declared twice"),
         ("//: neds at(p)", "3:5", "unexpected `neds`"),
         ("//: fact at(", "3:13", "the lines end"),
+        ("//: object a.py: place", "3:13", 'if it is a name, `"a.py"`'),
+        ("//: init at(mug 1)", "3:17", 'if it is a name, `"mug 1"`'),
         ("//: needs ready", "3:11", "stands above no rule"),
         ("//: init ready(a)", "3:10", "`ready` has 0 arguments, not 1"),
         ("//: object a: place\n//: init in(a, a)", "4:13", "a is a place, where a thing belongs"),
