@@ -21,9 +21,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from constrained.environments.scienceworld.env import refused
-from constrained.environments.scienceworld.reading import room_of
 from constrained.environments.scienceworld.simulator import Simulator, borrow, give_back
-from tools.scienceworld_model.play import Play
+from tools.scienceworld_model.play import Play, room_of
 from tools.scienceworld_model.scripts import SCRIPTS
 
 OUT = Path("build/scienceworld/paths.jsonl")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from constrained.environments.scienceworld.env import refused
-from constrained.environments.scienceworld.reading import names_of, room_of
+from constrained.environments.scienceworld.reading import names_of, scienceworld
 from constrained.environments.scienceworld.scene import QUESTION, Scene, answers, choices_of, slots
 from constrained.environments.scienceworld.simulator import Simulator
 
@@ -48,6 +48,11 @@ VERBS = (
     ("focus on|focus", "", "focus on {}"),
 )
 """Verbs as the package's agent writes them, what stands between two things, how the environment writes the action."""
+
+
+def room_of(look: str) -> str:
+    """The name of the room that a description is of."""
+    return next(fact[1] for fact in scienceworld().told_in(look) if fact[0] == "at")
 
 
 class Play:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from constrained.environments.base import Binding
 from constrained.environments.scienceworld.process import ANSWER_SECONDS
-from constrained.environments.scienceworld.reading import Reading, names_of
+from constrained.environments.scienceworld.reading import Reading, names_of, scienceworld
 from constrained.environments.scienceworld.scene import answers, choices_of, slots
 from constrained.environments.scienceworld.simulator import SPLITS, Simulator, borrow, give_back
 from constrained.environments.suite import Suite, Task, check_split
@@ -17,38 +17,6 @@ from constrained.errors import GameError
 
 MAX_STEPS = 50
 """WESE's limit (its section 4.1); the package's own is 100."""
-
-# The simulator reports a failure in words only. These are all refusals of its sixteen kinds of action and of its parser
-# (version 1.2.3); a test compares them with the actions' own checks.
-_REFUSALS = (
-    r"No known action matches that input\.",
-    r"Unknown action\. .*",
-    r"<?ERROR\b.*",
-    r"<unknown catch>",
-    r"I'm not sure (?:what that means|how to use|how to pour) ?.*",
-    r"It'?s not clear how to .*",
-    r"The .* is (?:already (?:open|closed|activated|deactivated)|not (?:open|openable|closeable|moveable|edible"
-    r"|a container|something that can be activated))\.",
-    r"The .* (?:isn't open, so you can't see inside|does not contain any liquids to dunk into|is in is not movable"
-    r"|is empty, so there's nothing to pour)\.",
-    r"The .* can't be poured out,? because it.*",
-    r"The liquids in .* aren't able to move\.",
-    r"The door doesn't appear to go anywhere\.",
-    r".* is already connected, and must be disconnected before it can be connected to something else",
-    r".* appears broken, and can't be activated or deactivated\.",
-    r"Connections must specify specific points of contact on .*",
-    r"Something can't be connected to itself\.",
-    r"You must disconnect entire objects \(such as .*",
-    r"You can't (?:move|dunk) something into itself\.",
-    r"You can't (?:pick up|pour) a (?:liquid|gas) directly\..*",
-    r"That can't be moved there.*",
-    r"That object (?:already appears|does not appear) to be in the inventory\.",
-    r"That is already flushing\.",
-    r"That container is empty, so there are no items to mix\.",
-    r"There is only one thing \(.*",
-    r"Mixing the contents of the .* does not appear to produce anything new\.",
-)
-_REFUSAL = re.compile("|".join(_REFUSALS))
 
 
 class ScienceWorldEnv:
@@ -144,7 +112,7 @@ class ScienceWorldEnv:
         return dict(self._view)
 
     def memory(self, first_observation: str) -> Reading:
-        """Return a memory that shows the room and the inventory where they have changed."""
+        """Return a memory that shows the room and the inventory where they have changed, and what is known besides."""
         return Reading(self.task, self._look)
 
     def _look(self) -> tuple[str, str]:
@@ -179,7 +147,7 @@ class ScienceWorldEnv:
 
 def refused(observation: str) -> bool:
     """Whether an observation says that the action wasn't understood, wasn't possible, or changed nothing."""
-    return _REFUSAL.fullmatch(observation.strip()) is not None
+    return any(pattern.found_in(observation) for pattern in scienceworld().fails)
 
 
 def suite(*, split: str | None = None, limit: int | None = None, seed: int = 0) -> Suite:

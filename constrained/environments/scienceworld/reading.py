@@ -1,8 +1,9 @@
-"""What an agent reads of ScienceWorld: one name for each thing, and after each action only what is new.
+"""What an agent reads of ScienceWorld: after each action what is new, and the facts; and one name for each thing.
 
 The room's description and the inventory take no time in the world, and the package gives both to agents at every step.
-A line of them is shown when it is new or has changed since it was last shown, so the text grows only at its end: a
-model that keeps its keys and values reads each line once.
+A line of them is shown when it is new or has changed since it was last shown, so that the text grows only at its end: a
+model that keeps its keys and values reads each line once. Behind it stand the facts, as `grammars/scienceworld.lark`
+tells them: what lies in other rooms, what is open. The network that ships reads the text alone.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 
 from constrained.environments.scienceworld.scene import QUESTION, Scene
+from constrained.knowledge.world import World, read_world
+from constrained.knowledge.world.known import Known
+from constrained.knowledge.world.shown import Shown
 
 LONGEST_ANSWER = 300
 """Characters shown of an answer: enough for a recipe."""
@@ -19,7 +24,6 @@ LONGEST_ANSWER = 300
 MAX_TEXT = 20_000
 """Characters of an episode's text: of longer ones the first steps are left out, but for the beginning."""
 
-_ROOM = re.compile(r"This (?:room|outside location) is called the (.+?)\. ")
 _ARTICLE = re.compile(r"\b(?:a|an|the) ", re.IGNORECASE)
 _SHORTER = [
     (re.compile(pattern), by)
@@ -48,10 +52,12 @@ def shorter(text: str) -> str:
     return text.strip(" .\t").lower()
 
 
-def room_of(look: str) -> str:
-    """Return the name of the room that a description is of."""
-    match = _ROOM.match(look)
-    return match[1] if match else ""
+@cache
+def scienceworld() -> World:
+    """What ``grammars/scienceworld.lark`` says of places, things and answers."""
+    world = read_world("scienceworld")
+    assert world is not None  # the file that ships has `//:` lines
+    return world
 
 
 def lines_of(look: str) -> list[str]:
@@ -96,12 +102,18 @@ class Reading:
         Its description.
     look : callable
         Returns the room's description and the inventory now.
+
+    Attributes
+    ----------
+    known : Known
+        The facts: where things are, what is open, on, carried, connected.
     """
 
     def __init__(self, task: str, look: Callable[[], tuple[str, str]]):
+        self.known = Known(scienceworld())
         self._look = look
         self._blocks = [shorter(task)]
-        self._known: dict[str, list[str]] = {}
+        self._lines: dict[str, list[str]] = {}
         self._blocks[0] += self._news()
 
     def update(self, action: str, observation: str) -> None:
@@ -109,20 +121,21 @@ class Reading:
         block = f"Action {len(self._blocks)}: {action}"
         if observation.startswith(QUESTION) or "\n\t" not in observation:  # what is listed is in view
             block += "\n" + shorter(" ".join(observation.split()))[:LONGEST_ANSWER]
+        self.known.update(action, observation)
         self._blocks.append(block + self._news())
 
     def text(self) -> str:
-        """Return the beginning and as many of the last steps as there is room for."""
+        """Return the beginning, as many of the last steps as there is room for, and behind an empty line the facts."""
         kept = len(self._blocks)
         room = MAX_TEXT - len(self._blocks[0])
         while kept > 1 and (room := room - len(self._blocks[kept - 1]) - 1) > 0:
             kept -= 1
         # Whole runs of steps are left out, so that the text seldom changes except at its end.
         kept = 1 if kept == 1 else min(-(-kept // 20) * 20, len(self._blocks))
-        return "\n".join([self._blocks[0], *self._blocks[kept:]])
+        return "\n".join([self._blocks[0], *self._blocks[kept:], "", Shown(self.known).text])
 
     def whole(self) -> str:
-        """Return all of it."""
+        """Return all steps, without the facts."""
         return "\n".join(self._blocks)
 
     def situation(self) -> str:
@@ -131,11 +144,14 @@ class Reading:
 
     def _news(self) -> str:
         look, inventory = self._look()
+        for described in (inventory, look):
+            self.known.read(described.replace("its terminal 1", ". its terminal 1"))  # "a black wireits terminal 1"
+        room = self.known.value("at") or ""
         news = ""
-        for place, lines in ((room_of(look), lines_of(look)), ("inventory", lines_of(inventory))):
-            known = self._known.get(place, [])
+        for place, lines in ((room, lines_of(look)), ("inventory", lines_of(inventory))):
+            known = self._lines.get(place, [])
             new = [line for line in lines if line not in known]
             if new:
                 news += f"\n{place}: {'; '.join(new)}"
-            self._known[place] = lines
+            self._lines[place] = lines
         return news

@@ -6,11 +6,12 @@ is taken to be false. A thing that a task names, and that nobody has seen yet, i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, product
 
+from constrained.knowledge.world.pattern import Pattern
 from constrained.knowledge.world.store import FactStore
 from constrained.knowledge.world.world import TaskGoal, Tells, World, filled, join
 from constrained.knowledge.world_state import WorldState
@@ -20,6 +21,7 @@ from constrained.planning.model import (
     ROOT,
     Condition,
     Junction,
+    Literal,
     Parameter,
     Problem,
     Quantified,
@@ -27,6 +29,9 @@ from constrained.planning.model import (
     literals_in,
 )
 from constrained.planning.task import GroundAction, Task
+
+Lists = Mapping[str, list[str]]
+"""Variable -> the things that an answer names for it."""
 
 
 class Known(FactStore):
@@ -137,48 +142,50 @@ class Known(FactStore):
         for tells in self.world.tells:
             if tells.rule is not None and tells.rule != action:
                 continue
-            for pattern in tells.patterns:
-                for found in pattern.find(answer):
-                    names = {f"?{hole.lower()}": names for hole, names in found.items()}
-                    listed = {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
-                    self._tell(tells, names, listed, values)
+            found = [self._named(tells, pattern, holes) for pattern in tells.patterns for holes in pattern.find(answer)]
+            given = {variable: [value] for variable, value in values.items()}
+            self._tell(tells, [({**given, **lists}, listed) for lists, listed in found])
 
-    def _tell(
-        self, tells: Tells, found: Mapping[str, list[str]], listed: Collection[str], values: Mapping[str, str]
-    ) -> None:
-        named = {
+    def _named(self, tells: Tells, pattern: Pattern, holes: Mapping[str, list[str]]) -> tuple[Lists, set[str]]:
+        """The things that stand in a pattern's holes, by variable, and the variables of lists."""
+        lists = {
             variable: [self.add_object(name, tells.types.get(variable, ROOT)) for name in names]
-            for variable, names in found.items()
+            for variable, names in ((f"?{hole.lower()}", names) for hole, names in holes.items())
             if variable in tells.types
         }
-        lists = {**{variable: [value] for variable, value in values.items()}, **named}
-        for told in tells.facts:
-            if told.all:
-                self._close(told.literal.predicate, told.literal.terms, lists, listed)
-        asked = free_variables(tells.condition)
+        return lists, {f"?{hole.lower()}" for hole, is_list in pattern.holes.items() if is_list}
+
+    def _tell(self, tells: Tells, found: Sequence[tuple[Lists, set[str]]]) -> None:
+        for told in (told for told in tells.facts if told.all):
+            # What none of the answer's lists names is ruled out.
+            if told.literal.predicate in self.types and found:
+                self._complete.add(told.literal.predicate)
+                self.changed(things=True)
+                continue
+            for lists, listed in found:
+                for values in self._values_of(
+                    tells, told.literal, {v: own for v, own in lists.items() if v not in listed}
+                ):
+                    named = (None if term in listed else values.get(term, term) for term in told.literal.terms)
+                    self.rule_out((told.literal.predicate, *named))
         for told in tells.facts:
             if told.literal.predicate in self.types:
                 continue  # what kind of thing it is was noted with the thing
-            variables = [v for v in lists if v in told.literal.terms or v in asked]
-            for chosen in product(*(lists[v] for v in variables)):
-                given = dict(zip(variables, chosen))
-                for answer in self._answers(tells, given):
-                    terms = tuple({**given, **answer}.get(term, term) for term in told.literal.terms)
+            note = self.hold if told.literal.positive else self.drop
+            for lists, _ in found:
+                for values in self._values_of(tells, told.literal, lists):
+                    terms = tuple(values.get(term, term) for term in told.literal.terms)
                     if self.fits(told.literal.predicate, terms):
-                        fact = (told.literal.predicate, *terms)
-                        (self.hold if told.literal.positive else self.drop)(*fact)
+                        note(told.literal.predicate, *terms)
 
-    def _close(
-        self, predicate: str, terms: tuple[str, ...], lists: Mapping[str, list[str]], listed: Collection[str]
-    ) -> None:
-        """Note that an answer names all things of which a fact holds: what it doesn't name is ruled out."""
-        if predicate in self.types:
-            self._complete.add(predicate)
-            self.changed(things=True)
-            return
-        choices = ([None] if term in listed else lists.get(term, [term]) for term in terms)
-        for pattern in product(*choices):
-            self.rule_out((predicate, *pattern))
+    def _values_of(self, tells: Tells, literal: Literal, lists: Lists) -> Iterator[dict[str, str]]:
+        """The values of its variables with which an answer tells a fact."""
+        asked = free_variables(tells.condition)
+        variables = [v for v in lists if v in literal.terms or v in asked]
+        for chosen in product(*(lists[v] for v in variables)):
+            given = dict(zip(variables, chosen))
+            for answer in self._answers(tells, given):
+                yield {**given, **answer}
 
     def _answers(self, tells: Tells, given: Mapping[str, str]) -> Iterator[dict[str, str]]:
         """The values of the variables of the condition under which something is told."""

@@ -1,7 +1,8 @@
 """Small text patterns: what answers say, and how tasks are worded.
 
-``On the {p}, you see {t, ...}.`` has a hole for a name and one for a list of names; ``(put|place) a[n] {K}`` has
-alternatives and something that may be left out (with a space beside it). A backslash takes a sign's meaning away.
+``On the {p}, you see {t, ...}.`` has a hole for a name and one for a list of names; in ``You see:{t; ...}`` the names
+stand on lines of their own. ``(put|place) a[n] {K}`` has alternatives and something that may be left out (with a space
+beside it). A backslash takes a sign's meaning away.
 """
 
 from __future__ import annotations
@@ -12,9 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 MAX_TEXT = 20_000
 """Characters of an answer or a task that are read."""
 
-_HOLE = re.compile(r"\{\s*([A-Za-z_][\w-]*)\s*(,\s*\.\.\.)?\s*\}")
-_ARTICLE = re.compile(r"(?:an?|the|some|any) ", re.IGNORECASE)
+_HOLE = re.compile(r"\{\s*([A-Za-z_][\w-]*)\s*(?:([,;])\s*\.\.\.)?\s*\}")
+_BRACKETS = r"\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\)"
+_WRITTEN = {
+    None: r"([^.,;:!?()\n]+?)",
+    ",": rf"((?:[^.()\n]|{_BRACKETS})*?)",
+    ";": r"((?:[^\S\n]*\n[^\S\n]+\S[^\n]*)*)",
+}
+"""What a hole for one name holds, one for a list, and one for a list of lines, which are indented."""
+_ASIDE = re.compile(rf" ?{_BRACKETS}|, (?:which|currently) [^,.\n]*")
+"""What is said of a name in a list behind it."""
+_ARTICLE = re.compile(r"(?:an?|the|some|any) (?:\w+ (?:called|titled) )?", re.IGNORECASE)
 _BETWEEN = re.compile(r",? and |, ?")
+_LINES = re.compile(r"\n\s*")
 _NONE = ("", "nothing", "none", "no one")
 
 
@@ -44,7 +55,7 @@ class Pattern:
         self.text = text
         self.holes: dict[str, bool] = {}
         self._groups: list[str] = []
-        self._pieces: list[str | tuple[str]] = []  # what `render` writes: texts and holes
+        self._pieces: list[str | tuple[str, str | None]] = []  # what `write` writes: texts, and holes with their mark
         self._regex = re.compile(self._read(), re.IGNORECASE)
 
     def _read(self) -> str:
@@ -65,8 +76,8 @@ class Pattern:
                     raise PatternError(f"the hole {{{name}}} stands twice", at)
                 self.holes[name] = bool(hole[2])
                 self._groups.append(name)
-                self._pieces.append((name,))
-                out.append(r"([^.\n]*?)" if hole[2] else r"([^.,;:!?\n]+?)")
+                self._pieces.append((name, hole[2]))
+                out.append(_WRITTEN[hole[2]])
                 at = hole.end() - 1
             elif sign in "([":
                 open_at.append((sign, at, len(self._pieces)))
@@ -95,6 +106,8 @@ class Pattern:
             at += 1
         if open_at:
             raise PatternError(f"this `{open_at[-1][0]}` is never closed", open_at[-1][1])
+        if out and out[-1] in _WRITTEN.values():
+            out[-1] = out[-1].replace("?)", ")")  # a name at the end is whole
         return "".join(out)
 
     def _literal(self, out: list[str], sign: str) -> None:
@@ -102,18 +115,19 @@ class Pattern:
         self._pieces.append(sign if sign != "|" else "\\|")
 
     def find(self, text: str) -> Iterator[dict[str, list[str]]]:
-        """For each place where a text says this, what stands in its holes: for one name, a list of one."""
+        """For each place where a text says this, what stands in its holes: for one name, a list of one.
+
+        Such places are also looked for in the brackets of a list: "a box (holding a cup (holding tea), a pen)".
+        """
         for match in self._regex.finditer(text[:MAX_TEXT]):
             yield self._values(match)
+            for number, name in enumerate(self._groups, 1):
+                if self.holes[name] and "(" in (match[number] or ""):
+                    yield from self.find(match[number])
 
     def found_in(self, text: str) -> bool:
         """Whether a text says this somewhere."""
         return self._regex.search(text[:MAX_TEXT]) is not None
-
-    @property
-    def regex(self) -> str:
-        """The same as a regular expression."""
-        return f"(?i){self._regex.pattern}"
 
     def begins(self, text: str) -> bool:
         """Whether a text begins by saying this."""
@@ -138,8 +152,11 @@ class Pattern:
         for piece in self._pieces:
             if isinstance(piece, tuple):
                 names = values[piece[0]]
-                list_of = joined if "".join(out).endswith("the ") else listed
-                out.append(list_of(names) if self.holes[piece[0]] else names[0])
+                if piece[1] == ";":
+                    out += (f"\n\ta {name}" for name in names)
+                else:
+                    list_of = joined if "".join(out).endswith("the ") else listed
+                    out.append(list_of(names) if piece[1] else names[0])
             else:
                 out.append("|" if piece == "\\|" else piece)
         return "".join(out)
@@ -151,8 +168,9 @@ def without_article(name: str) -> str:
 
 
 def names_in(written: str) -> list[str]:
-    """The names in a list such as "a mug 2, a pen 1, and a book 1"; "nothing" has none."""
-    names = (without_article(name) for name in _BETWEEN.split(written.strip()))
+    """The names in a list such as "a mug 2, a pen 1 (red), and a book 1", or in lines; "nothing" has none."""
+    between = _LINES if "\n" in written else _BETWEEN
+    names = (without_article(re.split("[.,:;]", name)[0]) for name in between.split(_ASIDE.sub("", written.strip())))
     return [name for name in names if name.lower() not in _NONE]
 
 

@@ -154,7 +154,8 @@ class _Reader(WordingReader):
         first = {entry.span.line: name for name, entry in self.rules.items()}
         found: dict[str, list[ParseTree]] = {}
         for statement, rule in rules_below(self.source, statements, first):
-            if statement.data in (*_ABOVE_RULES, "tells") and rule is not None:
+            plain_rule = rule is not None and self.command(self.rules[rule]) is not None
+            if rule is not None and (statement.data in _ABOVE_RULES or (statement.data == "tells" and plain_rule)):
                 found.setdefault(rule, []).append(statement)
             elif statement.data in _ABOVE_RULES:
                 raise self.span_of(statement).error(

@@ -156,7 +156,7 @@ class Shown:
             entries = list(chain.from_iterable(map(self._entries, parts)))
             otherwise = next((shows.otherwise for shows in parts if shows.otherwise is not None), None)
             holes = (hole for shows in parts for piece in shows.pieces for hole in piece.holes)
-            between = "; " if any(how == "," for _, how in holes) else ", "
+            between = "; " if any(how for _, how in holes) else ", "
             if entries or otherwise is not None:
                 most = parts[0].most or len(entries)
                 yield label + (between.join(entries[:most]) or otherwise or "") + _more(len(entries) - most)

@@ -330,5 +330,5 @@ def _patterns(forms: tuple[str, ...]) -> list[tuple[int, re.Pattern[str], list[s
 
 
 def blocks_of(text: str) -> list[str]:
-    """The blocks of a memory's text; those after the first without their first words."""
-    return _BLOCK.split(text)
+    """The blocks of a memory's text up to an empty line; those after the first without their first words."""
+    return _BLOCK.split(text.partition("\n\n")[0])

@@ -1,4 +1,4 @@
-"""`TextChooser` chooses by what is told in words: for worlds that have no facts, such as ScienceWorld."""
+"""`TextChooser` chooses by what is told in words: for worlds whose facts don't say what is possible: ScienceWorld."""
 
 from __future__ import annotations
 

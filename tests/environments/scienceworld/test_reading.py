@@ -6,7 +6,7 @@ import pytest
 
 from constrained import ActionKnowledge
 from constrained.environments.scienceworld import ScienceWorldEnv
-from constrained.environments.scienceworld.reading import MAX_TEXT, Reading, lines_of, names_of, room_of, shorter
+from constrained.environments.scienceworld.reading import MAX_TEXT, Reading, lines_of, names_of, shorter
 from constrained.environments.scienceworld.scene import Scene, asked, focusable
 
 KNOWLEDGE = ActionKnowledge.from_lark("scienceworld")
@@ -25,8 +25,22 @@ You also see:
 INVENTORY = "In your inventory, you see:\n\tan orange\n"
 
 
+HALL = """This room is called the hallway. In it, you see:\x20
+\tthe agent
+\ta substance called air
+\ta black wireits terminal 1 is connected to: nothing. its terminal 2 is connected to: nothing.
+You also see:
+\tA door to the kitchen (that is open)
+\tA door to the workshop (that is closed)
+"""
+
+
+def told(reading):
+    """What is read of an episode, without the facts."""
+    return reading.text().partition("\n\n")[0]
+
+
 def test_a_line_keeps_what_it_says():
-    assert room_of(LOOK) == "kitchen"
     assert lines_of(LOOK) == [
         "counter: bowl (red apple, banana), drawer", "freezer closed", "oven off closed", "table: glass cup empty",
         "thermometer", "door to hallway open",
@@ -37,26 +51,80 @@ def test_a_line_keeps_what_it_says():
 def test_only_what_is_new_is_shown():
     views = [(LOOK, INVENTORY)]
     reading = Reading("Your task is to boil water.", lambda: views[-1])
-    first = reading.text()
+    first = told(reading)
     assert first.startswith("your task is to boil water\nkitchen: counter: ") and first.endswith("\ninventory: orange")
     reading.update("wait", "You decide to wait for 10 iterations.")
-    assert reading.text() == first + "\nAction 1: wait\nyou decide to wait for 10 iterations"
+    assert told(reading) == first + "\nAction 1: wait\nyou decide to wait for 10 iterations"
     views.append((LOOK.replace("(that is open)", "(that is closed)"), INVENTORY))
-    before, situation = reading.text(), reading.situation()
+    before, situation = told(reading), reading.situation()
     reading.update("close door to hallway", "The door is now closed.")
-    assert reading.text() == (
+    assert told(reading) == (
         f"{before}\nAction 2: close door to hallway\ndoor is now closed\nkitchen: door to hallway closed"
     )
     assert reading.situation() != situation
 
 
+def test_where_things_are_is_known_as_facts():
+    views = [(LOOK, INVENTORY)]
+    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    known = reading.known
+    assert known.holds("in", "red apple", "bowl", "kitchen") and known.holds("in", "bowl", "counter", "kitchen")
+    assert known.of("opened") == [] and ("shut", "freezer", "kitchen") in known.of("shut")
+    views.append((HALL, "In your inventory, you see:\n\ta bowl (containing a banana)\n"))
+    reading.update("go to hallway", "You move to the hallway.")
+    assert reading.text().partition("\n\n")[2].splitlines() == [
+        "At: hallway",
+        "Held: bowl (banana)",
+        "Closed: freezer in kitchen, oven in kitchen",
+        "Open doors: kitchen to hallway; hallway to kitchen",
+        "Closed doors: hallway to workshop",
+        "Elsewhere: kitchen: counter, freezer, oven, table, thermometer",
+        "In them: counter in kitchen: bowl, drawer; table in kitchen: glass cup; bowl in kitchen: red apple, banana",
+    ]
+    assert known.holds("lies", "black wire", "hallway")
+
+
+def test_what_was_taken_away_takes_its_contents_along():
+    views = [(LOOK, INVENTORY)]
+    reading = Reading("Your task is to boil water.", lambda: views[-1])
+    views.append(
+        (LOOK.replace("a bowl (containing a red apple, a banana), ", ""), INVENTORY + "\ta bowl (containing a pea)\n")
+    )
+    reading.update("pick up bowl", "You move the bowl to the inventory.")
+    assert reading.known.of("in", None, "bowl") == [("in", "pea", "bowl", "inventory")]
+    assert reading.known.of("held") == [("held", "orange"), ("held", "bowl")]
+
+
+@pytest.mark.parametrize("task", ["boil", "chemistry-mix", "power-component"])
+def test_the_facts_are_those_of_the_simulator(simulator, task):
+    """Along the gold path: what is in what is called so by the simulator, and what is open or closed can be."""
+    gold = simulator.gold(task)[:40]
+    reading = Reading(simulator.load(task), lambda: (simulator.look(), simulator.inventory()))
+    seen = 0
+    for action in gold:
+        reading.update(action, simulator.step(action)[0])
+        known, scene = reading.known, simulator.scene()
+        names = {name for own in scene.names.values() for name in own}
+        here = known.value("at")
+        for _, thing, container, place in known.of("in"):
+            if place in (here, "inventory"):
+                seen += 1
+                called = {f"{thing} in {container}", f"{thing} on {container}", f"{container} containing {thing}"}
+                assert called & names, called
+        for predicate, able in (("opened", "close"), ("shut", "open")):
+            for _, thing, _ in known.of(predicate, None, here):
+                assert any(thing in scene.names[number] for number in scene.able.get(able, ())), (predicate, thing)
+        assert all(f"{thing} in inventory" in names for _, thing in known.of("held"))
+    assert seen > 20
+
+
 def test_a_long_episode_keeps_its_beginning_and_its_last_steps():
     reading = Reading("Your task is to wait.", lambda: (LOOK, INVENTORY))
-    beginning = reading.text()
+    beginning = told(reading)
     for n in range(1, 400):
         reading.update("wait", "x" * 100)
-        assert len(reading.text()) <= MAX_TEXT and reading.text().startswith(beginning)
-        assert f"Action {n}: wait" in reading.text()
+        assert len(told(reading)) <= MAX_TEXT and told(reading).startswith(beginning)
+        assert f"Action {n}: wait" in told(reading)
 
 
 @pytest.mark.parametrize("task", ["boil", "test-conductivity", "chemistry-mix-paint-secondary-color"])
@@ -128,7 +196,7 @@ def test_doors_are_opened_where_they_are_shut(installed):
     memory = env.memory("")
     memory.update("open door to workshop", env.step("open door to workshop")[0])
     assert "door to workshop" in env.view()["OPENED"] and "door to workshop" not in env.view()["SHUT"]
-    assert memory.text().endswith("Action 1: open door to workshop\ndoor is now open\nhallway: door to workshop open")
+    assert told(memory).endswith("Action 1: open door to workshop\ndoor is now open\nhallway: door to workshop open")
     env.close()
 
 
