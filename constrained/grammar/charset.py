@@ -199,10 +199,14 @@ def partition(sets: list[CharSet]) -> list[CharSet]:
 @lru_cache(maxsize=64)
 def matching(pattern: str, flags: int = 0) -> CharSet:
     """Return the characters that a one-character `re` pattern matches, by asking `re`."""
-    codes = np.arange(MAX_CODE_POINT + 1, dtype="<u4")
-    codes[_SURROGATES[0] : _SURROGATES[1] + 1] = 0  # an index is a code point
-    text = codes.tobytes().decode("utf-32-le")
-    return charset((m.start(), m.end() - 1) for m in re.finditer(f"(?:{pattern})+", text, flags))
+    alike = ((0x40000, 0xDFFFF), (0xF0000, MAX_CODE_POINT))  # planes without characters, and of private ones
+    ranges = [(low, high) for low, high in alike if re.match(pattern, chr(low), flags)]
+    for low, high in ((0, 0x3FFFF), (0xE0000, 0xEFFFF)):
+        codes = np.arange(low, high + 1, dtype="<u4")  # an index is a code point
+        codes[(codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1])] = 0
+        text = codes.tobytes().decode("utf-32-le")
+        ranges += [(low + m.start(), low + m.end() - 1) for m in re.finditer(f"(?:{pattern})+", text, flags)]
+    return charset(ranges)
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import combinations
+from operator import itemgetter
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, identity, key_of
 from constrained.grammar.json_schema.disjoint import Disjoint
@@ -19,7 +20,7 @@ from constrained.grammar.json_schema.presence import names_in, presence
 from constrained.grammar.json_schema.validity import Validator
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_FOLLOWED = frozenset(
+FOLLOWED = frozenset(
     "allOf anyOf oneOf not if then else dependentRequired dependentSchemas dependencies".split()
 ).union(_REFERENCES)
 
@@ -57,6 +58,7 @@ class Alternatives:
         self.roughly = False  # each branch of oneOf without the complement of the others: enough to tell schemas apart
         self._steps = 0
         self._checked: set[str] = set()
+        self._places: dict[str, int] = {}
         self._unevaluated: set[str] = set()
         self._found: dict[tuple, list[Conjunction]] = {}
         self._constraints: dict[tuple[str, ...], Constraints] = {}
@@ -74,10 +76,10 @@ class Alternatives:
 
     def of(self, parts: list[Subschema]) -> list[Conjunction]:
         """Return the alternatives of schemas that hold together, each once."""
-        key = self.roughly, *(f"{p.pointer} {sorted(p.within)}" if p.within else p.pointer for p in parts)
+        key = self.roughly, *((part.pointer, part.within) for part in parts)
         if key not in self._found:
             self._steps = 0
-            every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [])
+            every = self._follow([((i,), part) for i, part in enumerate(parts)], {}, [], _EVERY)
             self._found[key] = list({key_of(one): one for one in every}.values())
         return self._found[key]
 
@@ -86,26 +88,24 @@ class Alternatives:
         work: list[tuple[Order, Subschema]],
         flat: dict[str, tuple[Order, Subschema]],
         choices: list[list[list[tuple[Order, Subschema]]]],
+        types: frozenset[str],
     ) -> list[Conjunction]:
         flat, choices, work = dict(flat), list(choices), list(work)
-        types = set(TYPES)
-        for _, part in flat.values():
-            types &= types_of(part)
-        while work:
-            order, part = work.pop(0)
+        for order, part in work:
             self.check(part)
-            if part.schema is False:
-                return []
             if part.schema is True or part.pointer in flat:
                 continue
-            types &= types_of(part)
-            if not types:
+            if part.schema is False:
                 return []
+            if "type" in part:
+                types &= types_of(part)
+                if not types:
+                    return []
             flat[part.pointer] = order, part
-            if not _FOLLOWED.isdisjoint(part.keywords):
+            if not FOLLOWED.isdisjoint(part.keywords):
                 for at, keyword in enumerate(part.keywords):
-                    if keyword in _FOLLOWED:
-                        present = self._present(part, keyword)
+                    if keyword in FOLLOWED:
+                        present = self.present(part, keyword)
                         if present is not None:
                             work.append(((*order, at, 0), present))
                             continue
@@ -119,12 +119,12 @@ class Alternatives:
         if choices and types == {"object"} and _contradict([part for _, part in flat.values()]):
             return []
         if not choices:
-            saying = ((_at_properties(*one), one[1]) for one in flat.values() if self._says_something(one[1]))
-            return [tuple(part for _, part in sorted(saying, key=lambda one: one[0]))]
+            saying = [((*order, self._place(part)), part) for order, part in flat.values()]
+            return [tuple(part for order, part in sorted(saying, key=itemgetter(0)) if order[-1] >= 0)]
         first, *others = sorted(choices, key=len)
         out: list[Conjunction] = []
         for branch in first:
-            out += self._follow(branch, flat, others)
+            out += self._follow(branch, flat, others, types)
         return out
 
     def check(self, part: Subschema) -> None:
@@ -137,9 +137,14 @@ class Alternatives:
                 self._unevaluated.add(part.pointer)
             check(part, self.options)
 
-    def _says_something(self, part: Subschema) -> bool:
-        known = part.keywords
-        return self.options.enforces(known.get("format")) or any(is_known(k) and k not in _FOLLOWED for k in known)
+    def _place(self, part: Subschema) -> int:
+        """Return where in a schema its properties stand; -1 if nothing in it is about the value itself."""
+        if part.pointer not in self._places:
+            known = list(part.keywords)
+            says = self.options.enforces(part["format"]) or any(is_known(k) and k not in FOLLOWED for k in known)
+            place = known.index("properties") if "properties" in part else len(known)
+            self._places[part.pointer] = place if says else -1
+        return self._places[part.pointer]
 
     def _beside(self, part: Subschema, keyword: str) -> list[Subschema]:
         """Return the schemas that hold wherever the keyword does."""
@@ -174,7 +179,7 @@ class Alternatives:
                 return [self._dependency(part, keyword, name, needs) for name, needs in part[keyword].items()]
         return []
 
-    def _present(self, part: Subschema, keyword: str) -> Subschema | None:
+    def present(self, part: Subschema, keyword: str) -> Subschema | None:
         """Return a keyword as a condition on the names of an object, if it is one, and names are nowhere counted."""
         if keyword in _UNCONDITIONAL or not self.options.any_order or self._evaluated(part) or self._counts_names:
             return None
@@ -217,7 +222,7 @@ class Alternatives:
         branches = [part.beside("oneOf", i) for i in range(len(part["oneOf"]))]
         if self.roughly:
             return [[branch] for branch in branches]
-        rest = {k: v for k, v in part.keywords.items() if k not in _FOLLOWED}
+        rest = {k: v for k, v in part.keywords.items() if k not in FOLLOWED}
         free = [self._free_types(branch) for branch in branches]
         twice = {t for t in TYPES if sum(t in types for types in free) > 1}
         if twice - {"integer"}:  # whatever is of such a type is valid under two of them
@@ -226,14 +231,11 @@ class Alternatives:
                 return []
         shared = Subschema(rest, f"{part.pointer}\0oneOf beside", part.base, part.draft, part.within)
         beside = [part.made({"type": rest["type"]}, "oneOf types")] if twice - {"integer"} else []
-        if self.disjoint.told_apart([[shared, branch] for branch in branches]):
-            return [[*beside, branch] for branch in branches]
-        out = []
-        for i, branch in enumerate(branches):
-            others = [b for j, b in enumerate(branches) if j != i and not self.disjoint([shared, branch], [shared, b])]
-            complements = (part.made({"not": other}, f"oneOf not {other.pointer}") for other in others)
-            out.append([*beside, branch, *complements])
-        return out
+        overlaps = self.disjoint.overlaps([[shared, branch] for branch in branches])
+        return [
+            [*beside, branch, *(part.made({"not": branches[j]}, f"oneOf not {branches[j].pointer}") for j in others)]
+            for branch, others in zip(branches, overlaps)
+        ]
 
     def _free_types(self, part: Subschema, depth: int = 8) -> frozenset[str]:
         """Return types of which every value is valid, as far as it is plain."""
@@ -272,9 +274,9 @@ def _contradict(parts: list[Subschema]) -> bool:
                 inner = part.below("properties", name)
                 if inner.schema is False:
                     return True
-                allowed = _both(allowed, _listed(inner))
+                allowed = _both(allowed, listed_by(inner))
                 if isinstance(inner["not"], Subschema) and inner["not"].keywords.keys() <= {"const", "enum", "type"}:
-                    denied |= _listed(inner["not"]) or set()
+                    denied |= listed_by(inner["not"]) or set()
         if allowed is not None and allowed <= denied:
             return True
     return False
@@ -284,16 +286,10 @@ def _both(one: set | None, other: set | None) -> set | None:
     return other if one is None else one if other is None else one & other
 
 
-def _listed(part: Subschema) -> set | None:
+def listed_by(part: Subschema) -> set | None:
     """Return the values by enum and const, by their identity; None where they aren't listed."""
     enum = set(map(identity, part["enum"])) if "enum" in part else None
     return _both(enum, {identity(part["const"])} if "const" in part else None)
 
 
 _EVERY = frozenset(TYPES)
-
-
-def _at_properties(order: Order, part: Subschema) -> Order:
-    """Return where the properties of a schema stand."""
-    keywords = list(part.keywords)
-    return (*order, keywords.index("properties") if "properties" in part else len(keywords))

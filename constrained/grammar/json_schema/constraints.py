@@ -252,6 +252,8 @@ class Constraints:
 
     def property(self, name: str) -> list[Subschema]:
         """Return what holds for the property of that name."""
+        if not self.key_trees:
+            return list({part.pointer: part for part in self.key(name, frozenset())}.values())
         both, either = (
             frozenset(p for p, nfas in self._matchers.items() if nfas[which].accepts(name)) for which in (0, 1)
         )

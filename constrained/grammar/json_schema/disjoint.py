@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import combinations
 
 from constrained.grammar.json_schema.constraints import Conjunction, Constraints, key_of
 from constrained.grammar.json_schema.document import Subschema
@@ -26,8 +27,7 @@ class Disjoint:
         if not depth:
             return False
         with self._roughly():
-            ones, others = self.alternatives.of(one), self.alternatives.of(other)
-            return all(self._pair(a, b, depth) for a in ones for b in others)
+            return all(self._pair(a, b, depth) for a in self.alternatives.of(one) for b in self.alternatives.of(other))
 
     @contextmanager
     def _roughly(self) -> Iterator[None]:
@@ -37,23 +37,30 @@ class Disjoint:
         finally:
             self.alternatives.roughly = before
 
-    def told_apart(self, branches: list[list[Subschema]]) -> bool:
-        """Whether all branches require one property and list different values for it: the quick way."""
-        found: list[dict[str, set]] = []
+    def overlaps(self, branches: list[list[Subschema]]) -> list[list[int]]:
+        """Return, for each branch, the others that it may share a value with."""
+        out: list[list[int]] = [[] for _ in branches]
         with self._roughly():
-            for branch in branches:
-                alternatives = self.alternatives.constraints_of(branch)
-                if len(alternatives) > 1:
-                    return False
-                found += map(self._values, alternatives)
-        names = set.intersection(*map(set, found)) if found else set()
-        return not found or any(
-            len(set().union(*(f[n] for f in found))) == sum(len(f[n]) for f in found) for n in names
-        )
+            values = [self._values(branch) for branch in branches]
+        for name in set.intersection(*map(set, values)):  # the quick way: one property tells all apart
+            every = [value for listed in values for value in listed[name]]
+            if len(set(every)) == len(every):
+                return out
+        for i, j in combinations(range(len(branches)), 2):
+            names = values[i].keys() & values[j].keys()
+            if not any(values[i][n].isdisjoint(values[j][n]) for n in names) and not self(branches[i], branches[j]):
+                out[i].append(j)
+                out[j].append(i)
+        return out
 
-    def _values(self, constraints: Constraints) -> dict[str, set]:
-        """Return the values of the required properties that list them."""
-        out = {}
+    def _values(self, parts: list[Subschema]) -> dict[str | None, set]:
+        """Return the values that each alternative lists: for itself (None), and for properties that are required."""
+        each = [self._listed(one) for one in self.alternatives.constraints_of(parts)]
+        names = set.intersection(*map(set, each)) if each else set()
+        return {name: set().union(*(one[name] for one in each)) for name in names}
+
+    def _listed(self, constraints: Constraints) -> dict[str | None, set]:
+        out: dict[str | None, set] = {None: constraints.listed_values[0]} if constraints.listed else {}
         for name in constraints.required if constraints.types == {"object"} else ():
             inner = self.alternatives.constraints_of(constraints.property(name))
             if all(one.listed for one in inner):
@@ -71,7 +78,7 @@ class Disjoint:
         fits = self.alternatives.validator.fits
         for a, b in ((one, other), (other, one)):
             if a.listed:
-                return not any(fits(v, a) and fits(v, b) for v in a.listed[1])
+                return not any(fits(v, b) and fits(v, a) for v in a.listed[1])
         kinds = {"number" if t == "integer" else t for t in one.types}
         kinds &= {"number" if t == "integer" else t for t in other.types}
         how = {"number": _numbers, "string": _strings, "array": self._arrays, "object": self._objects}

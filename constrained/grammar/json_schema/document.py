@@ -37,6 +37,8 @@ _ABSENT = {
     for draft in (4, 6, 7, 2019, 2020)
 } | {UNSTATED: frozenset()}
 """Draft -> keywords of other drafts, which are annotations in it."""
+_BOOLEAN = frozenset(("exclusiveMinimum", "exclusiveMaximum"))
+_DIFFERENT = {draft: absent | _BOOLEAN if draft <= 4 else absent for draft, absent in _ABSENT.items()}
 
 _ONE, _SEVERAL, _NAMED = 1, 2, 3
 _SCHEMAS = {
@@ -98,11 +100,14 @@ class Subschema:
 
     def beside(self, *keys) -> Subschema:
         """Return the schema at `keys` below this one, which holds for the same value."""
-        key = ("", *keys)
+        return self.holding(self.below(*keys))
+
+    def holding(self, other: Subschema) -> Subschema:
+        """Return another schema as one that holds for the same value as this one."""
+        key = ("", other.pointer)
         if key not in self._inner:
-            inner = self.below(*keys)
             within = self.within | {self.pointer}
-            self._inner[key] = Subschema(inner.schema, inner.pointer, inner.base, inner.draft, within)
+            self._inner[key] = Subschema(other.schema, other.pointer, other.base, other.draft, within)
         return self._inner[key]
 
     def made(self, schema: dict | bool, name: str) -> Subschema:
@@ -123,6 +128,7 @@ class Document:
         self.limits = limits
         draft = _draft(schema, UNSTATED) if isinstance(schema, dict) else LATEST
         self.root = Subschema(schema, "#", _base(schema, "", draft), draft)
+        self._found: dict[tuple, Subschema] = {}
 
     @cached_property
     def by_uri(self) -> dict[str, list[Subschema]]:
@@ -144,9 +150,15 @@ class Document:
 
     def refer(self, part: Subschema, keyword: str = "$ref") -> Subschema:
         """Return the schema that a reference in `part` refers to."""
-        reference = part[keyword]
-        if not isinstance(reference, str):
+        key = keyword, part.base, part[keyword]
+        if not isinstance(part[keyword], str):
             raise error(part, keyword, "is not text", "write a reference such as '#/$defs/name'")
+        if key not in self._found:
+            self._found[key] = self._refer(part, keyword)
+        return part.holding(self._found[key])
+
+    def _refer(self, part: Subschema, keyword: str) -> Subschema:
+        reference = part[keyword]
         uri, fragment = urldefrag(urljoin(part.base, reference) if part.base else reference)
         if uri == self.root.base and (not fragment or fragment.startswith("/")):
             known = [self.root]
@@ -161,7 +173,7 @@ class Document:
             raise error(
                 part, keyword, f"{reference!r} may mean one of several schemas", "write $ref to the one that is meant"
             )
-        return Subschema(found.schema, found.pointer, found.base, found.draft, part.within | {part.pointer})
+        return found
 
     def _at(self, part: Subschema, keyword: str, found: Subschema, fragment: str) -> Subschema:
         for key in pointer_keys(fragment) if fragment.startswith("/") else [fragment]:
@@ -199,10 +211,10 @@ def _known(schema: dict, draft: int) -> dict:
     """Return the keywords of a schema that its draft knows, with numbers as exclusive bounds."""
     if draft in (4, 6, 7) and "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    absent = _ABSENT[draft].intersection(schema)
-    old = [k for k in ("exclusiveMinimum", "exclusiveMaximum") if isinstance(schema.get(k), bool) and draft <= 4]
-    if not absent and not old:
+    if _DIFFERENT[draft].isdisjoint(schema):
         return schema
+    absent = _ABSENT[draft]
+    old = [k for k in _BOOLEAN if isinstance(schema.get(k), bool) and draft <= 4]
     known = {k: v for k, v in schema.items() if k not in absent and k not in old}
     for keyword in old:
         plain = keyword.replace("exclusiveM", "m")

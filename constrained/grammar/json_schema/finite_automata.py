@@ -51,6 +51,8 @@ class Nfa:
         """Whether the whole text is in the language."""
         states = self.start()
         for character in text:
+            if not states:
+                return False
             states = self.step(states, ord(character))
         return self.end in states
 
@@ -177,11 +179,17 @@ class Texts:
         self, fitting: list[nodes.Node], without: list[nodes.Node], low: int, high: int | None, limits: Limits
     ):
         self.parts = [(nfa(node, limits), True) for node in fitting] + [(nfa(node, limits), False) for node in without]
-        self.low, self.high, self.limits = low, high, limits
+        self._wanted, self.low, self.high, self.limits = fitting, low, high, limits
         self.start: State = tuple(one.start() for one, _ in self.parts), 0
         self._top = low if high is None else high
         self._known: dict[Sets, dict[Sets, CharSet]] = {}  # the same at every count
         self._lives: dict[State, bool] = {}
+
+    def some(self) -> bool:
+        """Whether there are such texts."""
+        text = example(self._wanted[0]) if self._wanted and self.high is None else None  # longer ones will do, too
+        found = text is not None and len(text) >= self.low
+        return found and all(one.accepts(text or "") == wanted for one, wanted in self.parts) or self.lives(self.start)
 
     def may_end(self, state: State) -> bool:
         """Whether a text may be over."""
@@ -279,6 +287,26 @@ def lengths(node: nodes.Node) -> tuple[int, int | None]:
     if isinstance(node, nodes.Seq):
         return sum(lows), None if None in highs else sum(highs)
     return min(lows, default=0), None if None in highs else max(highs, default=0)
+
+
+def example(node: nodes.Node) -> str | None:
+    """Return one text of `node`; None if it looks around."""
+    match node:
+        case nodes.Literal():
+            return node.data.decode()
+        case nodes.Chars():
+            return chr(node.chars.ranges[-1][0])
+        case nodes.Choices():
+            return node.values[-1].decode()
+        case nodes.Repeat():
+            text = example(node.item) if node.low else ""
+            return None if text is None else text * node.low
+        case nodes.Alt():
+            return example(node.items[0]) if node.items else None
+        case nodes.Seq():
+            found = [example(item) for item in node.items]
+            return None if None in found else "".join(text for text in found if text)
+    return None
 
 
 def within(node: nodes.Node, low: int, high: int | None) -> nodes.Node | None:

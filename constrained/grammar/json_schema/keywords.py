@@ -6,6 +6,7 @@ what older drafts wrote in another way. A keyword that its draft doesn't know is
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from sys import float_info
 
@@ -86,6 +87,9 @@ PRESENT = Made()
 """A condition on which names an object has (`presence.py`)."""
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _is_count(value) -> bool:
     return _is_number(value) and value >= 0 and value == int(value)
 
@@ -99,7 +103,7 @@ def _is_json(value, depth: int = 0) -> bool:
 
 
 def _is_text(value) -> bool:
-    return isinstance(value, str) and not any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+    return isinstance(value, str) and (value.isascii() or not _SURROGATE.search(value))
 
 
 def _is_number(value) -> bool:
@@ -204,6 +208,15 @@ def check(part: Subschema, options: Options) -> None:
                 )
         elif keyword not in DESCRIBING and keyword not in FORMS and not keyword.startswith("x-"):
             options.note(part, keyword)
+
+
+_TYPING = frozenset("type title description default example examples deprecated readOnly writeOnly $comment".split())
+
+
+def is_type(schema) -> bool:
+    """Whether a schema names no more than a type, and so needs no check."""
+    simple = isinstance(schema, dict) and schema.keys() <= _TYPING
+    return schema is True or simple and schema.get("type", "null") in TYPES
 
 
 def is_known(keyword) -> bool:

@@ -7,27 +7,30 @@ other schemas are written while the document is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from fractions import Fraction
-from math import ceil, floor
+from collections.abc import Collection
 from typing import NamedTuple
 
 from constrained.grammar import nodes
 from constrained.grammar.analysis import components
 from constrained.grammar.assertions import looks
-from constrained.grammar.json_schema.alternatives import types_of
-from constrained.grammar.json_schema.constraints import exact, pattern_of
+from constrained.grammar.json_schema.alternatives import FOLLOWED, Alternatives, listed_by, types_of
+from constrained.grammar.json_schema.constraints import Constraints, pattern_of, whole
 from constrained.grammar.json_schema.document import Document, Subschema
-from constrained.grammar.json_schema.keywords import FORMS, Options
+from constrained.grammar.json_schema.keywords import FORMS, SOME_PROPERTY, Options, is_type
+from constrained.grammar.json_schema.numbers import integer
+from constrained.grammar.json_schema.presence import names_in, satisfiable
 from constrained.grammar.json_schema.validity import type_of
 
 _RESTRICTING = frozenset(FORMS)
 _SIMPLE = frozenset(
     "type minLength maxLength minimum maximum properties required additionalProperties patternProperties items "
-    "minItems maxItems".split()
+    "minItems maxItems exclusiveMinimum exclusiveMaximum".split()
 )
+_COUNTING = frozenset(("propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", SOME_PROPERTY))
+_JOINING = FOLLOWED - {"then", "else"}
 BRANCHES = 100
 """Alternatives of a plain schema: so few never pass a limit."""
+_BOUNDS = frozenset("minLength maxLength minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split())
 _MODEST = 10**15
 """Bounds up to which every number between two is written without an exponent."""
 
@@ -53,30 +56,88 @@ class Plain(NamedTuple):
 _CERTAIN: list[list[str]] = [[]]
 
 
-def plain(part: Subschema, document: Document, options: Options) -> Plain | None:
+def plain(part: Subschema, alternatives: Alternatives) -> Plain | None:
     """Return what is known of a schema that has been checked; None if it is not plain."""
+    document, options = alternatives.document, alternatives.options
     said = _RESTRICTING.intersection(part.keywords)
     if options.enforces(part["format"]):
         return Plain([], _CERTAIN) if not said or said == {"type"} and part["type"] == "string" else None
     if not said:
         return Plain([], _CERTAIN) if part.schema is not False else None
-    if said == {"$ref"}:
-        target = document.refer(part)
-        return Plain([target], [[target.pointer]], same=True)
-    if said == {"anyOf"} or said == {"oneOf"}:
-        (keyword,) = said
-        if len(part[keyword]) > BRANCHES:
-            return None
-        branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
-        apart = keyword == "anyOf" or _apart(branches, document)
-        return Plain(branches, [[branch.pointer] for branch in branches], same=True) if apart else None
+    if len(joined := said - {"type"}) == 1 and joined <= {"$ref", "allOf", "anyOf", "oneOf"}:
+        return _branches(part, next(iter(joined)), document)
     if said == {"enum"} or said == {"const"} or said == {"enum", "type"} or said == {"const", "type"}:
         values = part["enum"] if "enum" in said else [part["const"]]
         types = types_of(part)
         return Plain([], _CERTAIN) if any(type_of(value) in types for value in values) else None
     if said == {"pattern"} or said == {"pattern", "type"} and part["type"] == "string":
         return Plain([], _CERTAIN) if _is_certain(part, "pattern", part["pattern"], options) else None
-    return _simple(part, options) if said <= _SIMPLE else None
+    return _simple(part, said - _SIMPLE, alternatives)
+
+
+def _branches(part: Subschema, keyword: str, document: Document) -> Plain | None:
+    """Return the same for what only joins other schemas, and perhaps names their types."""
+    if keyword == "$ref":
+        branches = [document.refer(part)]
+    else:
+        branches = [part.beside(keyword, i) for i in range(len(part[keyword]))]
+    targets = [document.refer(one) if "$ref" in one else one for one in branches]
+    if len(branches) > (1 if keyword == "allOf" else BRANCHES) or keyword == "oneOf" and not _apart(targets):
+        return None
+    if "type" not in part:
+        return Plain(branches, [[branch.pointer] for branch in branches], same=True)
+    # each branch and the types are an alternative of their own, of which some value is certain only if the types change
+    # nothing, and the branch is one alternative
+    if any(types_of(one) - types_of(part) or not _JOINING.isdisjoint(one.keywords) for one in targets):
+        return None
+    return Plain(branches, [[branch.pointer for branch in branches]], same=True)
+
+
+class Members(NamedTuple):
+    """What the properties of an object are.
+
+    Attributes
+    ----------
+    parts : list of list of Subschema
+        Schemas that one value must fit together.
+    needed : list of list of Subschema
+        Some object is certain if some value fits each of these.
+    """
+
+    parts: list[list[Subschema]]
+    needed: list[list[Subschema]]
+
+
+def members(constraints: Constraints) -> Members | None:
+    """Return what the properties of an object are, if that is all that its keywords say; None: it may be refused."""
+    parts, options = constraints.parts, constraints.options
+    required, conditions = constraints.required, constraints.present
+    if options.closed or not all(_COUNTING.isdisjoint(part.keywords) for part in parts):
+        return None
+    if conditions and not satisfiable(("and", *conditions, *required), options.limits):
+        return None
+    values: dict[str, list[Subschema]] = {}
+    others = [part for part in parts if part.keywords.get("additionalProperties", True) not in (True, {})]
+    for part in parts:
+        shared = any(other is not part for other in others)
+        for name, schema in (part["properties"] or {}).items():
+            if shared or name in values:
+                values[name] = constraints.property(name)
+            else:
+                values[name] = [] if is_type(schema) else [part.below("properties", name)]
+    free = [part.below("additionalProperties") for part in others]
+    patterns = [(part, pattern) for part, named in constraints.all("patternProperties") for pattern in named]
+    if patterns:  # names that are listed, or match none, would have to be told apart
+        ((part, pattern), *more) = patterns
+        alone = not more and not values and not required and [one.schema for one in free] == [False]
+        if not alone or not _is_certain(part, "patternProperties", pattern, options):
+            return None
+        return Members([[part.below("patternProperties", pattern)]], [])
+    names = dict.fromkeys([*required, *(name for one in conditions for name in names_in(one))])
+    needed = [values.get(name, free) for name in names]
+    if any(one.schema is False for inner in needed for one in inner):
+        return None
+    return Members([one for one in [*values.values(), free] if one], [one for one in needed if one])
 
 
 def tangled(known: dict[str, Plain]) -> set[str]:
@@ -98,75 +159,49 @@ def _is_certain(part: Subschema, keyword: str, pattern: str, options: Options) -
     return not looks(tree) and all(node is not nodes.NEVER for node in nodes.walk(tree))
 
 
-def _apart(branches: Iterable[Subschema], document: Document) -> bool:
-    """Whether no two schemas share a type, as far as `type` and one `$ref` show it."""
-    seen: set[str] = set()
+def _apart(branches: list[Subschema]) -> bool:
+    """Whether no two schemas share a type, or a value of those that they list, as far as they show it themselves."""
+    shown: list[dict[str | None, Collection]] = []
     for branch in branches:
-        types = types_of(document.refer(branch) if "$ref" in branch else branch)
-        if seen & types:
-            return False
-        seen |= types
-    return True
+        listed = {None: listed_by(branch)}
+        for name in branch["required"] or () if types_of(branch) == {"object"} else ():
+            listed[name] = listed_by(branch.below("properties", name)) if name in (branch["properties"] or ()) else None
+        shown.append({"types": types_of(branch)} | {name: values for name, values in listed.items() if values})
+    return any(
+        len(set().union(*(one[name] for one in shown))) == sum(len(one[name]) for one in shown)
+        for name in set.intersection(*map(set, shown))
+    )
 
 
-def _simple(part: Subschema, options: Options) -> Plain | None:
-    """Return the same for a schema of the simple keywords."""
-    keywords = part.keywords
-    types = types_of(part)
-    if not all(_in_order(part, options, what) for what in ("Length", "Items")) or not _numbers(part, types):
+def _simple(part: Subschema, conditions: frozenset, alternatives: Alternatives) -> Plain | None:
+    """Return the same for a schema of the simple keywords, and of `conditions` on which names there are."""
+    present = [alternatives.present(part, keyword) if keyword in FOLLOWED else None for keyword in conditions]
+    own = Constraints((part, *filter(None, present)), alternatives.options)
+    if not all(present) or not _BOUNDS.isdisjoint(part.keywords) and not _are_in_order(own):
         return None
-    parts: list[Subschema] = []
-    item: list[str] = []
-    if "items" in keywords:
-        if not isinstance(keywords["items"], dict):
-            return None
-        parts.append(part.below("items"))
-        item = [parts[-1].pointer] if keywords.get("minItems") else []
-    required = _properties(part, parts, options)
-    if required is None:
+    if not isinstance(part.keywords.get("items", {}), dict):
         return None
-    if types - {"object", "array"}:
+    items = [part.below("items")] if "items" in part else []
+    found = members(own)
+    if found is None:
+        return None
+    parts = items + [one for (one,) in found.parts if one.schema is not False]
+    if own.types - {"object", "array"}:
         return Plain(parts, _CERTAIN)
-    return Plain(parts, [needs for kind, needs in (("array", item), ("object", required)) if kind in types])
+    needs = {"array": items if own.counts("Items")[0] else [], "object": [one for (one,) in found.needed]}
+    return Plain(parts, [[one.pointer for one in needs[kind]] for kind in sorted(own.types)])
 
 
-def _properties(part: Subschema, parts: list[Subschema], options: Options) -> list[str] | None:
-    """Add the properties' schemas to `parts`, and return the pointers of the required ones; None: not plain."""
-    properties, others = part["properties"] or {}, part.keywords.get("additionalProperties", True)
-    patterns = part["patternProperties"] or {}
-    if patterns:  # names that are listed, or match none, would have to be told apart
-        ((pattern, _), *more) = patterns.items()
-        named = properties or part["required"] or others is not False
-        if more or named or not _is_certain(part, "patternProperties", pattern, options):
-            return None
-        parts += [part.below("patternProperties", pattern)] if patterns[pattern] is not False else []
-    inner = {name: part.below("properties", name) for name, schema in properties.items() if schema is not False}
-    parts += inner.values()
-    if isinstance(others, dict):
-        parts.append(part.below("additionalProperties"))
-    needs = []
-    for name in part["required"] or ():
-        if name in inner:
-            needs.append(inner[name].pointer)
-        elif name in properties or others is False or options.closed:
-            return None
-        elif isinstance(others, dict):
-            needs.append(parts[-1].pointer)
-    return needs
-
-
-def _in_order(part: Subschema, options: Options, what: str) -> bool:
-    low, high = part.keywords.get(f"min{what}", 0), part.keywords.get(f"max{what}")
-    return max(low, high or 0) <= options.limits.repeat and (high is None or low <= high)
-
-
-def _numbers(part: Subschema, types: frozenset[str]) -> bool:
-    low, high = part["minimum"], part["maximum"]
-    if low is None and high is None:
-        return True
-    if any(bound is not None and abs(bound) > _MODEST for bound in (low, high)):
+def _are_in_order(own: Constraints) -> bool:
+    """Whether there are lengths and numbers between the bounds."""
+    for least, most in (own.counts("Length"), own.counts("Items")):
+        if max(least, most or 0) > own.limits.repeat or most is not None and most < least:
+            return False
+    low, high = own.bound(-1), own.bound(1)
+    if any(bound is not None and abs(bound[0]) > _MODEST for bound in (low, high)):
         return False
-    least, most = (None if bound is None else exact(bound) for bound in (low, high))
-    if least is None or most is None:
+    if low is None or high is None:
         return True
-    return Fraction(ceil(least)) <= floor(most) if "number" not in types else least < most
+    if "number" in own.types:
+        return low[0] + (low[1] or high[1]) < high[0]
+    return integer(*whole(low, high)) is not nodes.NEVER

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from constrained.grammar.alternating_automaton import Steps
 from constrained.grammar.bdd import FALSE, TRUE, Formulas
 from constrained.grammar.json_schema.document import Subschema
 from constrained.grammar.json_schema.keywords import Options, is_known
+from constrained.limits import Limits
 
 Condition = bool | str | tuple
 """A name that is there; ("and", ...), ("or", ...), ("one", ...) of conditions, ("not", condition)."""
@@ -82,6 +84,11 @@ def holds(condition: Condition, names: Collection[str]) -> bool:
         return condition in names if isinstance(condition, str) else condition
     met = sum(holds(inner, names) for inner in condition[1:])
     return {"and": met == len(condition) - 1, "or": met > 0, "one": met == 1, "not": met == 0}[condition[0]]
+
+
+def satisfiable(condition: Condition, limits: Limits) -> bool:
+    """Whether some names meet a condition."""
+    return formula(condition, {name: i for i, name in enumerate(names_in(condition))}, Formulas(Steps(limits))) != FALSE
 
 
 def formula(condition: Condition, variables: dict[str, int], formulas: Formulas) -> int:

@@ -18,7 +18,7 @@ from constrained.grammar.json_schema.containers import array, properties
 from constrained.grammar.json_schema.document import Document, Subschema
 from constrained.grammar.json_schema.keywords import DESCRIBING, Options
 from constrained.grammar.json_schema.numbers import Multiples, integer, number
-from constrained.grammar.json_schema.plain import Plain, plain, tangled
+from constrained.grammar.json_schema.plain import Plain, members, plain, tangled
 from constrained.grammar.json_schema.validity import type_of
 from constrained.grammar.json_schema.whitespace import Layout
 from constrained.grammar.nodes import EMPTY, NEVER, Call, Choices, Literal, Node, Rule, Rules, Seq, alt, choices, seq
@@ -40,7 +40,8 @@ class Writer:
         self._nodes: dict[tuple[str, ...], Node] = {}
         self._scalars: dict[tuple, Node] = {}
         self._names: set[str] = set()
-        self._containers: list[str] = []
+        self._containers: list[tuple[str, Constraints | None]] = []
+        self._unsure: dict[str, Node] = {}  # what waits, and what it needs to have a value
         self._parts: list[Subschema] = []  # single schemas that may be written later
         self._seen: set[str] = set()
         self._dead: set[str] = set()
@@ -67,7 +68,7 @@ class Writer:
         while True:
             for part in self._parts[at:]:
                 self.alternatives.check(part)
-                found = plain(part, self.document, self.options)
+                found = plain(part, self.alternatives)
                 if found is not None:
                     known[part.pointer] = found
                     self.limits.check("schema", len(known), "a JSON Schema of too many schemas")
@@ -79,13 +80,19 @@ class Writer:
             if at < len(self._parts):
                 continue
             dead = tangled(known)
+            late: list[str] = []
             if not dead:
                 unsure = {self._value(p): self._needs(found) for p, found in known.items() if [] not in found.needs}
                 written = {name: rule.body for name, rule in dict.items(self.rules)}
-                empty = unproductive(unsure | bodies | written)
+                empty = unproductive(unsure | self._unsure | bodies | written)
                 dead = {p for p in known if self._value(p) in empty}
-            if not dead:
+                late = [name for name in self._unsure if name in empty]
+            if not dead and not late:
                 break
+            for name in late:
+                del self._unsure[name]
+                self.add(Rule(name, self._waiting.pop(name)()))
+                self._write_containers()
             for part in [part for part in self._parts if part.pointer in dead]:
                 del known[part.pointer]
                 bodies[self._value(part.pointer)] = self._together([part])
@@ -105,11 +112,11 @@ class Writer:
     def _pruned(self, node: Node) -> Node:
         return prune(node, lambda name: name not in self._dead) if self._dead else node
 
-    def later(self, name: str, write: Callable[[], Node]) -> Node:
-        """Return a call of a rule that is written once."""
+    def later(self, name: str, write: Callable[[], Node], constraints: Constraints | None = None) -> Node:
+        """Return a call of a rule that is written once; an object's `constraints` may let it wait for a text."""
         if name not in self.rules and name not in self._waiting:
             self._waiting[name] = lambda: self._pruned(write())
-            self._containers.append(name)
+            self._containers.append((name, constraints))
         return Call(name)
 
     def wait(self, name: str, write: Callable[[], Node]) -> Node:
@@ -128,8 +135,14 @@ class Writer:
 
     def _write_containers(self) -> None:
         while self._containers:
-            name = self._containers.pop()
-            self.add(Rule(name, self._waiting.pop(name)()))
+            name, constraints = self._containers.pop()
+            found = members(constraints) if constraints and isinstance(self.rules, Rules) else None
+            if found is None:
+                self.add(Rule(name, self._waiting.pop(name)()))
+                continue
+            for parts in found.parts:
+                self.node(parts)
+            self._unsure[name] = seq(map(self.node, found.needed))
 
     def add(self, rule: Rule) -> None:
         self.rules[rule.name] = rule
@@ -186,7 +199,8 @@ class Writer:
         for kind in sorted(constraints.types):
             if kind in ("object", "array"):
                 rule, how = f"{name} {kind}", array if kind == "array" else properties
-                out.append(self.later(rule, partial(how, constraints, self, rule, self.layout)))
+                write = partial(how, constraints, self, rule, self.layout)
+                out.append(self.later(rule, write, constraints if kind == "object" else None))
             elif kind in ("number", "integer"):
                 wanted = Multiples(constraints.multiple(), tuple(constraints.no_multiples()))
                 bounds = (kind, wanted, *constraints.intervals())
