@@ -15,8 +15,8 @@ from collections import Counter, defaultdict
 
 from tqdm import tqdm
 
-from benchmarks.lumos.solutions.convert import DATASETS, converted, refused
 from benchmarks.reporting import add_json, count, report
+from constrained.training.annotations.convert import DATASETS, converted, refused
 
 
 def measure(dataset: str, limit: int | None = None) -> dict:

@@ -20,9 +20,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.judging import judge_in_game
 from benchmarks.paper_rules import printed_rules, rule_set
-from benchmarks.released import ALFWORLD, HOTPOTQA, ReleasedRun, read_released
 from benchmarks.reporting import add_json, markdown, report
 from constrained.environments.data import data_file
 from constrained.environments.household import Game, load_named
@@ -31,7 +29,9 @@ from constrained.files import to_json, write_whole
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import INVALID, OK
 from constrained.training.filter import NOT_CORRECT, Filtered, filter_trajectories, merge
-from constrained.training.trajectory import Act, Trajectory, judge_actions
+from constrained.training.judging import judge_actions, judge_in_game
+from constrained.training.released import ALFWORLD, HOTPOTQA, ReleasedRun, read_released
+from constrained.training.trajectory import Act, Trajectory
 
 ROUNDS = ("D0", "D1")
 PRINTED = "alfworld_paper"

@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 from collections import Counter, defaultdict
 
-from benchmarks.judging import judge_in_game
 from benchmarks.replay import read_expert, training_games
 from benchmarks.reporting import add_every, markdown, report
 from constrained.environments.household.game import Game
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import OK
+from constrained.training.judging import judge_in_game
 
 RULE_SETS = {
     "pick_and_place_simple": "pick",

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 
 from tqdm import tqdm
 
-from benchmarks.released import split_text
 from benchmarks.reporting import add_every, markdown, report
 from constrained.environments.data import archive_files, data_file, fields, read_rows
 from constrained.environments.household import Game, HouseholdEnv, load_games
 from constrained.environments.household.observations import WELCOME
 from constrained.errors import DataError
+from constrained.training.released import split_text
 
 SETS = {
     "expert": "alfworld/expert_gt_traj_train.tar.xz",

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from benchmarks.lumos.solutions.prose import value_of
-from benchmarks.lumos.solutions.svamp import formula_of
 from constrained.environments.maths.problems import WordProblem
+from constrained.training.annotations.prose import value_of
+from constrained.training.annotations.svamp import formula_of
 
 TRIES = 200
 """Draws after which a problem is given up: few numbers are divisible by a large one."""

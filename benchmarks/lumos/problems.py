@@ -10,12 +10,12 @@ from fractions import Fraction
 
 from benchmarks.lumos.augment import augment
 from benchmarks.lumos.recipe import Recipe
-from benchmarks.lumos.solutions import gsm8k, svamp
-from benchmarks.lumos.solutions.annotation import conversations
-from benchmarks.lumos.solutions.convert import execute
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.problems import WordProblem, is_held_out, load_gsm8k, load_svamp, svamp_parts
 from constrained.environments.similarity import VariationFinder
+from constrained.training.annotations import gsm8k, svamp
+from constrained.training.annotations.annotation import conversations
+from constrained.training.annotations.convert import execute
 
 CONVERT = {"gsm8k": gsm8k.convert, "svamp": svamp.convert}
 

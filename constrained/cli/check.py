@@ -156,8 +156,7 @@ def _data(checked: Checked) -> dict:
 
 
 def _check_runs(arguments, knowledge: ActionKnowledge) -> int:
-    find_benchmarks()
-    from benchmarks.judging import check_runs
+    from constrained.training.judging import check_runs  # imports the environments
 
     runs = {Path(path).name: check_runs(knowledge, path, arguments.limit) for path in arguments.runs}
     lines = []

@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from constrained.cli.bench import find_benchmarks
 from constrained.cli.options import add_model
 from constrained.errors import ConstrainedError, DataError, PddlError
 from constrained.files import check_new, check_separate, to_json, write_whole
@@ -203,8 +202,7 @@ def _add_solutions(kinds, name: str, words: str) -> None:
 
 
 def run_solutions(arguments) -> int:
-    find_benchmarks()
-    from benchmarks.lumos.solutions.convert import converted, training_conversations
+    from constrained.training.annotations.convert import converted, training_conversations
 
     check_new(arguments.output, arguments.force)
     check_separate(arguments.output, arguments.file)

@@ -45,7 +45,7 @@ def _add_sft(kinds) -> None:
     )
     add = parser.add_argument
     words = """a .jsonl or .json file (.gz too) of rows with 'messages' (chat) or with 'instruction', 'input' and
-        'output' (Alpaca); or, in a checkout, lumos-maths (GSM8K and SVAMP, by rule) or lumos-qa (StrategyQA), with
+        'output' (Alpaca); or lumos-maths (GSM8K and SVAMP, converted by rule) or lumos-qa (StrategyQA), followed by
         -planner or -grounder for one module and by -iterative or -onetime for one formulation; repeatable"""
     add("--data", required=True, action="append", metavar="DATA", help=words)
     add_model(parser)
@@ -65,15 +65,7 @@ def run_sft(arguments: argparse.Namespace) -> int:
     from constrained.training.tuning import tune
 
     model = load(arguments.model, device=arguments.device or own_device())
-    sources = {}
-    for name in arguments.data:
-        if name.startswith("lumos-") and not Path(name).exists():
-            find_benchmarks()
-            from benchmarks.lumos.solutions.training import lumos_source
-
-            sources[name] = lumos_source(name, arguments.limit)
-        else:
-            sources[name] = read_source(name, model, arguments.limit)
+    sources = {name: read_source(name, model, arguments.limit) for name in arguments.data}
     texts = [text for source in sources.values() for text in source.texts]
     first = os.environ.get("RANK", "0") == "0"
     if first:

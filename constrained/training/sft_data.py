@@ -1,4 +1,4 @@
-"""Data for `constrained train sft`: conversations, Alpaca rows, FireAct trajectories.
+"""Data for `constrained train sft`: conversations, Alpaca rows, FireAct trajectories, Lumos conversations by rule.
 
 Each turn of the assistant becomes a training text of its own: all that was said before it is read, the turn is learned,
 and the end-of-text token follows, because agents let a model write one turn at a time.
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 
 from constrained.agents.plan import Step
 from constrained.agents.prompts import ALPACA, build_prompt
@@ -22,10 +23,18 @@ from constrained.agents.step_formats import step_format, step_prompt
 from constrained.agents.strategies.lumos.conversation import asked
 from constrained.automaton import Grammar
 from constrained.environments.data import fields, read_rows
+from constrained.environments.suite import open_suite
 from constrained.errors import DataError
 from constrained.knowledge import ActionKnowledge
 from constrained.models import LoadedModel
+from constrained.training.annotations.convert import converted, training_conversations
 from constrained.training.encoding import TrainingText, prompt_and_answer
+
+SPACES = {"maths": ("gsm8k", "svamp"), "qa": ("strategyqa",)}
+"""Lumos's action space -> the data sets whose solutions convert to it by rule."""
+
+WITH_HELD_OUT = ("gsm8k", "svamp")
+"""Data sets of which a part is held out, to be played."""
 
 ROLES = ("system", "user", "assistant")
 
@@ -34,6 +43,7 @@ FIREACT = "fireact"
 
 Messages = Sequence[dict[str, str]]
 
+_LUMOS = re.compile(r"lumos-(?P<space>\w+?)(?:-(?P<module>planner|grounder))?(?:-(?P<formulation>iterative|onetime))?")
 _STEP = re.compile(r"Thought: ?(?P<thought>.*)\nAction: ?(?P<action>.*)\nObservation: ?(?P<observation>.*)\n?")
 _FINISHED = re.compile(r"Episode finished, reward = (?P<won>\w+)")
 _ACTION_NAME = re.compile(r"[a-z]+(?=\[)")
@@ -49,12 +59,14 @@ class Source:
 
 
 def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Source:
-    """Read the texts of a file.
+    """Read the texts of a file, or of a name such as ``lumos-maths-planner``.
 
     Parameters
     ----------
     data : str
-        A file for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
+        A name: ``lumos-maths`` or ``lumos-qa``, then ``-planner`` or ``-grounder`` for one module (else both, for one
+        model in both roles: Lumos's unmodularised training), then ``-iterative`` or ``-onetime`` (else both). Or a file
+        for `read_rows`, of rows with "messages", or with "instruction", "input" and "output".
     loaded : LoadedModel
         The model to tune: its chat template and context decide the prompts.
     limit : int, optional
@@ -63,8 +75,14 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
     Raises
     ------
     DataError
-        There is no such file, or a row is malformed; it says which.
+        There is no such name or file, or a row is malformed; it says which.
     """
+    named = _LUMOS.fullmatch(data)
+    if named and named["space"] in SPACES:
+        return _lumos_source(named["space"], named["module"], named["formulation"], limit)
+    if data.startswith("lumos-") and not Path(data).exists():
+        known = ", ".join(f"lumos-{space}" for space in SPACES)
+        raise DataError(f"no data {data!r}", f"there are {known}, with -planner or -grounder, -iterative or -onetime")
     knowledge = ActionKnowledge.from_lark("hotpotqa")
     source = Source()
     for where, row in islice(read_rows(data), limit):
@@ -83,6 +101,26 @@ def read_source(data: str, loaded: LoadedModel, limit: int | None = None) -> Sou
                 f"{where}: neither 'messages' nor 'instruction'",
                 'give {"messages": [...]}, or {"instruction": ..., "input": ..., "output": ...}',
             )
+    return source
+
+
+def _lumos_source(space: str, module: str | None, formulation: str | None, limit: int | None) -> Source:
+    """The conversations of a space's data sets, without the problems that are held out to be played."""
+    source = Source()
+    for dataset in SPACES[space]:
+        held_out: set[str] = set()
+        if dataset in WITH_HELD_OUT:
+            held_out = {task.name for task in open_suite(dataset, split="held_out").tasks}
+        for row in converted(dataset, limit=limit):
+            source.rows += 1
+            if row.name in held_out:
+                source.left_out["held out, to be played"] += 1
+                continue
+            if row.failure:
+                source.left_out[row.failure] += 1
+            for conversation in training_conversations(row):
+                if module in (None, conversation["module"]) and formulation in (None, conversation["formulation"]):
+                    source.texts += assistant_turns(conversation["messages"], asked)
     return source
 
 

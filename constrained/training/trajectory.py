@@ -1,16 +1,15 @@
 """A trajectory: the actions done for one task, the verdict on each, and the outcome.
 
-Self-learning filters, merges and trains on trajectories (KnowAgent, section 3.3). They come from recorded runs; the texts
-stay there, and `source` says where.
+Self-learning filters, merges and trains on trajectories (KnowAgent, section 3.3). They come from our recorded runs, or
+from released ones (`constrained.training.released`); the texts stay there, and `source` says where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from constrained.environments.data import fields
-from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import OK
 
 TROUBLES = ("Invalid Action", "Search error")
@@ -97,11 +96,6 @@ def from_record(task: str, steps: Sequence[dict], end: dict, source: str = "") -
         acts.append(Act(action, verdict, step.get("reason", ""), step.get("had_effect")))
     trouble = first_trouble("\n".join(step.get("observation") or "" for step in last))
     return Trajectory(task, success and "failure" not in end, tuple(acts), len(acts), outcome, trouble, source)
-
-
-def judge_actions(actions: Iterable[str], knowledge: ActionKnowledge) -> list[Act]:
-    """The knowledge's verdict on each action after those before it; their effects are unknown."""
-    return [Act(judgement.text, judgement.verdict, judgement.reason) for judgement in knowledge.check(list(actions))]
 
 
 def first_trouble(text: str) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import merge
-from benchmarks.released import ALFWORLD, HOTPOTQA, read_released
 from constrained.cli import main
 from constrained.models import load
+from constrained.training.released import ALFWORLD, HOTPOTQA, read_released
 from constrained.training.sft_data import read_source
 from tests.data import shared
 from tests.decoding.tiny import tiny

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.lumos.solutions.training import lumos_source
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
 from constrained.agents.prompts import ALPACA
@@ -23,8 +22,8 @@ from constrained.models import load_adapters
 from constrained.training.settings import PRESETS
 from constrained.training.sft_data import chat_form, fireact_steps, read_source
 from tests.agents.baselines import GENERAL, question, says
-from tests.benchmarks.lumos.solutions.solutions import SODA
 from tests.data import shared
+from tests.training.annotations.solutions import SODA
 
 EPISODE = (
     "Thought: I look him up.\nAction: search[Milhouse]\nObservation: Milhouse is named after Richard Nixon.\n"
@@ -82,13 +81,13 @@ def a_problem(strategy) -> Rollout:
     return Rollout(Episode({"policy": GENERAL}, knowledge, plan, Settings(strategy, "react", False), environment))
 
 
-def test_lumos_data_leaves_out_what_is_played():
+def test_lumos_data_leaves_out_what_is_played(tiny):
     shared("gsm8k/train.jsonl.gz")
-    source = lumos_source("lumos-maths-planner-onetime", limit=60)
+    source = read_source("lumos-maths-planner-onetime", tiny, limit=60)
     assert source.rows == 120 and source.left_out["held out, to be played"] > 0
     assert len(source.texts) == source.rows - sum(source.left_out.values())
-    both = lumos_source("lumos-maths", limit=60)
-    parts = [lumos_source(f"lumos-maths-{part}", limit=60) for part in ("planner", "grounder")]
+    both = read_source("lumos-maths", tiny, limit=60)
+    parts = [read_source(f"lumos-maths-{part}", tiny, limit=60) for part in ("planner", "grounder")]
     assert len(both.texts) == sum(len(part.texts) for part in parts)
 
 
@@ -193,9 +192,9 @@ def test_malformed_rows_are_named(tiny, tmp_path, row, message):
     assert str(path) in str(raised.value) and message in str(raised.value)
 
 
-def test_no_such_data(capsys):
-    assert main(["train", "sft", "--data", "lumos-web", "--out", "nothing"]) == 1
-    assert "no data 'lumos-web'\n  hint: there are lumos-maths, lumos-qa" in capsys.readouterr().err
+def test_no_such_data(tiny):
+    with pytest.raises(DataError, match="no data 'lumos-web'\n  hint: there are lumos-maths, lumos-qa"):
+        read_source("lumos-web", tiny)
 
 
 # the command

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from benchmarks.lumos.augment import augment
-from benchmarks.lumos.solutions import svamp
-from benchmarks.lumos.solutions.convert import execute
 from constrained.environments.maths.problems import WordProblem, load_svamp, svamp_parts
+from constrained.training.annotations import svamp
+from constrained.training.annotations.convert import execute
 from tests.data import shared
 
 

@@ -5,8 +5,6 @@ from itertools import islice
 
 import pytest
 
-from benchmarks.lumos.solutions.annotation import conversations
-from benchmarks.lumos.solutions.convert import converted
 from constrained import ActionKnowledge
 from constrained.agents.episode import Episode
 from constrained.agents.plan import Plan
@@ -17,6 +15,8 @@ from constrained.environments.executor.actions import read_turn
 from constrained.environments.maths.env import MathsEnv
 from constrained.environments.maths.problems import GSM8K, SVAMP
 from constrained.models import load
+from constrained.training.annotations.annotation import conversations
+from constrained.training.annotations.convert import converted
 from tests.agents.scripted import answer_with
 from tests.data import shared
 from tests.decoding.tiny import tiny

@@ -51,7 +51,7 @@ class ReleasedRun:
         return {name: float(value) for name, value in measures.items() if value is not None}
 
     def trajectory(self, acts: Iterable[Act]) -> Trajectory:
-        """The run as a trajectory, given the verdicts on its actions (see `benchmarks.judging`).
+        """The run as a trajectory, given the verdicts on its actions (see `constrained.training.judging`).
 
         Raises DataError: it doesn't say whether it succeeded.
         """

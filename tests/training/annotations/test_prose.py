@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.lumos.solutions.algebra import algebra_readings
-from benchmarks.lumos.solutions.gsm8k import by_marks, by_text
-from benchmarks.lumos.solutions.prose import calculations, value_of
+from constrained.training.annotations.algebra import algebra_readings
+from constrained.training.annotations.gsm8k import by_marks, by_text
+from constrained.training.annotations.prose import calculations, value_of
 
 LINES = {
     "Sam memorized 4+6=10 digits of pi.": ["4 + 6"],

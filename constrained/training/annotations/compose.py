@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchmarks.lumos.solutions.annotation import Step, subgoal_text
-from benchmarks.lumos.solutions.prose import Calculation, rational
 from constrained.environments.executor.executor import Executor
 from constrained.errors import ActionError
+from constrained.training.annotations.annotation import Step, subgoal_text
+from constrained.training.annotations.prose import Calculation, rational
 
 _LITERAL = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\d%]|\.\d)")
 _ASKS_PERCENTAGE = re.compile(r"percent|%|probability|chance|odds|likel")

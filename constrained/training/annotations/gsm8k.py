@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from benchmarks.lumos.solutions.algebra import algebra_readings
-from benchmarks.lumos.solutions.annotation import Annotation
-from benchmarks.lumos.solutions.compose import Reading, compose, numbers_in
-from benchmarks.lumos.solutions.prose import Calculation, calculations, value_of
 from constrained.environments.maths.problems import WordProblem
+from constrained.training.annotations.algebra import algebra_readings
+from constrained.training.annotations.annotation import Annotation
+from constrained.training.annotations.compose import Reading, compose, numbers_in
+from constrained.training.annotations.prose import Calculation, calculations, value_of
 
 _MARK = re.compile(r"<<([^<>]*)=([^<>=]*)>>")
 

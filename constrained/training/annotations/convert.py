@@ -9,9 +9,6 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.lumos.solutions import gsm8k, strategyqa, svamp
-from benchmarks.lumos.solutions.annotation import Annotation, conversations
-from benchmarks.lumos.solutions.prose import rational
 from constrained.agents.strategies.lumos.conversation import KEEP, numbered
 from constrained.agents.strategies.lumos.planner import first_subgoal, next_subgoal, whole_plan
 from constrained.automaton import Grammar
@@ -19,6 +16,9 @@ from constrained.environments.executor.actions import Action, action_grammar, ac
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.problems import load_gsm8k, load_svamp
 from constrained.errors import ActionError
+from constrained.training.annotations import gsm8k, strategyqa, svamp
+from constrained.training.annotations.annotation import Annotation, conversations
+from constrained.training.annotations.prose import rational
 
 DATASETS = ("gsm8k", "svamp", "strategyqa")
 

@@ -6,10 +6,10 @@ import re
 
 from lark import Token, Tree
 
-from benchmarks.lumos.solutions.annotation import Annotation, Step, subgoal_text
 from constrained.environments.executor.actions import read_turn, rule_of, terminal_of, tokens
 from constrained.environments.maths.problems import WordProblem
 from constrained.errors import ActionError
+from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
 
 _WORDS = {
     "+": "Add {1} to {0}.",

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from benchmarks.lumos.solutions.compose import Reading, Solving, solve
-from benchmarks.lumos.solutions.prose import expression, reach, skip_words, spaced, tokens_of
+from constrained.training.annotations.compose import Reading, Solving, solve
+from constrained.training.annotations.prose import expression, reach, skip_words, spaced, tokens_of
 
 _LETTER = re.compile(r"(?<![^\W\d_])[A-Za-z](?![^\W\d_]|['’])")
 _TRIVIAL = re.compile(r"[a-z]|[\d. ]+")

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.lumos.solutions import gsm8k, svamp
-from benchmarks.lumos.solutions.convert import converted, refused, training_conversations
 from constrained.cli import main
 from constrained.environments.executor.executor import Executor
 from constrained.environments.maths.problems import WordProblem
 from constrained.errors import DataError
-from tests.benchmarks.lumos.solutions.solutions import SODA
+from constrained.training.annotations import gsm8k, svamp
+from constrained.training.annotations.convert import converted, refused, training_conversations
 from tests.data import shared
+from tests.training.annotations.solutions import SODA
 
 
 def write(path, rows):

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.lumos.solutions.annotation import Annotation, Step, subgoal_text
 from constrained.environments.data import data_file, fields, read_rows
 from constrained.environments.text_search import query_terms
 from constrained.errors import DataError
+from constrained.training.annotations.annotation import Annotation, Step, subgoal_text
 
 FILE = "strategyqa/train.json.gz"
 _REFERENCE = re.compile(r"#(\d+)")

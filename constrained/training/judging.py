@@ -17,16 +17,21 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.released import HOTPOTQA, ReleasedRun, read_released
 from constrained.environments.household import Game, HouseholdEnv, load_named
 from constrained.knowledge import ActionKnowledge
 from constrained.knowledge.report import INVALID, MISORDERED, OK
-from constrained.training.trajectory import Act, judge_actions
+from constrained.training.released import HOTPOTQA, ReleasedRun, read_released
+from constrained.training.trajectory import Act
 
 _NO_RESULT = ("Could not find", "No results", "No Results", "The last page Retrieved was not found")
 
 EXAMPLES = 20
 """Disagreements that a report lists."""
+
+
+def judge_actions(actions: Iterable[str], knowledge: ActionKnowledge) -> list[Act]:
+    """The knowledge's verdict on each action after those before it; their effects are unknown."""
+    return [Act(judgement.text, judgement.verdict, judgement.reason) for judgement in knowledge.check(list(actions))]
 
 
 def judge_in_game(actions: Iterable[str], game: Game, knowledge: ActionKnowledge) -> list[Act]:
